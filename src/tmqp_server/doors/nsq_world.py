@@ -41,7 +41,9 @@ LOG_LEVELS: Final = {"debug": 1, "info": 2, "warn": 3, "error": 4, "fatal": 5}
 
 
 class TopicShapes(Protocol):
-    """How topics and channels are made."""
+    """How topics and channels are made; ``mem_queue_size`` messages of each wait in memory."""
+
+    mem_queue_size: int
 
     def create_topic(self, session: int, topic: bytes, request: object = None) -> CreateQueue:
         """Makes a topic if there is none."""
@@ -147,7 +149,12 @@ class NsqWorld:
         self._level_watchers: list[Callable[[str], None]] = []
 
     def tell(
-        self, *, hostname: str = "", broadcast_address: str = "", tcp_port: int = 0, http_port: int = 0
+        self,
+        *,
+        hostname: str = "",
+        broadcast_address: str = "",
+        tcp_port: int = 0,
+        http_port: int = 0,
     ) -> None:
         """Know more of what lookupds and clients are told of this nsqd; what is empty stays."""
         about = self.about

@@ -21,6 +21,9 @@ from tmqp_server.doors.http.bodies import HttpBodies
 from tmqp_server.doors.http.limits import HttpLimits
 from tmqp_server.doors.letters import Letter, Letters
 from tmqp_server.doors.native.door import NativeDoor
+from tmqp_server.doors.nsq.message import NsqBodies
+from tmqp_server.doors.nsq.options import NsqLimits
+from tmqp_server.doors.nsq.options import options_from as nsq_options
 from tmqp_server.doors.nsq_lookup.door import DEFAULT_VERSION, Lookupd, LookupDoor
 from tmqp_server.doors.nsq_lookup.table import LookupLimits
 from tmqp_server.doors.nsq_world import NsqWorld
@@ -36,6 +39,8 @@ __all__ = [
     "HttpKind",
     "LookupHttpKind",
     "LookupKind",
+    "NsqHttpKind",
+    "NsqKind",
     "TmqpKind",
     "limits_from",
     "options_from",
@@ -45,7 +50,7 @@ __all__ = [
 #: The number of a kind is kept with each message in this many bits.
 LAST_NUMBER: Final = 255
 
-_Limits = TypeVar("_Limits", Limits, HttpLimits, LookupLimits)
+_Limits = TypeVar("_Limits", Limits, HttpLimits, LookupLimits, NsqLimits)
 #: What an option can be.
 _Option: TypeAlias = bool | int | str | tuple[str, ...]
 _TYPES: Final[dict[type, str]] = {
@@ -54,6 +59,8 @@ _TYPES: Final[dict[type, str]] = {
     str: "a text",
     tuple: "a list of texts",
 }
+#: Options that any door of an nsqd may have: they are about the whole of it.
+_OF_NSQD: Final[dict[str, _Option]] = {"broadcast_address": "", "nsqlookupd_tcp_addresses": ()}
 
 
 class Bodies(Protocol):
@@ -85,13 +92,15 @@ class DoorContext:
     ``limits`` and ``options`` are those of the door's table in the configuration, ``addresses``
     where it listens, whose port may be 0 for any; ``connection`` are the limits of
     TMQP connections; ``native`` is the server's own TMQP door, None where it is being made;
-    ``has_tls`` says that connections can change to TLS (``DoorSession.wants_tls``); ``hostname`` is
-    this machine's, ``started_s`` when the server began, in the engine's time.
+    ``has_tls`` says that connections can change to TLS (``DoorSession.wants_tls``), ``has_storage``
+    that queues can be durable; ``hostname`` is this machine's, ``started_s`` when the server began,
+    in the engine's time.
     """
 
     __slots__ = (
         "addresses",
         "connection",
+        "has_storage",
         "has_tls",
         "hostname",
         "letters",
@@ -113,6 +122,7 @@ class DoorContext:
         native: NativeDoor | None = None,
         *,
         has_tls: bool = False,
+        has_storage: bool = False,
         options: Mapping[str, Any] | None = None,
         addresses: Sequence[Address] = (),
         hostname: str = "localhost",
@@ -129,6 +139,7 @@ class DoorContext:
         self.limits = limits
         self.native = native
         self.has_tls = has_tls
+        self.has_storage = has_storage
 
 
 class DoorKind:
@@ -202,6 +213,117 @@ class HttpKind(DoorKind):
             inner={} if context.native is None else {context.native.name: context.native},
             letters=context.letters,
         )
+
+
+@final
+class NsqKind(DoorKind):
+    """NSQ's TCP protocol V2, as nsqd speaks it.
+
+    :param world: what the doors of one nsqd share.
+    """
+
+    name = NsqBodies.name
+    number = NsqBodies.number
+    default_port = 4150
+
+    def __init__(self, world: NsqWorld) -> None:
+        self._world = world
+
+    def bodies(self) -> Bodies:
+        """Read without the packages that compression needs."""
+        return NsqBodies()
+
+    def open(self, context: DoorContext) -> Door:
+        """A door; without the packages for snappy it offers none."""
+        from tmqp_server.doors.nsq.door import NsqDoor  # noqa: PLC0415 - few servers have it
+
+        world = self._world
+        options, own = _divided(context, _OF_NSQD)
+        door = NsqDoor(
+            context.new_id,
+            limits_from(NsqLimits(), context.limits),
+            nsq_options(options),
+            context.wall_clock_offset_s,
+            context.letters,
+            has_tls=context.has_tls,
+            durable=context.has_storage,
+        )
+        world.terms, world.shapes = door.terms, door.shapes
+        world.tell(tcp_port=port_of(context, self))
+        _tell(world, own, context)
+        return door
+
+
+@final
+class NsqHttpKind(DoorKind):
+    """nsqd's HTTP interface.
+
+    :param world: what the doors of one nsqd share.
+    """
+
+    name = "nsqd-http"
+    number = 0
+    default_port = 4151
+
+    def __init__(self, world: NsqWorld) -> None:
+        self._world = world
+
+    def open(self, context: DoorContext) -> Door:
+        """A door of HTTP in the manner of NSQ.
+
+        Options about topics and clients are those of the TCP door, if there is one.
+        """
+        from tmqp_server.doors.http.door import HttpDoor  # noqa: PLC0415 - an extra
+        from tmqp_server.doors.nsq_http.door import make_routes  # noqa: PLC0415
+        from tmqp_server.doors.nsq_http.manner import NsqManner  # noqa: PLC0415
+
+        world = self._world
+        rest, own = _divided(context, {**_OF_NSQD, "old_names": True, "https_port": 0})
+        secure = any(address.tls for address in context.addresses)
+        if not secure:
+            world.tell(http_port=port_of(context, self))
+        world.started_s = context.started_s
+        limits = limits_from(HttpLimits(), context.limits)
+        routes = make_routes(
+            world,
+            context.new_id,
+            context.wall_clock_offset_s,
+            rest,
+            durable=context.has_storage,
+            old_names=bool(own["old_names"]),
+        )
+        _tell(world, own, context)
+        return HttpDoor(
+            context.new_id,
+            limits,
+            context.wall_clock_offset_s,
+            routes=routes,
+            letters=context.letters,
+            manner=NsqManner(0 if secure else int(str(own["https_port"]))),
+            door_name=NsqBodies.name,
+        )
+
+
+def _divided(
+    context: DoorContext, own: Mapping[str, _Option]
+) -> tuple[dict[str, Any], dict[str, _Option]]:
+    """The options that others read, and those of *own* with their defaults.
+
+    :raises ValueError: for one of *own* that has another type.
+    """
+    given = {name: value for name, value in context.options.items() if name in own}
+    rest = {name: value for name, value in context.options.items() if name not in own}
+    return rest, _typed(own, given)
+
+
+def _tell(world: NsqWorld, own: Mapping[str, _Option], context: DoorContext) -> None:
+    """Let the world know what a table says of the whole nsqd."""
+    address = str(own["broadcast_address"])
+    if address or not world.about.broadcast_address:
+        world.tell(hostname=context.hostname, broadcast_address=address or context.hostname)
+    lookups = own["nsqlookupd_tcp_addresses"]
+    if isinstance(lookups, tuple) and lookups:
+        world.set_lookups(lookups)
 
 
 def _no_id() -> str:
@@ -300,9 +422,14 @@ def options_from(defaults: Mapping[str, _Option], context: DoorContext) -> dict[
 
     :raises ValueError: for an unknown name, or a value of another type.
     """
+    for name in context.options:
+        _check_known("option", name, defaults)
+    return _typed(defaults, context.options)
+
+
+def _typed(defaults: Mapping[str, _Option], given: Mapping[str, Any]) -> dict[str, _Option]:
     found = dict(defaults)
-    for name, value in context.options.items():
-        _check_known("option", name, found)
+    for name, value in given.items():
         kind = type(defaults[name])
         texts = isinstance(value, (list, tuple)) and all([isinstance(each, str) for each in value])
         if not (texts if kind is tuple else type(value) is kind):
@@ -337,7 +464,14 @@ class DoorRegistry:
         self._kinds: dict[str, DoorKind] = {}
         self.nsq = NsqWorld()
         lookupd = Lookupd()
-        kinds = (TmqpKind(), HttpKind(), LookupKind(lookupd), LookupHttpKind(lookupd))
+        kinds = (
+            TmqpKind(),
+            HttpKind(),
+            NsqKind(self.nsq),
+            NsqHttpKind(self.nsq),
+            LookupKind(lookupd),
+            LookupHttpKind(lookupd),
+        )
         for kind in (*kinds, *more):
             self._add(kind)
 

@@ -68,6 +68,7 @@ class Doors:
                 settings.limits,
                 self.native,
                 has_tls=bool(config.tls.certificate),
+                has_storage=config.data is not None,
                 options=settings.options,
                 addresses=settings.listen,
                 hostname=socket.gethostname(),

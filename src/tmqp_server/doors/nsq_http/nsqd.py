@@ -327,5 +327,5 @@ class _Statistics(Asking):
         if self._as_json:
             self.exchange.respond(json_answer(told(stats, self._offset_s)))
         else:
-            text = as_text(stats, now, self._offset_s, self._world.started_s, self._build)
+            text = as_text(stats, now, self._world.started_s, self._build)
             self.exchange.respond(done(text))

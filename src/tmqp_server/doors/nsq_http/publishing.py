@@ -220,9 +220,7 @@ class Publish(Asking):
             frame = message_frame(timestamp_ns, 1, ids[0].encode(), bodies[0])
             extras = PushExtras(delay_ms=self._delay_ms) if self._delay_ms else None
             size = len(frame)
-            return [
-                Push(client.number, ids[0], channel, QUEUE, False, True, size, frame, extras)
-            ]
+            return [Push(client.number, ids[0], channel, QUEUE, False, True, size, frame, extras)]
         source = client.client_id.encode()[:255]
         run = NsqRun(ids, bodies, timestamp_ns, self._topic, source)
         return [
@@ -278,4 +276,4 @@ class Publish(Asking):
             self.exchange.client.confirms.pop(each, None)
         self._waiting.clear()
         self.due = math.inf
-        self._portion = lambda: []
+        self._portion = list

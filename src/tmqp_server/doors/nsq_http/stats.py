@@ -202,7 +202,7 @@ def _client(client: NsqClient, offset_s: float) -> dict[str, object]:
 # -- text ---------------------------------------------------------------------------------------
 
 
-def as_text(stats: Stats, now: float, offset_s: float, started_s: float, build: str) -> bytes:
+def as_text(stats: Stats, now: float, started_s: float, build: str) -> bytes:
     """The statistics as people read them.
 
     :param build: what made the server, behind its version.
@@ -227,10 +227,9 @@ def as_text(stats: Stats, now: float, offset_s: float, started_s: float, build: 
 
 def _topic_lines(topic: TopicStats, now: float) -> list[str]:
     mark = "*P " if _is_paused(topic.queue) else "   "
-    lines = [
-        f"{mark}[{topic.name.decode():<15}] depth: {_depth(topic.queue):<5}"
-        f" be-depth: {topic.queue.spilled:<5} msgs: {topic.queue.accepted:<8} e2e%: "
-    ]
+    head = f"{mark}[{topic.name.decode():<15}] depth: {_depth(topic.queue):<5}"
+    counts = f"be-depth: {topic.queue.spilled:<5} msgs: {topic.queue.accepted:<8}"
+    lines = [f"{head} {counts} e2e%: "]
     for channel in topic.channels:
         queue = channel.queue
         mark = "   *P " if _is_paused(queue) else "      "

@@ -67,9 +67,7 @@ class TopicRoutes:
     def _create_topic(self, exchange: Exchange) -> Steps:
         topic = name_argument(exchange, "topic", word="INVALID")
         number = exchange.client.number
-        return Steps(
-            exchange, lambda me: [([self._shapes.create_topic(number, topic, me)], "")]
-        )
+        return Steps(exchange, lambda me: [([self._shapes.create_topic(number, topic, me)], "")])
 
     def _delete_topic(self, exchange: Exchange) -> Asking:
         topic = argument(exchange, "topic").encode("utf-8", "replace")
@@ -139,9 +137,7 @@ class TopicRoutes:
             exchange, lambda me, name: UpdateQueue(number, me, name, QUEUE, changes)
         )
 
-    def _of_channel(
-        self, exchange: Exchange, make: Callable[[Handler, str], Command]
-    ) -> Steps:
+    def _of_channel(self, exchange: Exchange, make: Callable[[Handler, str], Command]) -> Steps:
         """What is asked about a channel, whose topic must be there."""
         topic, channel = _place(exchange)
         number = exchange.client.number
