@@ -115,7 +115,7 @@ def _topic(topic: TopicStats, offset_s: float) -> dict[str, object]:
     return {
         "topic_name": topic.name.decode(),
         "channels": [_channel(each, offset_s) for each in topic.channels],
-        "depth": _depth(topic.queue),
+        "depth": _topic_depth(topic.queue),
         "backend_depth": topic.queue.spilled,
         "message_count": topic.queue.accepted,
         "message_bytes": topic.message_bytes,
@@ -150,6 +150,11 @@ def _channel(channel: ChannelStats, offset_s: float) -> dict[str, object]:
 def _depth(queue: QueueSnapshot) -> int:
     """What waits, in memory and on disk (N128)."""
     return queue.messages + queue.priority_messages
+
+
+def _topic_depth(queue: QueueSnapshot) -> int:
+    """The same of a topic: without a channel, it keeps deferred messages, too (N65)."""
+    return _depth(queue) + queue.deferred
 
 
 def _is_paused(queue: QueueSnapshot) -> bool:
@@ -227,7 +232,7 @@ def as_text(stats: Stats, now: float, started_s: float, build: str) -> bytes:
 
 def _topic_lines(topic: TopicStats, now: float) -> list[str]:
     mark = "*P " if _is_paused(topic.queue) else "   "
-    head = f"{mark}[{topic.name.decode():<15}] depth: {_depth(topic.queue):<5}"
+    head = f"{mark}[{topic.name.decode():<15}] depth: {_topic_depth(topic.queue):<5}"
     counts = f"be-depth: {topic.queue.spilled:<5} msgs: {topic.queue.accepted:<8}"
     lines = [f"{head} {counts} e2e%: "]
     for channel in topic.channels:
