@@ -137,6 +137,8 @@ class NsqWorld:
     """
 
     def __init__(self) -> None:
+        #: What is told to clients that were authenticated: name, URL, number of permissions.
+        self.identities: dict[int, tuple[str, str, int]] = {}
         self.terms: ServerTerms | None = None
         self.shapes: TopicShapes | None = None
         self.clients: dict[int, NsqClient] = {}

@@ -166,6 +166,9 @@ class DoorKind:
         """
         raise NotImplementedError
 
+    def listens(self, addresses: Sequence[Address]) -> None:
+        """A door of this kind listens, on these ports: port 0 of its table was any."""
+
 
 @final
 class TmqpKind(DoorKind):
@@ -248,10 +251,15 @@ class NsqKind(DoorKind):
             has_tls=context.has_tls,
             durable=context.has_storage,
         )
+        door.identities = world.identities
         world.terms, world.shapes = door.terms, door.shapes
         world.tell(tcp_port=port_of(context, self))
         _tell(world, own, context)
         return door
+
+    def listens(self, addresses: Sequence[Address]) -> None:
+        """Tell lookupds the port that was chosen."""
+        self._world.tell(tcp_port=_first_port(addresses))
 
 
 @final
@@ -302,6 +310,10 @@ class NsqHttpKind(DoorKind):
             manner=NsqManner(0 if secure else int(str(own["https_port"]))),
             door_name=NsqBodies.name,
         )
+
+    def listens(self, addresses: Sequence[Address]) -> None:
+        """Tell lookupds the port that was chosen."""
+        self._world.tell(http_port=_first_port([each for each in addresses if not each.tls]))
 
 
 def _divided(
@@ -372,6 +384,10 @@ class LookupKind(DoorKind):
         lookupd.tcp_port = port_of(context, self)
         return LookupDoor(lookupd, context.new_id)
 
+    def listens(self, addresses: Sequence[Address]) -> None:
+        """Tell producers the port that was chosen."""
+        self._lookupd.tcp_port = _first_port(addresses) or self._lookupd.tcp_port
+
 
 @final
 class LookupHttpKind(DoorKind):
@@ -410,11 +426,19 @@ class LookupHttpKind(DoorKind):
             door_name=self.name,
         )
 
+    def listens(self, addresses: Sequence[Address]) -> None:
+        """Tell producers the port that was chosen."""
+        self._lookupd.http_port = _first_port(addresses) or self._lookupd.http_port
+
 
 def port_of(context: DoorContext, kind: DoorKind) -> int:
     """Where a door listens: its first TCP port, 0 if it has none."""
-    ports = [address.port for address in context.addresses if not address.socket_path]
-    return ports[0] if ports else 0 if context.addresses else kind.default_port
+    return _first_port(context.addresses) if context.addresses else kind.default_port
+
+
+def _first_port(addresses: Sequence[Address]) -> int:
+    ports = [address.port for address in addresses if not address.socket_path]
+    return ports[0] if ports else 0
 
 
 def options_from(defaults: Mapping[str, _Option], context: DoorContext) -> dict[str, _Option]:

@@ -171,10 +171,18 @@ class Server:
         )
         tls = server_context(config.tls) if config.tls.certificate else None
         most_bytes = config.connection.max_payload_bytes
+        judge = Judge(
+            access,
+            custom_messages,
+            config.hook_timeout_s,
+            most_bytes,
+            hooks.authenticators,
+            registry.nsq.identities,
+        )
         self._shell = Shell(
             self._turn,
             self.doors.native,
-            Judge(access, custom_messages, config.hook_timeout_s, most_bytes, hooks.authenticators),
+            judge,
             _caller_of(config),
             Teller(hooks.event_handlers),
             store,
@@ -223,6 +231,7 @@ class Server:
         for each, listeners in zip(self.doors.further, self.door_listeners, strict=True):
             for address in each.addresses:
                 listeners.append(await open_listener(address))
+            each.kind.listens([listener.address for listener in listeners])
 
     def close_listeners(self) -> None:
         """Accept no more."""
@@ -392,7 +401,14 @@ def _announcing(world: NsqWorld, shell: Shell, new_number: Callable[[], int]) ->
     door = AnnounceDoor(world, announcer, _new_id)
     announcing = Announcing(announcer, door, shell, new_number)
     world.watch_lookups(announcing.set)
+    world.watch_log_level(_set_log_level)
     return announcing
+
+
+def _set_log_level(level: str) -> None:
+    """Log more or less; ``warn`` and ``fatal`` are words of NSQ."""
+    words = {"warn": "WARNING", "fatal": "CRITICAL"}
+    logging.getLogger("tmqp_server").setLevel(words.get(level, level.upper()))
 
 
 def _open_store(config: ServerConfig) -> Store | None:

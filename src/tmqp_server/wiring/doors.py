@@ -12,7 +12,7 @@ from tmqp_server.config import ConfigError, ServerConfig
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.doors.port import Door, IdSource
-from tmqp_server.doors.registry import Bodies, DoorContext, DoorRegistry, HttpKind
+from tmqp_server.doors.registry import Bodies, DoorContext, DoorKind, DoorRegistry, HttpKind
 from tmqp_server.settings.doors import DoorSettings
 
 __all__ = ["Doors", "OpenDoor", "door_name", "further_doors"]
@@ -20,10 +20,13 @@ __all__ = ["Doors", "OpenDoor", "door_name", "further_doors"]
 
 @final
 class OpenDoor:
-    """A door, and where it is to listen."""
+    """A door, its kind, and where it is to listen."""
 
-    def __init__(self, settings: DoorSettings, door: Door, addresses: tuple[Address, ...]) -> None:
+    def __init__(
+        self, settings: DoorSettings, kind: DoorKind, door: Door, addresses: tuple[Address, ...]
+    ) -> None:
         self.settings = settings
+        self.kind = kind
         self.protocol = settings.protocol
         self.door = door
         self.addresses = addresses
@@ -91,7 +94,7 @@ def _opened(settings: DoorSettings, registry: DoorRegistry, context: DoorContext
     try:
         kind = registry.find(name)
         addresses = settings.listen or (Address(port=kind.default_port, tls=settings.tls),)
-        return OpenDoor(settings, kind.open(context), addresses)
+        return OpenDoor(settings, kind, kind.open(context), addresses)
     except (LocalProtocolError, ValueError) as error:
         raise ConfigError(f"doors: {name}: {error}") from error
     except ModuleNotFoundError as error:

@@ -121,7 +121,7 @@ class TopicRoutes:
         number = exchange.client.number
         return self._of_channel(
             exchange,
-            lambda me, name: ClearMessages(number, me, name, QUEUE, True, True),
+            lambda me, name: ClearMessages(number, me, name, QUEUE, True, True, True),
         )
 
     def _pause_channel(self, exchange: Exchange) -> Steps:

@@ -7,8 +7,6 @@ import re
 import struct
 from typing import Any
 
-import pytest
-
 from tests.tmqp_server.doors.nsq.lines import Line, http_lines
 from tests.tmqp_server.doors.nsq.stage import Answer, Stage
 
