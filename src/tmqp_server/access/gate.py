@@ -197,9 +197,9 @@ class Gate:
 
     # -- sessions -------------------------------------------------------------------------------
 
-    def open(self, number: int) -> None:
-        """A session begins."""
-        self._kept[number] = {}
+    def open(self, number: int, trusted: bool = False) -> None:
+        """A session begins; nothing is asked about one that is *trusted*."""
+        self._kept[number] = None if trusted else {}
 
     def trust(self, number: int) -> None:
         """Ask nothing about this session any more: it is a node, whose clients were asked."""

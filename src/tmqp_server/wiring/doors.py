@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import socket
 from typing import final
 
 from tmqp.address import Address
@@ -11,7 +12,7 @@ from tmqp_server.config import ConfigError, ServerConfig
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.doors.port import Door, IdSource
-from tmqp_server.doors.registry import Bodies, DoorContext, DoorRegistry, HttpKind
+from tmqp_server.doors.registry import Bodies, DoorContext, DoorKind, DoorRegistry, HttpKind
 from tmqp_server.settings.doors import DoorSettings
 
 __all__ = ["Doors", "OpenDoor", "door_name", "further_doors"]
@@ -19,10 +20,13 @@ __all__ = ["Doors", "OpenDoor", "door_name", "further_doors"]
 
 @final
 class OpenDoor:
-    """A door, and where it is to listen."""
+    """A door, its kind, and where it is to listen."""
 
-    def __init__(self, settings: DoorSettings, door: Door, addresses: tuple[Address, ...]) -> None:
+    def __init__(
+        self, settings: DoorSettings, kind: DoorKind, door: Door, addresses: tuple[Address, ...]
+    ) -> None:
         self.settings = settings
+        self.kind = kind
         self.protocol = settings.protocol
         self.door = door
         self.addresses = addresses
@@ -33,6 +37,7 @@ class Doors:
     """All doors of a server.
 
     :param registry: the protocols that it knows.
+    :param started_s: when the server began, in the engine's time.
     :raises ConfigError: when one cannot be opened.
 
     Attributes: ``native``, the TMQP door; ``further``, the others, those of ``[web]`` first;
@@ -45,6 +50,7 @@ class Doors:
         registry: DoorRegistry,
         new_id: IdSource,
         wall_clock_offset_s: float,
+        started_s: float = 0.0,
     ) -> None:
         letters = Letters((), wall_clock_offset_s)
         self.native = NativeDoor(new_id, config.connection, wall_clock_offset_s, letters)
@@ -68,6 +74,8 @@ class Doors:
                 has_storage=config.data is not None,
                 options=settings.options,
                 addresses=settings.listen,
+                hostname=socket.gethostname(),
+                started_s=started_s,
             )
             self.further.append(_opened(settings, registry, context))
 
@@ -86,7 +94,7 @@ def _opened(settings: DoorSettings, registry: DoorRegistry, context: DoorContext
     try:
         kind = registry.find(name)
         addresses = settings.listen or (Address(port=kind.default_port, tls=settings.tls),)
-        return OpenDoor(settings, kind.open(context), addresses)
+        return OpenDoor(settings, kind, kind.open(context), addresses)
     except (LocalProtocolError, ValueError) as error:
         raise ConfigError(f"doors: {name}: {error}") from error
     except ModuleNotFoundError as error:

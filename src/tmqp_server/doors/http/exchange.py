@@ -119,7 +119,10 @@ class Exchange:
         self._slot: Slot = answers.open()
         self._date = date
         self._manner = manner
-        self._now = 0.0
+        #: What the clock reads.
+        self.now = 0.0
+        #: Puts an answer into another form.
+        self.rewrite: Callable[[HttpResponse], HttpResponse] | None = None
         self._is_head = False
 
     @property
@@ -130,7 +133,7 @@ class Exchange:
 
     def at(self, now: float) -> None:
         """What the clock reads while the next calls are made."""
-        self._now = now
+        self.now = now
 
     def heard_head(self, event: h11.Request) -> None:
         """The head is complete."""
@@ -160,6 +163,8 @@ class Exchange:
         """
         if self.answered:
             return
+        if self.rewrite is not None:
+            response = self.rewrite(response)
         self._head(response, closes)
         if response.body and not self._is_head:
             self._write(h11.Data(data=response.body))
@@ -182,7 +187,7 @@ class Exchange:
             self._finish()
 
     def _head(self, response: HttpResponse, closes: bool) -> None:
-        headers = self._manner.fields(response, self._date(self._now))
+        headers = self._manner.fields(response, self._date(self.now))
         if closes or self.machine.their_state in (h11.SEND_BODY, h11.ERROR):
             # What is left of the request would be taken for the next one.
             headers.append((b"Connection", b"close"))

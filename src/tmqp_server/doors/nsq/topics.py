@@ -58,6 +58,7 @@ class Shapes:
 
     def __init__(self, options: NsqOptions, *, durable: bool) -> None:
         self._options = options
+        self.mem_queue_size = options.mem_queue_size
         self._durable = durable
 
     def create_topic(self, session: int, topic: bytes, request: object = None) -> CreateQueue:
