@@ -34,14 +34,14 @@ from tmqp_wires.nsq.events import Event, Finish, Ready, Requeue, Subscribe, Touc
 from tmqp_wires.nsq.names import quoted
 from tmqp_wires.nsq.writing import CLOSE_WAIT, OK, error_frame
 
-__all__ = ["ConsumingSession", "Ending", "Question", "Subscription"]
+__all__ = ["AnswerRequest", "ConsumingSession", "LastError", "PendingSub"]
 
 #: The digit 0, with which ids of other protocols' messages begin.
 _ZERO: Final = 48
 
 
 @final
-class Question:
+class AnswerRequest:
     """What the answer to FIN, REQ or TOUCH is about."""
 
     __slots__ = ("name", "word")
@@ -52,7 +52,7 @@ class Question:
 
 
 @final
-class Subscription:
+class PendingSub:
     """A SUB that waits for its answers: that of the feed, then that of the join."""
 
     __slots__ = ("channel", "code", "is_fed", "slot", "topic")
@@ -66,7 +66,7 @@ class Subscription:
 
 
 @final
-class Ending:
+class LastError:
     """The error that ends the connection, once what was asked before it is answered."""
 
     __slots__ = ("answer", "slot")
@@ -87,7 +87,7 @@ class ConsumingSession(PublishingSession):
         if row is not None:
             row.topic, row.channel, row.state = topic, channel, SUBSCRIBED
         self._channel = channel_channel(topic, channel)
-        asked = Subscription(topic, channel, self._answers.open())
+        asked = PendingSub(topic, channel, self._answers.open())
         commands.append(shapes.create_topic(self._number, topic))
         commands.extend(shapes.create_channel(self._number, topic, channel, asked))
         terms = Terms(0, self._who.msg_timeout_ms, PUT_BACK_START)
@@ -131,7 +131,7 @@ class ConsumingSession(PublishingSession):
         message_id = self._context.message_id(self._number, name)
         self._context.forget_foreign(self._number, name)
         self._count(finished=1)
-        question = Question(b"FIN", name)
+        question = AnswerRequest(b"FIN", name)
         return Acknowledge(self._number, message_id, channel, QUEUE, True, "", None, 0, question)
 
     def _requeue(self, event: Event, commands: list[Command], now: float) -> None:
@@ -141,7 +141,7 @@ class ConsumingSession(PublishingSession):
         commands.append(
             Release(
                 self._number,
-                Question(b"REQ", name),
+                AnswerRequest(b"REQ", name),
                 self._context.message_id(self._number, name),
                 self._channel,
                 QUEUE,
@@ -156,7 +156,7 @@ class ConsumingSession(PublishingSession):
         commands.append(
             Extend(
                 self._number,
-                Question(b"TOUCH", name),
+                AnswerRequest(b"TOUCH", name),
                 self._context.message_id(self._number, name),
                 self._channel,
                 QUEUE,
@@ -194,7 +194,7 @@ class ConsumingSession(PublishingSession):
         self._plain.append(error_frame(text))
         self._note()
 
-    def _subscribed(self, asked: Subscription, code: int, now: float) -> Sequence[Command]:
+    def _subscribed(self, asked: PendingSub, code: int, now: float) -> Sequence[Command]:
         if not asked.is_fed:
             asked.is_fed = True
             if code != RESULT_DUPLICATE:

@@ -15,10 +15,10 @@ from typing import Final
 from tmqp.constants import RESULT_OK, RESULT_UNAUTHORIZED
 from tmqp.greetings import name_greeting
 from tmqp_server.doors.nsq.consuming import (
+    AnswerRequest,
     ConsumingSession,
-    Ending,
-    Question,
-    Subscription,
+    LastError,
+    PendingSub,
 )
 from tmqp_server.doors.nsq.context import NsqContext
 from tmqp_server.doors.nsq.message import DOOR, id_of
@@ -260,7 +260,7 @@ class NsqSession(ConsumingSession):
         self._begin_end(self._orders, now)
         if self._channel and commands:
             # Commands of this chunk may have answers, too, and theirs come first.
-            last = Ending(slot, answer)
+            last = LastError(slot, answer)
             commands.append(SetTerms(self._number, last, self._channel, Terms()))
             return
         self._answers.finish(slot, answer)
@@ -329,13 +329,13 @@ class NsqSession(ConsumingSession):
         request = effect.request
         if isinstance(request, str):
             self._answer_failed(b"FIN", request.encode("latin-1"), effect.code)
-        elif isinstance(request, Question):
+        elif isinstance(request, AnswerRequest):
             if effect.code != RESULT_OK:
                 self._answer_failed(request.word, request.name, effect.code)
-        elif isinstance(request, Ending):
+        elif isinstance(request, LastError):
             self._answers.finish(request.slot, request.answer)
             return self._end_if_answered()
-        elif isinstance(request, Subscription):
+        elif isinstance(request, PendingSub):
             return self._subscribed(request, effect.code, now)
         elif isinstance(request, bytes):
             # Of a push that was refused; what its publication is told comes with the confirm.
