@@ -21,6 +21,8 @@ from tmqp_server.doors.http.bodies import HttpBodies
 from tmqp_server.doors.http.limits import HttpLimits
 from tmqp_server.doors.letters import Letter, Letters
 from tmqp_server.doors.native.door import NativeDoor
+from tmqp_server.doors.nsq.message import DOOR as NSQ_DOOR
+from tmqp_server.doors.nsq.message import NUMBER as NSQ_NUMBER
 from tmqp_server.doors.nsq.message import NsqBodies
 from tmqp_server.doors.nsq.options import NsqLimits
 from tmqp_server.doors.nsq.options import options_from as nsq_options
@@ -225,8 +227,8 @@ class NsqKind(DoorKind):
     :param world: what the doors of one nsqd share.
     """
 
-    name = NsqBodies.name
-    number = NsqBodies.number
+    name = NSQ_DOOR
+    number = NSQ_NUMBER
     default_port = 4150
 
     def __init__(self, world: NsqWorld) -> None:
@@ -308,7 +310,7 @@ class NsqHttpKind(DoorKind):
             routes=routes,
             letters=context.letters,
             manner=NsqManner(0 if secure else int(str(own["https_port"]))),
-            door_name=NsqBodies.name,
+            door_name=NSQ_DOOR,
         )
 
     def listens(self, addresses: Sequence[Address]) -> None:

@@ -1,6 +1,6 @@
 """Publications that wait for their answers: which messages belong to which of them.
 
-One PUB, DPUB or MPUB, or several PUB in a row, is one :class:`Publication`; its messages may be
+One PUB, DPUB or MPUB, or several PUB in a row, is one publication; its messages may be
 confirmed together, or one by one.
 """
 
@@ -10,11 +10,11 @@ from typing import final
 
 from tmqp_server.doors.ordered import Slot
 
-__all__ = ["Publication", "Publications"]
+__all__ = ["PendingPublication", "PendingPublications"]
 
 
 @final
-class Publication:
+class PendingPublication:
     """Messages that are answered in one place.
 
     ``each`` asks for an OK for each message, as several PUB do; else there is one for all.
@@ -37,19 +37,19 @@ class Publication:
 
 
 @final
-class Publications:
+class PendingPublications:
     """Those of one connection, found by the ids of their messages."""
 
     __slots__ = ("_ones", "_runs", "count")
 
     def __init__(self) -> None:
-        self._ones: dict[str, Publication] = {}
+        self._ones: dict[str, PendingPublication] = {}
         #: By the id of the first message.
-        self._runs: dict[str, Publication] = {}
+        self._runs: dict[str, PendingPublication] = {}
         #: How many are not answered.
         self.count: int = 0
 
-    def add(self, publication: Publication) -> None:
+    def add(self, publication: PendingPublication) -> None:
         """It was passed on."""
         self.count += 1
         ids = publication.ids
@@ -58,7 +58,7 @@ class Publications:
         else:
             self._runs[ids[0]] = publication
 
-    def find(self, message_id: str) -> Publication | None:
+    def find(self, message_id: str) -> PendingPublication | None:
         """The one that waits for this message."""
         found = self._ones.get(message_id)
         if found is not None:
@@ -70,14 +70,14 @@ class Publications:
                 return run
         return None
 
-    def whole(self, message_ids: list[str]) -> Publication | None:
+    def whole(self, message_ids: list[str]) -> PendingPublication | None:
         """The one whose messages these are, none missing."""
         found = self._runs.get(message_ids[0])
         if found is None or found.left != len(message_ids) or found.left != len(found.ids):
             return None
         return found
 
-    def take(self, publication: Publication, message_id: str) -> None:
+    def take(self, publication: PendingPublication, message_id: str) -> None:
         """A message of it is answered."""
         publication.left -= 1
         if publication.remaining is not None:
@@ -85,7 +85,7 @@ class Publications:
         if publication.left == 0:
             self.remove(publication)
 
-    def remove(self, publication: Publication) -> None:
+    def remove(self, publication: PendingPublication) -> None:
         """It is answered."""
         first = publication.ids[0]
         if len(publication.ids) == 1:

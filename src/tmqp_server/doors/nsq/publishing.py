@@ -8,7 +8,7 @@ from typing import Final
 from tmqp.constants import RESULT_UNAUTHORIZED
 from tmqp_server.doors.nsq.context import NsqContext
 from tmqp_server.doors.nsq.message import NsqRun
-from tmqp_server.doors.nsq.publications import Publication, Publications
+from tmqp_server.doors.nsq.publications import PendingPublication, PendingPublications
 from tmqp_server.doors.nsq.topics import QUEUE, topic_channel
 from tmqp_server.doors.nsq.writing import CONNECTED, NOTHING, WritingSession
 from tmqp_server.engine.commands import Command, Push, PushExtras, PushRun, RunNotes
@@ -29,7 +29,7 @@ class PublishingSession(WritingSession):
     def __init__(self, context: NsqContext, number: int) -> None:
         super().__init__(context, number)
         self._source = b""
-        self._publications = Publications()
+        self._publications = PendingPublications()
         #: Why messages were refused, until their publications are told.
         self._codes: dict[str, int] = {}
         self._notes = RunNotes()
@@ -51,7 +51,7 @@ class PublishingSession(WritingSession):
     def _publication(self, word: bytes, topic: bytes, ids: list[str], *, each: bool) -> None:
         self._orders += 1
         slot = self._answers.open()
-        publication = Publication(word, topic, ids, each, slot, self._orders)
+        publication = PendingPublication(word, topic, ids, each, slot, self._orders)
         self._publications.add(publication)
         if self._publications.count >= self._context.limits.max_unanswered:
             self.reads = False
@@ -156,7 +156,7 @@ class PublishingSession(WritingSession):
             self._note()
         return NOTHING
 
-    def _settle(self, publication: Publication, data: bytes) -> None:
+    def _settle(self, publication: PendingPublication, data: bytes) -> None:
         """All of its messages were taken in."""
         is_void = publication.order > self._ended_at
         self._answers.finish(publication.slot, b"" if is_void else data)
@@ -167,7 +167,7 @@ class PublishingSession(WritingSession):
         self._note()
 
     def _not_published(
-        self, publication: Publication, code: int, reason: str, now: float
+        self, publication: PendingPublication, code: int, reason: str, now: float
     ) -> Sequence[Command]:
         word = publication.word
         if code == RESULT_UNAUTHORIZED:
