@@ -39,6 +39,7 @@ _URLS: Final = ROOT / "src" / "tmqp_server" / "engine" / "routing" / "http_rules
 _CLIENT: Final = ROOT / "src" / "tmqp_client" / "config.py"
 _PARTS: Final = ROOT / "src" / "tmqp_client" / "parts.py"
 _WEB: Final = ROOT / "src" / "tmqp_server" / "doors" / "http" / "limits.py"
+_LOOKUPD: Final = ROOT / "src" / "tmqp_server" / "doors" / "nsq_lookup" / "table.py"
 _ENGINE: Final = ROOT / "src" / "tmqp_server" / "engine" / "limits.py"
 
 #: What happens past each bound of a connection: a rule of protocol.md, or words.
@@ -101,6 +102,12 @@ _JSON_HEAD: Final = """\
 `tmqp.models` checks every body before it parses it; beyond a limit it raises `ModelError`, which
 a server answers with 400 ([F43](protocol.md#f43)). `from_json` and `parse_list` take another size
 as `max_bytes`.
+"""
+
+_LOOKUPD_HEAD: Final = """\
+## nsqlookupd
+
+`limits` of a door `nsqlookupd` ([doors/nsq-lookupd.md](doors/nsq-lookupd.md)).
 """
 
 _WEB_HEAD: Final = """\
@@ -255,9 +262,9 @@ def _engine_table() -> list[str]:
     return rows
 
 
-def _web_table() -> list[str]:
+def _peer_table(source: Path, name_of_class: str) -> list[str]:
     rows = ["| limit | default | what it limits, and what happens beyond it |", "|---|---|---|"]
-    for name, default, text in documented_fields(_WEB, "HttpLimits"):
+    for name, default, text in documented_fields(source, name_of_class):
         rows.append(f"| `{name}` | {_number(ast.literal_eval(default))} | {_prose(text)} |")
     return rows
 
@@ -280,7 +287,9 @@ def render() -> str:
         _DOOR_HEAD,
         "\n".join([*_door_table(), ""]),
         _WEB_HEAD,
-        "\n".join([*_web_table(), ""]),
+        "\n".join([*_peer_table(_WEB, "HttpLimits"), ""]),
+        _LOOKUPD_HEAD,
+        "\n".join([*_peer_table(_LOOKUPD, "LookupLimits"), ""]),
         _ENGINE_HEAD,
         "\n".join([*_engine_table(), ""]),
         _CLIENT_HEAD,
