@@ -39,6 +39,7 @@ _URLS: Final = ROOT / "src" / "tmqp_server" / "engine" / "routing" / "http_rules
 _CLIENT: Final = ROOT / "src" / "tmqp_client" / "config.py"
 _PARTS: Final = ROOT / "src" / "tmqp_client" / "parts.py"
 _WEB: Final = ROOT / "src" / "tmqp_server" / "doors" / "http" / "limits.py"
+_NSQ: Final = ROOT / "src" / "tmqp_server" / "doors" / "nsq" / "options.py"
 _LOOKUPD: Final = ROOT / "src" / "tmqp_server" / "doors" / "nsq_lookup" / "table.py"
 _ENGINE: Final = ROOT / "src" / "tmqp_server" / "engine" / "limits.py"
 
@@ -114,6 +115,12 @@ _WEB_HEAD: Final = """\
 ## HTTP
 
 The keys of `[web]` beside `listen` ([server.md](server.md#web)).
+"""
+
+_NSQ_HEAD: Final = """\
+## NSQ
+
+The table `limits` of a door with the protocol `nsq` ([doors/nsq.md](doors/nsq.md)).
 """
 
 _ENGINE_HEAD: Final = """\
@@ -262,9 +269,10 @@ def _engine_table() -> list[str]:
     return rows
 
 
-def _peer_table(source: Path, name_of_class: str) -> list[str]:
+def _record_table(path: Path, name_of_record: str) -> list[str]:
+    """The limits of a door, with the defaults as they are written."""
     rows = ["| limit | default | what it limits, and what happens beyond it |", "|---|---|---|"]
-    for name, default, text in documented_fields(source, name_of_class):
+    for name, default, text in documented_fields(path, name_of_record):
         rows.append(f"| `{name}` | {_number(ast.literal_eval(default))} | {_prose(text)} |")
     return rows
 
@@ -287,9 +295,11 @@ def render() -> str:
         _DOOR_HEAD,
         "\n".join([*_door_table(), ""]),
         _WEB_HEAD,
-        "\n".join([*_peer_table(_WEB, "HttpLimits"), ""]),
+        "\n".join([*_record_table(_WEB, "HttpLimits"), ""]),
+        _NSQ_HEAD,
+        "\n".join([*_record_table(_NSQ, "NsqLimits"), ""]),
         _LOOKUPD_HEAD,
-        "\n".join([*_peer_table(_LOOKUPD, "LookupLimits"), ""]),
+        "\n".join([*_record_table(_LOOKUPD, "LookupLimits"), ""]),
         _ENGINE_HEAD,
         "\n".join([*_engine_table(), ""]),
         _CLIENT_HEAD,

@@ -237,24 +237,24 @@ class NsqKind(DoorKind):
 
     def open(self, context: DoorContext) -> Door:
         """A door; without the packages for snappy it offers none."""
-        from tmqp_server.doors.nsq.door import NsqDoor  # noqa: PLC0415 - few servers have it
+        from tmqp_server.doors.nsq.context import NsqContext  # noqa: PLC0415 - few servers have it
+        from tmqp_server.doors.nsq.door import NsqDoor  # noqa: PLC0415 - as above
 
         world = self._world
-        options, own = _divided(context, _OF_NSQD)
-        door = NsqDoor(
+        options, of_nsqd = _divided(context, _OF_NSQD)
+        own = NsqContext(
             context.new_id,
             limits_from(NsqLimits(), context.limits),
             nsq_options(options),
             context.wall_clock_offset_s,
-            context.letters,
             has_tls=context.has_tls,
             durable=context.has_storage,
         )
-        door.identities = world.identities
-        world.terms, world.shapes = door.terms, door.shapes
+        own.identities = world.identities
+        world.terms, world.shapes = own.terms, own.shapes
         world.tell(tcp_port=_first_port(context.addresses))
-        _tell(world, own, context)
-        return door
+        _tell(world, of_nsqd, context)
+        return NsqDoor(own, context.letters)
 
     def listens(self, addresses: Sequence[Address]) -> None:
         """Tell lookupds the port that was chosen."""

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp_server.doors.letters import Letter, Letters
-from tmqp_server.doors.nsq.compression import Compression
-from tmqp_server.doors.nsq.message import DOOR, NUMBER, NsqBodies, NsqIds, NsqRun
-from tmqp_server.doors.nsq.options import NsqLimits, NsqOptions, terms_of
+from tmqp_server.doors.nsq.context import NsqContext
+from tmqp_server.doors.nsq.message import DOOR, NUMBER, NsqBodies, NsqRun
 from tmqp_server.doors.nsq.session import NsqSession
-from tmqp_server.doors.nsq.topics import Shapes
-from tmqp_server.doors.port import Door, IdSource
+from tmqp_server.doors.port import Door
 from tmqp_server.engine.effects import Deliver, DeliverRun, Forward, Inform
 from tmqp_server.engine.model.message import Message
 from tmqp_wires.nsq.writing import message_frame, retried
@@ -18,75 +16,26 @@ from tmqp_wires.nsq.writing import message_frame, retried
 __all__ = ["NsqDoor"]
 
 _NS_PER_MS: Final = 1_000_000
-_NS_PER_S: Final = 1_000_000_000
 
 
 class NsqDoor(Door):
     """NSQ, TCP.
 
-    :param new_id: draws what is unique about this door.
-    :param has_tls: whether connections can change to TLS.
-    :param durable: whether topics and channels are kept on disk.
-
-    ``identities`` may be filled by whoever decides about a client's AUTH, with what the answer
-    tells of it: its identity, a URL and the number of its permissions, by the session's number.
-    ``time_s`` is the monotonic time that a session last heard of.
+    :param letters: reads what came in by doors of other kinds.
     """
 
     name = DOOR
     number = NUMBER
 
-    def __init__(
-        self,
-        new_id: IdSource,
-        limits: NsqLimits,
-        options: NsqOptions,
-        wall_clock_offset_s: float = 0.0,
-        letters: Letters | None = None,
-        *,
-        has_tls: bool = False,
-        durable: bool = False,
-    ) -> None:
+    def __init__(self, context: NsqContext, letters: Letters | None = None) -> None:
+        self.context = context
         self.letters = Letters() if letters is None else letters
-        self.limits = limits
-        self.options = options
-        self.compression = Compression()
-        self.terms = terms_of(
-            limits, options, has_tls=has_tls, has_snappy=self.compression.has_snappy
-        )
-        self.shapes = Shapes(options, durable=durable and options.durable)
-        self.wall_clock_offset_s = wall_clock_offset_s
-        self.new_id = new_id
-        self.ids = NsqIds(new_id(), wall_clock_offset_s)
-        self.identities: dict[int, tuple[str, str, int]] = {}
-        self.time_s = 0.0
         self._bodies = NsqBodies()
-        #: The ids of messages of other protocols in flight, by channel and the id they have here.
-        self._foreign: dict[str, str] = {}
 
     def open(self, session: int, now: float) -> NsqSession:
         """A new connection."""
-        self.time_s = now
-        return NsqSession(self, session, now)
-
-    def unix_ns(self, now: float) -> int:
-        """The time, in nanoseconds since 1970."""
-        return int((now + self.wall_clock_offset_s) * _NS_PER_S)
-
-    # -- ids of other protocols' messages -------------------------------------------------------
-
-    def message_id(self, channel: str, name: bytes) -> str:
-        """The id of the message that has this id at the clients of a channel."""
-        text = name.decode("latin-1")
-        if name[0] != 48:  # no digit 0: an id of our own
-            return text
-        return self._foreign.get(channel + text, text)
-
-    def forget_foreign(self, channel: str, name: bytes) -> None:
-        """It is answered."""
-        self._foreign.pop(channel + name.decode("latin-1"), None)
-
-    # -- messages -------------------------------------------------------------------------------
+        self.context.time_s = now
+        return NsqSession(self.context, session, now)
 
     def encode_delivery(self, effect: Deliver) -> bytes:
         """The frame of the message, with the number of this attempt; of another protocol's message
@@ -97,13 +46,9 @@ class NsqDoor(Door):
         if isinstance(wire, bytes) and message.producer.door == DOOR:
             return wire if attempts <= 1 else retried(wire, attempts)
         letter = self.letters.of(message, effect.channel)
-        name = "%016x" % message.sequence  # noqa: UP031 - compiled it is the quickest
-        foreign = self._foreign
-        if len(foreign) >= self.limits.max_foreign_in_flight:
-            del foreign[next(iter(foreign))]
-        foreign[effect.channel + name] = message.message_id
-        timestamp_ns = letter.timestamp_ms * _NS_PER_MS or self.unix_ns(self.time_s)
-        return message_frame(timestamp_ns, max(attempts, 1), name.encode("ascii"), letter.body)
+        name = self.context.name_of_foreign(effect)
+        timestamp_ns = letter.timestamp_ms * _NS_PER_MS or self.context.unix_ns(self.context.time_s)
+        return message_frame(timestamp_ns, max(attempts, 1), name, letter.body)
 
     def encode_run(self, effect: DeliverRun) -> bytes:
         """The frames of a run."""

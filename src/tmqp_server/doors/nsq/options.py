@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
-from tmqp.names import fault_of_name
 from tmqp_wires.nsq import ServerTerms
+from tmqp_wires.nsq.names import is_name
 
 __all__ = ["NsqLimits", "NsqOptions", "options_from", "terms_of"]
 
@@ -47,12 +47,12 @@ class NsqLimits:
     max_unanswered: int = 1_024
     """Publications of a connection that wait for their answers; the next ones wait to be read."""
 
-    max_early_bytes: int = 131_072
+    max_early_bytes: int = 8_388_608
     """Bytes of commands that a client sends before the server has decided about it; more end the
     connection."""
 
-    max_foreign_in_flight: int = 100_000
-    """Messages of other protocols in flight to clients of this door, whose ids are remembered;
+    max_foreign_in_flight: int = 10_000
+    """Messages of other protocols that a client has not answered and whose ids are remembered;
     beyond it those that were sent first cannot be answered and time out."""
 
     greeting_timeout_s: float = 10.0
@@ -151,7 +151,7 @@ class NsqOptions:
             raise ValueError("msg_timeout_ms must not be beyond max_msg_timeout_ms")
         if self.heartbeat_interval_ms > self.max_heartbeat_interval_ms:
             raise ValueError("heartbeat_interval_ms must not be beyond max_heartbeat_interval_ms")
-        if self.dead_letter and fault_of_name(self.dead_letter):
+        if self.dead_letter and not is_name(self.dead_letter.encode()):
             raise ValueError(f"dead_letter: {self.dead_letter!r} is no name of a topic")
 
 
