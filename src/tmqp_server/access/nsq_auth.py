@@ -141,7 +141,7 @@ class NsqAuthServer(Access):
                     status, body = await self._ask(question.request(address, self._method))
                 return read_answer(status, body)
             except (AuthAnswerError, OSError) as error:  # a timeout is an OSError
-                logger.warning("auth server %s: %s", address, error or "no answer in time")
+                logger.warning("auth server %s: %s", address, str(error) or "no answer in time")
         return None
 
 

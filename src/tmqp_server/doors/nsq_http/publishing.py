@@ -13,7 +13,7 @@ from typing import Final, final
 
 from tmqp_server.doors.http.exchange import Exchange
 from tmqp_server.doors.http.messages import BadRequest
-from tmqp_server.doors.nsq.message import NsqIds, NsqRun
+from tmqp_server.doors.nsq.message import NsqIds, NsqRun, id_of
 from tmqp_server.doors.nsq.topics import QUEUE, topic_channel
 from tmqp_server.doors.nsq_http.asking import Asking
 from tmqp_server.doors.nsq_http.manner import done, name_argument
@@ -253,6 +253,10 @@ class Publish(Asking):
         else:
             return super().apply(effect, now)
         return () if self._waiting else self._next(now)
+
+    def pushed(self, wire: object) -> bool:
+        """Whether this is the frame of one of its messages."""
+        return isinstance(wire, bytes) and id_of(wire) in self._waiting
 
     def heard(self, reply: Reply, now: float) -> Sequence[Command]:
         """The message was refused."""
