@@ -241,20 +241,20 @@ class NsqKind(DoorKind):
         from tmqp_server.doors.nsq.door import NsqDoor  # noqa: PLC0415 - as above
 
         world = self._world
-        options, of_nsqd = _divided(context, _OF_NSQD)
-        own = NsqContext(
+        options, own = _divided(context, _OF_NSQD)
+        shared = NsqContext(
             context.new_id,
             limits_from(NsqLimits(), context.limits),
             nsq_options(options),
             context.wall_clock_offset_s,
             has_tls=context.has_tls,
             durable=context.has_storage,
+            world=world,
         )
-        own.identities = world.identities
-        world.terms, world.shapes = own.terms, own.shapes
+        world.terms, world.shapes = shared.terms, shared.shapes
         world.tell(tcp_port=_first_port(context.addresses))
-        _tell(world, of_nsqd, context)
-        return NsqDoor(own, context.letters)
+        _tell(world, own, context)
+        return NsqDoor(shared, context.letters)
 
     def listens(self, addresses: Sequence[Address]) -> None:
         """Tell lookupds the port that was chosen."""

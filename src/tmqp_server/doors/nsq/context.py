@@ -8,6 +8,7 @@ from tmqp_server.doors.nsq.compression import Compression
 from tmqp_server.doors.nsq.message import NsqIds
 from tmqp_server.doors.nsq.options import NsqLimits, NsqOptions, terms_of
 from tmqp_server.doors.nsq.topics import Shapes
+from tmqp_server.doors.nsq_world import NsqWorld
 from tmqp_server.doors.port import IdSource
 from tmqp_server.engine.effects import Deliver
 
@@ -25,8 +26,8 @@ class NsqContext:
     :param has_tls: whether connections can change to TLS.
     :param durable: whether topics and channels are kept on disk, unless the options say no.
 
-    ``identities`` may be filled by whoever decides about a client's AUTH, with what the answer
-    tells of it: its identity, a URL and the number of its permissions, by the session's number.
+    :param world: what the doors of NSQ in one server share.
+
     ``time_s`` is the monotonic time that a session last heard of.
     """
 
@@ -39,6 +40,7 @@ class NsqContext:
         *,
         has_tls: bool = False,
         durable: bool = False,
+        world: NsqWorld | None = None,
     ) -> None:
         self.limits = limits
         self.options = options
@@ -49,7 +51,7 @@ class NsqContext:
         self.shapes = Shapes(options, durable=durable and options.durable)
         self.new_id = new_id
         self.ids = NsqIds(new_id(), wall_clock_offset_s)
-        self.identities: dict[int, tuple[str, str, int]] = {}
+        self.world = NsqWorld() if world is None else world
         self.time_s: float = 0.0
         self._offset_s = wall_clock_offset_s
         #: By session: the ids of messages of other protocols, by the ids that they have there.
@@ -76,7 +78,8 @@ class NsqContext:
     def forget(self, session: int) -> None:
         """The session is over."""
         self._foreign.pop(session, None)
-        self.identities.pop(session, None)
+        self.world.identities.pop(session, None)
+        self.world.clients.pop(session, None)
 
     def name_of_foreign(self, effect: Deliver) -> bytes:
         """The id that a message of another protocol has where it is delivered: its sequence."""

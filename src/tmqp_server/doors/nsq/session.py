@@ -263,7 +263,7 @@ class NsqSession(ConsumingSession):
         self.hurried = True
         slot = self._asks_slot
         if slot is not None:
-            identity = self._context.identities.pop(self._number, ("", "", 1))
+            identity = self._context.world.identities.pop(self._number, ("", "", 1))
             told = {
                 "identity": identity[0],
                 "identity_url": identity[1],

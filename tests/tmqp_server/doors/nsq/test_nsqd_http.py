@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from tests.tmqp_server.doors.nsq.lines import Line, http_lines
+from tests.tmqp_server.doors.nsq.lines import DATA, Line, http_lines
 from tests.tmqp_server.doors.nsq.stage import OFFSET_S, Answer, Stage
 from tmqp_server.doors.nsq_http.stats import go_duration
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_wires.nsq.writing import identify, mpub
 
 HTTP = "nsqd-http"
 GOLDEN = "nsqd-http-golden.txt"
@@ -249,3 +250,48 @@ def test_times_are_written_as_go_writes_them() -> None:
     began = datetime.fromtimestamp(OFFSET_S, UTC)
     assert f"start_time {began:%Y-%m-%dT%H:%M:%SZ}\n" in text
     assert "\nTopics: None\n\nProducers: None\n" in text
+
+
+def _frame(data: bytes) -> tuple[int, bytes, bytes]:
+    """Type, message id and body of the only frame received."""
+    assert int.from_bytes(data[:4], "big") == len(data) - 4, data
+    return data[7], data[18:34], data[34:]
+
+
+def test_the_statistics_of_clients_are_the_originals() -> None:
+    """The exchanges behind the recorded statistics: delivery, FIN, REQ, a time-out."""
+    stage = Stage()
+    publish(stage, "/topic/create?topic=p_flow")
+    publish(stage, "/channel/create?topic=p_flow&channel=c")
+    producer = stage.dial("nsq", b"  V2", mpub(b"p_flow", [b"one", b"two", b"three"]))
+    told = {"feature_negotiation": True, "msg_timeout": 1000}
+    names = {"client_id": "cid", "hostname": "hn", "user_agent": "ua/1"}
+    consumer = stage.dial("nsq", b"  V2", identify({**told, **names}))
+    consumer.say(b"SUB p_flow c\n").take()
+    _, first, _ = _frame(consumer.say(b"RDY 1\n").take())
+    _, second, _ = _frame(consumer.say(b"FIN %b\n" % first).take())
+    _, third, body = _frame(consumer.say(b"REQ %b 0\n" % second).take())
+    assert body == b"three"
+    stage.sleep(1.05)
+    assert consumer.take().endswith(b"two")
+    body = stage.ask(HTTP, "GET", "/stats?format=json&topic=p_flow").body
+    text = stage.ask(HTTP, "GET", "/stats?topic=p_flow&include_mem=false").body.decode()
+    recorded = (DATA / "nsqd-stats-golden.txt").read_text()
+    wanted_json = recorded.partition("STATS ")[2].partition("\n")[0].encode()
+    assert _client_masked(body) == _client_masked(wanted_json)
+    wanted_text = recorded.partition("TEXT ")[2]
+    assert _line_masked(text) == _line_masked(wanted_text)
+    assert third not in (first, second)
+    assert not producer.over
+
+
+def _client_masked(body: bytes) -> bytes:
+    body = re.sub(rb'"(remote_address)":"127.0.0.1:\d+"', rb'"\1":""', _masked(body))
+    return re.sub(rb'"connect_ts":\d+', b'"connect_ts":0', body)
+
+
+def _line_masked(text: str) -> str:
+    text = re.sub(r"nsqd v\S+ \(.*\)", "nsqd", text)
+    text = re.sub(r"(start_time|uptime) \S+", r"\1", text)
+    text = re.sub(r"connected: \d+s", "connected", text)
+    return re.sub(r":\d{5} ", ":PORT ", text).strip()

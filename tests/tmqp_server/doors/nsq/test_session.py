@@ -104,7 +104,7 @@ def test_a_client_gets_in_by_its_secret() -> None:
             assert isinstance(question.command, Connect)
             shown = question.command.credentials
             asked.append(("", "") if shown is None else (shown.kind, shown.secret))
-            server.context.identities[question.session] = ("me", "http://id", 2)
+            server.context.world.identities[question.session] = ("me", "http://id", 2)
             return shown is not None and shown.secret == "sekret"
         return True
 
