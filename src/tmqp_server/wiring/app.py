@@ -34,9 +34,11 @@ from tmqp_server.access.channel_hooks import (
 )
 from tmqp_server.access.custom import MessageHook, load_hook
 from tmqp_server.config import ConfigError, OutboundLimits, ServerConfig
+from tmqp_server.doors.nsq_announce.asking import AskDoor
 from tmqp_server.doors.nsq_announce.links import Announcer
 from tmqp_server.doors.nsq_announce.session import AnnounceDoor
 from tmqp_server.doors.nsq_world import NsqWorld
+from tmqp_server.doors.port import Door
 from tmqp_server.doors.registry import DoorKind, DoorRegistry, HttpKind
 from tmqp_server.doors.wires import LetterWires
 from tmqp_server.engine.books import TLS_BYTES
@@ -399,10 +401,15 @@ def _announcing(world: NsqWorld, shell: Shell, new_number: Callable[[], int]) ->
     """What tells lookupds which topics are here, to as many as the world names."""
     announcer = Announcer(Backoff(_LEAST_WAIT_S, _MOST_WAIT_S), random.random)
     door = AnnounceDoor(world, announcer, _new_id)
-    announcing = Announcing(announcer, door, shell, new_number)
+    announcing = Announcing(announcer, door, functools.partial(_ask_door, world), shell, new_number)
     world.watch_lookups(announcing.set)
     world.watch_log_level(_set_log_level)
     return announcing
+
+
+def _ask_door(world: NsqWorld, topic: bytes) -> Door | None:
+    """What asks a lookupd which channels a new topic has."""
+    return None if world.shapes is None else AskDoor(topic, world.shapes, _new_id)
 
 
 def _set_log_level(level: str) -> None:
