@@ -113,6 +113,24 @@ def _caller_of(config: ServerConfig) -> HttpCaller | None:
     return HttpCaller(config.http)
 
 
+def _judge(
+    config: ServerConfig,
+    access: Access | None,
+    custom_messages: MessageHook | None,
+    hooks: ChannelHooks,
+    identities: dict[int, tuple[str, str, int]],
+) -> Judge:
+    """Who asks the server's own code, with the time that it may take."""
+    return Judge(
+        access,
+        custom_messages,
+        config.hook_timeout_s,
+        config.connection.max_payload_bytes,
+        hooks.authenticators,
+        identities,
+    )
+
+
 def _new_id() -> str:
     return uuid.uuid4().hex
 
@@ -172,19 +190,11 @@ class Server:
             config.connection.handshake_timeout_s,
         )
         tls = server_context(config.tls) if config.tls.certificate else None
-        most_bytes = config.connection.max_payload_bytes
-        judge = Judge(
-            access,
-            custom_messages,
-            config.hook_timeout_s,
-            most_bytes,
-            hooks.authenticators,
-            registry.nsq.identities,
-        )
+        identities = registry.nsq.identities
         self._shell = Shell(
             self._turn,
             self.doors.native,
-            judge,
+            _judge(config, access, custom_messages, hooks, identities),
             _caller_of(config),
             Teller(hooks.event_handlers),
             store,

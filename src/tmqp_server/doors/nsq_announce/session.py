@@ -35,9 +35,9 @@ __all__ = ["DOOR_NAME", "AnnounceDoor", "AnnounceSession"]
 
 DOOR_NAME: Final = "nsq-announce"
 #: Seconds between two signs of life (N142).
-PING_INTERVAL_S: Final = 15.0
+_PING_INTERVAL_S: Final = 15.0
 #: Seconds in which a lookupd answers.
-ANSWER_TIMEOUT_S: Final = 5.0
+_ANSWER_TIMEOUT_S: Final = 5.0
 
 #: The lookupd was not asked yet; it was told who this server is; it knows that.
 _NEW: Final = 0
@@ -89,7 +89,7 @@ class AnnounceSession(DoorSession):
             if not self._unanswered:
                 return self._end("the lookupd answers what nobody has asked")
             self._unanswered -= 1
-            self._answer_due = now + ANSWER_TIMEOUT_S if self._unanswered else math.inf
+            self._answer_due = now + _ANSWER_TIMEOUT_S if self._unanswered else math.inf
             if self._state == _ASKED:
                 self._state = _KNOWN
                 self._announcer.accepted(self.peer)
@@ -128,15 +128,15 @@ class AnnounceSession(DoorSession):
         if self.closed:
             return ()
         if now >= self._answer_due:
-            return self._end(f"the lookupd did not answer for {ANSWER_TIMEOUT_S:g} seconds")
+            return self._end(f"the lookupd did not answer for {_ANSWER_TIMEOUT_S:g} seconds")
         if now >= self._due:
             if self._state == _NEW:
                 self._state = _ASKED
                 self._send(MAGIC + announce(self._world.about), 1)
             else:
                 self._send(PING, 1)
-            self._due = now + PING_INTERVAL_S
-            self._answer_due = min(self._answer_due, now + ANSWER_TIMEOUT_S)
+            self._due = now + _PING_INTERVAL_S
+            self._answer_due = min(self._answer_due, now + _ANSWER_TIMEOUT_S)
         return ()
 
     # -- the broker -----------------------------------------------------------------------------
@@ -155,7 +155,7 @@ class AnnounceSession(DoorSession):
             for each in channels:
                 assert isinstance(each, ChannelSnapshot), "channels were asked for"
                 self._tell(_registered(each.name))
-            self._answer_due = min(self._answer_due, now + ANSWER_TIMEOUT_S)
+            self._answer_due = min(self._answer_due, now + _ANSWER_TIMEOUT_S)
             self.hurried = True
         return ()
 

@@ -12,7 +12,7 @@ from tmqp_server.doors.http.messages import BadRequest
 from tmqp_server.doors.http.routes import Route
 from tmqp_server.doors.nsq.message import NsqIds
 from tmqp_server.doors.nsq.topics import QUEUE, channel_channel, topic_channel
-from tmqp_server.doors.nsq_http.asking import Asking
+from tmqp_server.doors.nsq_http.asking import AskingHandler
 from tmqp_server.doors.nsq_http.manner import done, json_answer, old_routes, plain
 from tmqp_server.doors.nsq_http.publishing import Publisher
 from tmqp_server.doors.nsq_http.stats import (
@@ -146,7 +146,7 @@ class NsqdRoutes:
     def _start_time(self) -> int:
         return int(self._world.started_s + self._offset_s)
 
-    def _stats(self, exchange: Exchange) -> Asking:
+    def _stats(self, exchange: Exchange) -> AskingHandler:
         stats = Stats(self._terms.version, self._start_time)
         return _Statistics(exchange, self._world, stats, self._offset_s, self._build)
 
@@ -218,7 +218,7 @@ def _options_of(terms: ServerTerms) -> dict[str, object]:
 
 
 @final
-class _Statistics(Asking):
+class _Statistics(AskingHandler):
     """``GET /stats`` (N121): asks for the channels, then for the queue of each, in portions."""
 
     def __init__(
