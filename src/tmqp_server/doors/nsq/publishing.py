@@ -95,6 +95,7 @@ class PublishingSession(WritingSession):
         channel = topic_channel(topic)
         timestamp_ns = context.unix_ns(now)
         commands.append(context.shapes.create_topic(number, topic))
+        context.world.published(self._row, topic, len(bodies), sum([len(body) for body in bodies]))
         if len(bodies) == 1:
             name = context.ids.new()
             frame = message_frame(timestamp_ns, 1, name.encode("ascii"), bodies[0])

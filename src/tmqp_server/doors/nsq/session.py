@@ -14,12 +14,18 @@ from typing import Final
 
 from tmqp.constants import RESULT_OK, RESULT_UNAUTHORIZED
 from tmqp.greetings import name_greeting
-from tmqp_server.doors.nsq.consuming import ConsumingSession, Question, Subscription
+from tmqp_server.doors.nsq.consuming import (
+    AnswerRequest,
+    ConsumingSession,
+    LastError,
+    PendingSub,
+)
 from tmqp_server.doors.nsq.context import NsqContext
 from tmqp_server.doors.nsq.message import DOOR, id_of
 from tmqp_server.doors.nsq.writing import CONNECTED, NEVER, NOTHING, STRANGER, WAITING
+from tmqp_server.doors.nsq_world import NsqClient
 from tmqp_server.doors.ordered import Slot
-from tmqp_server.engine.commands import Command, Connect, Credentials
+from tmqp_server.engine.commands import Command, Connect, Credentials, SetTerms, Terms
 from tmqp_server.engine.effects import (
     Accept,
     CloseSession,
@@ -111,6 +117,8 @@ class NsqSession(ConsumingSession):
         if self._greeting_due != NEVER:
             self._greeting_due = NEVER
             self._beat_due = now + self._who.heartbeat_interval_ms / 1000
+            self._row = NsqClient(self._number, self.peer, now)
+            self._context.world.clients[self._number] = self._row
         self._hear(now)
         if self._standing == WAITING:
             return self._keep_early(events)
@@ -185,14 +193,33 @@ class NsqSession(ConsumingSession):
         interval_ms = who.heartbeat_interval_ms
         self._beat_due = now + interval_ms / 1000 if interval_ms else NEVER
         self._hear(now)
+        self._describe(who)
         self._answer(response_frame(event.answer))
         if not who.changes_stream:
             return
-        self._wanted = who
-        if who.tls:
+        self._wanted = who  # once all is answered, and if nothing came behind it
+
+    def _all_answered(self) -> None:
+        """Change the stream, if that was agreed, once everything before it has its answer."""
+        who = self._wanted
+        if who is None or self._ends or len(self._answers) or self.wants_tls:
+            return
+        if who.tls and not self._decoder.secure:
             self.wants_tls = self.wants_written = True
+            self.hurried = True
         else:
             self._put_layers_on()
+
+    def _describe(self, who: Negotiated) -> None:
+        """Say in the statistics who it is."""
+        row = self._row
+        if row is not None:
+            row.client_id = who.client_id or row.client_id
+            row.hostname = who.hostname or row.hostname
+            row.user_agent = who.user_agent
+            row.sample_rate = who.sample_rate
+            row.snappy = row.snappy or who.snappy
+            row.deflate = row.deflate or who.deflate
 
     def _put_layers_on(self) -> None:
         """Compress what follows, if that was agreed; each layer begins with an OK (N39)."""
@@ -212,6 +239,8 @@ class NsqSession(ConsumingSession):
     def secured(self, now: float) -> Sequence[Command]:
         """TLS is on."""
         self._decoder.secure = True
+        if self._row is not None:
+            self._row.tls_version = "TLS"
         self._hear(now)
         self._put_layers_on()
         self._note()
@@ -229,6 +258,11 @@ class NsqSession(ConsumingSession):
                 answer = _HTTP_ANSWER
         slot = self._answers.open()
         self._begin_end(self._orders, now)
+        if self._channel and commands:
+            # Commands of this chunk may have answers, too, and theirs come first.
+            last = LastError(slot, answer)
+            commands.append(SetTerms(self._number, last, self._channel, Terms()))
+            return
         self._answers.finish(slot, answer)
         commands.extend(self._end_if_answered())
 
@@ -264,6 +298,8 @@ class NsqSession(ConsumingSession):
         slot = self._asks_slot
         if slot is not None:
             identity = self._context.world.identities.pop(self._number, ("", "", 1))
+            if self._row is not None:
+                self._row.identity, self._row.identity_url = identity[0], identity[1]
             told = {
                 "identity": identity[0],
                 "identity_url": identity[1],
@@ -293,10 +329,13 @@ class NsqSession(ConsumingSession):
         request = effect.request
         if isinstance(request, str):
             self._answer_failed(b"FIN", request.encode("latin-1"), effect.code)
-        elif isinstance(request, Question):
+        elif isinstance(request, AnswerRequest):
             if effect.code != RESULT_OK:
                 self._answer_failed(request.word, request.name, effect.code)
-        elif isinstance(request, Subscription):
+        elif isinstance(request, LastError):
+            self._answers.finish(request.slot, request.answer)
+            return self._end_if_answered()
+        elif isinstance(request, PendingSub):
             return self._subscribed(request, effect.code, now)
         elif isinstance(request, bytes):
             # Of a push that was refused; what its publication is told comes with the confirm.

@@ -15,6 +15,7 @@ from zlib import crc32
 
 from tmqp_server.doors.nsq.context import NsqContext
 from tmqp_server.doors.nsq.topics import QUEUE
+from tmqp_server.doors.nsq_world import NsqClient
 from tmqp_server.doors.ordered import OrderedAnswers, Slot
 from tmqp_server.doors.port import DoorSession
 from tmqp_server.engine.commands import Acknowledge, Command, Disconnect
@@ -31,6 +32,17 @@ WAITING: Final = 1
 CONNECTED: Final = 2
 NEVER: Final = float("inf")
 _ID_BYTES: Final = 16
+
+
+def _frames_in(data: bytes) -> int:
+    """How many frames these bytes are; they are whole."""
+    count = 0
+    at = 0
+    limit = len(data)
+    while at < limit:
+        at += 4 + ((data[at] << 24) | (data[at + 1] << 16) | (data[at + 2] << 8) | data[at + 3])
+        count += 1
+    return count
 
 
 class WritingSession(DoorSession):
@@ -56,6 +68,9 @@ class WritingSession(DoorSession):
         #: The channel that it consumes, as the engine names it; empty before SUB.
         self._channel = ""
         self._skipped: list[str] = []
+        #: How the statistics show the client; None before its greeting.
+        self._row: NsqClient | None = None
+        self._most_ready: int = 0
         self._who = Negotiated(
             "",
             "",
@@ -80,6 +95,8 @@ class WritingSession(DoorSession):
         answers = self._answers
         if answers.ready_bytes:
             self._plain.append(answers.take())
+        if not len(answers):
+            self._all_answered()
         total = 0
         for piece in self._sealed:
             total += len(piece)
@@ -91,8 +108,18 @@ class WritingSession(DoorSession):
         """Queue what the door's ``encode_`` methods have made."""
         if self._who.sample_rate:
             data = self._sampled(data)
+        row = self._row
+        if row is not None:
+            row.message_count += _frames_in(data)
+            self._tell_in_flight(row)
         self._plain.append(data)
         self.outbound_bytes += len(data)
+
+    def _tell_in_flight(self, row: NsqClient) -> None:
+        """How many messages it has: all but those that are answered, as far as it ever was ready
+        for so many, for it is not told which have timed out."""
+        left = row.message_count - row.finish_count - row.requeue_count
+        row.in_flight_count = max(0, min(left, self._most_ready))
 
     def _sampled(self, data: bytes) -> bytes:
         """About as many messages in a hundred as the client wants; the others count as finished
@@ -185,6 +212,10 @@ class WritingSession(DoorSession):
             return NOTHING
         self._standing = STRANGER
         return (Disconnect(self._number),)
+
+    def _all_answered(self) -> None:
+        """Everything that was asked for is answered."""
+        raise NotImplementedError
 
     def _forget_publications(self) -> None:
         """Nobody waits for the answers any more."""

@@ -1,6 +1,6 @@
 """What NSQ's clients may rely on, as it was recorded with the original: one test for each case.
 
-Where the original is late by design (time-outs are found by a scan, lone messages wait for a
+Where the original is late by design (timeouts are found by a scan, lone messages wait for a
 buffer), the door is exact; docs/doors/nsq.md lists such differences.
 """
 
@@ -244,7 +244,7 @@ def test_more_consumers_than_a_channel_may_have_are_refused() -> None:
 
 
 def test_the_flow_of_messages() -> None:
-    """The exchange of the recorded flow: FIN, REQ 0, a time-out, an answer of another client."""
+    """The exchange of the recorded flow: FIN, REQ 0, a timeout, an answer of another client."""
     server = Server()
     client = server.subscriber("t", "c", msg_timeout=1000)
     server.publish("t", b"one", b"two", b"three")

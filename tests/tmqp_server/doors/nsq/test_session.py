@@ -49,6 +49,34 @@ def test_a_compressed_connection_begins_with_an_ok_and_stays_compressed(compress
     assert "damaged" in server.hub.close_reason(client.number)
 
 
+@pytest.mark.parametrize("behind", [b"", writing.NOP])
+def test_what_was_asked_before_the_change_is_answered_in_the_clear(behind: bytes) -> None:
+    """An OK that had to wait was compressed once, and so was the answer to IDENTIFY."""
+    client = Server().connect()
+    asked = writing.identify({"feature_negotiation": True, "snappy": True})
+    client.send(writing.pub(b"t", b"x") + asked + behind)
+    raw = client.raw()
+    assert raw.startswith(writing.OK)
+    assert b'"snappy":true' in raw
+    if behind:
+        text = b"E_INVALID data behind IDENTIFY, before its answer"
+        assert raw.endswith(writing.error_frame(text))
+        assert client.closed
+    else:
+        assert raw.endswith(SNAPPY_OK)
+
+
+def test_errors_of_answers_come_before_the_error_that_ends_the_connection() -> None:
+    """They were lost once, when both were asked for in one piece."""
+    server = Server()
+    client = server.subscriber("t", "c")
+    unknown = b"0123456789abcdef"
+    client.send(writing.req(unknown, 0) + writing.touch(unknown) + b"FOO\n")
+    codes = [event.code for event in client.take() if isinstance(event, ErrorReceived)]
+    assert codes == [b"E_REQ_FAILED", b"E_TOUCH_FAILED", b"E_INVALID"]
+    assert client.closed
+
+
 def secure(server: Server, number: int) -> None:
     """What the I/O does when a session asks for TLS."""
     assert server.hub.begins_tls(number, server.now)
@@ -291,6 +319,31 @@ def test_a_run_is_kept_as_its_messages_are_one_by_one() -> None:
         assert (letter.body, letter.timestamp_ms) == (run.bodies[place], 123)
         parts.append(part)
     assert b"".join(parts) == data
+
+
+def test_the_statistics_know_each_client() -> None:
+    server = Server()
+    client = server.subscriber(
+        "t", "c", 1, client_id="cid", hostname="hn", user_agent="ua/1", msg_timeout=1_000
+    )
+    row = server.context.world.clients[client.number]
+    server.publish("t", b"one", b"two", b"three")
+    client.send(writing.fin(client.message().message_id))
+    client.send(writing.req(client.message().message_id, 0))
+    client.message()
+    server.pass_s(1)
+    client.message()
+    client.send(writing.fin(b"0123456789abcdef"))
+    # As recorded: one finished, one requeued, one timed out, one in flight.
+    assert (row.client_id, row.hostname, row.user_agent) == ("cid", "hn", "ua/1")
+    assert (row.state, row.topic, row.channel, row.ready_count) == (3, b"t", b"c", 1)
+    counted = (row.message_count, row.finish_count, row.requeue_count, row.in_flight_count)
+    assert counted == (4, 1, 1, 1)
+    client.send(writing.CLS)
+    assert (row.state, row.ready_count) == (4, 0)
+    client.close()
+    assert server.context.world.clients == {}
+    assert server.context.world.message_bytes == {b"t": 11}
 
 
 def test_names_of_channels_are_found_again() -> None:
