@@ -149,7 +149,9 @@ class Publisher:
         topic = name_argument(exchange, "topic", word="INVALID")
         delay_ms = self._delay_ms(exchange)
         portions = [[body]]
-        return PublishHandler(exchange, self, topic, lambda: portions.pop() if portions else [], delay_ms)
+        return PublishHandler(
+            exchange, self, topic, lambda: portions.pop() if portions else [], delay_ms
+        )
 
     def mpub(self, exchange: Exchange) -> PublishHandler:
         """``POST /mpub?topic=&binary=``: the messages are lines, or have sizes before them."""
