@@ -40,6 +40,7 @@ _CLIENT: Final = ROOT / "src" / "tmqp_client" / "config.py"
 _PARTS: Final = ROOT / "src" / "tmqp_client" / "parts.py"
 _WEB: Final = ROOT / "src" / "tmqp_server" / "doors" / "http" / "limits.py"
 _NSQ: Final = ROOT / "src" / "tmqp_server" / "doors" / "nsq" / "options.py"
+_LOOKUPD: Final = ROOT / "src" / "tmqp_server" / "doors" / "nsq_lookup" / "table.py"
 _ENGINE: Final = ROOT / "src" / "tmqp_server" / "engine" / "limits.py"
 
 #: What happens past each bound of a connection: a rule of protocol.md, or words.
@@ -102,6 +103,12 @@ _JSON_HEAD: Final = """\
 `tmqp.models` checks every body before it parses it; beyond a limit it raises `ModelError`, which
 a server answers with 400 ([F43](protocol.md#f43)). `from_json` and `parse_list` take another size
 as `max_bytes`.
+"""
+
+_LOOKUPD_HEAD: Final = """\
+## nsqlookupd
+
+`limits` of a door `nsqlookupd` ([doors/nsq-lookupd.md](doors/nsq-lookupd.md)).
 """
 
 _WEB_HEAD: Final = """\
@@ -291,6 +298,8 @@ def render() -> str:
         "\n".join([*_record_table(_WEB, "HttpLimits"), ""]),
         _NSQ_HEAD,
         "\n".join([*_record_table(_NSQ, "NsqLimits"), ""]),
+        _LOOKUPD_HEAD,
+        "\n".join([*_record_table(_LOOKUPD, "LookupLimits"), ""]),
         _ENGINE_HEAD,
         "\n".join([*_engine_table(), ""]),
         _CLIENT_HEAD,

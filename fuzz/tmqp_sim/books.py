@@ -32,6 +32,7 @@ from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.core import PendingChange
 from tmqp_server.engine.delivery.batches import PendingBatch
 from tmqp_server.engine.delivery.feed_commits import Commit
+from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.keys import KeyTable
 from tmqp_server.engine.model.sessions import Audience, Session
 from tmqp_server.hub.hub import Hub
@@ -40,6 +41,8 @@ __all__ = [
     "MOST_STATE_BYTES",
     "Ballast",
     "audience_problem",
+    "closed_in",
+    "commits_of",
     "connections_of",
     "flights_of",
     "state_of",
@@ -204,3 +207,21 @@ def audience_problem(audience: Audience) -> str:
     if not audience.stale and (audience.ready, audience.everyone) != (ready, hearing):
         return f"ready are {ready:b} and {hearing}, not {audience.ready:b} and {audience.everyone}"
     return ""
+
+
+def commits_of(broker: Broker) -> list[Commit]:
+    """The commits of feeds that are not over."""
+    waiting = [each for each in broker._core.tickets.values() if isinstance(each, Commit)]
+    return waiting + list(broker._feeder._commits._unfinished)
+
+
+def closed_in(commit: Commit) -> int:
+    """What the books are charged for messages of a commit whose queues were removed meanwhile."""
+    total = 0
+    for place, item in enumerate(commit.items):
+        if commit.queue.closed and (item.stays or place >= commit.done):
+            total += item.message.size + MESSAGE_OVERHEAD_BYTES
+        for copy in item.copies:
+            if place >= commit.done and copy.target.closed:
+                total += copy.message.size + MESSAGE_OVERHEAD_BYTES
+    return total

@@ -44,11 +44,13 @@ __all__ = ["NsqAuthServer"]
 logger = logging.getLogger("tmqp_server.nsq")
 
 #: Sends a request and returns status and body; raises OSError when that is not possible.
-Asker = Callable[[AuthRequest], Awaitable[tuple[int, bytes]]]
+_Asker = Callable[[AuthRequest], Awaitable[tuple[int, bytes]]]
 
 #: Types of clients that bring no secret, and are let in: HTTP is not covered by AUTH (N54), nor are
 #: those that ask a lookupd.
 _OPEN: Final = ("http", "nsqlookupd")
+#: Whoever asks bounds it.
+_NO_TIMEOUT: Final = None
 #: What making a channel of a topic, or publishing to it, needs besides.
 _AROUND: Final = (CREATE_CHANNEL, CREATE_QUEUE, FEED, SEE_CHANNEL)
 
@@ -85,7 +87,7 @@ class NsqAuthServer(Access):
         timeout_s: float = 2.0,
         grace_s: float = 0.0,
         open_types: Sequence[str] = _OPEN,
-        ask: Asker | None = None,
+        ask: _Asker | None = None,
     ) -> None:
         if isinstance(addresses, str) or not addresses:
             raise ValueError("addresses must be a list of at least one auth server")
@@ -141,7 +143,7 @@ class NsqAuthServer(Access):
                     status, body = await self._ask(question.request(address, self._method))
                 return read_answer(status, body)
             except (AuthAnswerError, OSError) as error:  # a timeout is an OSError
-                logger.warning("auth server %s: %s", address, error or "no answer in time")
+                logger.warning("auth server %s: %s", address, str(error) or "no answer in time")
         return None
 
 
@@ -162,7 +164,7 @@ async def _by_httpx(request: AuthRequest) -> tuple[int, bytes]:
 
     try:
         async with (
-            httpx.AsyncClient(timeout=None, follow_redirects=False, trust_env=False) as client,  # noqa: S113 - whoever asks bounds it
+            httpx.AsyncClient(timeout=_NO_TIMEOUT, trust_env=False) as client,
             client.stream(
                 request.method, request.url, headers=request.headers, content=request.body or None
             ) as response,

@@ -46,7 +46,6 @@ __all__ = [
     "TmqpKind",
     "limits_from",
     "options_from",
-    "port_of",
 ]
 
 #: The number of a kind is kept with each message in this many bits.
@@ -255,7 +254,7 @@ class NsqKind(DoorKind):
             world=world,
         )
         world.terms, world.shapes = shared.terms, shared.shapes
-        world.tell(tcp_port=port_of(context, self))
+        world.tell(tcp_port=_first_port(context.addresses))
         _tell(world, own, context)
         return NsqDoor(shared, context.letters)
 
@@ -291,7 +290,7 @@ class NsqHttpKind(DoorKind):
         rest, own = _divided(context, {**_OF_NSQD, "old_names": True, "https_port": 0})
         secure = any(address.tls for address in context.addresses)
         if not secure:
-            world.tell(http_port=port_of(context, self))
+            world.tell(http_port=_first_port(context.addresses))
         world.started_s = context.started_s
         limits = limits_from(HttpLimits(), context.limits)
         routes = make_routes(
@@ -383,7 +382,7 @@ class LookupKind(DoorKind):
         lookupd.hostname = context.hostname
         lookupd.broadcast_address = str(options["broadcast_address"]) or context.hostname
         lookupd.version = str(options["version"])
-        lookupd.tcp_port = port_of(context, self)
+        lookupd.tcp_port = _first_port(context.addresses)
         return LookupDoor(lookupd, context.new_id)
 
     def listens(self, addresses: Sequence[Address]) -> None:
@@ -414,7 +413,7 @@ class LookupHttpKind(DoorKind):
         options = options_from({"old_names": True}, context)
         lookupd = self._lookupd
         if not lookupd.http_port:
-            lookupd.http_port = port_of(context, self)
+            lookupd.http_port = _first_port(context.addresses)
         routes = LookupRoutes(
             lookupd, context.wall_clock_offset_s, old_names=bool(options["old_names"])
         )
@@ -431,11 +430,6 @@ class LookupHttpKind(DoorKind):
     def listens(self, addresses: Sequence[Address]) -> None:
         """Tell producers the port that was chosen."""
         self._lookupd.http_port = _first_port(addresses) or self._lookupd.http_port
-
-
-def port_of(context: DoorContext, kind: DoorKind) -> int:
-    """Where a door listens: its first TCP port, 0 if it has none."""
-    return _first_port(context.addresses) if context.addresses else kind.default_port
 
 
 def _first_port(addresses: Sequence[Address]) -> int:

@@ -99,7 +99,7 @@ BROWSE_BYTES: Final = 2_048
 #: A pull that waits, without its request.
 PULL_BYTES: Final = 1_024
 #: A feed: itself, the consumer that it is, and its places in the lists of both queues.
-_FEED_BYTES: Final = 1_024
+_FEED_BYTES: Final = 768
 _ROUTER_BYTES: Final = 320
 _BINDING_BYTES: Final = 448
 #: A place in a list or table: of a binding's queues, of a held answer's queues.

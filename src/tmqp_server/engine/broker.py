@@ -74,6 +74,7 @@ from tmqp_server.engine.delivery.batches import Batches
 from tmqp_server.engine.delivery.deferring import Deferring
 from tmqp_server.engine.delivery.direct import Direct
 from tmqp_server.engine.delivery.feeding import Feeder
+from tmqp_server.engine.delivery.feeds import Feeds
 from tmqp_server.engine.delivery.intake import Intake
 from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.pulls import Puller
@@ -96,7 +97,6 @@ from tmqp_server.engine.model.snapshots import BrokerStatistics
 from tmqp_server.engine.model.times import NEVER
 from tmqp_server.engine.operations.administration import Administration
 from tmqp_server.engine.operations.clients import Clients
-from tmqp_server.engine.operations.feeds import Feeds
 from tmqp_server.engine.operations.information import Information
 from tmqp_server.engine.operations.nodes import Nodes
 from tmqp_server.engine.operations.subscribing import Subscribing

@@ -33,6 +33,7 @@ from tmqp_server.engine.core import Core, PendingChange, PendingFetch, PendingRu
 from tmqp_server.engine.delivery.batches import Batches, PendingBatch
 from tmqp_server.engine.delivery.feed_commits import Commit
 from tmqp_server.engine.delivery.feeding import Feeder
+from tmqp_server.engine.delivery.feeds import Feeds
 from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.pump import Pump
 from tmqp_server.engine.delivery.saving import tell_apart
@@ -54,7 +55,6 @@ from tmqp_server.engine.model.message import (
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.tails import Tail
 from tmqp_server.engine.model.times import AT_ONCE, NEVER
-from tmqp_server.engine.operations.feeds import Feeds
 from tmqp_server.engine.reading.browsing import Browsing, PendingBrowse
 from tmqp_server.engine.routing.routers import Routing
 from tmqp_server.engine.transactions.staging import PendingCommit, PendingStage

@@ -26,6 +26,7 @@ logger = logging.getLogger("tmqp_server.nsq")
 
 #: Seconds in which a lookupd takes a connection.
 _CONNECT_TIMEOUT_S = 5.0
+_QUESTIONS_AT_A_TIME = 8
 
 
 class Announcing:
@@ -33,19 +34,31 @@ class Announcing:
 
     :param announcer: says which connections there are to be.
     :param door: opens their sessions.
+    :param ask_door: makes what opens the session of a question about a topic.
     :param new_number: draws the number of a session.
     """
 
     def __init__(
-        self, announcer: Announcer, door: Door, shell: Carrier, new_number: Callable[[], int]
+        self,
+        announcer: Announcer,
+        door: Door,
+        ask_door: Callable[[bytes], Door | None],
+        shell: Carrier,
+        new_number: Callable[[], int],
     ) -> None:
         self._announcer = announcer
+        announcer.wake(self._attend)
         self._door = door
+        self._ask_door = ask_door
         self._shell = shell
         self._new_number = new_number
         self._changed = anyio.Event()
         self._scopes: dict[str, anyio.CancelScope] = {}
+        self._room = anyio.CapacityLimiter(_QUESTIONS_AT_A_TIME)
         self._stopped = False
+
+    def _attend(self) -> None:
+        self._changed.set()
 
     def set(self, addresses: tuple[str, ...]) -> None:
         """The lookupds are others from now on."""
@@ -67,6 +80,9 @@ class Announcing:
                 for address in removed:
                     if address in self._scopes:
                         self._scopes[address].cancel()
+                questions, announcer.questions = announcer.questions, []
+                for address, topic in questions:
+                    tasks.start_soon(self._ask, address, topic)
                 now = self._shell.now()
                 for address in announcer.due(now):
                     tasks.start_soon(self._dial, address)
@@ -90,6 +106,23 @@ class Announcing:
                 del self._scopes[address]
             self._announcer.ended(address, self._shell.now())
             self._changed.set()
+
+    async def _ask(self, address: str, topic: bytes) -> None:
+        """Ask a lookupd about a topic, a few at a time."""
+        door = self._ask_door(topic)
+        if door is None:
+            return
+        async with self._room:
+            if self._stopped:
+                return
+            try:
+                stream = await self._connect(address)
+            except OSError as error:
+                logger.warning("nsqlookupd %s: %s", address, error)
+                return
+            transport = StreamTransport(stream, address)
+            number = self._new_number()
+            await Connection(number, transport, address, self._shell, door).run()
 
     async def _connect(self, address: str) -> anyio.abc.ByteStream:
         """Connect to ``HOST:PORT``.

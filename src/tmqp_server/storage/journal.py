@@ -29,15 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import final
 
-from tmqp.blocks import (
-    FLAG_COPY,
-    FLAG_DOOR_SHIFT,
-    FLAG_FED,
-    FLAG_HIGH,
-    FLAG_TRANSIENT,
-    FLAG_WANTS,
-    StoredMessage,
-)
+from tmqp.blocks import FLAG_DOOR_SHIFT, FLAG_HIGH, FLAG_TRANSIENT, FLAG_WANTS, StoredMessage
 from tmqp_server.engine.commands import KeptMessage, Synced
 from tmqp_server.engine.effects import (
     Append,
@@ -60,15 +52,18 @@ from tmqp_server.engine.effects import (
     StoreQueue,
     StoreRouter,
 )
-from tmqp_server.engine.model.message import (
-    MARK_COPY,
-    MARK_FED,
-    MARK_HIGH,
-    MARK_WANTS,
-    Message,
-)
+from tmqp_server.engine.model.message import MARK_HIGH, MARK_WANTS, Message
 from tmqp_server.engine.model.times import AT_ONCE, NEVER
-from tmqp_server.storage.gathered import BodyCodec, CommittedSegment, Gathered, Sealed, SetAside
+from tmqp_server.storage.gathered import (
+    BodyCodec,
+    CommittedSegment,
+    Gathered,
+    Sealed,
+    SetAside,
+    flags_of_feeds,
+    marks_of_feeds,
+    names_its_queue,
+)
 from tmqp_server.storage.port import (
     HIGH_ONLY,
     REGULAR_ONLY,
@@ -99,7 +94,6 @@ from tmqp_server.storage.topology import (
 __all__ = ["Journal", "UnknownDoorError", "Writing"]
 
 _MAX_COUNT = 65_535
-_FEEDING = MARK_COPY | MARK_FED
 _SECOND_US = 1_000_000
 #: No sequence is larger.
 _LAST = 2**63 - 1
@@ -265,12 +259,7 @@ class Journal:
             flags |= FLAG_HIGH
         if marks & MARK_WANTS:
             flags |= FLAG_WANTS
-        if marks & _FEEDING:
-            if marks & MARK_COPY:
-                flags |= FLAG_COPY
-            if marks & MARK_FED:
-                flags |= FLAG_FED
-        return flags
+        return flags | flags_of_feeds(marks)
 
     def _stored(
         self, message: Message, sequence: int, flags: int, timestamp_us: int, now: float
@@ -582,7 +571,7 @@ class Journal:
             message_id,
             source,
             door.name,
-            None if stored.hops or flags & FLAG_COPY else channel,
+            channel if names_its_queue(stored) else None,
             size,
             wire,
             flags & FLAG_WANTS != 0,
@@ -592,7 +581,7 @@ class Journal:
             stored.hops,
             stored.expires_us / _SECOND_US - offset_s if stored.expires_us else NEVER,
             stored.due_us / _SECOND_US - offset_s if stored.due_us else AT_ONCE,
-            (MARK_COPY if flags & FLAG_COPY else 0) | (MARK_FED if flags & FLAG_FED else 0),
+            marks_of_feeds(flags),
         )
 
     def monotonic_s(self, unix_us: int) -> float:

@@ -34,9 +34,11 @@ from tmqp_server.access.channel_hooks import (
 )
 from tmqp_server.access.custom import MessageHook, load_hook
 from tmqp_server.config import ConfigError, OutboundLimits, ServerConfig
+from tmqp_server.doors.nsq_announce.asking import AskDoor
 from tmqp_server.doors.nsq_announce.links import Announcer
 from tmqp_server.doors.nsq_announce.session import AnnounceDoor
 from tmqp_server.doors.nsq_world import NsqWorld
+from tmqp_server.doors.port import Door
 from tmqp_server.doors.registry import DoorKind, DoorRegistry, HttpKind
 from tmqp_server.doors.wires import LetterWires
 from tmqp_server.engine.books import TLS_BYTES
@@ -111,6 +113,24 @@ def _caller_of(config: ServerConfig) -> HttpCaller | None:
     return HttpCaller(config.http)
 
 
+def _judge(
+    config: ServerConfig,
+    access: Access | None,
+    custom_messages: MessageHook | None,
+    hooks: ChannelHooks,
+    identities: dict[int, tuple[str, str, int]],
+) -> Judge:
+    """Who asks the server's own code, with the time that it may take."""
+    return Judge(
+        access,
+        custom_messages,
+        config.hook_timeout_s,
+        config.connection.max_payload_bytes,
+        hooks.authenticators,
+        identities,
+    )
+
+
 def _new_id() -> str:
     return uuid.uuid4().hex
 
@@ -170,19 +190,11 @@ class Server:
             config.connection.handshake_timeout_s,
         )
         tls = server_context(config.tls) if config.tls.certificate else None
-        most_bytes = config.connection.max_payload_bytes
-        judge = Judge(
-            access,
-            custom_messages,
-            config.hook_timeout_s,
-            most_bytes,
-            hooks.authenticators,
-            registry.nsq.identities,
-        )
+        identities = registry.nsq.identities
         self._shell = Shell(
             self._turn,
             self.doors.native,
-            judge,
+            _judge(config, access, custom_messages, hooks, identities),
             _caller_of(config),
             Teller(hooks.event_handlers),
             store,
@@ -399,10 +411,15 @@ def _announcing(world: NsqWorld, shell: Shell, new_number: Callable[[], int]) ->
     """What tells lookupds which topics are here, to as many as the world names."""
     announcer = Announcer(Backoff(_LEAST_WAIT_S, _MOST_WAIT_S), random.random)
     door = AnnounceDoor(world, announcer, _new_id)
-    announcing = Announcing(announcer, door, shell, new_number)
+    announcing = Announcing(announcer, door, functools.partial(_ask_door, world), shell, new_number)
     world.watch_lookups(announcing.set)
     world.watch_log_level(_set_log_level)
     return announcing
+
+
+def _ask_door(world: NsqWorld, topic: bytes) -> Door | None:
+    """What asks a lookupd which channels a new topic has."""
+    return None if world.shapes is None else AskDoor(topic, world.shapes, _new_id)
 
 
 def _set_log_level(level: str) -> None:

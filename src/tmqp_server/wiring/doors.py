@@ -61,8 +61,12 @@ class Doors:
             bodies = self.native if kind.name == self.native.name else kind.bodies()
             self.bodies.append(bodies)
             letters.add(bodies)
-        self.further: list[OpenDoor] = []
-        for settings in further_doors(config):
+        wanted = further_doors(config)
+        order = [kind.name for kind in registry]
+        opened: dict[int, OpenDoor] = {}
+        # What doors of one family share is said by the first of them in the registry.
+        for place in sorted(range(len(wanted)), key=lambda each: _rank(wanted[each], order)):
+            settings = wanted[place]
             context = DoorContext(
                 new_id,
                 wall_clock_offset_s,
@@ -73,11 +77,16 @@ class Doors:
                 has_tls=bool(config.tls.certificate),
                 has_storage=config.data is not None,
                 options=settings.options,
-                addresses=settings.listen,
                 hostname=socket.gethostname(),
                 started_s=started_s,
             )
-            self.further.append(_opened(settings, registry, context))
+            opened[place] = _opened(settings, registry, context)
+        self.further = [opened[place] for place in range(len(wanted))]
+
+
+def _rank(settings: DoorSettings, order: list[str]) -> int:
+    name = settings.protocol
+    return order.index(name) if name in order else len(order)
 
 
 def further_doors(config: ServerConfig) -> list[DoorSettings]:
@@ -94,6 +103,7 @@ def _opened(settings: DoorSettings, registry: DoorRegistry, context: DoorContext
     try:
         kind = registry.find(name)
         addresses = settings.listen or (Address(port=kind.default_port, tls=settings.tls),)
+        context.addresses = addresses
         return OpenDoor(settings, kind, kind.open(context), addresses)
     except (LocalProtocolError, ValueError) as error:
         raise ConfigError(f"doors: {name}: {error}") from error

@@ -7,14 +7,26 @@ from typing import cast
 from tests.tmqp_server.engine.kept import KeptWorld
 from tests.tmqp_server.engine.world import World
 from tmqp.constants import STATUS_PUSH, STATUS_ROUND_ROBIN
-from tmqp_server.engine.commands import AddFeed, ListFeeds, RemoveFeed
+from tmqp_server.engine.commands import AddFeed, ListFeeds, PushExtras, RemoveFeed
 from tmqp_server.engine.effects import Reply
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.message import Message, SubscriptionFilter
 from tmqp_server.engine.model.snapshots import FeedSnapshot
 from tmqp_server.engine.options import QueueChanges
 
-__all__ = ["Begins", "feed", "feeds_of", "kept_topic", "topic", "unfeed"]
+__all__ = [
+    "LATER",
+    "Begins",
+    "each_waiting",
+    "feed",
+    "feeds_of",
+    "kept_topic",
+    "topic",
+    "unfeed",
+    "waiting_in",
+]
+
+LATER = PushExtras(delay_ms=2_000)
 
 
 class Begins(SubscriptionFilter):
@@ -55,6 +67,17 @@ def feeds_of(world: World, source: str = "t", queue_id: int = -1) -> list[FeedSn
     assert isinstance(reply, Reply)
     assert reply.code == 0
     return cast("list[FeedSnapshot]", reply.body)
+
+
+def waiting_in(world: World, channel: str) -> list[str]:
+    """What waits in queue 1 of a channel, in the order in which it would be sent."""
+    queue = world.queue(channel)
+    return [each.message_id for each in [*queue.high.messages(), *queue.regular.messages()]]
+
+
+def each_waiting(world: World, *channels: str) -> list[list[str]]:
+    """The same for several channels."""
+    return [waiting_in(world, each) for each in channels]
 
 
 def topic(

@@ -6,8 +6,16 @@ import itertools
 
 import pytest
 
-from tests.tmqp_server.engine.feeds import Begins, feed, feeds_of, kept_topic, topic, unfeed
-from tests.tmqp_server.engine.kept import KeptWorld
+from tests.tmqp_server.engine.feeds import (
+    LATER,
+    Begins,
+    each_waiting,
+    feed,
+    feeds_of,
+    topic,
+    unfeed,
+    waiting_in,
+)
 from tests.tmqp_server.engine.world import World
 from tmqp.constants import (
     STATUS_BROADCAST,
@@ -31,15 +39,6 @@ from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.terms import Terms
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
 
-LATER = PushExtras(delay_ms=2_000)
-
-
-def ids(world: World, channel: str) -> list[str]:
-    """What waits in a queue, in the order in which it would be sent."""
-    queue = world.queue(channel)
-    return [each.message_id for each in [*queue.high.messages(), *queue.regular.messages()]]
-
-
 # --- By status -----------------------------------------------------------------------------------
 
 
@@ -47,7 +46,7 @@ def test_every_feed_gets_a_copy_and_the_topic_keeps_nothing() -> None:
     world = topic("a", "b")
     assert world.push("m1", channel="t", wants=True) == ["p: m1 ok F"]
     assert world.push("m2", channel="t", high=True) == []
-    assert ids(world, "a") == ids(world, "b") == ["m2", "m1"]
+    assert waiting_in(world, "a") == waiting_in(world, "b") == ["m2", "m1"]
     assert world.books("t")["accepted"] == world.books("t")["done"] == 2
     assert "messages" not in world.books("t")
     assert world.books("t")["deliveries"] == 4
@@ -67,8 +66,8 @@ def test_the_first_feed_gets_the_backlog_and_a_later_one_what_comes_then() -> No
     assert feed(world, "a") == ["admin feed: 0"]
     assert feed(world, "b") == ["admin feed: 0"]
     world.push("m3", channel="t")
-    assert ids(world, "a") == ["m1", "m2", "m3"]
-    assert ids(world, "b") == ["m3"]
+    assert waiting_in(world, "a") == ["m1", "m2", "m3"]
+    assert waiting_in(world, "b") == ["m3"]
 
 
 def test_consumers_get_it_as_well_and_what_they_give_back_is_not_copied_again() -> None:
@@ -76,13 +75,13 @@ def test_consumers_get_it_as_well_and_what_they_give_back_is_not_copied_again() 
     world.join("x", "t")
     world.join("y", "t")
     assert world.push("m1", channel="t") == ["x <- m1 FA", "y <- m1 A"]
-    assert ids(world, "a") == ["m1"]
+    assert waiting_in(world, "a") == ["m1"]
     world.ack("y", "m1", "t")
     assert world.nack("x", "m1", channel="t") == ["x y <- m1 AR"]
     world.disconnect("x")
     world.disconnect("y")
     world.wait(4_000.0)
-    assert ids(world, "a") == ["m1"]
+    assert waiting_in(world, "a") == ["m1"]
     assert world.queue("t").is_empty()  # all consumers have gone, and the feed has it
     assert world.books("t")["done"] == 1
 
@@ -92,9 +91,9 @@ def test_a_slow_consumer_holds_the_topic_and_feeds_wait_with_it() -> None:
     world.join("x", "t", credit=1)
     world.push("m1", channel="t")
     assert world.push("m2", channel="t") == []
-    assert ids(world, "a") == ["m1"]
+    assert waiting_in(world, "a") == ["m1"]
     assert world.leave("x", "t") == ["x leave: 0"]
-    assert ids(world, "a") == ["m1", "m2"]
+    assert waiting_in(world, "a") == ["m1", "m2"]
 
 
 def test_a_broadcast_goes_to_those_who_are_there_and_to_feeds_with_room() -> None:
@@ -105,7 +104,7 @@ def test_a_broadcast_goes_to_those_who_are_there_and_to_feeds_with_room() -> Non
     )
     for number in range(4):
         world.push(f"m{number}", channel="t")
-    assert ids(world, "a") == ["m0", "m1"]
+    assert waiting_in(world, "a") == ["m0", "m1"]
     (found,) = feeds_of(world)
     assert (found.copied, found.passed, found.skipped) == (2, 0, 2)
     assert (world.books("t")["done"], world.books("t")["dropped"]) == (2, 2)
@@ -116,8 +115,8 @@ def test_consumers_and_feeds_take_turns_in_round_robin() -> None:
     world.join("x", "t")
     taken = [world.push(f"m{number}", channel="t") for number in range(6)]
     assert taken == [["x <- m0 FA"], [], [], ["x <- m3 FA"], [], []]
-    assert ids(world, "a") == ["m1", "m4"]
-    assert ids(world, "b") == ["m2", "m5"]
+    assert waiting_in(world, "a") == ["m1", "m4"]
+    assert waiting_in(world, "b") == ["m2", "m5"]
 
 
 def test_round_robin_passes_over_a_full_feed_and_waits_when_all_are_full() -> None:
@@ -129,10 +128,10 @@ def test_round_robin_passes_over_a_full_feed_and_waits_when_all_are_full() -> No
     )
     for number in range(4):
         world.push(f"m{number}", channel="t")
-    assert (ids(world, "a"), ids(world, "b"), ids(world, "t")) == (["m0"], ["m1"], ["m2", "m3"])
+    assert each_waiting(world, "a", "b", "t") == [["m0"], ["m1"], ["m2", "m3"]]
     world.update(QueueChanges(message_limit=3), "b")
     world.wait(0.1)
-    assert ids(world, "b") == ["m1", "m2", "m3"]
+    assert waiting_in(world, "b") == ["m1", "m2", "m3"]
 
 
 def test_consumers_of_a_higher_priority_come_before_feeds() -> None:
@@ -142,7 +141,7 @@ def test_consumers_of_a_higher_priority_come_before_feeds() -> None:
     world.step(Join(world.numbers["x"], "join", "t", -1, None, terms))
     assert world.push("m1", channel="t") == ["x <- m1 FA"]
     assert world.push("m2", channel="t") == []
-    assert ids(world, "a") == ["m2"]
+    assert waiting_in(world, "a") == ["m2"]
 
 
 def test_pausing_the_topic_keeps_and_pausing_the_channel_fills() -> None:
@@ -150,11 +149,11 @@ def test_pausing_the_topic_keeps_and_pausing_the_channel_fills() -> None:
     world.join("x", "a")
     world.update(QueueChanges(status=STATUS_PAUSED), "t")
     world.push("m1", channel="t")
-    assert (ids(world, "t"), ids(world, "a")) == (["m1"], [])
+    assert each_waiting(world, "t", "a") == [["m1"], []]
     assert "x <- m1 FA" in world.update(QueueChanges(status=STATUS_PUSH), "t")
     world.update(QueueChanges(status=STATUS_PAUSED), "a")
     assert world.push("m2", channel="t") == []
-    assert (ids(world, "t"), ids(world, "a")) == ([], ["m2"])
+    assert each_waiting(world, "t", "a") == [[], ["m2"]]
     words = world.update(QueueChanges(status=STATUS_ROUND_ROBIN), "a")
     assert words == ["x <- m2 FA", "admin update: 0"]
 
@@ -165,7 +164,7 @@ def test_what_a_stopped_queue_or_one_for_smaller_messages_does_not_take_is_passe
     world.push("m1", channel="t")
     world.push("large", channel="t", size=21)
     world.push("m2", channel="t")
-    assert (ids(world, "a"), ids(world, "b"), ids(world, "t")) == ([], ["m1", "m2"], [])
+    assert each_waiting(world, "a", "b", "t") == [[], ["m1", "m2"], []]
     assert [each.skipped for each in feeds_of(world)] == [3, 1]
 
 
@@ -177,16 +176,16 @@ def test_a_full_feed_holds_the_topic_and_nothing_is_lost() -> None:
     world.join("y", "b")
     for number in range(4):
         world.push(f"m{number}", channel="t")
-    assert (ids(world, "a"), ids(world, "t")) == (["m0", "m1"], ["m2", "m3"])
+    assert each_waiting(world, "a", "t") == [["m0", "m1"], ["m2", "m3"]]
     assert world.join("x", "a", credit=1) == ["x <- m0 FA", "x join: 0"]
     # It goes on when a message has left for good, and in any case a little later.
     assert world.ack("x", "m0", "a") == ["y <- m2 FA"]
-    assert (ids(world, "a"), ids(world, "t")) == (["m1", "m2"], ["m3"])
+    assert each_waiting(world, "a", "t") == [["m1", "m2"], ["m3"]]
     assert [each.waiting for each in feeds_of(world)] == [1, 1]
     world.step(ClearMessages(world.numbers["admin"], "clear", "a", 1, True, True))
     world.finish()
     world.wait(0.1)
-    assert (ids(world, "a"), ids(world, "t")) == (["m3"], [])
+    assert each_waiting(world, "a", "t") == [["m3"], []]
 
 
 def test_what_a_consumer_has_in_hand_makes_room_a_little_later() -> None:
@@ -207,7 +206,7 @@ def test_the_topic_meets_its_own_limit_behind_a_full_feed() -> None:
     world.push("m1", channel="t")
     world.push("m2", channel="t")
     assert world.push("m3", channel="t") == ["p wire of m3: 482"]
-    assert (ids(world, "a"), ids(world, "t")) == (["m1"], ["m2"])
+    assert each_waiting(world, "a", "t") == [["m1"], ["m2"]]
 
 
 def test_a_full_feed_that_drops_its_oldest_never_holds_the_topic() -> None:
@@ -216,7 +215,7 @@ def test_a_full_feed_that_drops_its_oldest_never_holds_the_topic() -> None:
     )
     for number in range(5):
         world.push(f"m{number}", channel="t")
-    assert (ids(world, "a"), ids(world, "t")) == (["m3", "m4"], [])
+    assert each_waiting(world, "a", "t") == [["m3", "m4"], []]
     assert world.books("a")["displaced"] == 3
 
 
@@ -225,7 +224,7 @@ def test_a_server_without_memory_for_all_copies_waits_until_there_is_some() -> N
     world = topic("a", "b", "c", limits=limits)
     world.join("x", "a")
     sent = 0
-    while not ids(world, "t"):
+    while not waiting_in(world, "t"):
         world.push(f"m{sent}", channel="t", size=4_000)
         sent += 1
     assert sent > 5
@@ -235,7 +234,10 @@ def test_a_server_without_memory_for_all_copies_waits_until_there_is_some() -> N
     world.step(ClearMessages(world.numbers["admin"], "clear", "b", 1, True, True))
     world.finish()
     world.wait(0.1)
-    assert (ids(world, "t"), ids(world, "c")) == ([], [f"m{number}" for number in range(sent)])
+    assert (waiting_in(world, "t"), waiting_in(world, "c")) == (
+        [],
+        [f"m{number}" for number in range(sent)],
+    )
 
 
 def test_a_message_too_large_for_all_its_copies_together_passes_alone() -> None:
@@ -243,7 +245,7 @@ def test_a_message_too_large_for_all_its_copies_together_passes_alone() -> None:
     limits = EngineLimits(max_total_bytes=300_000)
     world = topic("a", "b", "c", "d", limits=limits)
     assert world.push("m1", channel="t", size=100_000) == []
-    assert [ids(world, name) for name in "abcd"] == [["m1"]] * 4
+    assert [waiting_in(world, name) for name in "abcd"] == [["m1"]] * 4
 
 
 # --- Filters -------------------------------------------------------------------------------------
@@ -256,9 +258,9 @@ def test_each_feed_has_its_own_filter() -> None:
         feed(world, name, chosen=chosen)
     for each in ("a1", "b1", "c1", "a2", "a!"):
         world.push(each, channel="t")
-    assert ids(world, "a") == ["a1", "a2"]
-    assert ids(world, "b") == ["b1"]
-    assert ids(world, "all") == ["a1", "b1", "c1", "a2", "a!"]
+    assert waiting_in(world, "a") == ["a1", "a2"]
+    assert waiting_in(world, "b") == ["b1"]
+    assert waiting_in(world, "all") == ["a1", "b1", "c1", "a2", "a!"]
     assert [(each.copied, each.passed) for each in feeds_of(world)] == [(2, 3), (1, 4), (5, 0)]
     assert world.books("t")["errors"] == 2  # a filter that raises has refused
     unfeed(world, "all")
@@ -272,11 +274,7 @@ def test_a_full_feed_holds_only_what_it_wants() -> None:
     feed(world, "a", chosen=Begins("a"))
     for each in ("a1", "b1", "a2", "b2"):
         world.push(each, channel="t")
-    assert (ids(world, "a"), ids(world, "b"), ids(world, "t")) == (
-        ["a1"],
-        ["a1", "b1"],
-        ["a2", "b2"],
-    )
+    assert each_waiting(world, "a", "b", "t") == [["a1"], ["a1", "b1"], ["a2", "b2"]]
 
 
 def test_round_robin_gives_a_message_to_a_feed_that_wants_it() -> None:
@@ -286,11 +284,11 @@ def test_round_robin_gives_a_message_to_a_feed_that_wants_it() -> None:
         feed(world, name, chosen=Begins(name))
     for each in ("b1", "b2", "a1", "c1", "a2"):
         world.push(each, channel="t")
-    assert (ids(world, "a"), ids(world, "b")) == (["a1"], ["b1", "b2"])
+    assert each_waiting(world, "a", "b") == [["a1"], ["b1", "b2"]]
     # What nobody wants waits for somebody who does, and what is behind it waits with it.
-    assert ids(world, "t") == ["c1", "a2"]
+    assert waiting_in(world, "t") == ["c1", "a2"]
     assert world.join("x", "t") == ["x <- c1 FA", "x join: 0"]
-    assert ids(world, "a") == ["a1", "a2"]
+    assert waiting_in(world, "a") == ["a1", "a2"]
 
 
 # --- Deferred and expiring -----------------------------------------------------------------------
@@ -315,13 +313,13 @@ def test_consumers_of_the_topic_get_a_deferred_message_when_it_is_due() -> None:
     world.push("m1", channel="t", extras=LATER)
     assert (len(world.queue("t").deferred), len(world.queue("a").deferred)) == (1, 1)
     assert world.wait(2.0) == ["z <- m1 FA"]
-    assert ids(world, "a") == ["m1"]
+    assert waiting_in(world, "a") == ["m1"]
     world.push("m2", channel="t", extras=LATER)
     world.leave("z", "t")
     world.wait(2.0)
     assert not world.queue("t").deferred
     assert not world.queue("t").waiting_count()
-    assert ids(world, "a") == ["m1", "m2"]
+    assert waiting_in(world, "a") == ["m1", "m2"]
 
 
 def test_what_cannot_pass_at_once_passes_when_it_is_due() -> None:
@@ -331,7 +329,7 @@ def test_what_cannot_pass_at_once_passes_when_it_is_due() -> None:
     world.update(QueueChanges(status=STATUS_PUSH), "t")
     assert (len(world.queue("t").deferred), len(world.queue("a").deferred)) == (1, 0)
     world.wait(2.0)
-    assert ids(world, "a") == ["m1"]
+    assert waiting_in(world, "a") == ["m1"]
 
 
 def test_copies_expire_as_the_message_does_or_earlier() -> None:
@@ -341,11 +339,11 @@ def test_copies_expire_as_the_message_does_or_earlier() -> None:
     world.push("m1", channel="t", extras=PushExtras(expires_in_ms=3_000))
     world.push("m2", channel="t", extras=PushExtras(expires_in_ms=500))
     world.wait(0.7)
-    assert (ids(world, "a"), ids(world, "b")) == (["m1"], ["m1"])
+    assert each_waiting(world, "a", "b") == [["m1"], ["m1"]]
     world.wait(0.6)
-    assert (ids(world, "a"), ids(world, "b")) == ([], ["m1"])
+    assert each_waiting(world, "a", "b") == [[], ["m1"]]
     world.wait(2.0)
-    assert ids(world, "b") == []
+    assert waiting_in(world, "b") == []
 
 
 # --- Who is told ---------------------------------------------------------------------------------
@@ -403,8 +401,8 @@ def test_feeds_in_a_row_and_side_by_side() -> None:
     world.update(QueueChanges(status=STATUS_PUSH), "b")
     world.push("m1", channel="t")
     world.finish()
-    assert (ids(world, "a"), ids(world, "b")) == ([], [])
-    assert (ids(world, "c"), ids(world, "d")) == (["m1"], ["m1", "m1"])
+    assert each_waiting(world, "a", "b") == [[], []]
+    assert each_waiting(world, "c", "d") == [["m1"], ["m1", "m1"]]
 
 
 def test_messages_do_not_come_back_to_where_they_were() -> None:
@@ -428,7 +426,7 @@ def test_a_long_row_takes_several_steps() -> None:
     world.push("m1", channel="q0")
     assert not world.queue("q29").waiting_count()
     world.finish()
-    assert ids(world, "q29") == ["m1"]
+    assert waiting_in(world, "q29") == ["m1"]
 
 
 def test_many_copies_of_copies_are_made_within_the_work_of_a_step() -> None:
@@ -486,11 +484,11 @@ def test_without_its_last_feed_a_topic_keeps_messages_again() -> None:
     assert unfeed(world, "a") == ["admin unfeed: 0"]
     assert unfeed(world, "a") == ["admin unfeed: 404"]
     world.push("m2", channel="t")
-    assert (ids(world, "a"), ids(world, "b")) == (["m1"], ["m1", "m2"])
+    assert each_waiting(world, "a", "b") == [["m1"], ["m1", "m2"]]
     unfeed(world, "b")
     world.finish()
     world.push("m3", channel="t")
-    assert ids(world, "t") == ["m3"]
+    assert waiting_in(world, "t") == ["m3"]
     assert feeds_of(world) == []
     assert world.queue("t").plain
 
@@ -502,12 +500,12 @@ def test_a_feed_goes_with_its_target_and_lets_the_topic_go_on(whole: bool) -> No
     feed(world, "a")
     for number in range(3):
         world.push(f"m{number}", channel="t")
-    assert ids(world, "b") == ["m0"]
+    assert waiting_in(world, "b") == ["m0"]
     number = world.numbers["admin"]
     gone = RemoveChannel(number, "gone", "a") if whole else RemoveQueue(number, "gone", "a", 1)
     assert world.step(gone) == ["admin gone: 0"]
     world.finish()
-    assert ids(world, "b") == ["m0", "m1", "m2"]
+    assert waiting_in(world, "b") == ["m0", "m1", "m2"]
     assert [each.target for each in feeds_of(world)] == ["b"]
 
 
@@ -516,11 +514,11 @@ def test_a_feed_goes_with_its_source() -> None:
     world.push("m1", channel="t")
     world.step(RemoveChannel(world.numbers["admin"], "gone", "t"))
     world.finish()
-    assert ids(world, "a") == ["m1"]
+    assert waiting_in(world, "a") == ["m1"]
     assert world.queue("a").fed_by == []
     world.create(QueueChanges(status=STATUS_PUSH), "t")
     world.push("m2", channel="t")
-    assert ids(world, "a") == ["m1"]
+    assert waiting_in(world, "a") == ["m1"]
 
 
 def test_an_ephemeral_topic_ends_with_its_last_feed() -> None:
@@ -558,150 +556,3 @@ def test_a_queue_that_is_fed_or_feeds_is_not_destroyed_when_it_is_empty() -> Non
     world.finish()
     assert not world.broker.has_queue("t", 1)
     assert not world.broker.has_queue("a", 1)
-
-
-# --- Durable -------------------------------------------------------------------------------------
-
-
-def test_a_durable_message_is_confirmed_when_its_copies_are_safe() -> None:
-    world = kept_topic("a", "b")
-    words = world.push("m1", channel="t", wants=True)
-    assert [word.split()[0] for word in words] == ["append", "append", "append", "erase"]
-    assert world.write() == ["p: m1 ok F"]
-    world.crash()
-    world.fetch()
-    assert (ids(world, "a"), ids(world, "b"), ids(world, "t")) == (["m1"], ["m1"], [])
-    copy = world.queue("a").regular.messages()[0]
-    assert copy.readdressed
-    assert copy.channel == "a"
-    assert [(each.target, each.copied) for each in feeds_of(world)] == [("a", 0), ("b", 0)]
-
-
-def test_copies_that_cannot_be_saved_are_refused_to_the_producer() -> None:
-    world = kept_topic("a", "b")
-    world.push("m1", channel="t", wants=True)
-    assert world.write("no space") == ["p: m1 no error F"]
-    assert (ids(world, "a"), ids(world, "b"), ids(world, "t")) == ([], [], [])
-
-
-EVERYTHING = ["m0", "m1", "m2"]
-
-
-def backlog(*targets: str) -> KeptWorld:
-    """A topic with saved messages and no feed, and queues that it can feed."""
-    world = kept_topic()
-    for name in targets:
-        world.create(QueueChanges(status=STATUS_ROUND_ROBIN, durable=True), name)
-    for each in EVERYTHING:
-        world.push(each, channel="t", wants=True)
-    world.sync()
-    return world
-
-
-def test_a_saved_backlog_moves_when_its_copies_are_safe() -> None:
-    world = backlog("a")
-    world.join("x", "a")
-    assert not [word for word in feed(world, "a") if "<-" in word]  # nobody sees what is not safe
-    assert world.queue("t").withheld == world.queue("a").withheld == 3
-    assert world.sync() == ["admin feed: 0", "x <- m0 FA", "x <- m1 FA", "x <- m2 FA"]
-    world.crash()
-    world.fetch()
-    assert (ids(world, "a"), ids(world, "t")) == (EVERYTHING, [])
-
-
-@pytest.mark.parametrize("written", [False, True])
-def test_a_crash_while_a_backlog_moves_neither_loses_nor_doubles(written: bool) -> None:
-    world = backlog("a", "b")
-    world.update(QueueChanges(status=STATUS_PAUSED), "t")
-    feed(world, "a")
-    feed(world, "b")
-    world.sync()
-    world.update(QueueChanges(status=STATUS_PUSH), "t")
-    if written:
-        world.write()
-    world.crash()
-    world.fetch()
-    if not written:  # the status was not kept either
-        assert ids(world, "t") == EVERYTHING
-        world.update(QueueChanges(status=STATUS_PUSH), "t")
-    world.sync()
-    assert (ids(world, "a"), ids(world, "b"), ids(world, "t")) == (EVERYTHING, EVERYTHING, [])
-
-
-def test_a_backlog_whose_move_cannot_be_written_stays_and_moves_later() -> None:
-    world = backlog("a", "b")
-    world.update(QueueChanges(status=STATUS_PAUSED), "t")
-    feed(world, "a")
-    feed(world, "b")
-    world.sync()
-    world.update(QueueChanges(status=STATUS_PUSH), "t")
-    assert world.write("no space") == ["admin update: 503"]
-    assert (ids(world, "a"), ids(world, "b"), ids(world, "t")) == ([], [], EVERYTHING)
-    world.wait(0.05)
-    world.sync()
-    assert (ids(world, "a"), ids(world, "b"), ids(world, "t")) == (EVERYTHING, EVERYTHING, [])
-    world.crash()
-    world.fetch()
-    assert (ids(world, "a"), ids(world, "b"), ids(world, "t")) == (EVERYTHING, EVERYTHING, [])
-
-
-def test_after_a_crash_consumers_get_a_message_that_was_fed_and_feeds_do_not() -> None:
-    world = kept_topic("a")
-    world.join("x", "t")
-    world.push("m1", channel="t", wants=True)
-    world.sync()
-    world.crash()
-    world.fetch()
-    world.sync()
-    assert ids(world, "a") == ["m1"]
-    assert world.queue("t").is_empty()  # no consumer is there, and the feed has it
-
-
-def test_a_saved_message_is_fed_once_although_a_consumer_gets_it_as_well() -> None:
-    world = kept_topic()
-    world.create(QueueChanges(status=STATUS_ROUND_ROBIN, durable=True), "a")
-    world.update(QueueChanges(status=STATUS_PAUSED), "t")
-    world.push("m1", channel="t", wants=True)
-    world.sync()
-    feed(world, "a")
-    world.join("x", "t")
-    world.update(QueueChanges(status=STATUS_PUSH), "t")
-    words = world.sync()
-    assert "x <- m1 FA" in words
-    assert ids(world, "a") == ["m1"]
-    world.crash()
-    world.fetch()
-    world.sync()
-    assert ids(world, "a") == ["m1"]
-    assert world.queue("t").is_empty()
-
-
-def test_a_deferred_copy_survives_a_restart() -> None:
-    world = kept_topic("a")
-    world.push("m1", channel="t", wants=True, extras=LATER)
-    world.sync()
-    world.crash()
-    world.fetch()
-    assert len(world.queue("a").deferred) == 1
-    world.wait(2.0)
-    assert ids(world, "a") == ["m1"]
-
-
-def test_feeds_of_temporary_channels_are_not_kept() -> None:
-    world = kept_topic("a")
-    rules = ChannelChanges(lifetime=LIFETIME_CONSUMERS)
-    number = world.numbers["admin"]
-    world.step(CreateQueue(number, "create", "b", 1, QueueChanges(status=STATUS_PUSH), rules))
-    feed(world, "b")
-    world.sync()
-    world.crash()
-    assert [each.target for each in feeds_of(world)] == ["a"]
-
-
-def test_a_removed_feed_stays_removed_and_goes_with_its_target() -> None:
-    world = kept_topic("a", "b", "c")
-    unfeed(world, "a")
-    world.step(RemoveChannel(world.numbers["admin"], "gone", "b"))
-    world.sync()
-    world.crash()
-    assert [each.target for each in feeds_of(world)] == ["c"]

@@ -65,9 +65,9 @@ from tmqp_server.engine.model.snapshots import QueueSnapshot
 from tmqp_server.engine.model.times import NEVER
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueChanges, QueueOptions
 from tmqp_server.engine.routing.custom import CustomRouter
-from tmqp_sim.books import state_of
+from tmqp_sim.books import closed_in, commits_of, state_of
 
-__all__ = ["World", "closed_in", "holders_of", "queue_defaults"]
+__all__ = ["World", "holders_of", "queue_defaults"]
 
 
 class World:
@@ -413,9 +413,7 @@ class World:
                 for item in batch.items[batch.done :]:
                     if item.answer is None and item.queue.closed:
                         total += item.message.size + MESSAGE_OVERHEAD_BYTES
-            commits = [each for each in core.tickets.values() if isinstance(each, Commit)]
-            for commit in commits + list(self.broker._feeder._commits._unfinished):
-                total += closed_in(commit)
+            total += sum([closed_in(commit) for commit in commits_of(self.broker)])
             assert core.total_bytes == total + core.state_bytes
             assert core.state_bytes == state_of(self.broker)
         saving = [each for each in core.tickets.values() if isinstance(each, PendingSave)]
@@ -594,15 +592,3 @@ def queue_defaults(**values: object) -> BrokerOptions:
     """Broker options whose queues start from these queue options, with no events."""
     queue = QueueOptions(**values)  # type: ignore[arg-type]
     return BrokerOptions(channel=ChannelOptions(queue=queue), events=NO_EVENTS)
-
-
-def closed_in(commit: Commit) -> int:
-    """What the books are charged for messages of a commit whose queues were removed meanwhile."""
-    total = 0
-    for place, item in enumerate(commit.items):
-        if commit.queue.closed and (item.stays or place >= commit.done):
-            total += item.message.size + MESSAGE_OVERHEAD_BYTES
-        for copy in item.copies:
-            if place >= commit.done and copy.target.closed:
-                total += copy.message.size + MESSAGE_OVERHEAD_BYTES
-    return total

@@ -69,6 +69,10 @@ class Handler:
         """It is ``due``."""
         raise NotImplementedError
 
+    def pushed(self, wire: object) -> bool:
+        """Whether this is what it has pushed, and is not confirmed."""
+        return False
+
     def event(self, data: bytes) -> None:
         """An event that the client has subscribed to, as the door encodes it."""
 

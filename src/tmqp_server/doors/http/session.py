@@ -471,6 +471,9 @@ class HttpSession(DoorSession):
             found = effect.request
             if isinstance(found, Frame):  # a push that was refused
                 found = self._client.confirms.get(found.message_id)
+            elif not isinstance(found, Handler):
+                handlers = [each.handler for each in self._begun]
+                found = next((each for each in handlers if each and each.pushed(found)), None)
         return found if isinstance(found, Handler) else None
 
     def deliver(self, data: bytes) -> None:

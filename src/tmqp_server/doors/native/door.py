@@ -74,6 +74,7 @@ from tmqp_server.doors.port import Door, IdSource
 from tmqp_server.doors.selecting import read_by
 from tmqp_server.engine.commands import (
     Acknowledge,
+    AddFeed,
     Command,
     Connect,
     Credentials,
@@ -113,10 +114,9 @@ from tmqp_server.engine.options import ASKS_ACKNOWLEDGE, ASKS_RESPONSE
 __all__ = ["NativeDoor", "NativeSession"]
 
 _NOTHING: tuple[Command, ...] = ()
-#: For so many chunks no runs are brought after the engine had to divide one: that costs more than
-#: it would have saved.
+#: Chunks in which no runs are brought after the engine had to divide one, which costs more.
 _SINGLY_CHUNKS = 64
-#: Connection information without its properties and token.
+#: Connection information without its properties and token, and each of its properties.
 _HELLO_BYTES = 2_048
 _PROPERTY_BYTES = 256
 #: Bytes of a JSON body that are read for one unit of work.
@@ -466,7 +466,7 @@ class NativeSession(AnsweringSession):
                 elif isinstance(command, ListCommand):
                     most_bytes = self._door.limits.max_payload_bytes
                     command.most_items = most_items(type(command), most_bytes)
-                elif isinstance(command, Join):
+                elif isinstance(command, (Join, AddFeed)):
                     read_by(command.filter, self._door.letters)
                 commands.append(command)
         except BadRequestError as error:

@@ -298,6 +298,10 @@ class NsqSession(ConsumingSession):
         slot = self._asks_slot
         if slot is not None:
             identity = self._context.world.identities.pop(self._number, ("", "", 1))
+            if not identity[2]:
+                self._asks_slot = None
+                text = b"E_UNAUTHORIZED AUTH no authorizations found"
+                return self._fatal(text, slot, self._orders, now)
             if self._row is not None:
                 self._row.identity, self._row.identity_url = identity[0], identity[1]
             told = {

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import final
+from typing import Final, final
 
 from tmqp.backoff import Backoff
 
 __all__ = ["Announcer"]
+
+#: Questions that wait to be asked.
+_MAX_QUESTIONS: Final = 10_000
 
 
 @final
@@ -33,7 +36,8 @@ class Announcer:
     :param backoff: how long it waits behind failures.
     :param chance: draws a number from 0 up to 1.
 
-    Attributes: ``removed``, addresses whose connection must end, until somebody takes them.
+    Attributes: ``removed``, addresses whose connection must end, and ``questions``, what is to be
+    asked at which HTTP address about which new topic, until somebody takes them.
     """
 
     def __init__(self, backoff: Backoff, chance: Callable[[], float]) -> None:
@@ -41,6 +45,19 @@ class Announcer:
         self._chance = chance
         self._links: dict[str, _Link] = {}
         self.removed: list[str] = []
+        self.questions: list[tuple[str, bytes]] = []
+        self._woken: Callable[[], None] | None = None
+
+    def wake(self, woken: Callable[[], None]) -> None:
+        """Have *woken* called when there is a question."""
+        self._woken = woken
+
+    def ask(self, address: str, topic: bytes) -> None:
+        """Ask a lookupd which channels a new topic has; past a bound nothing is asked."""
+        if len(self.questions) < _MAX_QUESTIONS:
+            self.questions.append((address, topic))
+            if self._woken is not None:
+                self._woken()
 
     def set(self, addresses: Sequence[str]) -> None:
         """There are to be connections to these, and to no others."""

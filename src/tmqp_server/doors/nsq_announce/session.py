@@ -9,8 +9,9 @@ The session is the server's own: nobody is asked whether it may see all channels
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, final
 
 from tmqp.constants import RESULT_OK
@@ -34,14 +35,16 @@ __all__ = ["DOOR_NAME", "AnnounceDoor", "AnnounceSession"]
 
 DOOR_NAME: Final = "nsq-announce"
 #: Seconds between two signs of life (N142).
-PING_INTERVAL_S: Final = 15.0
+_PING_INTERVAL_S: Final = 15.0
 #: Seconds in which a lookupd answers.
-ANSWER_TIMEOUT_S: Final = 5.0
+_ANSWER_TIMEOUT_S: Final = 5.0
 
 #: The lookupd was not asked yet; it was told who this server is; it knows that.
 _NEW: Final = 0
 _ASKED: Final = 1
 _KNOWN: Final = 2
+#: Words of a REGISTER without a channel.
+_TOPIC_ONLY: Final = 2
 
 
 @final
@@ -52,15 +55,17 @@ class AnnounceSession(DoorSession):
         self,
         number: int,
         world: NsqWorld,
-        accepted: Callable[[str], None],
+        announcer: Announcer,
         new_id: IdSource,
         now: float,
     ) -> None:
         super().__init__()
         self.trusted = True
+        #: Where the lookupd answers by HTTP; empty if it does not say so.
+        self._http = ""
         self._number = number
         self._world = world
-        self._accepted = accepted
+        self._announcer = announcer
         self._new_id = new_id
         self._decoder = AnswerDecoder()
         self._state = _NEW
@@ -84,10 +89,11 @@ class AnnounceSession(DoorSession):
             if not self._unanswered:
                 return self._end("the lookupd answers what nobody has asked")
             self._unanswered -= 1
-            self._answer_due = now + ANSWER_TIMEOUT_S if self._unanswered else math.inf
+            self._answer_due = now + _ANSWER_TIMEOUT_S if self._unanswered else math.inf
             if self._state == _ASKED:
                 self._state = _KNOWN
-                self._accepted(self.peer)
+                self._announcer.accepted(self.peer)
+                self._http = _http_address(answer)
                 commands += self._ask()
         if self._decoder.error:
             return self._end(f"the lookupd sends {self._decoder.error}")
@@ -122,15 +128,15 @@ class AnnounceSession(DoorSession):
         if self.closed:
             return ()
         if now >= self._answer_due:
-            return self._end(f"the lookupd did not answer for {ANSWER_TIMEOUT_S:g} seconds")
+            return self._end(f"the lookupd did not answer for {_ANSWER_TIMEOUT_S:g} seconds")
         if now >= self._due:
             if self._state == _NEW:
                 self._state = _ASKED
                 self._send(MAGIC + announce(self._world.about), 1)
             else:
                 self._send(PING, 1)
-            self._due = now + PING_INTERVAL_S
-            self._answer_due = min(self._answer_due, now + ANSWER_TIMEOUT_S)
+            self._due = now + _PING_INTERVAL_S
+            self._answer_due = min(self._answer_due, now + _ANSWER_TIMEOUT_S)
         return ()
 
     # -- the broker -----------------------------------------------------------------------------
@@ -148,15 +154,21 @@ class AnnounceSession(DoorSession):
             assert isinstance(channels, list), "channels were asked for"
             for each in channels:
                 assert isinstance(each, ChannelSnapshot), "channels were asked for"
-                self.deliver(_registered(each.name))
-            self._answer_due = min(self._answer_due, now + ANSWER_TIMEOUT_S)
+                self._tell(_registered(each.name))
+            self._answer_due = min(self._answer_due, now + _ANSWER_TIMEOUT_S)
             self.hurried = True
         return ()
 
     def deliver(self, data: bytes) -> None:
-        """Send commands that the door has made of an event."""
-        if data and not self.closed:
-            self._send(data, data.count(b"\n"))
+        """Send a command that the door has made of an event; ask about a topic that is new."""
+        self._tell(data)
+        words = data.split()
+        if self._http and words[:1] == [b"REGISTER"] and len(words) == _TOPIC_ONLY:
+            self._announcer.ask(self._http, words[1])
+
+    def _tell(self, command: bytes) -> None:
+        if command and not self.closed:
+            self._send(command, 1)
 
     def _send(self, data: bytes, answers: int) -> None:
         self._out.append(data)
@@ -177,6 +189,21 @@ class AnnounceSession(DoorSession):
         self._out.clear()
         self.outbound_bytes = 0
         return data
+
+
+def _http_address(answer: bytes) -> str:
+    """Where a lookupd answers by HTTP, as it says in its answer to IDENTIFY; empty if it does
+    not."""
+    try:
+        given = json.loads(answer)
+    except (ValueError, RecursionError):
+        return ""
+    if not isinstance(given, dict):
+        return ""
+    host, port = given.get("broadcast_address"), given.get("http_port")
+    if not isinstance(host, str) or not host or not isinstance(port, int) or not port:
+        return ""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _registered(channel: str) -> bytes:
@@ -201,8 +228,7 @@ class AnnounceDoor(Door):
 
     def open(self, session: int, now: float) -> AnnounceSession:
         """A new connection."""
-        accepted = self._announcer.accepted
-        return AnnounceSession(session, self._world, accepted, self._new_id, now)
+        return AnnounceSession(session, self._world, self._announcer, self._new_id, now)
 
     def encode_event(self, effect: Inform) -> bytes:
         """REGISTER for a new channel, UNREGISTER for one that was removed; the same for all

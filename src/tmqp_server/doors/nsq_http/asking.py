@@ -11,7 +11,7 @@ from tmqp_server.doors.nsq_http.manner import NsqManner, done
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.effects import Effect, Reply
 
-__all__ = ["Asking", "Step", "Steps"]
+__all__ = ["AskingHandler", "Step", "Steps"]
 
 _MANNER: Final = NsqManner()
 
@@ -19,7 +19,7 @@ _MANNER: Final = NsqManner()
 Step = tuple[Sequence[Command], str]
 
 
-class Asking(Handler):
+class AskingHandler(Handler):
     """Asks questions whose answers come in the order of the questions."""
 
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
@@ -39,7 +39,7 @@ class Asking(Handler):
         self.exchange.respond(_MANNER.refused(code, ""))
 
 
-class Steps(Asking):
+class Steps(AskingHandler):
     """Asks one thing after the other, and answers at the end of them, or when one is refused.
 
     :param steps: makes them for the one who asks; the last command of each answers.

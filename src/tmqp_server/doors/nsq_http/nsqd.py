@@ -6,13 +6,13 @@ import json
 from collections.abc import Sequence
 from typing import Final, final
 
-from tmqp.constants import RESULT_NOT_FOUND, RESULT_OK
+from tmqp.constants import RESULT_OK
 from tmqp_server.doors.http.exchange import Exchange
 from tmqp_server.doors.http.messages import BadRequest
 from tmqp_server.doors.http.routes import Route
 from tmqp_server.doors.nsq.message import NsqIds
 from tmqp_server.doors.nsq.topics import QUEUE, channel_channel, topic_channel
-from tmqp_server.doors.nsq_http.asking import Asking
+from tmqp_server.doors.nsq_http.asking import AskingHandler
 from tmqp_server.doors.nsq_http.manner import done, json_answer, old_routes, plain
 from tmqp_server.doors.nsq_http.publishing import Publisher
 from tmqp_server.doors.nsq_http.stats import (
@@ -24,10 +24,21 @@ from tmqp_server.doors.nsq_http.stats import (
     told,
 )
 from tmqp_server.doors.nsq_http.topics import TopicRoutes
-from tmqp_server.doors.nsq_world import LOG_LEVELS, NsqWorld, TopicShapes, nsq_names
-from tmqp_server.engine.commands import Command, DescribeQueue, DescribeServer, ListChannels
+from tmqp_server.doors.nsq_world import LOG_LEVELS, NsqClient, NsqWorld, TopicShapes, nsq_names
+from tmqp_server.engine.commands import (
+    Command,
+    DescribeQueue,
+    DescribeServer,
+    ListChannels,
+    ListConsumers,
+)
 from tmqp_server.engine.effects import Reply
-from tmqp_server.engine.model.snapshots import ChannelSnapshot, QueueSnapshot, ServerSnapshot
+from tmqp_server.engine.model.snapshots import (
+    ChannelSnapshot,
+    ClientSnapshot,
+    QueueSnapshot,
+    ServerSnapshot,
+)
 from tmqp_wires.nsq.identify import ServerTerms
 
 __all__ = ["NsqdRoutes"]
@@ -135,7 +146,7 @@ class NsqdRoutes:
     def _start_time(self) -> int:
         return int(self._world.started_s + self._offset_s)
 
-    def _stats(self, exchange: Exchange) -> Asking:
+    def _stats(self, exchange: Exchange) -> AskingHandler:
         stats = Stats(self._terms.version, self._start_time)
         return _Statistics(exchange, self._world, stats, self._offset_s, self._build)
 
@@ -207,7 +218,7 @@ def _options_of(terms: ServerTerms) -> dict[str, object]:
 
 
 @final
-class _Statistics(Asking):
+class _Statistics(AskingHandler):
     """``GET /stats`` (N121): asks for the channels, then for the queue of each, in portions."""
 
     def __init__(
@@ -226,6 +237,9 @@ class _Statistics(Asking):
         self._memory = query.get("include_mem") not in _NO
         #: The channels of the broker that are asked about: topic, channel and number of consumers.
         self._names: list[tuple[bytes, bytes, int]] = []
+        #: The clients that speak NSQ, by what they consume.
+        self._found: dict[tuple[bytes, bytes], list[NsqClient]] = {}
+        self._consumers: dict[tuple[bytes, bytes], int] = {}
         self._at = 0
         self._asked = 0
         self._topics: dict[bytes, TopicStats] = {}
@@ -255,42 +269,53 @@ class _Statistics(Asking):
             self._choose(body)
         else:
             self._asked -= 1
-            if reply.code == RESULT_OK:
-                assert isinstance(body, QueueSnapshot), "a queue was asked for"
+            if isinstance(body, QueueSnapshot):
                 self._add(body)
-            elif reply.code != RESULT_NOT_FOUND and not self._topic:
-                pass  # who may not see it sees the others
+            elif isinstance(body, list):
+                self._count(body)
+            # What went meanwhile, or may not be seen, is left out.
             if self._asked:
                 return ()
         return self._ask(now)
 
     def _choose(self, channels: list[ChannelSnapshot]) -> None:
         """Pick those that were asked for."""
+        for client in self._world.clients.values():
+            if client.channel:
+                self._found.setdefault((client.topic, client.channel), []).append(client)
         for each in channels:
             names = nsq_names(each.name)
             if names is None or (self._topic and names[0] != self._topic):
                 continue
             if not names[1] or not self._channel or names[1] == self._channel:
                 self._names.append((*names, each.active_clients))
+                self._consumers[names] = each.active_clients
 
     def _ask(self, now: float) -> Sequence[Command]:
         """Ask about the next queues, or answer."""
         names = self._names[self._at : self._at + _PORTION]
         self._at += len(names)
-        self._asked = len(names)
         if not names:
             self._answer(now)
             return ()
         number = self.exchange.client.number
-        return [
-            DescribeQueue(
-                number,
-                self,
-                channel_channel(topic, channel) if channel else topic_channel(topic),
-                QUEUE,
-            )
-            for topic, channel, _ in names
-        ]
+        commands: list[Command] = []
+        for topic, channel, consumers in names:
+            name = channel_channel(topic, channel) if channel else topic_channel(topic)
+            commands.append(DescribeQueue(number, self, name, QUEUE))
+            if channel and consumers and self._clients:
+                commands.append(ListConsumers(number, self, name))
+        self._asked = len(commands)
+        return commands
+
+    def _count(self, consumers: list[ClientSnapshot]) -> None:
+        """Take over what the broker has counted of consumers."""
+        for each in consumers:
+            client = self._world.clients.get(each.session)
+            if client is not None:
+                client.in_flight_count = each.in_flight
+                client.message_count = each.delivered
+                client.finish_count = each.acknowledged
 
     def _add(self, queue: QueueSnapshot) -> None:
         names = nsq_names(queue.channel)
@@ -300,13 +325,8 @@ class _Statistics(Asking):
             size = self._world.message_bytes.get(topic, 0)
             self._topics[topic] = TopicStats(topic, queue, size)
             return
-        clients = [
-            each
-            for each in self._world.clients.values()
-            if each.topic == topic and each.channel == channel
-        ]
-        place = self._at - self._asked - 1
-        count = max(self._names[place][2], len(clients))
+        clients = self._found.get(names, [])
+        count = max(self._consumers[names], len(clients))
         shown = clients if self._clients else None
         self._channels.append((topic, ChannelStats(channel, queue, count, shown)))
 

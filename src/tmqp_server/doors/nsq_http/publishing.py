@@ -13,9 +13,9 @@ from typing import Final, final
 
 from tmqp_server.doors.http.exchange import Exchange
 from tmqp_server.doors.http.messages import BadRequest
-from tmqp_server.doors.nsq.message import NsqIds, NsqRun
+from tmqp_server.doors.nsq.message import NsqIds, NsqRun, id_of
 from tmqp_server.doors.nsq.topics import QUEUE, topic_channel
-from tmqp_server.doors.nsq_http.asking import Asking
+from tmqp_server.doors.nsq_http.asking import AskingHandler
 from tmqp_server.doors.nsq_http.manner import done, name_argument
 from tmqp_server.doors.nsq_world import NsqWorld, TopicShapes
 from tmqp_server.engine.commands import Command, Push, PushExtras, PushRun, RunNotes
@@ -23,7 +23,7 @@ from tmqp_server.engine.effects import Confirm, ConfirmRun, Effect, Reply
 from tmqp_wires.nsq.identify import ServerTerms
 from tmqp_wires.nsq.writing import message_frame
 
-__all__ = ["Bodies", "Publish", "Publisher"]
+__all__ = ["BodyPortions", "PublishHandler", "Publisher"]
 
 #: Messages, and about how many bytes, that wait for their confirms at a time.
 _PORTION: Final = 1_000
@@ -36,7 +36,7 @@ _LEAST_BYTES: Final = 5
 
 
 @final
-class Bodies:
+class BodyPortions:
     """The messages in a body, cut out one portion after the other.
 
     :param binary: sizes stand before the messages; otherwise they are lines.
@@ -141,7 +141,7 @@ class Publisher:
         self.offset_s = offset_s
         self.notes = RunNotes()
 
-    def pub(self, exchange: Exchange) -> Publish:
+    def pub(self, exchange: Exchange) -> PublishHandler:
         """``POST /pub?topic=&defer=``: the body is the message."""
         body = exchange.wanted.body
         if not body:
@@ -149,14 +149,16 @@ class Publisher:
         topic = name_argument(exchange, "topic", word="INVALID")
         delay_ms = self._delay_ms(exchange)
         portions = [[body]]
-        return Publish(exchange, self, topic, lambda: portions.pop() if portions else [], delay_ms)
+        return PublishHandler(
+            exchange, self, topic, lambda: portions.pop() if portions else [], delay_ms
+        )
 
-    def mpub(self, exchange: Exchange) -> Publish:
+    def mpub(self, exchange: Exchange) -> PublishHandler:
         """``POST /mpub?topic=&binary=``: the messages are lines, or have sizes before them."""
         topic = name_argument(exchange, "topic", word="INVALID")
         binary = exchange.wanted.query.get("binary", "false") not in _FALSE
-        bodies = Bodies(exchange.wanted.body, self.terms, binary=binary)
-        return Publish(exchange, self, topic, bodies.next, 0)
+        bodies = BodyPortions(exchange.wanted.body, self.terms, binary=binary)
+        return PublishHandler(exchange, self, topic, bodies.next, 0)
 
     def _delay_ms(self, exchange: Exchange) -> int:
         text = exchange.wanted.query.get("defer")
@@ -170,7 +172,7 @@ class Publisher:
 
 
 @final
-class Publish(Asking):
+class PublishHandler(AskingHandler):
     """Publishes portions of messages and answers when all are confirmed.
 
     :param portion: the bodies of the next messages; none at the end.
@@ -253,6 +255,10 @@ class Publish(Asking):
         else:
             return super().apply(effect, now)
         return () if self._waiting else self._next(now)
+
+    def pushed(self, wire: object) -> bool:
+        """Whether this is the frame of one of its messages."""
+        return isinstance(wire, bytes) and id_of(wire) in self._waiting
 
     def heard(self, reply: Reply, now: float) -> Sequence[Command]:
         """The message was refused."""

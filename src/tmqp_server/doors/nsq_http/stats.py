@@ -1,7 +1,7 @@
 """The statistics of nsqd, as JSON and as text (N121 to N130).
 
 All numbers are the broker's or the TCP sessions'.  Counters begin anew when the server starts, as
-in the original; ``requeue_count`` counts REQ and ``timeout_count`` time-outs (N95).
+in the original; ``requeue_count`` counts REQ and ``timeout_count`` timeouts (N95).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from tmqp.constants import (
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.routes import Route
 from tmqp_server.doors.nsq.topics import QUEUE, channel_channel, topic_channel
-from tmqp_server.doors.nsq_http.asking import Asking, Steps
+from tmqp_server.doors.nsq_http.asking import AskingHandler, Steps
 from tmqp_server.doors.nsq_http.manner import argument, done, name_argument
 from tmqp_server.doors.nsq_world import NsqWorld, TopicShapes, nsq_names
 from tmqp_server.engine.commands import (
@@ -69,7 +69,7 @@ class TopicRoutes:
         number = exchange.client.number
         return Steps(exchange, lambda me: [([self._shapes.create_topic(number, topic, me)], "")])
 
-    def _delete_topic(self, exchange: Exchange) -> Asking:
+    def _delete_topic(self, exchange: Exchange) -> AskingHandler:
         topic = argument(exchange, "topic").encode("utf-8", "replace")
         return _DeleteTopic(exchange, self._world, topic)
 
@@ -156,7 +156,7 @@ def _place(exchange: Exchange) -> tuple[bytes, bytes]:
 
 
 @final
-class _DeleteTopic(Asking):
+class _DeleteTopic(AskingHandler):
     """Removes a topic and its channels."""
 
     def __init__(self, exchange: Exchange, world: NsqWorld, topic: bytes) -> None:

@@ -257,6 +257,7 @@ class FeedCommits:
                 item = commit.items[commit.done]
                 commit.done += 1
                 core.budget -= 1 + len(item.copies)
+                core.work += len(item.copies)
                 self._finish(commit.queue, item, now)
             self._unfinished.popleft()
             self._end(commit)

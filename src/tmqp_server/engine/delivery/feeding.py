@@ -30,17 +30,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from tmqp.constants import RESULT_LIMIT_EXCEEDED, RESULT_OK
-from tmqp_server.engine.books import DEFERRAL_BYTES
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.delivery.feed_commits import Commit, FeedCommits, target_of
 from tmqp_server.engine.delivery.feed_port import FeedPort
+from tmqp_server.engine.delivery.feed_rooms import FREE, FULL, FeedRooms
 from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.pump import Pump
 from tmqp_server.engine.delivery.sending import Sender
 from tmqp_server.engine.delivery.workflow import Workflow
 from tmqp_server.engine.flights import Flights
-from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.delivery import (
     ALLOW,
     HOOK_CAN_RECEIVE,
@@ -66,11 +64,6 @@ from tmqp_server.engine.options import REFUSE
 
 __all__ = ["Feeder"]
 
-#: What a target says of a message.
-_FREE: Final = 0
-_FULL: Final = 1
-_NEVER: Final = 2
-
 #: A stored message costs one more unit for so many bytes: 2 ** 10.
 _UNIT_SHIFT: Final = 10
 #: Queues in a row that a message passes in one step.
@@ -90,6 +83,7 @@ class Feeder(FeedPort):
         "_flights",
         "_late",
         "_outcomes",
+        "_rooms",
         "_sender",
         "_timer",
         "_workflow",
@@ -109,6 +103,7 @@ class Feeder(FeedPort):
         self._outcomes = outcomes
         self._sender = sender
         self._workflow = workflow
+        self._rooms = FeedRooms(core, outcomes)
         self._commits = FeedCommits(core, flights, outcomes, sender, pump, workflow)
         #: Queues that a message has passed in this step, one within the other.
         self._depth = 0
@@ -242,7 +237,7 @@ class Feeder(FeedPort):
         assert feeds is not None, "the queue has feeds"
         taken = 0
         for feed in feeds:
-            if not self._wants(queue, feed, message):
+            if not self._rooms.wants(queue, feed, message):
                 feed.passed += 1
                 continue
             took, decision = self._offer(queue, feed, message, decision, now)
@@ -260,7 +255,7 @@ class Feeder(FeedPort):
             decision = combine(decision, answer)
             if not answer.allow:
                 return 0, decision
-        if self._room(target_of(feed), message) != _FREE:
+        if self._rooms.room(target_of(feed), message) != FREE:
             feed.skipped += 1
             self._flights.skip(queue, 1)
             if hooks & HOOK_CONSUMER_FAILED:
@@ -285,7 +280,9 @@ class Feeder(FeedPort):
             # There was room for all copies together, which is not asked of each again.
             self._outcomes.saver.save(target, copy)
         feed.copied += 1
-        self._core.budget -= 1
+        core = self._core
+        core.budget -= 1
+        core.work += 1  # one command may have many copies to follow, and many commands may wait
         self._workflow.receive(target, copy, now)
 
     def _copy_of(self, feed: Feed, message: Message, now: float) -> Message:
@@ -332,7 +329,7 @@ class Feeder(FeedPort):
                 sent, decision = self._sender.send_to_some(
                     queue, message, decision, now, 1 << place
                 )
-            elif self._wants(queue, feeds[at], message):
+            elif self._rooms.wants(queue, feeds[at], message):
                 taken, decision = self._offer(queue, feeds[at], message, decision, now)
                 sent = taken > 0
                 if sent:
@@ -376,7 +373,8 @@ class Feeder(FeedPort):
                     return True, None
                 continue
             feed = feeds[place - len(ring)]
-            if self._room(target_of(feed), message) == _FREE and self._wants(queue, feed, message):
+            has_room = self._rooms.room(target_of(feed), message) == FREE
+            if has_room and self._rooms.wants(queue, feed, message):
                 return True, feed
         return False, None
 
@@ -414,8 +412,8 @@ class Feeder(FeedPort):
         saving = 0
         for feed in feeds:
             target = target_of(feed)
-            room = self._room(target, message)
-            if room == _FULL and self._wants(queue, feed, message):
+            room = self._rooms.room(target, message)
+            if room == FULL and self._rooms.wants(queue, feed, message):
                 if not queue.waiting:
                     queue.waiting = True
                     target.waiters.append(queue)
@@ -423,65 +421,10 @@ class Feeder(FeedPort):
                 self._try_later(queue)
                 return False
             saving += target.saves
-        if not self._server_has_room(message, len(feeds), saving):
+        if not self._rooms.has_room_for(message, len(feeds), saving):
             self._try_later(queue)
             return False
         return True
-
-    def _server_has_room(self, message: Message, copies: int, saving: int) -> bool:
-        """Whether there is memory for so many copies, and the storage can take those it saves.
-
-        Copies count as if each had bytes of its own, which they share; so one message with many
-        large copies may pass that would fit at no time, if little else is there.
-        """
-        core = self._core
-        size = message.size + MESSAGE_OVERHEAD_BYTES
-        if message.rare is not None:
-            size += DEFERRAL_BYTES
-        most = core.limits.max_total_bytes
-        if not core.has_room(copies * size) and (
-            copies * size <= most // 4 or core.total_bytes > most // 2
-        ):
-            return False
-        if not saving:
-            return True
-        return core.has_room_to_save(saving * message.size) or (
-            core.storage_ok and core.unsynced_bytes == 0
-        )
-
-    def _room(self, target: Queue, message: Message) -> int:
-        """What a target says of a message: it has room, it is full, or it never has any."""
-        size = message.size
-        if size > target.size_cap or size > target.byte_cap:
-            return _NEVER
-        if not target.discipline.stores:
-            return _FREE
-        problem = self._outcomes.problem_of_queue(target, size, 0, 0)
-        if problem == RESULT_LIMIT_EXCEEDED and target.options.when_full != REFUSE:
-            problem = RESULT_OK  # others make way
-        if problem != RESULT_OK:
-            return _FULL
-        rare = message.rare
-        if rare is not None and rare.due_at > self._core.now:
-            limits = self._core.limits
-            deferred = target.deferred
-            if (
-                len(deferred) >= limits.max_deferred_per_queue
-                or deferred.size() + size > limits.max_deferred_bytes_per_queue
-            ):
-                return _FULL
-        return _FREE
-
-    def _wants(self, queue: Queue, feed: Feed, message: Message) -> bool:
-        """Whether the filter of a feed, if it has one, accepts a message."""
-        chooser = feed.filter
-        if chooser is None:
-            return True
-        try:
-            return chooser.accepts(message)
-        except Exception:  # noqa: BLE001 - a door's filter hurts its own feed only
-            self._outcomes.count_error(queue)
-            return False
 
     # --- Again -----------------------------------------------------------------------------------
 
@@ -575,9 +518,9 @@ class Feeder(FeedPort):
             return [feed]
         found: list[Feed] = []
         for feed in feeds:
-            if not self._wants(queue, feed, message):
+            if not self._rooms.wants(queue, feed, message):
                 feed.passed += 1
-            elif self._room(target_of(feed), message) != _FREE:
+            elif self._rooms.room(target_of(feed), message) != FREE:
                 feed.skipped += 1
             else:
                 found.append(feed)

@@ -214,18 +214,8 @@ class Queue(QueueFacts):
         self.closed = False
         #: Its channel is destroyed when it is empty, and the queue with it (F101).
         self.fleeting = False
-        #: Whoever takes a message out of it for good tells ``Core.note_left``.
-        self.heeded = False
         #: The storage knows nothing of its channel.
         self.temporary = False
-        #: Where its messages are copied to, in the order of adding; None without any.
-        self.feeds: list[Feed] | None = None
-        #: The feeds that copy into it.
-        self.fed_by: list[Feed] = []
-        #: Queues whose feeds wait for room here; see ``Audience.line``.
-        self.waiters: deque[QueueFacts] = deque()
-        #: Copies of its messages are being saved, and it sends nothing until they are.
-        self.committing = False
         #: How many things outside the queue need it to stay: see ``Core.claim``.
         self.claims = 0
         #: What waits on disk only, of either priority, and how many messages that is.
@@ -252,7 +242,7 @@ class Queue(QueueFacts):
         self.bytes = 0
         #: A message without an id has been here (F41).
         self.nameless = False
-        self.keys: KeyTable | None = None  # as long as keys have made no difference
+        self._begin_unfed()
         self.counters = QueueCounters()
         self.configure(options, discipline, handler, limits)
 
@@ -322,6 +312,20 @@ class Queue(QueueFacts):
         self.put_back_limit = options.put_back_limit or limits.max_put_backs
         if options.put_back_limit < 0:
             self.put_back_limit = _NO_LIMIT
+
+    def _begin_unfed(self) -> None:
+        """Begin with no feeds, and no keys."""
+        self.keys: KeyTable | None = None  # as long as keys have made no difference
+        #: Where its messages are copied to, in the order of adding; None without any.
+        self.feeds: list[Feed] | None = None
+        #: The feeds that copy into it.
+        self.fed_by: list[Feed] = []
+        #: Queues whose feeds wait for room here; see ``Audience.line``.
+        self.waiters: deque[QueueFacts] = deque()
+        #: Copies of its messages are being saved, and it sends nothing until they are.
+        self.committing = False
+        #: Somebody must hear when a message has left it for good.
+        self.heeded = False
 
     def heed(self) -> None:
         """Note anew whether somebody must hear that a message has left."""

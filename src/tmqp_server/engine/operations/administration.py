@@ -43,6 +43,7 @@ from tmqp_server.engine.commands import (
     UpdateQueue,
 )
 from tmqp_server.engine.core import Core
+from tmqp_server.engine.delivery.feeds import Feeds, stored
 from tmqp_server.engine.delivery.pump import Pump
 from tmqp_server.engine.delivery.workflow import Workflow
 from tmqp_server.engine.directory import Directory
@@ -59,7 +60,6 @@ from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.removals import Removal
 from tmqp_server.engine.model.sessions import Session, Subscription
 from tmqp_server.engine.operations.branches import with_branches
-from tmqp_server.engine.operations.feeds import Feeds, stored
 from tmqp_server.engine.options import NO_KEYS, WITH_CONSUMERS
 
 __all__ = ["Administration"]

@@ -57,7 +57,7 @@ class Stage:
         self.broker = Broker(engine_limits, BrokerOptions())
         self.hub = Hub(self.broker, 0, None, guarded=guarded)
         self.letters = Letters((), OFFSET_S)
-        self.native = NativeDoor(self._new_id, Limits(), OFFSET_S, self.letters)
+        self.native = NativeDoor(self.new_id, Limits(), OFFSET_S, self.letters)
         self.now = 1_000.0
         self.sent: dict[int, bytearray] = {}
         self.ended: dict[int, str] = {}
@@ -70,7 +70,7 @@ class Stage:
         for kind in self.registry:
             if kind.name not in ("tmqp", "http"):
                 context = DoorContext(
-                    self._new_id,
+                    self.new_id,
                     OFFSET_S,
                     self.letters,
                     Limits(),
@@ -84,7 +84,8 @@ class Stage:
                 )
                 self.doors[kind.name] = kind.open(context)
 
-    def _new_id(self) -> str:
+    def new_id(self) -> str:
+        """An id that nobody else has."""
         return f"{next(self._numbers):032x}"
 
     def dial(self, protocol: str, *first: bytes, peer: str = "") -> Peer:

@@ -6,8 +6,11 @@ import json
 import math
 from urllib.parse import quote
 
+import pytest
+
 from tests.tmqp_server.doors.nsq.stage import Peer, Stage
 from tmqp.backoff import Backoff
+from tmqp_server.doors.nsq_announce.asking import AskDoor
 from tmqp_server.doors.nsq_announce.links import Announcer
 from tmqp_server.doors.nsq_announce.session import AnnounceDoor
 from tmqp_server.engine.commands import Connect, CreateQueue, RemoveChannel
@@ -157,3 +160,88 @@ def test_addresses_change_while_connections_are_there() -> None:
     assert announcer.due(0.0) == []
     announcer.ended("c", 0.0)
     assert announcer.due(100.0) == []
+
+
+# -- channels of a new topic (N143) ---------------------------------------------------------------
+
+
+def asked_about(stage: Stage, topic: bytes) -> Peer:
+    """The connection on which a lookupd is asked about a topic."""
+    shapes = stage.registry.nsq.shapes
+    assert shapes is not None
+    stage.doors["ask"] = AskDoor(topic, shapes, stage.new_id)
+    peer = stage.dial("ask", peer="lookupd:4161")
+    stage.sleep(0.0)
+    return peer
+
+
+def answered(body: bytes, status: bytes = b"200 OK") -> bytes:
+    return b"HTTP/1.0 %b\r\nContent-Type: application/json\r\n\r\n%b" % (status, body)
+
+
+def depths(stage: Stage, topic: str) -> dict[str, int]:
+    """The channels of a topic, and how many messages each has."""
+    body = stage.ask("nsqd-http", "GET", f"/stats?format=json&topic={topic}").body
+    (found,) = json.loads(body)["topics"]
+    return {each["channel_name"]: each["depth"] for each in found["channels"]}
+
+
+def test_every_channel_that_a_lookupd_names_gets_the_first_messages() -> None:
+    stage = Stage(guarded=False)
+    stage.ask("nsqd-http", "POST", "/mpub?topic=t", b"one\ntwo")
+    peer = asked_about(stage, b"t")
+    assert peer.take().startswith(b"GET /channels?topic=t HTTP/1.0\r\nHost: lookupd:4161\r\n")
+    peer.say(answered(b'{"channels":["archive","e#ephemeral","a$","metrics","archive",7]}'))
+    peer.hang_up()
+    assert depths(stage, "t") == {"archive": 2, "metrics": 2}
+    stage.ask("nsqd-http", "POST", "/pub?topic=t", b"three")
+    assert depths(stage, "t") == {"archive": 3, "metrics": 3}
+
+
+def test_a_topic_that_somebody_has_paused_stays_paused() -> None:
+    stage = Stage()
+    stage.ask("nsqd-http", "POST", "/pub?topic=t", b"one")
+    stage.ask("nsqd-http", "POST", "/topic/pause?topic=t")
+    asked_about(stage, b"t").say(answered(b'{"channels":["archive"]}')).hang_up()
+    assert depths(stage, "t") == {"archive": 0}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"",
+        b"garbage",
+        answered(b"{"),
+        answered(b"[]"),
+        answered(b'{"channels":null}'),
+        answered(b'{"channels":["a"]}', b"500 no"),
+        answered(b" " * 1_048_577),
+    ],
+)
+def test_what_is_no_answer_makes_no_channel(said: bytes) -> None:
+    stage = Stage()
+    stage.ask("nsqd-http", "POST", "/topic/create?topic=t")
+    peer = asked_about(stage, b"t").say(said)
+    peer.hang_up()
+    assert depths(stage, "t") == {}
+
+
+def test_a_topic_that_is_gone_is_not_made_again() -> None:
+    stage = Stage()
+    asked_about(stage, b"t").say(answered(b'{"channels":["archive"]}')).hang_up()
+    body = stage.ask("nsqd-http", "GET", "/stats?format=json&topic=t").body
+    assert json.loads(body)["topics"] is None
+
+
+def test_a_lookupd_that_does_not_answer_a_question_is_given_up() -> None:
+    stage = Stage()
+    peer = asked_about(stage, b"t")
+    stage.sleep(5.1)
+    assert peer.over == "the lookupd did not answer in time"
+
+
+def test_each_lookupd_is_asked_about_a_new_topic_and_not_about_old_ones() -> None:
+    pair = Pair()
+    assert pair.announcer.questions == []
+    pair.change("\x01t", "\x01t:c", "no name")
+    assert pair.announcer.questions == [("127.0.0.1:4161", b"t")]

@@ -39,8 +39,8 @@ from tmqp_server.engine.options import NO_KEYS
 
 __all__ = ["Feeds", "stored"]
 
-#: Queues that are looked at for one unit of work, to find a circle.
-_QUEUES_PER_UNIT: Final = 4
+#: Feeds that are looked at for one unit of work, to find a circle.
+_FEEDS_PER_UNIT: Final = 8
 
 
 def stored(queue: Queue) -> StoreQueue:
@@ -109,16 +109,18 @@ class Feeds:
         """Whether messages of a queue come into another, or are there already."""
         seen: dict[int, None] = {start.key: None}
         ahead = [start]
+        looked_at = 0
         while ahead:
             queue = ahead.pop()
             if queue is wanted:
                 break
             for feed in queue.feeds or ():
+                looked_at += 1
                 target = target_of(feed)
                 if target.key not in seen:
                     seen[target.key] = None
                     ahead.append(target)
-        self._core.work += len(seen) // _QUEUES_PER_UNIT
+        self._core.work += looked_at // _FEEDS_PER_UNIT
         return wanted.key in seen
 
     def find(self, source: Queue, target: Queue) -> Feed | None:
