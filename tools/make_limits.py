@@ -41,6 +41,7 @@ _PARTS: Final = ROOT / "src" / "tmqp_client" / "parts.py"
 _WEB: Final = ROOT / "src" / "tmqp_server" / "doors" / "http" / "limits.py"
 _NSQ: Final = ROOT / "src" / "tmqp_server" / "doors" / "nsq" / "options.py"
 _LOOKUPD: Final = ROOT / "src" / "tmqp_server" / "doors" / "nsq_lookup" / "table.py"
+_UDP: Final = ROOT / "src" / "tmqp_server" / "settings" / "doors.py"
 _ENGINE: Final = ROOT / "src" / "tmqp_server" / "engine" / "limits.py"
 
 #: What happens past each bound of a connection: a rule of protocol.md, or words.
@@ -121,6 +122,13 @@ _NSQ_HEAD: Final = """\
 ## NSQ
 
 The table `limits` of a door with the protocol `nsq` ([doors/nsq.md](doors/nsq.md)).
+"""
+
+_UDP_HEAD: Final = """\
+## UDP
+
+The table `udp` of a [door](server.md#doors) that listens on `udp://HOST:PORT`, for each such
+address.
 """
 
 _ENGINE_HEAD: Final = """\
@@ -269,11 +277,12 @@ def _engine_table() -> list[str]:
     return rows
 
 
-def _record_table(path: Path, name_of_record: str) -> list[str]:
-    """The limits of a door, with the defaults as they are written."""
+def _limits_table(path: Path, record: str) -> list[str]:
     rows = ["| limit | default | what it limits, and what happens beyond it |", "|---|---|---|"]
-    for name, default, text in documented_fields(path, name_of_record):
-        rows.append(f"| `{name}` | {_number(ast.literal_eval(default))} | {_prose(text)} |")
+    for name, default, text in documented_fields(path, record):
+        value = re.search(r"\b\d[\d_]*(\.\d+)?", default)
+        assert value is not None, f"{name} is a number"
+        rows.append(f"| `{name}` | {_number(ast.literal_eval(value[0]))} | {_prose(text)} |")
     return rows
 
 
@@ -295,11 +304,13 @@ def render() -> str:
         _DOOR_HEAD,
         "\n".join([*_door_table(), ""]),
         _WEB_HEAD,
-        "\n".join([*_record_table(_WEB, "HttpLimits"), ""]),
+        "\n".join([*_limits_table(_WEB, "HttpLimits"), ""]),
         _NSQ_HEAD,
-        "\n".join([*_record_table(_NSQ, "NsqLimits"), ""]),
+        "\n".join([*_limits_table(_NSQ, "NsqLimits"), ""]),
         _LOOKUPD_HEAD,
-        "\n".join([*_record_table(_LOOKUPD, "LookupLimits"), ""]),
+        "\n".join([*_limits_table(_LOOKUPD, "LookupLimits"), ""]),
+        _UDP_HEAD,
+        "\n".join([*_limits_table(_UDP, "UdpSettings"), ""]),
         _ENGINE_HEAD,
         "\n".join([*_engine_table(), ""]),
         _CLIENT_HEAD,

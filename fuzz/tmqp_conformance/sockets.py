@@ -7,6 +7,7 @@ import socket
 import ssl
 import struct
 import time
+from collections.abc import Callable
 from typing import Final
 
 from tmqp.address import Address
@@ -95,11 +96,20 @@ def connect_socket(address: Address, tls: ssl.SSLContext | None = None) -> socke
 
 
 class ServerStage:
-    """Plays cases against the server at an address."""
+    """Plays cases against the server at an address.
 
-    def __init__(self, address: Address, tls: ssl.SSLContext | None = None) -> None:
+    :param restart: kills the server, starts it again and returns when it answers.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        tls: ssl.SSLContext | None = None,
+        restart: Callable[[], None] | None = None,
+    ) -> None:
         self.address = address
         self._tls = tls
+        self._restart = restart
 
     def open(self, line: str, case: Case) -> SocketWire:
         """Connect.
@@ -118,3 +128,12 @@ class ServerStage:
     def wait(self, seconds: float) -> None:
         """Sleep."""
         time.sleep(seconds)
+
+    def restart(self) -> None:
+        """Kill the server and start it again.
+
+        :raises UnreachableError: when nobody can, or it does not come back.
+        """
+        if self._restart is None:
+            raise UnreachableError("no command restarts the server")
+        self._restart()

@@ -53,7 +53,11 @@ def test_texts_are_sentences_of_their_own() -> None:
 
 def test_our_server_passes_in_memory() -> None:
     stage = MemoryStage(HubMachine())
-    results = [play(each, stage, f"r{number}") for number, each in enumerate(SERVER_CASES)]
+    results = [
+        play(each, stage, f"r{number}")
+        for number, each in enumerate(SERVER_CASES)
+        if "restart-hook" not in each.needs
+    ]
     assert [complaint(result) for result in results if result.verdict not in GOOD] == []
 
 
@@ -73,8 +77,9 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Address
 def test_a_few_cases_pass_over_sockets(addresses: list[Address], number: int) -> None:
     stage = ServerStage(addresses[number])
     patience = Patience(quiet_s=0.02)
-    for each in SERVER_CASES[number::9]:
-        result = play(each, stage, f"s{number}", patience)
+    chosen = [each for each in SERVER_CASES if not {"keep-alive", "restart-hook"} & {*each.needs}]
+    for place, each in enumerate(chosen[number::9]):
+        result = play(each, stage, f"s{place}x{number}", patience)
         assert result.verdict in GOOD, complaint(result)
 
 

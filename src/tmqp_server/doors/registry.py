@@ -20,6 +20,7 @@ from tmqp.limits import Limits
 from tmqp_server.doors.http.bodies import HttpBodies
 from tmqp_server.doors.http.limits import HttpLimits
 from tmqp_server.doors.letters import Letter, Letters
+from tmqp_server.doors.names import DoorNames
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.doors.nsq.message import DOOR as NSQ_DOOR
 from tmqp_server.doors.nsq.message import NUMBER as NSQ_NUMBER
@@ -46,6 +47,7 @@ __all__ = [
     "TmqpKind",
     "limits_from",
     "options_from",
+    "refuse_options",
 ]
 
 #: The number of a kind is kept with each message in this many bits.
@@ -95,17 +97,22 @@ class DoorContext:
     TMQP connections; ``native`` is the server's own TMQP door, None where it is being made;
     ``has_tls`` says that connections can change to TLS (``DoorSession.wants_tls``), ``has_storage``
     that queues can be durable; ``hostname`` is this machine's, ``started_s`` when the server began,
-    in the engine's time.
+    in the engine's time; ``names`` turns
+    the protocol's names into channels and back, with the aliases of the door's table; ``datagrams``
+    that the door is for the peers of a UDP socket: each chunk is one datagram then, and each
+    portion of ``DoorSession.next_to_send`` leaves as one, or is lost.
     """
 
     __slots__ = (
         "addresses",
         "connection",
+        "datagrams",
         "has_storage",
         "has_tls",
         "hostname",
         "letters",
         "limits",
+        "names",
         "native",
         "new_id",
         "options",
@@ -124,6 +131,8 @@ class DoorContext:
         *,
         has_tls: bool = False,
         has_storage: bool = False,
+        datagrams: bool = False,
+        names: DoorNames | None = None,
         options: Mapping[str, Any] | None = None,
         addresses: Sequence[Address] = (),
         hostname: str = "localhost",
@@ -141,6 +150,8 @@ class DoorContext:
         self.native = native
         self.has_tls = has_tls
         self.has_storage = has_storage
+        self.datagrams = datagrams
+        self.names = DoorNames() if names is None else names
 
 
 class DoorKind:
@@ -148,12 +159,16 @@ class DoorKind:
 
     Attributes: ``name``, also that of its doors; ``number``, kept with its messages and never given
     to another protocol, 0 for one that has no messages of its own; ``default_port``, where it
-    listens if nothing else is said.
+    listens if nothing else is said; ``has_datagrams``, it is also spoken over UDP
+    (``DoorContext.datagrams``); ``has_names``, its names are not those of channels
+    (``DoorContext.names``).
     """
 
     name = ""
     number = 0
     default_port = 0
+    has_datagrams = False
+    has_names = True
 
     def bodies(self) -> Bodies:
         """Reads what is kept of its messages; not asked of a kind without a number."""
@@ -179,6 +194,7 @@ class TmqpKind(DoorKind):
     name = "tmqp"
     number = 1
     default_port = 2622
+    has_names = False
 
     def bodies(self) -> Bodies:
         """A door nobody connects to."""
@@ -186,6 +202,7 @@ class TmqpKind(DoorKind):
 
     def open(self, context: DoorContext) -> NativeDoor:
         """A door with the limits of TMQP connections, where its own table names no others."""
+        refuse_options(context)
         return NativeDoor(
             context.new_id,
             limits_from(context.connection, context.limits),
@@ -201,6 +218,7 @@ class HttpKind(DoorKind):
     name = HttpBodies.name
     number = HttpBodies.number
     default_port = 8080
+    has_names = False
 
     def bodies(self) -> Bodies:
         """Read without the packages that the door needs."""
@@ -208,6 +226,7 @@ class HttpKind(DoorKind):
 
     def open(self, context: DoorContext) -> Door:
         """A door that speaks TMQP in its WebSocket messages."""
+        refuse_options(context)
         from tmqp_server.doors.http.door import HttpDoor  # noqa: PLC0415 - an extra
 
         return HttpDoor(
@@ -337,6 +356,15 @@ def _tell(world: NsqWorld, own: Mapping[str, _Option], context: DoorContext) -> 
     lookups = own["nsqlookupd_tcp_addresses"]
     if isinstance(lookups, tuple) and lookups:
         world.set_lookups(lookups)
+
+
+def refuse_options(context: DoorContext) -> None:
+    """For a protocol that has no options.
+
+    :raises ValueError: when the door's table has some.
+    """
+    if context.options:
+        raise ValueError(f"the protocol has no options, such as {min(context.options)!r}")
 
 
 def _no_id() -> str:

@@ -65,6 +65,7 @@ from tmqp_server.storage.port import Store
 from tmqp_server.storage.sqlite import SqliteStore, exposed
 from tmqp_server.wiring.assembly import build_broker, declare
 from tmqp_server.wiring.clustering import Filters, Membership, join_cluster
+from tmqp_server.wiring.datagrams import UdpSockets
 from tmqp_server.wiring.doors import Doors, OpenDoor, door_name
 
 if TYPE_CHECKING:
@@ -208,6 +209,7 @@ class Server:
         self._listeners = listeners
         #: Those of the doors beside TMQP's, as many lists as there are such doors.
         self.door_listeners: list[list[Listener]] = [[] for _ in self.doors.further]
+        self._udp = UdpSockets(self.doors.further)
         self._last_number = 0
         self._announcing = _announcing(registry.nsq, self._shell, self._new_number)
         # Counted here and not by the turn, which hears of a session only when its task runs.
@@ -231,7 +233,7 @@ class Server:
             for each, listeners in zip(self.doors.further, self.door_listeners, strict=True)
             for listener in listeners
             if protocol in ("", each.protocol)
-        ]
+        ] + self._udp.addresses(protocol)
 
     async def listen(self) -> None:
         """Open the listeners of all doors.
@@ -244,6 +246,7 @@ class Server:
             for address in each.addresses:
                 listeners.append(await open_listener(address))
             each.kind.listens([listener.address for listener in listeners])
+        await self._udp.listen()
 
     def close_listeners(self) -> None:
         """Accept no more."""
@@ -252,11 +255,16 @@ class Server:
         for listeners in self.door_listeners:
             for listener in listeners:
                 listener.close()
+        self._udp.close()
+
+    def shut_sockets(self) -> None:
+        """Give back the sockets by which sessions without a connection said goodbye."""
+        self._udp.shut()
 
     @property
     def sessions(self) -> int:
-        """Connections at this moment."""
-        return self._connected_now.count
+        """Connections, and sources of datagrams that have a session, at this moment."""
+        return self._connected_now.count + self._udp.sessions
 
     async def begin(self) -> None:
         """Bring back what the store holds and create what is declared; before :meth:`run`.
@@ -299,6 +307,7 @@ class Server:
                         name = door_name(opened.protocol, listener.address)
                         logger.info("listening on %s", name)
                 tasks.start_soon(self._announcing.run)
+                self._udp.serve(tasks, self._shell, self._new_number)
                 await self._stopping.wait()
                 self._announcing.stop()
                 await self._close_all()
@@ -365,6 +374,11 @@ class Server:
             return
         self.broker.charge(memory)
         self._tasks.start_soon(self._run_session, sock, name, host, secure, door)
+
+    def _new_number(self) -> int:
+        """The number of a session, never used before."""
+        self._last_number += 1
+        return self._last_number
 
     async def _transport(self, sock: socket.socket, name: str, secure: bool) -> Transport | None:
         """What the connection is spoken over; None when there is nothing to be spoken."""
@@ -517,6 +531,7 @@ async def running(
     finally:
         if server is not None:
             server.close_listeners()
+            server.shut_sockets()
 
 
 def _check_reach(config: ServerConfig, access: Access | None) -> None:

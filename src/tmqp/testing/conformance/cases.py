@@ -20,9 +20,12 @@ CAPABILITIES: Final = {
     "durability": "queues with the option Durable",
     "events": "subscriptions to events",
     "extensions": "the operations from 700 on",
+    "handlers": "the delivery handlers ack-received, ack-sent, ack-consumer, reject, reject-nack,"
+    " putback-start and putback-end",
     "http-bindings": "HTTP bindings of routers",
     "keep-alive": "pings from the peer within the time that --keep-alive says",
     "pull": "queues with the status Pull",
+    "reconnect": "the client connects again by itself when it has lost its connection",
     "restart-hook": "the tester can restart the peer (--restart-cmd)",
     "router": "routers",
     "small-limits": "limits of 1 MiB or less for payloads, 16 KiB for hellos",

@@ -67,6 +67,10 @@ class MemoryStage:
             pass
         self.time_s = max(self.time_s, until)
 
+    def restart(self) -> None:
+        """See :class:`tmqp.testing.conformance.lines.Stage`."""
+        raise UnreachableError("a machine in memory cannot be restarted")
+
     def step(self, until: float) -> bool:
         """Go on to the next thing that is due; False if nothing is until then."""
         due = self.machine.next_deadline()

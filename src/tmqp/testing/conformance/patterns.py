@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from enum import IntEnum
 from typing import Final
 
 from tmqp.constants import MessageType
@@ -29,6 +30,7 @@ __all__ = [
     "Pattern",
     "Preamble",
     "Properties",
+    "Without",
     "describe_value",
     "type_name",
 ]
@@ -52,17 +54,15 @@ class Names:
     """
 
     def __init__(self, suffix: str) -> None:
-        self._suffix = suffix
+        self.suffix = suffix
         self._values: dict[str, str] = {}
-        self.used: dict[str, None] = {}
 
     def value(self, word: str) -> str:
         """What ``$word`` stands for."""
         bound = self._values.get(word)
         if bound is not None:
             return bound
-        self.used[word] = None
-        return f"{word}-{self._suffix}"
+        return f"{word}-{self.suffix}"
 
     def bind(self, word: str, value: str) -> None:
         """From now on ``$word`` stands for this value."""
@@ -175,6 +175,21 @@ class Part(Matcher):
         return f"contains {self.part!r}"
 
 
+class Without(Matcher):
+    """A payload that does not contain these bytes."""
+
+    def __init__(self, part: bytes) -> None:
+        self.part = part
+
+    def matches(self, value: object, names: Names, sent: object) -> bool:
+        """See :meth:`Matcher.matches`."""
+        return isinstance(value, bytes) and names.data(self.part) not in value
+
+    def describe(self) -> str:
+        """See :meth:`Matcher.describe`."""
+        return f"does not contain {self.part!r}"
+
+
 class NoHeader(Matcher):
     """A header that must not be there."""
 
@@ -263,6 +278,8 @@ def describe_value(value: object) -> str:
     """What a field is expected to be, in a few words."""
     if isinstance(value, Matcher):
         return value.describe()
+    if isinstance(value, IntEnum):
+        return f"{value:d} ({value.name})"
     text = repr(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 

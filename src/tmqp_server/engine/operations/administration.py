@@ -191,7 +191,7 @@ class Administration:
             del owner.owned[channel.key]
         if core.stores and not channel.options.lifetime:
             core.keep(ForgetChannel(channel.stored_name))
-        core.notices.forget_channel(channel.key)
+        core.work += core.notices.forget_channel(core.out, channel.key)
         for subscription in list(channel.audience.subscriptions.values()):
             channel.audience.remove(subscription)
             core.refund(SUBSCRIPTION_BYTES)
@@ -435,7 +435,8 @@ class Administration:
         queue.timer.queue = None
         self._core.wakeups.disarm(queue.timer)
         self._core.notify_queue(QUEUE_REMOVED, queue, STATUS_STOPPED)  # F93
-        self._core.notices.forget_queue(channel.key, queue.queue_id)
+        notices = self._core.notices
+        self._core.work += notices.forget_queue(self._core.out, channel.key, queue.queue_id)
         if queue.feeds is not None or queue.fed_by:
             for source in self._feeds.forget(queue):
                 self._lost_feed(source)
