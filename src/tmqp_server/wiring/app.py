@@ -396,10 +396,6 @@ class Server:
             return None
         return transport
 
-    def _new_number(self) -> int:
-        self._last_number += 1
-        return self._last_number
-
     async def _run_session(
         self, sock: socket.socket, name: str, host: str, secure: bool, door: OpenDoor | None
     ) -> None:
