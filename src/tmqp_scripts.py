@@ -9,7 +9,15 @@ from __future__ import annotations
 import importlib
 import sys
 
-__all__ = ["client", "conformance", "server", "spark"]
+__all__ = [
+    "client",
+    "conformance",
+    "nsq_to_file",
+    "nsq_to_http",
+    "nsqadmin",
+    "server",
+    "spark",
+]
 
 
 def client() -> None:
@@ -30,6 +38,21 @@ def conformance() -> None:
 def spark() -> None:
     """Run ``tmqp-spark``."""
     _run("tmqp-spark", "spark", "tmqp_spark.cli")
+
+
+def nsqadmin() -> None:
+    """Run ``nsqadmin``."""
+    _run("nsqadmin", "nsq", "tmqp_nsq.nsqadmin")
+
+
+def nsq_to_file() -> None:
+    """Run ``nsq_to_file``."""
+    _run("nsq_to_file", "nsq", "tmqp_nsq.nsq_to_file")
+
+
+def nsq_to_http() -> None:
+    """Run ``nsq_to_http``."""
+    _run("nsq_to_http", "nsq", "tmqp_nsq.nsq_to_http")
 
 
 def _run(program: str, extra: str, module: str) -> None:

@@ -118,7 +118,12 @@ def test_compiling_asks_for_whatever_the_hot_modules_import() -> None:
 
 @pytest.mark.parametrize(
     ("script", "extra"),
-    [("tmqp", "client"), ("tmqp-server", "server"), ("tmqp-conformance", "conformance")],
+    [
+        ("tmqp", "client"),
+        ("tmqp-server", "server"),
+        ("tmqp-conformance", "conformance"),
+        ("nsqadmin", "nsq"),
+    ],
 )
 def test_a_script_without_its_extra_says_what_to_install(script: str, extra: str) -> None:
     """It ended with a traceback about click."""

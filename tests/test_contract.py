@@ -56,6 +56,8 @@ TREE: Final[dict[str, tuple[str, ...]]] = {
     "tmqp_client.client": ("tmqp_client._core.machine", "anyio"),
     "tmqp_conformance": ("tmqp", "tmqp.testing", "anyio"),
     "tmqp_conformance.peer": ("tmqp.address", "tmqp.constants", "tmqp.models"),
+    "tmqp_nsq": (),
+    "tmqp_nsq.web": ("tmqp_server", "tmqp_wires.nsq.codec", "anyio"),
     "tmqp_server": (),
     "tmqp_server.__main__": ("tmqp_server.wiring.app", "tmqp_server.commands"),
     "tmqp_server.access": (),
@@ -150,6 +152,7 @@ TREE: Final[dict[str, tuple[str, ...]]] = {
     "tmqp_server.shell.asking": ("tmqp_server.shell.world", "tmqp_server.access.gate"),
     "tmqp_server.shell.calls": ("tmqp_server.shell.lines", "tmqp_server.shell.world"),
     "tmqp_server.shell.connections": ("tmqp_server.shell.outbound", "tmqp_server.hub.hub"),
+    "tmqp_server.shell.datagrams": ("tmqp_server.shell.connections", "tmqp_server.shell.admitting"),
     "tmqp_server.shell.lines": (),
     "tmqp_server.shell.links": ("tmqp_server.shell.world", "tmqp_server.cluster.link"),
     "tmqp_server.shell.outbound": ("tmqp_server.shell.world",),
@@ -187,14 +190,25 @@ TREE: Final[dict[str, tuple[str, ...]]] = {
         "tmqp_server.wiring.doors",
     ),
     "tmqp_server.wiring.clustering": ("tmqp_server.cluster.link", "tmqp_server.io"),
+    "tmqp_server.wiring.datagrams": ("tmqp_server.wiring.doors", "tmqp_server.io"),
     "tmqp_server.wiring.doors": ("tmqp_server.config", "tmqp_server.doors.registry"),
     "tmqp_sim": (),
     "tmqp_sim.runner": ("tmqp_sim.simulation", "multiprocessing"),
     "tmqp_sim.simulation": ("tmqp_server.engine.broker", "tmqp_client._core.machine"),
     "tmqp_spark": ("tmqp_client",),
+    "tmqp_wires": (),
+    "tmqp_wires._compat": (),
+    "tmqp_wires.common": (),
+    "tmqp_wires.common.cursor": (),
+    "tmqp_wires.nsq": ("tmqp_wires.nsq.codec",),
+    "tmqp_wires.nsq.codec": ("tmqp_wires._compat", "tmqp_wires.common.cursor"),
+    "tmqp_wires.stomp": (),
+    "tmqp_wires.stomp.codec": (),
 }
 
 PACKAGES: Final = "Packages stand on the protocol and not on each other"
+PROGRAMS: Final = "Programs use the public face of the server, and codecs"
+WIRES: Final = "A wire format knows no other"
 SPARK: Final = "Spark is a client and nothing else"
 PURE: Final = "The pure set does no I/O, reads no clock and draws no random numbers"
 PROTOCOL: Final = "Layers of the protocol"
@@ -230,6 +244,14 @@ FORBIDDEN: Final[list[tuple[str, str, str]]] = [
     (PACKAGES, "tmqp_client.client", "tmqp_server.config"),
     (PACKAGES, "tmqp_conformance.peer", "tmqp_client.client"),
     (PACKAGES, "tmqp_client.client", "tmqp_spark"),
+    (PACKAGES, "tmqp_wires.nsq.codec", "tmqp.codec"),
+    (PACKAGES, "tmqp_wires.nsq.codec", "tmqp_server.config"),
+    (PACKAGES, "tmqp.codec", "tmqp_wires.nsq.codec"),
+    (WIRES, "tmqp_wires.nsq.codec", "tmqp_wires.stomp.codec"),
+    (WIRES, "tmqp_wires.common.cursor", "tmqp_wires.nsq.codec"),
+    (PACKAGES, "tmqp_server.config", "tmqp_nsq.web"),
+    (PROGRAMS, "tmqp_nsq.web", "tmqp_server.config"),
+    (PROGRAMS, "tmqp_nsq.web", "tmqp_client.client"),
     (SPARK, "tmqp_spark", "tmqp_server.config"),
     *[(PURE, "tmqp.codec", name) for name in AMBIENT],
     (PURE, "tmqp.models.options", "time"),
@@ -249,6 +271,7 @@ FORBIDDEN: Final[list[tuple[str, str, str]]] = [
     (PURE, "tmqp_server.storage.port", "os"),
     (PURE, "tmqp_server.storage.records", "io"),
     (PURE, "tmqp_client._core.machine", "random"),
+    (PURE, "tmqp_wires.nsq.codec", "time"),
     (PROTOCOL, "tmqp.connection", "tmqp.testing"),
     (PROTOCOL, "tmqp.state", "tmqp.connection"),
     (PROTOCOL, "tmqp.state", "tmqp.codec"),

@@ -39,6 +39,7 @@ _URLS: Final = ROOT / "src" / "tmqp_server" / "engine" / "routing" / "http_rules
 _CLIENT: Final = ROOT / "src" / "tmqp_client" / "config.py"
 _PARTS: Final = ROOT / "src" / "tmqp_client" / "parts.py"
 _WEB: Final = ROOT / "src" / "tmqp_server" / "doors" / "http" / "limits.py"
+_UDP: Final = ROOT / "src" / "tmqp_server" / "settings" / "doors.py"
 _ENGINE: Final = ROOT / "src" / "tmqp_server" / "engine" / "limits.py"
 
 #: What happens past each bound of a connection: a rule of protocol.md, or words.
@@ -107,6 +108,13 @@ _WEB_HEAD: Final = """\
 ## HTTP
 
 The keys of `[web]` beside `listen` ([server.md](server.md#web)).
+"""
+
+_UDP_HEAD: Final = """\
+## UDP
+
+The table `udp` of a [door](server.md#doors) that listens on `udp://HOST:PORT`, for each such
+address.
 """
 
 _ENGINE_HEAD: Final = """\
@@ -255,10 +263,12 @@ def _engine_table() -> list[str]:
     return rows
 
 
-def _web_table() -> list[str]:
+def _limits_table(path: Path, record: str) -> list[str]:
     rows = ["| limit | default | what it limits, and what happens beyond it |", "|---|---|---|"]
-    for name, default, text in documented_fields(_WEB, "HttpLimits"):
-        rows.append(f"| `{name}` | {_number(ast.literal_eval(default))} | {_prose(text)} |")
+    for name, default, text in documented_fields(path, record):
+        value = re.search(r"\b\d[\d_]*(\.\d+)?", default)
+        assert value is not None, f"{name} is a number"
+        rows.append(f"| `{name}` | {_number(ast.literal_eval(value[0]))} | {_prose(text)} |")
     return rows
 
 
@@ -280,7 +290,9 @@ def render() -> str:
         _DOOR_HEAD,
         "\n".join([*_door_table(), ""]),
         _WEB_HEAD,
-        "\n".join([*_web_table(), ""]),
+        "\n".join([*_limits_table(_WEB, "HttpLimits"), ""]),
+        _UDP_HEAD,
+        "\n".join([*_limits_table(_UDP, "UdpSettings"), ""]),
         _ENGINE_HEAD,
         "\n".join([*_engine_table(), ""]),
         _CLIENT_HEAD,

@@ -50,6 +50,9 @@ from tmqp_server.hub.hub import Hub
 from tmqp_server.hub.outlets import Fault
 from tmqp_server.storage.port import DamageError
 from tmqp_server.storage.records import decode_block
+from tmqp_wires.nsq import CommandDecoder, ServerTerms, writing
+from tmqp_wires.nsq.events import Event, Violation
+from tmqp_wires.nsq.frames import FrameDecoder as NsqFrameDecoder
 
 __all__ = ["CORPUS", "TARGETS", "corpus", "seeds"]
 
@@ -58,6 +61,9 @@ CORPUS: Final = Path(__file__).resolve().parent.parent / "corpus"
 
 _TIGHT: Final = Limits(max_payload_bytes=2_000, max_header_bytes=500, max_name_bytes=200)
 _TIGHT_WEB: Final = HttpLimits(max_head_bytes=1_000, max_target_bytes=200, max_body_bytes=100)
+_TIGHT_NSQ: Final = ServerTerms(
+    max_line_bytes=100, max_identify_bytes=300, max_msg_size=60, max_body_size=200
+)
 _MODELS: Final = (
     BindingInformation,
     ChannelInformation,
@@ -189,6 +195,25 @@ def _sent(hub: Hub) -> bytes:
     return b"".join([data for _, data in hub.take_outbound()])
 
 
+def nsq(data: bytes) -> None:
+    """NSQ's codec in both roles: any bytes, cut in any way; no more is held than is allowed."""
+    chunks, whole = _cut(data)
+    decoder = CommandDecoder(_TIGHT_NSQ)
+    found: list[Event] = []
+    for chunk in chunks:
+        found += decoder.feed(chunk)
+        assert decoder.held_bytes < 500, "something is kept beyond its limit"
+    at_once = CommandDecoder(_TIGHT_NSQ)
+    assert found == at_once.feed(whole), "how the stream is cut changes what it says"
+    assert not [event for event in found[:-1] if isinstance(event, Violation)]
+    assert decoder.feed_eof() == at_once.feed_eof()
+    frames, frames_at_once = NsqFrameDecoder(100), NsqFrameDecoder(100)
+    read: list[Event] = []
+    for chunk in chunks:
+        read += frames.feed(chunk)
+    assert read == frames_at_once.feed(whole)
+
+
 def block(data: bytes) -> None:
     """A block of kept messages: whole, or damaged and said to be so."""
     try:
@@ -207,6 +232,7 @@ TARGETS: Final[dict[str, Callable[[bytes], None]]] = {
     "models": models,
     "door": door,
     "web": web,
+    "nsq": nsq,
     "block": block,
 }
 
@@ -230,6 +256,8 @@ def _good(name: str, draw: Seeded) -> bytes:
         return first + b"".join([_web_request(draw) for _ in range(1 + draw.below(4))])
     if name == "client":
         return first + server_bytes(draw)
+    if name == "nsq":
+        return first + _nsq_commands(draw)
     if name == "hello":
         names = ("", "a", "worker", "bestellung-ä")
         client_id, name_of, kind = [names[draw.below(4)] for _ in range(3)]
@@ -249,6 +277,29 @@ def _good(name: str, draw: Seeded) -> bytes:
         body = draw.some_bytes(draw.below(60))
         kept.append(StoredMessage(sequence, 1, 0, 0, 256, 0, 0, 0, 0, len(body), body))
     return encode_block(1 + draw.below(5), kept)
+
+
+def _nsq_commands(draw: Seeded) -> bytes:
+    """Commands of NSQ, or frames."""
+    name, some = b"0123456789abcdef", draw.some_bytes(1 + draw.below(60))
+    if draw.one_in(4):
+        return writing.message_frame(1, 1, name, some) + writing.error_frame(b"E_X y") + writing.OK
+    choices = (
+        writing.identify({"feature_negotiation": True, "snappy": draw.one_in(4)}),
+        writing.pub(b"topic", some),
+        writing.dpub(b"t#ephemeral", draw.below(4_000_000), some),
+        writing.mpub(b"t", [some[:20], some[:20], b"x"]),
+        writing.sub(b"topic", b"channel"),
+        writing.rdy(draw.below(3_000)),
+        writing.fin(name),
+        writing.req(name, draw.below(1_000)),
+        writing.touch(name),
+        writing.CLS,
+        writing.NOP,
+        writing.auth(b"secret"),
+    )
+    commands = [choices[draw.below(len(choices))] for _ in range(1 + draw.below(5))]
+    return writing.MAGIC + b"".join(commands)
 
 
 def _web_request(draw: Seeded) -> bytes:

@@ -21,7 +21,7 @@ from types import ModuleType
 
 SEEDS = 200
 #: What is watched for coverage.
-OURS = ["tmqp", "tmqp_server"]
+OURS = ["tmqp", "tmqp_server", "tmqp_wires"]
 
 
 def folder_of(name: str, checks: ModuleType) -> Path:

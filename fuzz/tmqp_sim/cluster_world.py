@@ -18,7 +18,7 @@ from tmqp.hello import ConnectionInformation
 from tmqp.limits import Limits
 from tmqp_client.config import ClientLimits
 from tmqp_server.cluster.filters import KINDS, PatternFilter
-from tmqp_server.cluster.link import Link, LinkState
+from tmqp_server.cluster.link import LinkState, MasterLink
 from tmqp_server.cluster.outbox import Outbox
 from tmqp_server.cluster.relay import ClusterRelay
 from tmqp_server.doors.native.door import NativeDoor
@@ -32,8 +32,7 @@ from tmqp_sim.books import Ballast
 from tmqp_sim.cluster_clients import ClusterConsumer, ClusterProducer
 from tmqp_sim.cluster_plan import ClusterPlan
 from tmqp_sim.history import History, Place
-from tmqp_sim.network import CUT_NOTICE_S, Network
-from tmqp_sim.network import Link as NetworkLink
+from tmqp_sim.network import CUT_NOTICE_S, Link, Network
 from tmqp_sim.outside import Outside
 from tmqp_sim.passages import Passage, Passages, Witness
 from tmqp_sim.plan import Fault, MessagePlan
@@ -66,7 +65,7 @@ class _Node:
         self.watched = False
         self.healed = False
         self.broker: Broker
-        self.links: list[Link] = []
+        self.links: list[MasterLink] = []
         self.server = Server(
             self.world, self._build, self._began, self._store, Outside(self.world, list),
             plan.lateness_s, cluster.protocol.ping_interval_s, self.name,
@@ -114,7 +113,7 @@ class _Node:
             self.broker.share_decisions()
         who = ConnectionInformation(self.name, self.name, NODE_CLIENT_TYPE, _TOKEN)
         self.links = [
-            Link(
+            MasterLink(
                 cluster.names[number], "host", who, cluster.protocol, Backoff(0.3, 2.0),
                 Outbox(plan.buffer_bytes), self.chance.random, plan.shares, self.server.now,
             )
@@ -231,7 +230,7 @@ class ClusterWorld:
 
     # -- faults ---------------------------------------------------------------------------------
 
-    def _uplinks(self) -> list[NetworkLink]:
+    def _uplinks(self) -> list[Link]:
         return [link for node in self.nodes for link in node.uplinks.links]
 
     def _inject(self, fault: Fault) -> None:
@@ -283,7 +282,7 @@ class ClusterWorld:
                 self.world.after(fault.lasts_s, self._unclog, each)
         return True
 
-    def _unclog(self, link: NetworkLink) -> None:
+    def _unclog(self, link: Link) -> None:
         link.up.clogged_by = link.down.clogged_by = 0.0
 
     def _part(self, fault: Fault) -> bool:

@@ -14,7 +14,7 @@ order            a first sending that overtakes an older message of its priority
 audience         a delivery to somebody who has not joined, or that passes over somebody who has
 flags            the first-acquirer flag given twice, or never (F87)
 confirm          a producer told twice, or told that all is well before the storage said so
-deadline         a time-out before its time, a message sent although it is too old
+deadline         a timeout before its time, a message sent although it is too old
 credit           more in flight than a session may have
 ===============  ==================================================================================
 

@@ -1,6 +1,6 @@
-"""When messages with a time-out are too old, over all lives of the server.
+"""When messages with a timeout are too old, over all lives of the server.
 
-A ledger knows one life; a message that was saved outlives it, and its time-out goes on while the
+A ledger knows one life; a message that was saved outlives it, and its timeout goes on while the
 server is down.  The world's clock never restarts, so it is what the server's clocks are held
 against.
 """
@@ -18,7 +18,7 @@ _EPSILON_S: Final = 1e-6
 
 
 class Lifetimes:
-    """The times at which the server took in messages, for the places that have a time-out."""
+    """The times at which the server took in messages, for the places that have a timeout."""
 
     def __init__(self, world: World, places: dict[tuple[str, int], Place]) -> None:
         self._world = world

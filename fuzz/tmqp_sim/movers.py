@@ -18,6 +18,7 @@ from typing import Final
 
 from tmqp.constants import (
     RESULT_BUSY,
+    RESULT_DUPLICATE,
     RESULT_LIMIT_EXCEEDED,
     RESULT_NOT_FOUND,
     TYPE_QUEUE_MESSAGE,
@@ -198,9 +199,8 @@ class Mover(SimClient):
             self.confirmed.add(int(ids[0][1:]))
         elif what == "join" and error is not None:
             self.world.after(0.0, self.leave, False)
-        elif what == "create" and error is not None and self.usable:
-            status = "push" if ids[0] == str(FROM) else "pull"
-            self.later(_RETRY_S, lambda: self._create(int(ids[0]), status))
+        elif what == "create":
+            self._created(int(ids[0]), error)
         elif what == "move" and error is None:
             self.world.mark("batch done")
             self.world.note("moved", *ids)
@@ -209,6 +209,13 @@ class Mover(SimClient):
                 self._hand.pop(each, None)  # it was sent again before the batch came there
         elif what == "move":
             self._refused(ids, error)
+
+    def _created(self, queue_id: int, error: object) -> None:
+        """Try again, unless the queue is there already."""
+        there = isinstance(error, OperationFailed) and error.code == RESULT_DUPLICATE
+        if error is not None and not there and self.usable:
+            status = "push" if queue_id == FROM else "pull"
+            self.later(_RETRY_S, lambda: self._create(queue_id, status))
 
     def _refused(self, ids: list[str], error: object) -> None:
         self.world.note("not moved", *ids, str(error))

@@ -319,6 +319,11 @@ class Network:
         self.links[self._count] = link
         return link
 
+    def draw_number(self) -> int:
+        """The number of a session that needs no link."""
+        self._count += 1
+        return self._count
+
     def living(self) -> list[Link]:
         """The links that somebody holds, oldest first; the others are forgotten."""
         for number in [number for number, link in self.links.items() if link.over]:

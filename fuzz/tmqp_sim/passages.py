@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from tmqp.codec import FrameDecoder
 from tmqp.constants import PREAMBLE, TYPE_QUEUE_MESSAGE
-from tmqp_server.cluster.link import Link
+from tmqp_server.cluster.link import MasterLink
 from tmqp_server.cluster.relay import ClusterRelay
 from tmqp_server.doors.port import Door
 from tmqp_server.engine.commands import Batch, Command, Connect, Push
@@ -114,7 +114,7 @@ class Passages:
         arrived = self.arrived[passage.master]
         return [uid for uid in passage.written if uid not in arrived]
 
-    def complaints(self, name: str, links: Sequence[Link]) -> list[str]:
+    def complaints(self, name: str, links: Sequence[MasterLink]) -> list[str]:
         """What a server that has nothing left to write should have written."""
         found: list[str] = []
         for master, link in zip(self.masters[name], links, strict=True):

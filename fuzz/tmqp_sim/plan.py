@@ -21,6 +21,7 @@ from tmqp_sim.history import Place
 from tmqp_sim.network import Shape
 from tmqp_sim.planned import ORDINARY, ClientPlan, Fault, MessagePlan, Plan
 from tmqp_sim.raw import RAW_ROLES, RAW_SHARES
+from tmqp_sim.sprayers import SPRAYER
 
 __all__ = ["FAULT_KINDS", "ORDINARY", "ClientPlan", "Fault", "MessagePlan", "Plan", "draw_plan"]
 
@@ -49,7 +50,9 @@ _BULK_SHARE: Final = 0.3
 #: How many of the plans have a channel that is destroyed when it is empty, and of which kinds.
 _FLEETING_SHARE: Final = 0.25
 _FLEETING: Final = ("work", "saved", "durable", "spill", "brief", "pull")
-_FILLING_ROLES: Final = ("stranger", *RAW_ROLES)
+_FILLING_ROLES: Final = ("stranger", SPRAYER, *RAW_ROLES)
+#: Runs in which datagrams come from many addresses.
+_SPRAYED_SHARE: Final = 0.06
 #: Runs in which messages are deferred.
 _DEFERRED_SHARE: Final = 0.15
 #: Runs in which somebody speaks HTTP, of each kind.
@@ -80,6 +83,7 @@ def draw_plan(seed: int) -> Plan:
     _draw_bulk(plan)
     _draw_uninvited(plan)
     _draw_outside(plan)
+    _draw_datagrams(plan)
     _draw_memory(plan)
     _draw_epochs(plan)
     _draw_fleeting(plan)
@@ -142,7 +146,7 @@ def _draw_places(plan: Plan, chance: Random) -> None:
 
 
 def _draw_durable_brief(plan: Plan) -> None:
-    """Most queues whose messages expire are durable: time-outs outlive the server."""
+    """Most queues whose messages expire are durable: timeouts outlive the server."""
     own = Random(f"{plan.seed}/brief")
     for place in plan.places:
         if place.kind == "brief" and own.random() < 0.75:
@@ -461,6 +465,12 @@ def _draw_outside(plan: Plan) -> None:
     for role in RAW_ROLES:
         if own.random() < (0.4 if role == "caller" and plan.guarded else RAW_SHARES[role]):
             _comes(plan, own, f"{role}-raw", role, own.randrange(len(plan.places)))
+
+
+def _draw_datagrams(plan: Plan) -> None:
+    own = Random(f"{plan.seed}/datagrams")
+    if own.random() < _SPRAYED_SHARE and not plan.quiet:
+        _comes(plan, own, SPRAYER, SPRAYER)
 
 
 def _draw_epochs(plan: Plan) -> None:

@@ -18,6 +18,7 @@ from typing import Any, Final
 from tmqp_server.doors.port import Door
 from tmqp_server.hub.hub import Hub
 from tmqp_server.shell.admitting import Connected
+from tmqp_server.shell.datagrams import Datagrams
 from tmqp_server.shell.outbound import FLUSHING, OPEN, Outbound
 from tmqp_server.shell.turn import Turn
 from tmqp_server.shell.world import (
@@ -42,6 +43,7 @@ from tmqp_server.shell.world import (
 )
 from tmqp_sim.books import Ballast
 from tmqp_sim.cursed import CURSED, Cursed, CursedDoor
+from tmqp_sim.datagrams import UdpSocket
 from tmqp_sim.host import WEB, Guest, Peer
 from tmqp_sim.network import Link
 from tmqp_sim.outside import Outside
@@ -65,7 +67,7 @@ _LONGEST_HANDSHAKE_S: Final = 0.2
 class Built:
     """What one life of the server consists of."""
 
-    __slots__ = ("ballast", "begin_portion", "door", "foreign", "turn", "web")
+    __slots__ = ("ballast", "begin_portion", "datagrams", "door", "foreign", "turn", "web")
 
     def __init__(
         self,
@@ -75,6 +77,7 @@ class Built:
         begin_portion: Callable[[], None] | None = None,
         web: Door | None = None,
         foreign: Door | None = None,
+        datagrams: Datagrams | None = None,
     ) -> None:
         self.turn = turn
         self.door = door
@@ -85,6 +88,8 @@ class Built:
         self.web = web
         #: The door of another kind.
         self.foreign = foreign
+        #: Those who come by datagrams.
+        self.datagrams = datagrams
 
 
 class Server:
@@ -159,6 +164,8 @@ class Server:
         self._door: Door
         self._web: Door | None = None
         self._foreign: Door | None = None
+        #: Where datagrams come in.
+        self.udp: UdpSocket | None = None
         self._strangely = world.child(f"{name} foreign")
         self._handshakes = world.child(f"{name} handshakes")
         #: So many of a thousand connections come in by the door of another kind.
@@ -210,6 +217,9 @@ class Server:
         self._door = built.door
         self._web = built.web
         self._foreign = built.foreign
+        self.udp = None
+        if built.datagrams is not None:
+            self.udp = UdpSocket(self, built.datagrams, self.lateness_s)
         self._cursed_door = CursedDoor(built.door, self._random)
         self._ballast = built.ballast
         self._begin_portion = built.begin_portion
@@ -391,6 +401,8 @@ class Server:
                 self._look_at(session, out)
         if not self._waking:  # who has slept has missed much
             self.promptness.check()
+            if self.udp is not None:
+                self.udp.check()
             for peer in self._peers:
                 peer.check()
 
@@ -417,17 +429,24 @@ class Server:
         session = self.sessions.get(effect.session)
         if session is not None:
             session.resume()
+        elif self.udp is not None and self.udp.has(effect.session):
+            self.begin_portion()
+            self.udp.resume(effect.session)
 
     def _secure(self, effect: Secure) -> None:
         session = self.sessions.get(effect.session)
         if session is not None:
             self.world.mark("changed to TLS")
             session.secure(self._handshakes.uniform(0.0, _LONGEST_HANDSHAKE_S))
+        elif self.udp is not None and self.udp.has(effect.session):
+            self.udp.secure(effect.session)
 
     def _close(self, effect: Close) -> None:
         session = self.sessions.get(effect.session)
         if session is not None:
             session.close(effect.reason)
+        elif self.udp is not None and self.udp.has(effect.session):
+            self.udp.close(effect.session, effect.reason)
 
     def _go_on(self, _effect: GoOn) -> None:
         self.goes_on = True

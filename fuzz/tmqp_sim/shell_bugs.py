@@ -17,6 +17,7 @@ from tmqp_server.shell.timers import Timers
 from tmqp_server.shell.turn import Turn
 from tmqp_server.shell.world import Ask
 from tmqp_server.storage.port import StoreBatch
+from tmqp_sim.datagram_bugs import DATAGRAM_BUGS
 
 __all__ = ["SHELL_BUGS"]
 
@@ -257,6 +258,7 @@ def _all_at_once(original: Any) -> Any:
 
 #: Name, what it comes to in words, what is replaced, and by what.
 SHELL_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] = (
+    *DATAGRAM_BUGS,
     ("hub-is-silent", "the hub has nothing to send", Hub, "take_outbound", _sends_nothing),
     (
         "failed-write-saved", "a failed write is reported as saved",

@@ -10,7 +10,7 @@ judged (``checkers.py``).
 from __future__ import annotations
 
 import traceback
-from typing import Final
+from typing import Final, TypeAlias
 
 from tmqp.limits import Limits
 from tmqp_client.config import ClientLimits
@@ -18,6 +18,7 @@ from tmqp_server.doors.http.door import HttpDoor
 from tmqp_server.doors.http.limits import HttpLimits
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.native.door import NativeDoor
+from tmqp_server.doors.port import Door
 from tmqp_server.doors.wires import LetterWires
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.events import ALL_EVENTS
@@ -27,6 +28,7 @@ from tmqp_server.engine.model.handlers import built_in_handlers
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueOptions
 from tmqp_server.hub.hub import Hub
 from tmqp_server.shell.calls import CallSettings
+from tmqp_server.shell.datagrams import Datagrams
 from tmqp_server.shell.outbound import Marks
 from tmqp_server.shell.turn import Turn
 from tmqp_sim.appointments import Appointments
@@ -37,6 +39,7 @@ from tmqp_sim.cluster_plan import draw_cluster, is_cluster
 from tmqp_sim.cluster_world import ClusterWorld
 from tmqp_sim.consumers import Consumer, Meddler, Puller
 from tmqp_sim.crowd import Crowd
+from tmqp_sim.datagrams import marks_of_sources
 from tmqp_sim.disk import Disk
 from tmqp_sim.epochs import CHANNEL, EpochWriter, complaints, found_on
 from tmqp_sim.faults import inject
@@ -54,6 +57,7 @@ from tmqp_sim.producers import BulkProducer, Producer
 from tmqp_sim.raw import RAW_ROLES, Raw
 from tmqp_sim.results import Result
 from tmqp_sim.server import Built, Server
+from tmqp_sim.sprayers import SPRAYER, Sprayer
 from tmqp_sim.strangers import Stranger
 from tmqp_sim.tenants import TENANTS, Tenant, Tenants
 from tmqp_sim.viewers import Viewer
@@ -75,6 +79,10 @@ def _watchable() -> bool:
 #: ``watch`` has no subclasses.
 WATCHABLE: Final = _watchable()
 
+#: Those who are not judged by what becomes of their messages.
+AnyBad: TypeAlias = (
+    Consumer | Forger | Stranger | Sprayer | Meddler | Raw | Crowd | WebPuller | Viewer | Tenant
+)
 #: What bounds the code outside.
 _CALLS: Final = CallSettings(HOOK_TIMEOUT_S, HOOK_TIMEOUT_S, CALLS_AT_ONCE, (HANDLER,), 5)
 #: What everything that is owed has to come home, in simulated seconds.
@@ -154,9 +162,7 @@ class Simulation:
             self.good.append(mover)
             self.world.at(0.007, mover.connect)
         self.tenants = Tenants(self, plan.memory_bytes, fails=plan.fails)
-        self.bad: list[
-            Consumer | Forger | Stranger | Meddler | Raw | Crowd | WebPuller | Viewer | Tenant
-        ] = []
+        self.bad: list[AnyBad] = []
         for each in plan.clients:
             self._add_client(each, limits)
 
@@ -178,7 +184,7 @@ class Simulation:
 
     def _add_client(self, each: ClientPlan, limits: ClientLimits) -> None:
         place = self.plan.places[each.place]
-        client: Consumer | Forger | Stranger | Meddler | Raw | Crowd | WebPuller | Viewer | Tenant
+        client: AnyBad
         if each.role == "meddler":
             client = Meddler(self, each.name, limits)
         elif each.role == "viewer":
@@ -194,6 +200,8 @@ class Simulation:
             client = Raw(self, each.name, each.role, place.channel)
         elif each.role == "stranger":
             client = Stranger(self, each.name)
+        elif each.role == SPRAYER:
+            client = Sprayer(self, each.name)
         elif each.role == "web-puller":
             client = WebPuller(self, each.name, place, each.habits)
         elif each.role == "puller":
@@ -203,7 +211,7 @@ class Simulation:
             )  # fmt: skip
         else:
             client = Consumer(self, each.name, limits, place.channel, each.habits)
-        if each.bad or isinstance(client, (Raw, Stranger, Crowd, WebPuller)):
+        if each.bad or isinstance(client, (Raw, Stranger, Sprayer, Crowd, WebPuller)):
             self.bad.append(client)
         else:
             self.good.append(client)
@@ -252,12 +260,26 @@ class Simulation:
             watched.ballast = Ballast(watched, len(plan.places) + bool(plan.epochs))
             self.broker = watched
             turn = Turn(watched.hub, self._marks, journal, _CALLS)
-            return Built(turn, door, watched.ballast, watched.begin_portion, web, foreign)
+            watched.datagrams = self._datagrams(turn, foreign)
+            return Built(
+                turn, door, watched.ballast, watched.begin_portion, web, foreign,
+                watched.datagrams,
+            )  # fmt: skip
         self.broker = Broker(limits, options, self._handlers)
         self.broker.know_wires(reader)
         ballast = Ballast(self.broker, len(plan.places) + bool(plan.epochs))
         hub = Hub(self.broker, plan.buffers[0], journal, guarded=plan.guarded, takes_custom=True)
-        return Built(Turn(hub, self._marks, journal, _CALLS), door, ballast, None, web, foreign)
+        turn = Turn(hub, self._marks, journal, _CALLS)
+        datagrams = self._datagrams(turn, foreign)
+        return Built(turn, door, ballast, None, web, foreign, datagrams)
+
+    def _datagrams(self, turn: Turn, door: Door) -> Datagrams | None:
+        """Where datagrams come in, if anybody sends some."""
+        if all(each.role != SPRAYER for each in self.plan.clients):
+            return None
+        datagrams = Datagrams(turn, door, marks_of_sources())
+        turn.datagrams.append(datagrams)
+        return datagrams
 
     def _options(self, channel: ChannelOptions | None = None) -> BrokerOptions:
         handlers = {HANDLER: ALL_EVENTS}

@@ -40,7 +40,7 @@ TENANTS: Final = {
 
 #: How often the broker is looked at.
 _LOOK_S: Final = 0.05
-#: The idle time-out of the channels that have one, and what lateness and looking may add to twice
+#: The idle timeout of the channels that have one, and what lateness and looking may add to twice
 #: the time; and the broker, where it fails at a deadline, for the next one then waits a second.
 _IDLE_S: Final = 1.0
 _SLACK_S: Final = 0.5
@@ -154,7 +154,7 @@ class Tenants:
         self.clients: list[Tenant] = []
         #: Channels that had consumers when they were looked at.
         self._joined: dict[int, Channel] = {}
-        #: When each channel with an idle time-out was seen used last, and how.
+        #: When each channel with an idle timeout was seen used last, and how.
         self._used: dict[int, tuple[Channel, float, tuple[int, int]]] = {}
 
     def add(self, tenant: Tenant) -> None:

@@ -92,7 +92,7 @@ TERMS_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] =
         Workflow, "take_back", _keeps_it,
     ),
     (
-        "own-time-ignored", "a consumer's own time-out is the queue's",
+        "own-time-ignored", "a consumer's own timeout is the queue's",
         Subscription, "hold", _the_queues_time,
     ),
     (

@@ -49,6 +49,7 @@ from tmqp_server.engine.model.snapshots import BrowseSnapshot
 from tmqp_server.engine.model.times import NEVER
 from tmqp_server.engine.options import ASKS_ACKNOWLEDGE, BrokerOptions
 from tmqp_server.hub.hub import Hub
+from tmqp_server.shell.datagrams import Datagrams
 from tmqp_sim.audit import Audit
 from tmqp_sim.books import Ballast, audience_problem, connections_of, state_of, unrefused_of
 from tmqp_sim.cursed import Cursed
@@ -108,6 +109,7 @@ class WatchedBroker(Broker):
         self.hub: Hub | None = None
         #: What is charged so that messages always have the same room.
         self.ballast: Ballast | None = None
+        self.datagrams: Datagrams | None = None
         #: Units of work in this portion.
         self._work = 0
         self._timeouts: dict[int, int] = {}
@@ -227,8 +229,7 @@ class WatchedBroker(Broker):
         if run.size > portion or not self._runs.push(run, now):
             self._world.mark("run divided: pushes")
             return None
-        if core.awake:
-            self._pump.wake_waiting(now)
+        self._end_step(now)
         self._world.mark("run taken whole: pushes")
         # Asked of the door itself: the run would be noted as divided.
         for push in run.wire.pushes(run):
@@ -243,7 +244,6 @@ class WatchedBroker(Broker):
             run.divide()
         if run.left:
             return self._single(run.left.pop(), now, 0)
-        core = self._core
         begun = run.at
         out = self._begin_step(now)
         # Not beyond what one of them sets going, or an answer to what is sent only then would seem
@@ -251,8 +251,7 @@ class WatchedBroker(Broker):
         if not self._runs.acknowledge(run, now, self._work_per_step, 1):
             run.divide()
             self._intake.acknowledge(run.left.pop(), now)
-        if core.awake:
-            self._pump.wake_waiting(now)
+        self._end_step(now)
         singles = run.wire.acknowledges(run)
         if run.left:
             self._world.mark("run divided: answers")
@@ -272,6 +271,14 @@ class WatchedBroker(Broker):
         core.now = now
         core.budget = self._work_per_step
         return out
+
+    def _end_step(self, now: float) -> None:
+        """What the broker does at the end of each step (seed 232274: emptied queues stayed)."""
+        core = self._core
+        if core.awake:
+            self._pump.wake_waiting(now)
+        if core.emptied:
+            self._administration.destroy_emptied()
 
     def on_deadline(self, now: float) -> list[Effect]:
         """What is due, judged.
@@ -418,7 +425,7 @@ class WatchedBroker(Broker):
         count = self.ledger.overtaken.pop(key, 0)
         if count:
             raise Violation(
-                "exclusivity", f"{key}: sent again without a time-out: {count} still have it"
+                "exclusivity", f"{key}: sent again without a timeout: {count} still have it"
             )
 
     def _check_sessions(self, queues: list[Queue]) -> None:
@@ -461,6 +468,8 @@ class WatchedBroker(Broker):
             state += connections_of(self.hub)
         if self.ballast is not None:
             state += self.ballast.held
+        if self.datagrams is not None:
+            state += self.datagrams.held_bytes
         if state != core.state_bytes:
             raise Violation(
                 "conservation", f"{core.state_bytes} bytes besides messages, {state} are there"

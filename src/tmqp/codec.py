@@ -8,7 +8,7 @@ length, then the whole frame.  Until that many have come, a chunk is only put as
 looked at a bounded number of times however the stream is cut, and nothing is put aside for a frame
 whose head already breaks a limit.
 
-Whoever forwards more than he keeps may ask for runs (``bundles``): of queue messages, or
+Whoever forwards more than he keeps may ask for runs (``makes_runs``): of queue messages, or
 acknowledges, in a row that differ in id and payload only, and in headers that he does not read, the
 first becomes a frame and the others a part of its :class:`~tmqp.runs.FrameRun`, which makes no
 object for each but one piece of bytes.
@@ -74,10 +74,10 @@ class FrameDecoder:
     :param limits: bounds checked from each head, before anything of the body is buffered.
 
     Attributes: ``error`` is None, or the :class:`RemoteProtocolError` that ended decoding;
-    ``bundles``, whether it makes runs (it does not unless told so), and ``runs``, those among the
-    frames that the last :meth:`feed` has returned: each stands in for its first frame there, and
-    its others are missing; ``read_headers``, names that whoever forwards messages reads: a message
-    that may have one is in no run, and where this is None, none that has headers is.
+    ``makes_runs``, whether it makes runs (it does not unless told so), and ``runs``, those among
+    the frames that the last :meth:`feed` has returned: each stands in for its first frame there,
+    and its others are missing; ``read_headers``, names that whoever forwards messages reads: a
+    message that may have one is in no run, and where this is None, none that has headers is.
     """
 
     __slots__ = (
@@ -96,7 +96,7 @@ class FrameDecoder:
         "_seen_target",
         "_tail",
         "_whole",
-        "bundles",
+        "makes_runs",
         "error",
         "read_headers",
         "runs",
@@ -105,7 +105,7 @@ class FrameDecoder:
     def __init__(self, limits: Limits | None = None) -> None:
         bounds = Limits() if limits is None else limits
         self.error: RemoteProtocolError | None = None
-        self.bundles: bool = False
+        self.makes_runs: bool = False
         self.runs: list[FrameRun] = []
         self.read_headers: HeaderNames | None = None
         #: Whether the string that is being scanned is ASCII throughout; below 0 not looked at.
@@ -155,8 +155,8 @@ class FrameDecoder:
     def feed(self, data: bytes, most: int = _UNLIMITED) -> list[Frame]:
         """Take the next bytes and return the frames they complete, at the most ``most`` of them.
 
-        A run (see ``bundles``) counts as one.  What lies behind the last frame returned is kept for
-        the next call; ``feed(b"")`` asks for it.  After a fault (see ``error``) nothing more is
+        A run (see ``makes_runs``) counts as one.  What lies behind the last frame returned is kept
+        for the next call; ``feed(b"")`` asks for it.  After a fault (see ``error``) nothing more is
         returned.
         """
         frames: list[Frame] = []
@@ -288,7 +288,7 @@ class FrameDecoder:
                 # A compiled slice always copies: a large payload alone in its string shall not be.
                 raw = data[pos:stop] if pos > 0 or stop < end else data
                 frames.append(Frame(raw, message_id, source, target, body - pos))
-                pos = self._scan_run(data, pos, stop, names, frames) if self.bundles else stop
+                pos = self._scan_run(data, pos, stop, names, frames) if self.makes_runs else stop
                 most -= 1
         except UnicodeDecodeError:
             return self._fail(

@@ -139,16 +139,16 @@ class Connection:
         return State(self._state)
 
     @property
-    def bundles(self) -> bool:
+    def makes_runs(self) -> bool:
         """Whether queue messages, and acknowledges, that are alike come in runs, each as one
         :class:`~tmqp.RunReceived`; for an open connection of a server that forwards more than it
         keeps.
         """
-        return self._decoder.bundles
+        return self._decoder.makes_runs
 
-    @bundles.setter
-    def bundles(self, wanted: bool) -> None:
-        self._decoder.bundles = wanted
+    @makes_runs.setter
+    def makes_runs(self, wanted: bool) -> None:
+        self._decoder.makes_runs = wanted
 
     def read_headers(self, names: HeaderNames) -> None:
         """Say which headers whoever takes the runs reads: a message that may have one of them comes

@@ -153,7 +153,7 @@ class QueueMessageReceived(MessageReceived):
 
 class RunReceived(Event):
     """Server: several messages that differ in id, payload and headers only, where the program asked
-    for runs (:attr:`tmqp.Connection.bundles`).  ``run`` stands for as many
+    for runs (:attr:`tmqp.Connection.makes_runs`).  ``run`` stands for as many
     :class:`QueueMessageReceived` or :class:`AcknowledgeReceived`."""
 
     __slots__ = ("run",)

@@ -209,7 +209,7 @@ REASON_RELEASE: Final = "release"
 HEADER_COUNTED: Final = "Counted"
 
 #: Of a subscription: how many deliveries may be unanswered at a time, and how many may be sent at
-#: all, both -1 for no bound; its own acknowledge time-out in milliseconds, 0 for the queue's, -1
+#: all, both -1 for no bound; its own acknowledge timeout in milliseconds, 0 for the queue's, -1
 #: for none; what becomes of what it has when it ends; who comes first.
 HEADER_WINDOW: Final = "Window"
 HEADER_CREDIT: Final = "Credit"

@@ -25,7 +25,7 @@ program calls), ``sync`` (the same for threads).
 from __future__ import annotations
 
 from tmqp_client._core.requests import Headers, Payload
-from tmqp_client._io.gate import WhenFull
+from tmqp_client._io.admission import WhenFull
 from tmqp_client._report import BatchFailure, BatchReport, Pushed
 from tmqp_client.batch import Batch
 from tmqp_client.binding import Converter, JsonConverter

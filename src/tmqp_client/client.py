@@ -16,7 +16,7 @@ from tmqp.errors import LocalProtocolError
 from tmqp.hello import ConnectionInformation
 from tmqp_client._core.ids import IdSource
 from tmqp_client._core.machine import ClientMachine
-from tmqp_client._io.gate import WhenFull
+from tmqp_client._io.admission import WhenFull
 from tmqp_client._io.line import Line
 from tmqp_client._io.supervisor import Supervisor
 from tmqp_client._port import Port

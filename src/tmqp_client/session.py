@@ -20,7 +20,7 @@ from tmqp_client._core.outcomes import Lost
 from tmqp_client._core.pending import Pending, Waiter, time_limit
 from tmqp_client._core.pulls import PullUnderWay
 from tmqp_client._core.requests import NO_HEADERS, Headers, Pairs, PullRequest, Request
-from tmqp_client._io.gate import Dropped
+from tmqp_client._io.admission import Dropped
 from tmqp_client._io.line import Line
 from tmqp_client._io.loop import Signal, now
 from tmqp_client.errors import WouldBlock
@@ -52,7 +52,7 @@ class Session:
     def __init__(self, machine: ClientMachine, line: Line) -> None:
         self._machine = machine
         self._line = line
-        self._gate = line.gate
+        self._admission = line.admission
         self._turn = 0
 
     @property
@@ -112,13 +112,13 @@ class Session:
         :raises ClientError: when the connection ends or has ended.
         :raises LocalProtocolError: when it cannot be sent.
         """
-        if not self._gate.passes(confirm=True):
+        if not self._admission.passes(confirm=True):
             limit_s = self._machine.limits.response_timeout_s if timeout_s is None else timeout_s
-            await self._gate.admit(confirm=True, nowait=nowait, timeout_s=limit_s)
+            await self._admission.admit(confirm=True, nowait=nowait, timeout_s=limit_s)
         try:
             pending = self._machine.request(request, now(), timeout_s, repeat=repeat)
         finally:
-            self._gate.call()
+            self._admission.call()
         return await self._wait(pending)
 
     def new_message_id(self) -> str:
@@ -127,13 +127,13 @@ class Session:
 
     async def ask_ahead(self, request: Request, timeout_s: float | None = None) -> Asked:
         """Send an operation, whose answer :meth:`answer_to` waits for; raises as :meth:`ask`."""
-        if not self._gate.passes(confirm=True):
+        if not self._admission.passes(confirm=True):
             limit_s = self._machine.limits.response_timeout_s if timeout_s is None else timeout_s
-            await self._gate.admit(confirm=True, timeout_s=limit_s)
+            await self._admission.admit(confirm=True, timeout_s=limit_s)
         try:
             pending = self._machine.request(request, now(), timeout_s)
         finally:
-            self._gate.call()
+            self._admission.call()
         pending.waiter = signal = self._line.new_signal()
         self._after_asking(pending)
         return Asked(pending, signal)
@@ -143,16 +143,16 @@ class Session:
     ) -> Pending | None:
         """As :meth:`ask`, unless what the request answers came on another connection than this,
         whose numbers are *epochs*: then None, and nothing is sent."""
-        if not self._gate.passes(confirm=True):
+        if not self._admission.passes(confirm=True):
             limit_s = self._machine.limits.response_timeout_s if timeout_s is None else timeout_s
-            await self._gate.admit(confirm=True, timeout_s=limit_s)
+            await self._admission.admit(confirm=True, timeout_s=limit_s)
         try:
             for epoch in epochs:
                 if not self.live(epoch):
                     return None
             pending = self._machine.request(request, now(), timeout_s)
         finally:
-            self._gate.call()
+            self._admission.call()
         return await self._wait(pending)
 
     async def answer_to(self, asked: Asked) -> Pending:
@@ -161,9 +161,9 @@ class Session:
 
     async def post(self, request: Request, *, nowait: bool = False) -> Pending:
         """Send a message as soon as there is room, without asking for an answer; as :meth:`ask`."""
-        if not self._gate.passes(confirm=False):
+        if not self._admission.passes(confirm=False):
             limit_s = self._machine.limits.response_timeout_s
-            await self._gate.admit(confirm=False, nowait=nowait, timeout_s=limit_s)
+            await self._admission.admit(confirm=False, nowait=nowait, timeout_s=limit_s)
         pending = self._machine.request(request, now(), answer=False)
         self._after_sending()
         self._turn += 1
@@ -204,11 +204,11 @@ class Session:
     async def ping(self, timeout_s: float | None = None) -> Pending:
         """Send a ping and wait for its pong; as :meth:`ask`."""
         await self._line.online(time_limit(timeout_s, self._machine.limits.response_timeout_s))
-        await self._gate.admit(confirm=True)
+        await self._admission.admit(confirm=True)
         try:
             pending = self._machine.ping(now(), timeout_s)
         finally:
-            self._gate.call()
+            self._admission.call()
         return await self._wait(pending)
 
     async def pull(self, request: PullRequest) -> PullUnderWay:
@@ -218,7 +218,7 @@ class Session:
         :raises LocalProtocolError: when too many pulls are under way.
         """
         await self._line.online(self._machine.limits.pull_timeout_s)
-        await self._gate.admit(confirm=False)
+        await self._admission.admit(confirm=False)
         pull = self._machine.pull(request)
         self._after_sending()
         self._line.read_on()
@@ -227,11 +227,11 @@ class Session:
     async def read_cache(self, request: PullRequest, timeout_s: float | None) -> Pending:
         """Ask a cache queue for its message and wait for it; as :meth:`ask`."""
         await self._line.online(time_limit(timeout_s, self._machine.limits.response_timeout_s))
-        await self._gate.admit(confirm=True)
+        await self._admission.admit(confirm=True)
         try:
             pending = self._machine.read_cache(request, now(), timeout_s)
         finally:
-            self._gate.call()
+            self._admission.call()
         return await self._wait(pending)
 
     async def push(
@@ -246,7 +246,7 @@ class Session:
         nowait: bool = False,
     ) -> Pending:
         """Send a message as soon as there is room and wait for its acknowledge; as :meth:`ask`."""
-        if not self._gate.passes(confirm=True):
+        if not self._admission.passes(confirm=True):
             await self._admit(True, nowait, timeout_s)
         signal = self._line.new_signal()
         try:
@@ -262,7 +262,7 @@ class Session:
                 timeout_s=timeout_s,
             )
         finally:
-            self._gate.call()
+            self._admission.call()
         pending.waiter = signal
         return await self._settled(pending, signal)
 
@@ -277,7 +277,7 @@ class Session:
         waiter: Waiter,
     ) -> Pending:
         """As :meth:`push`, but the ``waiter`` is told when the acknowledge comes, or why not."""
-        if not self._gate.passes(confirm=True):
+        if not self._admission.passes(confirm=True):
             await self._admit(True, False, timeout_s)
         try:
             pending = self._machine.push(
@@ -291,7 +291,7 @@ class Session:
                 timeout_s=timeout_s,
             )
         finally:
-            self._gate.call()
+            self._admission.call()
         pending.waiter = waiter
         self._after_asking(pending)
         self._turn += 1
@@ -336,7 +336,7 @@ class Session:
 
         :return: its id; empty when it was dropped.
         """
-        if not self._gate.passes(confirm=False):
+        if not self._admission.passes(confirm=False):
             try:
                 await self._admit(False, nowait, timeout_s)
             except Dropped:
@@ -353,7 +353,7 @@ class Session:
 
     async def _admit(self, confirm: bool, nowait: bool, timeout_s: float | None) -> None:
         limit_s = self._machine.limits.acknowledge_timeout_s if timeout_s is None else timeout_s
-        await self._gate.admit(confirm=confirm, nowait=nowait, timeout_s=limit_s)
+        await self._admission.admit(confirm=confirm, nowait=nowait, timeout_s=limit_s)
 
     def acknowledge_soon(
         self, message: Frame, reason: str | None, epoch: int, more: Pairs = NO_HEADERS
@@ -409,7 +409,7 @@ class Session:
         while self._machine.accepted and (
             self._line.backlog_bytes >= limits.outbound_bytes * limits.overflow_factor
         ):
-            await self._gate.turn()
+            await self._admission.turn()
             self.check_answer()
 
     async def send(self, frame: Frame) -> None:
@@ -459,4 +459,4 @@ class Session:
         """Nobody waits for it any more."""
         if not pending.done:
             self._machine.abandon(pending)
-            self._gate.call()
+            self._admission.call()

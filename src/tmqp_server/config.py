@@ -301,7 +301,7 @@ class ServerConfig:
             raise ConfigError(f"{where} is the name of none of the [[access.tokens]]")
         if any(each.node for each in entries):
             raise ConfigError(f"{where} is a node's; clients of a door are no nodes")
-        remote = any(not address.is_local for address in door.listen)
+        remote = any(not each.is_local for each in (*door.listen, *door.datagrams))
         if remote and not door.allow and not self.allow_remote:
             raise ConfigError(
                 f"{where} would be everybody who reaches the door from another machine; list"
@@ -311,7 +311,7 @@ class ServerConfig:
     def all_addresses(self) -> list[Address]:
         """Where it listens, by whatever protocol; a door that names no address listens on this
         machine only."""
-        named = [address for door in self.doors for address in door.listen]
+        named = [each for door in self.doors for each in (*door.listen, *door.datagrams)]
         return [*self.listen, *self.web.listen, *named]
 
 

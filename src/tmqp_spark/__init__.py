@@ -4,7 +4,7 @@ Where this package is installed, ``spark.read.format("tmqp")`` and ``spark.readS
 themselves; :func:`register` makes it known elsewhere, :func:`session` makes a session that suits
 it, and :func:`ensure_java` a Java for Spark.  ``docs/spark.md`` is the manual.
 
-Reading order: ``options``, ``schema``, ``journal`` (blocks to Arrow), ``transport`` (a connection),
+Reading order: ``options``, ``schema``, ``arrow`` (blocks to Arrow), ``transport`` (a connection),
 ``ranges``, ``offsets``, ``catalog``, ``planning`` (batch), ``following`` (streaming), ``source``
 (what Spark sees).  All but the last and ``session`` work without pyspark.
 """

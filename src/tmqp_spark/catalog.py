@@ -17,7 +17,7 @@ from tmqp.extensions import HEADER_CURSOR, HEADER_TIMESTAMP, HEADER_WAIT, OP_OFF
 from tmqp_spark.errors import DecodeFailed, InvalidOption
 from tmqp_spark.offsets import Places, parse_key, queue_key
 from tmqp_spark.options import SourceOptions
-from tmqp_spark.transport import Link, refusal
+from tmqp_spark.transport import BrokerLink, refusal
 
 __all__ = ["Catalog", "QueueState", "Subscription", "answer_list"]
 
@@ -187,7 +187,7 @@ class Subscription:
 class Catalog:
     """Asks a broker about the queues of a subscription."""
 
-    def __init__(self, link: Link, subscription: Subscription) -> None:
+    def __init__(self, link: BrokerLink, subscription: Subscription) -> None:
         self._link = link
         self.subscription = subscription
         self._filters = subscription.filters()
@@ -274,7 +274,7 @@ class Catalog:
         return dict(sorted(found.items()))
 
 
-def answer_list(link: Link, answer: Frame) -> list[dict[str, Any]]:
+def answer_list(link: BrokerLink, answer: Frame) -> list[dict[str, Any]]:
     """The objects of an answer that is a JSON array of them.
 
     :raises DecodeFailed: when it is not.

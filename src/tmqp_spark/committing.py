@@ -40,7 +40,7 @@ from tmqp.extensions import (
 from tmqp.models import ModelError, TransactionInformation
 from tmqp_client.errors import code_words
 from tmqp_spark.errors import BrokerRefused, ConnectionBroken, DecodeFailed, SparkError
-from tmqp_spark.transport import Link
+from tmqp_spark.transport import BrokerLink
 
 __all__ = ["Staging", "TaskKey", "abort", "commit"]
 
@@ -74,7 +74,7 @@ class Staging:
     committed already, so that nothing needs to be pushed.
     """
 
-    def __init__(self, link: Link, key: TaskKey, places: str, window: int) -> None:
+    def __init__(self, link: BrokerLink, key: TaskKey, places: str, window: int) -> None:
         self._link = link
         self._key = key
         self._places = places
@@ -150,7 +150,7 @@ class Staging:
             )
 
     def give_up(self) -> None:
-        """Have the broker forget it, if it can still be told; else the time-out does."""
+        """Have the broker forget it, if it can still be told; else the timeout does."""
         if self.number and not self.committed and self._link.is_open:
             abort(self._link, self._key.application, [self.number])
 
@@ -180,7 +180,7 @@ class Staging:
         return SparkError(text)
 
 
-def commit(link: Link, application: str, epoch: int, named: Iterable[tuple[int, int]]) -> int:
+def commit(link: BrokerLink, application: str, epoch: int, named: Iterable[tuple[int, int]]) -> int:
     """Make all that some transactions hold visible, at once, and mark the epoch as committed.
 
     Done again it does nothing; after a lost connection it is done again by itself.
@@ -200,10 +200,10 @@ def commit(link: Link, application: str, epoch: int, named: Iterable[tuple[int, 
     return _information(answer, what).count
 
 
-def abort(link: Link, application: str, numbers: Iterable[int]) -> None:
+def abort(link: BrokerLink, application: str, numbers: Iterable[int]) -> None:
     """Have the broker forget some transactions; those that it does not know are forgotten.
 
-    What cannot be said now is done by the time-outs.
+    What cannot be said now is done by the timeouts.
     """
     for number in numbers:
         headers = ((HEADER_TRANSACTION, str(number)),)

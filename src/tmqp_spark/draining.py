@@ -9,7 +9,7 @@ from tmqp.models import ModelError, QueueInformation, parse_list
 from tmqp_spark.catalog import QueueState
 from tmqp_spark.errors import DecodeFailed, InvalidOption
 from tmqp_spark.options import SourceOptions
-from tmqp_spark.transport import Link
+from tmqp_spark.transport import BrokerLink
 
 __all__ = ["check_drain_options", "check_drained"]
 
@@ -27,7 +27,7 @@ def check_drain_options(options: SourceOptions) -> None:
         raise InvalidOption("mode=drain commits: commitMode must be eager or lagged")
 
 
-def check_drained(link: Link, states: Iterable[QueueState]) -> None:
+def check_drained(link: BrokerLink, states: Iterable[QueueState]) -> None:
     """See that messages leave these queues by themselves, or they would pile up.
 
     :raises InvalidOption: naming a queue of which that is not so.

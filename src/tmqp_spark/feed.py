@@ -24,7 +24,7 @@ from tmqp.constants import OP_CHANNEL_LIST, EventName, HeaderName
 from tmqp_spark.errors import ConnectionBroken, InvalidOption, SparkError
 from tmqp_spark.options import ConnectionOptions
 from tmqp_spark.tables import Table
-from tmqp_spark.transport import Link, backoff
+from tmqp_spark.transport import BrokerLink, backoff
 
 __all__ = ["EVENTS", "MISSED", "EventFeed", "EventRow", "EventSelection", "missed_row"]
 
@@ -125,7 +125,7 @@ class EventSelection:
         return name in self.events and (name not in _OF_CHANNELS or self.has_channel(channel))
 
 
-class EventFeed(Link):
+class EventFeed(BrokerLink):
     """Hears events from :meth:`listen` on, until :meth:`stop`.
 
     :param most: events put aside at most; the oldest make room.

@@ -26,7 +26,7 @@ from tmqp_spark.planning import check_there
 from tmqp_spark.ranges import QueueRange
 from tmqp_spark.splitting import bytes_up_to, split_ranges
 from tmqp_spark.starting import starting_edge
-from tmqp_spark.transport import Link
+from tmqp_spark.transport import BrokerLink
 
 __all__ = ["Following", "check_stream", "share_out"]
 
@@ -51,7 +51,7 @@ class Following:
 
     def __init__(
         self,
-        link: Link,
+        link: BrokerLink,
         options: SourceOptions,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

@@ -24,7 +24,7 @@ from tmqp.models import CursorInformation, ModelError, parse_list
 from tmqp_spark.catalog import QueueState
 from tmqp_spark.errors import DecodeFailed, GroupShared
 from tmqp_spark.offsets import Place, Places, parse_key, queue_key
-from tmqp_spark.transport import Link, refusal
+from tmqp_spark.transport import BrokerLink, refusal
 
 __all__ = ["Group"]
 
@@ -43,7 +43,7 @@ _FOR_THE_READER: Final = (
 class Group:
     """A group of the broker's, by its name."""
 
-    def __init__(self, link: Link, name: str) -> None:
+    def __init__(self, link: BrokerLink, name: str) -> None:
         self._link = link
         self.name = name
         #: Where the broker last said the group is.

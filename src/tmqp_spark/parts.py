@@ -19,7 +19,7 @@ from tmqp.extensions import (
 )
 from tmqp_spark.catalog import answer_list
 from tmqp_spark.errors import BrokerRefused
-from tmqp_spark.transport import Link
+from tmqp_spark.transport import BrokerLink
 
 __all__ = ["WantedRange", "ask_parts"]
 
@@ -35,7 +35,7 @@ class WantedRange(Protocol):
 
 
 def ask_parts(
-    link: Link, whole: WantedRange, target: int, most: int | None
+    link: BrokerLink, whole: WantedRange, target: int, most: int | None
 ) -> list[tuple[int, int, int]] | None:
     """First, last and bytes of each part; None where the broker does not know the question, or the
     range is not there any more (reading it will say so).

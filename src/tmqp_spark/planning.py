@@ -9,7 +9,7 @@ from tmqp_spark.options import SourceOptions
 from tmqp_spark.ranges import QueueRange
 from tmqp_spark.splitting import split_ranges
 from tmqp_spark.starting import ending_edge, starting_edge
-from tmqp_spark.transport import Link
+from tmqp_spark.transport import BrokerLink
 
 __all__ = ["check_batch", "check_there", "plan_batch"]
 
@@ -29,7 +29,9 @@ def check_batch(options: SourceOptions) -> None:
     ending_edge(options)
 
 
-def check_there(link: Link, subscription: Subscription, states: dict[str, QueueState]) -> None:
+def check_there(
+    link: BrokerLink, subscription: Subscription, states: dict[str, QueueState]
+) -> None:
     """See that every queue which was named is there.
 
     :raises InvalidOption: naming those that are not.
@@ -43,7 +45,7 @@ def check_there(link: Link, subscription: Subscription, states: dict[str, QueueS
         )
 
 
-def plan_batch(link: Link, options: SourceOptions, filters: Filters) -> list[QueueRange]:
+def plan_batch(link: BrokerLink, options: SourceOptions, filters: Filters) -> list[QueueRange]:
     """What a batch query reads, divided into tasks.
 
     :raises InvalidOption: for queues that are not there, or offsets that cannot be.

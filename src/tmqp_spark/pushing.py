@@ -30,7 +30,7 @@ from tmqp_client._core.answers import may_answer_push
 from tmqp_client.errors import code_words
 from tmqp_spark.errors import BrokerRefused, BrokerUnreachable, ConnectionBroken
 from tmqp_spark.options import ConnectionOptions
-from tmqp_spark.transport import Link
+from tmqp_spark.transport import BrokerLink
 
 if TYPE_CHECKING:
     from tmqp_spark.encoding import EncodedBatch
@@ -66,7 +66,7 @@ class _Block:
         return int(np.searchsorted(self.offsets, self.at, side="right")) - 1
 
 
-class Pusher(Link):
+class Pusher(BrokerLink):
     """A connection that pushes.
 
     :param options: where to, and how patiently.

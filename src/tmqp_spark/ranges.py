@@ -35,7 +35,7 @@ from tmqp_spark.arrow import Data, Portion, read_portion
 from tmqp_spark.errors import BrokerRefused, ConnectionBroken, DataLost, DecodeFailed
 from tmqp_spark.options import SourceOptions
 from tmqp_spark.parts import ask_parts
-from tmqp_spark.transport import Link, refusal
+from tmqp_spark.transport import BrokerLink, refusal
 
 __all__ = ["QueueRange", "read_answers", "read_range"]
 
@@ -86,7 +86,7 @@ class QueueRange:
 
 
 def read_range(
-    link: Link, wanted: QueueRange, options: SourceOptions, bodies: bool = True
+    link: BrokerLink, wanted: QueueRange, options: SourceOptions, bodies: bool = True
 ) -> Iterator[Portion]:
     """The messages of a range, in portions of about ``batchBytes``.
 
@@ -111,7 +111,7 @@ def read_range(
 
 
 def read_answers(
-    link: Link, wanted: QueueRange, options: SourceOptions, bodies: bool = True
+    link: BrokerLink, wanted: QueueRange, options: SourceOptions, bodies: bool = True
 ) -> Iterator[tuple[Data, int]]:
     """The broker's answers that hold a range, as they came, and where in each its blocks begin.
 
@@ -132,7 +132,7 @@ class _Reader:
     """The answers of a range, in order, each whole."""
 
     def __init__(
-        self, link: Link, wanted: QueueRange, options: SourceOptions, bodies: bool
+        self, link: BrokerLink, wanted: QueueRange, options: SourceOptions, bodies: bool
     ) -> None:
         self._link = link
         self._wanted = wanted

@@ -32,7 +32,7 @@ from tmqp_spark.options import (
     read_options,
     read_stream_connection,
 )
-from tmqp_spark.transport import Link
+from tmqp_spark.transport import BrokerLink
 from tmqp_spark.workers import settle_memory
 from tmqp_spark.writing import borrow_pusher, check_sink, return_pusher, write_once, write_plain
 
@@ -133,7 +133,7 @@ class _Writes:
         staged = _staged(messages)
         if not staged:
             return
-        link = Link(self._connection)
+        link = BrokerLink(self._connection)
         try:
             abort(link, staged[0].application, [each.transaction for each in staged])
         finally:

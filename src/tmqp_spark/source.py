@@ -53,7 +53,7 @@ from tmqp_spark.planning import check_batch, plan_batch
 from tmqp_spark.ranges import QueueRange, read_range
 from tmqp_spark.schema import Projection, default_columns, project, to_ddl
 from tmqp_spark.sink import TmqpArrowWriter, TmqpStreamArrowWriter, batch_writer, stream_writer
-from tmqp_spark.transport import Link, first_contact
+from tmqp_spark.transport import BrokerLink, first_contact
 from tmqp_spark.workers import settle_memory
 
 __all__ = [
@@ -77,14 +77,14 @@ _COMPARISONS: Final[dict[type[Filter], str]] = {
 }
 
 #: Connections of this process that nobody uses at the moment.
-_IDLE: Final[dict[ConnectionOptions, list[Link]]] = {}
+_IDLE: Final[dict[ConnectionOptions, list[BrokerLink]]] = {}
 _MOST_IDLE: Final = 4
 
 
 # --- What tasks share -----------------------------------------------------------------------------
 
 
-def borrow_link(options: ConnectionOptions) -> Link:
+def borrow_link(options: ConnectionOptions) -> BrokerLink:
     """A connection for a task: one that another left, if it is still good."""
     idle = _IDLE.get(options, [])
     while idle:
@@ -92,10 +92,10 @@ def borrow_link(options: ConnectionOptions) -> Link:
         if link.owner == os.getpid() and link.is_quiet():
             return link
         link.close()
-    return Link(options)
+    return BrokerLink(options)
 
 
-def return_link(link: Link) -> None:
+def return_link(link: BrokerLink) -> None:
     """Leave a connection for other tasks of this process."""
     idle = _IDLE.setdefault(link.options, [])
     if len(idle) < _MOST_IDLE and link.is_quiet():
@@ -152,7 +152,7 @@ class TmqpReader(_Reads, DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """Ask the broker what is there, and divide it."""
-        link = Link(self._connection)
+        link = BrokerLink(self._connection)
         try:
             parts = plan_batch(link, self._options, self._filters)
         finally:
@@ -193,7 +193,7 @@ class TmqpStreamReader(_Reads, DataSourceStreamReader, SupportsTriggerAvailableN
     """A streaming query's reader; see :mod:`tmqp_spark.following`."""
 
     _planner: Following | None = None
-    _link: Link | None = None
+    _link: BrokerLink | None = None
 
     @property
     def _following(self) -> Following:

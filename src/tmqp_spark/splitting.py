@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from tmqp_spark.options import SourceOptions
 from tmqp_spark.parts import ask_parts
 from tmqp_spark.ranges import QueueRange
-from tmqp_spark.transport import Link
+from tmqp_spark.transport import BrokerLink
 
 __all__ = ["bytes_up_to", "split_evenly", "split_ranges"]
 
 
-def split_ranges(link: Link, ranges: list[QueueRange], options: SourceOptions) -> list[QueueRange]:
+def split_ranges(
+    link: BrokerLink, ranges: list[QueueRange], options: SourceOptions
+) -> list[QueueRange]:
     """The parts of some ranges, each of about ``targetPartitionBytes`` and at most
     ``maxRecordsPerPartition`` messages; at least ``minPartitions`` of them, if there are so many
     messages.
@@ -52,7 +54,7 @@ def split_evenly(whole: QueueRange, count: int) -> list[QueueRange]:
 
 
 def _split(
-    link: Link, ranges: Sequence[QueueRange], target: int, most: int | None
+    link: BrokerLink, ranges: Sequence[QueueRange], target: int, most: int | None
 ) -> list[QueueRange]:
     parts: list[QueueRange] = []
     for whole in ranges:
@@ -61,7 +63,7 @@ def _split(
     return parts
 
 
-def _ask(link: Link, whole: QueueRange, target: int, most: int | None) -> list[QueueRange]:
+def _ask(link: BrokerLink, whole: QueueRange, target: int, most: int | None) -> list[QueueRange]:
     """Have the broker divide a range by its index; without its help, evenly."""
     found = ask_parts(link, whole, target, most)
     if found is None:
@@ -78,7 +80,7 @@ def _ask(link: Link, whole: QueueRange, target: int, most: int | None) -> list[Q
     return parts or [whole]
 
 
-def bytes_up_to(link: Link, whole: QueueRange, most_bytes: int) -> tuple[int, int]:
+def bytes_up_to(link: BrokerLink, whole: QueueRange, most_bytes: int) -> tuple[int, int]:
     """How far one gets in a range with so many bytes: where it ends (not included), and the bytes
     up to there.  One message at least, however large."""
     found = ask_parts(link, whole, most_bytes, None)

@@ -8,8 +8,8 @@ message that has begun.  A large answer to a request that said so (``large``) is
 the kernel, and never looked into (:mod:`tmqp_spark.large`).
 
 Nothing answers the broker's pings while the program is busy elsewhere.  So a connection that
-rested may be gone: :meth:`Link.ask` opens another and asks again (every operation used here may be
-asked twice), and readers go on from where they are.
+rested may be gone: :meth:`BrokerLink.ask` opens another and asks again (every operation used here
+may be asked twice), and readers go on from where they are.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from tmqp_spark.errors import BrokerRefused, BrokerUnreachable, ConnectionBroken
 from tmqp_spark.large import LargeAnswer, begin
 from tmqp_spark.options import ConnectionOptions
 
-__all__ = ["Link", "backoff", "first_contact", "read_token", "refusal"]
+__all__ = ["BrokerLink", "backoff", "first_contact", "read_token", "refusal"]
 
 _T = TypeVar("_T")
 _SMALL_READ: Final = 65_536
@@ -63,7 +63,7 @@ _NUMBERS: Final = itertools.count(1)
 _NO_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNEXPECTED_EOF_WHILE_READING"})
 
 
-class Link:
+class BrokerLink:
     """A connection to the broker, opened when it is needed and again when it was lost.
 
     :param options: where to, and how patiently.
@@ -103,7 +103,7 @@ class Link:
         self._new_id = IdSource(secrets.token_hex)
 
     def __repr__(self) -> str:
-        return f"<Link {self.options.url} {'open' if self.is_open else 'closed'}>"
+        return f"<BrokerLink {self.options.url} {'open' if self.is_open else 'closed'}>"
 
     def __enter__(self) -> Self:
         return self
@@ -472,7 +472,7 @@ class Link:
             raise ConnectionBroken(f"the connection to {self.options.url} broke: {error}") from None
 
 
-def first_contact(options: ConnectionOptions) -> Link:
+def first_contact(options: ConnectionOptions) -> BrokerLink:
     """Make the first link of a streaming query, connected.
 
     The first connection is tried ``retries`` times only, so that a wrong address is reported soon;
@@ -481,7 +481,7 @@ def first_contact(options: ConnectionOptions) -> Link:
     :raises BrokerUnreachable: when the connection fails.
     :raises BrokerRefused: when the broker does not want this client.
     """
-    link = Link(replace(options, outage_timeout_ms=None))
+    link = BrokerLink(replace(options, outage_timeout_ms=None))
     link.patiently(f"connect to {options.url}", link.open)
     link.options = options
     return link

@@ -33,7 +33,7 @@ from tmqp_spark.committing import Staging, TaskKey
 from tmqp_spark.errors import BrokerRefused, ConnectionBroken, InvalidOption, InvalidSchema
 from tmqp_spark.options import ConnectionOptions, SinkOptions
 from tmqp_spark.pushing import Pusher
-from tmqp_spark.transport import Link
+from tmqp_spark.transport import BrokerLink
 
 if TYPE_CHECKING:
     # Made where a task has rows only: every process that plans a query, of sources too, imports
@@ -128,7 +128,7 @@ def _unknown(name: str) -> str:
 class _Queues:
     """The queues that a task writes to: created or looked at when the first row goes there."""
 
-    def __init__(self, link: Link, options: SinkOptions, columns: list[str]) -> None:
+    def __init__(self, link: BrokerLink, options: SinkOptions, columns: list[str]) -> None:
         self._link = link
         self._options = options
         self._by_row = [name for name in ("channel", "queue") if name in columns]

@@ -122,7 +122,7 @@ def hostile_events() -> list[Event]:
         if issubclass(kind, MessageReceived) and kind not in made:
             events.append(kind(HOSTILE))
     decoder = FrameDecoder()
-    decoder.bundles = True
+    decoder.makes_runs = True
     pushed = Frame.build(
         0x11, "\x1b" * 255, 1, b"\x1b" * 60_000, message_id="\n" * 255, source="\0" * 255
     )

@@ -98,7 +98,7 @@ def test_runs_and_frames_are_what_came_in(
     if binary:
         stream = stream.replace(b"\0", b"\xff")
     plain, bundling = FrameDecoder(SMALL), FrameDecoder(SMALL)
-    bundling.bundles = True
+    bundling.makes_runs = True
     for chunk in data.draw(chunkings(stream)):
         expected = plain.feed(chunk)
         found = bundling.feed(chunk)
@@ -123,7 +123,7 @@ def test_runs_and_frames_are_what_came_in(
 def test_a_row_of_pushes_is_one_run() -> None:
     sent = [frame_of(number, 0) for number in range(300)]
     decoder = FrameDecoder()
-    decoder.bundles = True
+    decoder.makes_runs = True
     (frame,) = decoder.feed(b"".join([each.raw for each in sent]))
     (run,) = decoder.runs
     assert run.first is frame
@@ -138,7 +138,7 @@ def test_neighbours_of_every_size(size: int) -> None:
     frames = [Frame.build(PUSH, "c", payload=bytes(each), message_id="m") for each in (size,) * 3]
     frames += [Frame.build(PUSH, "c", payload=bytes(size + 1), message_id="m")] * 2
     decoder = FrameDecoder()
-    decoder.bundles = True
+    decoder.makes_runs = True
     found = decoder.feed(b"".join([each.raw for each in frames]))
     assert spread(found, decoder.runs) == frames
     assert len(found) == (1 if size < 65_535 else 3 if size == 65_535 else 5)
@@ -176,7 +176,7 @@ def test_runs_of_messages_with_headers_are_what_came_in(
     data: st.DataObject, sent: list[Frame]
 ) -> None:
     bundling = FrameDecoder(SMALL)
-    bundling.bundles = True
+    bundling.makes_runs = True
     bundling.read_headers = READ
     plain = FrameDecoder(SMALL)
     for chunk in data.draw(chunkings(b"".join([frame.raw for frame in sent]))):
@@ -212,7 +212,7 @@ def test_headers_that_nobody_reads_do_not_end_a_run(name: str) -> None:
     ]
     stream = b"".join([each.raw for each in frames])
     decoder = FrameDecoder()
-    decoder.bundles = True
+    decoder.makes_runs = True
     assert len(decoder.feed(stream)) == 100, "nobody has said which are read"
     decoder.read_headers = READ
     assert len(decoder.feed(stream)) == 1
@@ -247,7 +247,7 @@ def test_a_large_message_begins_no_run() -> None:
         Frame.build(PUSH, "c", payload=bytes(size), message_id="m") for size in (70_000, 1, 1)
     ]
     decoder = FrameDecoder()
-    decoder.bundles = True
+    decoder.makes_runs = True
     found = decoder.feed(b"".join([each.raw for each in frames]))
     assert spread(found, decoder.runs) == frames
     assert [run.first for run in decoder.runs] == [frames[1]]
@@ -259,14 +259,14 @@ def test_nobody_gets_runs_who_did_not_ask() -> None:
     assert decoder.runs == []
 
 
-def accepted(*, bundles: bool) -> Connection:
+def accepted(*, makes_runs: bool) -> Connection:
     server = Connection(Role.SERVER)
     client = Connection(Role.CLIENT)
     client.initiate(ConnectionInformation("me"))
     server.receive(client.data_to_send(), 0.0)
     server.accept("me")
-    server.bundles = bundles
-    assert server.bundles is bundles
+    server.makes_runs = makes_runs
+    assert server.makes_runs is makes_runs
     return server
 
 
@@ -290,7 +290,7 @@ def test_a_connection_tells_the_same_in_runs(
     if ends:
         sent.insert(len(sent) // 2, Frame.build(int(MessageType.TERMINATE)))
         sent.insert(len(sent) // 3, Frame.build(int(MessageType.PING)))
-    plain, bundling = accepted(bundles=False), accepted(bundles=True)
+    plain, bundling = accepted(makes_runs=False), accepted(makes_runs=True)
     for chunk in data.draw(chunkings(b"".join([frame.raw for frame in sent]))):
         events = bundling.receive(chunk, 1.0)
         assert described(events) == described(plain.receive(chunk, 1.0))

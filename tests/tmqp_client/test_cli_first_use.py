@@ -191,6 +191,22 @@ def test_a_durable_queue_without_a_data_directory_says_what_to_do(place: str, ch
     assert "start the server with --data DIR" in text
 
 
+def test_options_that_are_not_possible_say_why(place: str, channel: str) -> None:
+    """It was a bare 400; or a channel was reported created that had gone with its creator."""
+    text = said(place, "queue", "create", channel, "1", "--when-full", "dead-letter", status=1)
+    assert "dead letters need a queue" in text
+    text = said(place, "queue", "create", channel, "1", "--when-full", "wait", status=2)
+    assert "'refuse', 'drop-oldest', 'dead-letter'" in text
+    for words in (("--lifetime", "owner"), ("--owner-only",)):
+        text = said(place, "channel", "create", channel, *words, status=2)
+        assert "would end with the connection" in text
+    said(place, "channel", "create", channel)
+    text = said(place, "channel", "update", channel, "--lifetime", "consumers", status=1)
+    assert "fixed when a channel is created" in text
+    text = said(place, "channel", "update", channel + "x", "--client-limit", "2", status=1)
+    assert "there is no such channel" in text
+
+
 # --- What people and shells read -----------------------------------------------------------------
 
 

@@ -186,7 +186,7 @@ def test_too_much_outstanding_is_refused_and_nothing_is_sent() -> None:
 @pytest.mark.parametrize("timeout_s", [0, -1.0, float("nan")])
 def test_a_time_out_is_positive(timeout_s: float) -> None:
     pair = Pair()
-    with pytest.raises(LocalProtocolError, match="time-out"):
+    with pytest.raises(LocalProtocolError, match="timeout"):
         pair.push(timeout_s=timeout_s)
     assert pair.machine.outstanding == 0
     assert pair.machine.queued_bytes == 0

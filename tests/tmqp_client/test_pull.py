@@ -348,7 +348,7 @@ def test_arguments_that_make_no_sense(arguments: tuple[Any, ...], message: str) 
 def test_time_outs_that_make_no_sense() -> None:
     client = connect("tmq://127.0.0.1:1")
     for timeout_s in (0.0, -1.0, float("nan")):
-        with pytest.raises(LocalProtocolError, match="a time-out is a positive number"):
+        with pytest.raises(LocalProtocolError, match="a timeout must be a positive number"):
             client.pull("ch", 1, 1, timeout_s=timeout_s)
     with pytest.raises(LocalProtocolError, match="pull_timeout_s must be positive"):
         ClientLimits(pull_timeout_s=0.0)

@@ -181,9 +181,9 @@ def _prepare(count: int, *, answers: bool, headers: bool = False) -> None:
     assert not answers or _answers(count)
 
 
-def _decode(count: int, *, bundles: bool) -> None:
+def _decode(count: int, *, makes_runs: bool) -> None:
     decoder = FrameDecoder()
-    decoder.bundles = bundles
+    decoder.makes_runs = makes_runs
     seen = 0
     for chunk in _pushes(count, confirm=False):
         seen += len(decoder.feed(chunk)) + sum([run.count - 1 for run in decoder.runs])
@@ -310,8 +310,8 @@ WORKS: Final[dict[str, Callable[[int], None]]] = {
     "pushes": lambda count: _prepare(count, answers=False),
     "pushes and answers": lambda count: _prepare(count, answers=True),
     "headed pushes and answers": lambda count: _prepare(count, answers=True, headers=True),
-    "decode": lambda count: _decode(count, bundles=False),
-    "decode in runs": lambda count: _decode(count, bundles=True),
+    "decode": lambda count: _decode(count, makes_runs=False),
+    "decode in runs": lambda count: _decode(count, makes_runs=True),
     "broadcast": lambda count: _through(
         "broadcast", b'{"RequestAcknowledge":false}', count, answered=False
     ),

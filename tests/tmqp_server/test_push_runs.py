@@ -85,7 +85,7 @@ class Stage:
             self.say(number, b"TMQP/2.0" + hello(f"client{number}"))
             session = self.hub._sessions[number]
             assert isinstance(session, NativeSession)
-            session._connection.bundles = runs
+            session._connection.makes_runs = runs
             if not runs:
                 session._singly = 1 << 30
         create = operation(Operation.CREATE_QUEUE, options, status)
@@ -104,7 +104,7 @@ class Stage:
             for number in (PRODUCER, *CONSUMERS):
                 session = self.hub._sessions.get(number)
                 if isinstance(session, NativeSession):
-                    session._connection.bundles = True
+                    session._connection.makes_runs = True
                     session._singly = 0
                     session._run_notes.divided = False
 

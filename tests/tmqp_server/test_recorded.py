@@ -84,7 +84,7 @@ ON_PURPOSE = {
     "probe-046": TAG,
     "probe-047": "a method that is none is refused (F60)",
     "probe-048": "an unknown event is answered (F127); the subscriber's spelling is kept (F131)",
-    "probe-056": "an acknowledge time-out is told with its own reason (F80)",
+    "probe-056": "an acknowledge timeout is told with its own reason (F80)",
     "probe-059": ANSWERED,
     "probe-050": "a producer that waits for an acknowledge hears of a refused push (C22)",
     "probe-051": ANSWERED,
@@ -101,7 +101,7 @@ ON_PURPOSE = {
 NOT_YET: dict[str, str] = {}
 
 OTHER_SETTINGS = {
-    "real-122": "time passed between two recordings: messages went round by time-outs",
+    "real-122": "time passed between two recordings: messages went round by timeouts",
     "probe-054": "the server had an authenticator",
     "probe-055": "the server had no admin authorization (its other settings are here)",
     "probe-208": "that the first consumer left was not recorded",

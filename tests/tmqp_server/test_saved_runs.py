@@ -82,7 +82,7 @@ class SavedStage(Stage):
             self.say(number, b"TMQP/2.0" + hello(f"client{number}"))
             session = self.hub._sessions[number]
             assert isinstance(session, NativeSession)
-            session._connection.bundles = runs
+            session._connection.makes_runs = runs
             if not runs:
                 session._singly = 1 << 30
         status, options = QUEUES[queue]

@@ -3,7 +3,8 @@
 Requests: ``{"do": "connect", "id": ...}``, ``join``, ``leave``, ``push``, ``pull``, ``ack``,
 ``nack`` and ``send`` (to another client); ``open`` and ``close`` for a ``branch``, counted from 1,
 which may then ``join``, ``leave``, ``ack`` and ``nack``; ``tls`` changes to TLS, after the answer
-and before anything else is said.  A message's contents are the keys of
+and before anything else is said.  Over UDP each datagram is whole lines, and each line that is sent
+is one datagram.  A message's contents are the keys of
 :data:`FIELDS`, ``headers``, ``properties`` and ``body`` in base64.  Its wire form is its own:
 nothing of TMQP.
 """
@@ -16,7 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tmqp_server.doors.letters import Letter, Letters, Property
-from tmqp_server.doors.names import exact_channel, foreign_name
+from tmqp_server.doors.names import DoorNames
 from tmqp_server.doors.port import Door, DoorSession
 from tmqp_server.doors.registry import DoorContext, DoorKind
 from tmqp_server.engine.commands import (
@@ -139,11 +140,6 @@ def _message_line(what: str, letter: Letter, **more: object) -> bytes:
     return _line(line)
 
 
-def _channel(asked: dict[str, Any]) -> str:
-    """Names differ by case here."""
-    return exact_channel(asked["channel"].encode())
-
-
 def _line(value: dict[str, Any]) -> bytes:
     return json.dumps(value).encode() + b"\n"
 
@@ -159,8 +155,18 @@ class ToyDoor(Door):
     name = ToyBodies.name
     number = ToyBodies.number
 
-    def __init__(self, letters: Letters, mark: str = "", *, per_session: bool = False) -> None:
+    def __init__(
+        self,
+        letters: Letters,
+        mark: str = "",
+        *,
+        per_session: bool = False,
+        datagrams: bool = False,
+        names: DoorNames | None = None,
+    ) -> None:
+        self.names = DoorNames() if names is None else names
         self.per_session = per_session
+        self.datagrams = datagrams
         self.letters = letters
         self.mark = mark
         self.encoded = 0
@@ -168,7 +174,7 @@ class ToyDoor(Door):
         self._bodies = ToyBodies()
 
     def open(self, session: int, now: float) -> ToySession:
-        return ToySession(self, session)
+        return ToyDatagrams(self, session) if self.datagrams else ToySession(self, session)
 
     def letter_of(self, message: Message) -> Letter:
         """Its own messages are read without anybody's help."""
@@ -189,7 +195,7 @@ class ToyDoor(Door):
         return _message_line(
             "message",
             letter,
-            channel=foreign_name(effect.channel).decode(),
+            channel=self.names.foreign_name(effect.channel).decode(),
             queue=effect.message.queue_id,
             answer=effect.wants_acknowledge,
             **more,
@@ -224,6 +230,7 @@ class ToyKind(DoorKind):
     name = ToyBodies.name
     number = ToyBodies.number
     default_port = 0
+    has_datagrams = True
 
     def bodies(self) -> ToyBodies:
         return ToyBodies()
@@ -231,7 +238,7 @@ class ToyKind(DoorKind):
     def open(self, context: DoorContext) -> ToyDoor:
         if context.limits:
             raise ValueError("it has no limits")
-        return ToyDoor(context.letters)
+        return ToyDoor(context.letters, datagrams=context.datagrams, names=context.names)
 
 
 class ToySession(DoorSession):
@@ -264,6 +271,10 @@ class ToySession(DoorSession):
                 commands.append(getattr(self, f"_{asked.pop('do')}")(asked))
         return commands
 
+    def _channel(self, asked: dict[str, Any]) -> str:
+        """Names differ by case here."""
+        return self._door.names.exact_channel(asked["channel"].encode())
+
     def secured(self, now: float) -> Sequence[Command]:
         self._say({"is": "secure"})
         return []
@@ -273,10 +284,10 @@ class ToySession(DoorSession):
         return Connect(self._number, None, self._client_id, door=self._door.name)
 
     def _join(self, asked: dict[str, Any]) -> Command:
-        return Join(self._asking, "join", _channel(asked))
+        return Join(self._asking, "join", self._channel(asked))
 
     def _leave(self, asked: dict[str, Any]) -> Command:
-        return Leave(self._asking, "leave", _channel(asked))
+        return Leave(self._asking, "leave", self._channel(asked))
 
     def _open(self, asked: dict[str, Any]) -> Command:
         return OpenBranch(self._number, "open", self._asking)
@@ -285,7 +296,9 @@ class ToySession(DoorSession):
         return CloseBranch(self._number, "close", self._asking)
 
     def _pull(self, asked: dict[str, Any]) -> Command:
-        return Pull(self._number, "pull", _channel(asked), asked["queue"], asked.get("count", 1))
+        return Pull(
+            self._number, "pull", self._channel(asked), asked["queue"], asked.get("count", 1)
+        )
 
     def _wire(self, asked: dict[str, Any]) -> ToyWire:
         body = base64.b64decode(asked.pop("body", ""))
@@ -296,7 +309,7 @@ class ToySession(DoorSession):
         extras = PushExtras(expires_in_ms=asked["ttl_ms"]) if "ttl_ms" in asked else None
         high = asked.get("priority", 4) > 4
         size = len(wire.body) + 100
-        place = (_channel(asked), asked["queue"])
+        place = (self._channel(asked), asked["queue"])
         wants = asked.get("confirm", True)
         return Push(self._number, asked["id"], *place, high, wants, size, wire, extras)
 
@@ -306,10 +319,10 @@ class ToySession(DoorSession):
         return SendDirect(self._number, *who, len(wire.body), wire, "send", asked["id"], 0)
 
     def _ack(self, asked: dict[str, Any]) -> Command:
-        return Acknowledge(self._asking, asked["id"], _channel(asked), asked["queue"])
+        return Acknowledge(self._asking, asked["id"], self._channel(asked), asked["queue"])
 
     def _nack(self, asked: dict[str, Any]) -> Command:
-        place = (_channel(asked), asked["queue"])
+        place = (self._channel(asked), asked["queue"])
         return Acknowledge(self._asking, asked["id"], *place, False, asked["reason"])
 
     def receive_eof(self, now: float) -> Sequence[Command]:
@@ -379,3 +392,26 @@ class ToySession(DoorSession):
 
     def on_deadline(self, now: float) -> Sequence[Command]:
         return []
+
+
+class ToyDatagrams(ToySession):
+    """One source of datagrams; the first one that makes no sense ends its session."""
+
+    def receive(self, data: bytes, now: float) -> Sequence[Command]:
+        try:
+            for line in data.splitlines():
+                json.loads(line)
+        except ValueError:
+            return self.close("no line of JSON", now)
+        return super().receive(data.rstrip(b"\n") + b"\n", now)
+
+    def next_to_send(self) -> bytes:
+        line, newline, rest = bytes(self._out).partition(b"\n")
+        self._out = bytearray(rest)
+        self.outbound_bytes = len(rest)
+        return line + newline
+
+    def close(self, reason: str, now: float) -> Sequence[Command]:
+        if self._connected:
+            self._say({"is": "bye", "reason": reason})
+        return super().close(reason, now)

@@ -25,7 +25,7 @@ from tmqp_spark.options import ConnectionOptions, read_options
 from tmqp_spark.pipelines.launch import LOCAL_SETTINGS
 from tmqp_spark.session import session
 from tmqp_spark.testing import Broker
-from tmqp_spark.transport import Link
+from tmqp_spark.transport import BrokerLink
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -79,11 +79,11 @@ def own_broker(tmp_path: Path) -> Iterator[Broker]:
 @pytest.fixture
 def link_to() -> Iterator[LinkTo]:
     """Makes links to brokers and closes them."""
-    made: list[Link] = []
+    made: list[BrokerLink] = []
 
-    def link(broker: Broker, **options: object) -> Link:
+    def link(broker: Broker, **options: object) -> BrokerLink:
         given = {"url": broker.url, **{name: str(value) for name, value in options.items()}}
-        made.append(Link(read_options(ConnectionOptions, given)))
+        made.append(BrokerLink(read_options(ConnectionOptions, given)))
         return made[-1]
 
     yield link

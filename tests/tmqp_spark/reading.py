@@ -8,12 +8,12 @@ from typing import Any
 from tmqp_spark.catalog import Catalog, QueueState, Subscription
 from tmqp_spark.options import SourceOptions, read_options
 from tmqp_spark.ranges import QueueRange, read_range
-from tmqp_spark.transport import Link
+from tmqp_spark.transport import BrokerLink
 
 __all__ = ["LinkTo", "look", "sequences", "source", "whole"]
 
 #: The fixture of that name.
-LinkTo = Callable[..., Link]
+LinkTo = Callable[..., BrokerLink]
 
 
 def source(**options: Any) -> SourceOptions:
@@ -21,12 +21,12 @@ def source(**options: Any) -> SourceOptions:
     return read_options(SourceOptions, {name: str(value) for name, value in options.items()})
 
 
-def look(link: Link, **options: Any) -> dict[str, QueueState]:
+def look(link: BrokerLink, **options: Any) -> dict[str, QueueState]:
     """What is kept of some queues."""
     return Catalog(link, Subscription(source(**options))).look()
 
 
-def whole(link: Link, key: str) -> QueueRange:
+def whole(link: BrokerLink, key: str) -> QueueRange:
     """All that is kept of a queue."""
     state = look(link, subscribe=key)[key]
     return QueueRange(
@@ -35,7 +35,7 @@ def whole(link: Link, key: str) -> QueueRange:
 
 
 def sequences(
-    link: Link, wanted: QueueRange, options: SourceOptions, bodies: bool = True
+    link: BrokerLink, wanted: QueueRange, options: SourceOptions, bodies: bool = True
 ) -> list[int]:
     """The sequences of a range, as they come."""
     return [

@@ -12,7 +12,7 @@ from tmqp_spark.options import ConnectionOptions, SourceOptions
 from tmqp_spark.ranges import QueueRange, read_range
 from tmqp_spark.schema import project
 from tmqp_spark.testing import Broker
-from tmqp_spark.transport import Link
+from tmqp_spark.transport import BrokerLink
 
 SETTINGS = """
 [[channels]]
@@ -43,7 +43,7 @@ COLUMNS = [
 
 
 def _dead(broker: Broker) -> list[dict[str, Any]]:
-    link = Link(ConnectionOptions(url=broker.url))
+    link = BrokerLink(ConnectionOptions(url=broker.url))
     with sync.connect(broker.url, name="test") as client:
         (state,) = client.offsets("dead")
     wanted = QueueRange("dead", 1, state.incarnation, state.earliest, state.latest + 1)

@@ -14,7 +14,7 @@ from tmqp_spark.errors import DataLost, GroupShared, InvalidOption
 from tmqp_spark.following import Following, check_stream, share_out
 from tmqp_spark.planning import check_batch
 from tmqp_spark.testing import Broker
-from tmqp_spark.transport import Link
+from tmqp_spark.transport import BrokerLink
 
 UNLIMITED = True
 
@@ -22,7 +22,7 @@ UNLIMITED = True
 class Query:
     """What Spark does of a query: its offsets are recorded, its batches read."""
 
-    def __init__(self, link: Link, recorded: Any = None, **options: Any) -> None:
+    def __init__(self, link: BrokerLink, recorded: Any = None, **options: Any) -> None:
         options.setdefault("pollWaitMs", 0)
         self.link = link
         self.options = source(**options)

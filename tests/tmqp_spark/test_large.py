@@ -14,7 +14,7 @@ from tmqp.extensions import OP_READ_RANGE
 from tmqp_spark.large import begin
 from tmqp_spark.ranges import QueueRange, read_answers
 from tmqp_spark.testing import Broker
-from tmqp_spark.transport import Link
+from tmqp_spark.transport import BrokerLink
 
 SIZE = 200_000
 
@@ -57,7 +57,7 @@ def test_other_beginnings_are_the_decoders() -> None:
     assert begin(raw + b"the next") is None, "it is all there"
 
 
-def stored_blocks(link: Link, wanted: QueueRange) -> list[int]:
+def stored_blocks(link: BrokerLink, wanted: QueueRange) -> list[int]:
     """Where the blocks of a queue begin: one is not cut for an answer that is full."""
     firsts: list[int] = []
     after = wanted.start

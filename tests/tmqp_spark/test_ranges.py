@@ -16,7 +16,7 @@ from tmqp_spark.options import ConnectionOptions
 from tmqp_spark.ranges import QueueRange, read_answers, read_range
 from tmqp_spark.schema import default_columns, project
 from tmqp_spark.testing import Broker
-from tmqp_spark.transport import Link
+from tmqp_spark.transport import BrokerLink
 
 
 @pytest.mark.parametrize("bodies", [True, False])
@@ -167,7 +167,7 @@ def test_a_beginning_that_is_not_kept_any_more_is_data_loss(
 def test_a_broker_without_a_store_says_so() -> None:
     with (
         running_server() as (url, _),
-        Link(ConnectionOptions(url=url)) as link,
+        BrokerLink(ConnectionOptions(url=url)) as link,
         pytest.raises(BrokerRefused, match=r"501 .* start the broker with a data directory"),
     ):
         look(link, subscribe="a/1")

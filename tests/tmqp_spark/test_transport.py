@@ -31,7 +31,7 @@ from tmqp_spark.groups import Group
 from tmqp_spark.offsets import Place
 from tmqp_spark.options import ConnectionOptions, read_options, read_stream_connection
 from tmqp_spark.testing import Broker
-from tmqp_spark.transport import Link, first_contact
+from tmqp_spark.transport import BrokerLink, first_contact
 
 #: What a scripted broker does with a request: the bytes to answer with; None to hang up.
 Script = Callable[[Frame, int], bytes | None]
@@ -116,7 +116,7 @@ def test_answers_are_taken_in_any_order() -> None:
             return b""
         return b"".join(answer(each, 0, each.target.encode()) for each in reversed(held))
 
-    with scripted(backwards) as url, Link(options(url)) as link:
+    with scripted(backwards) as url, BrokerLink(options(url)) as link:
         ids = [link.start(711, name) for name in "abc"]
         assert [link.finish(each).payload for each in ids] == [b"a", b"b", b"c"]
         assert link.requests == 3
@@ -126,7 +126,7 @@ def test_a_large_answer_is_one_piece() -> None:
     payload = bytes(range(256)) * 40_000
     with (
         scripted(lambda request, _: answer(request, 0, payload)) as url,
-        Link(options(url)) as link,
+        BrokerLink(options(url)) as link,
     ):
         assert link.finish(link.start(712, "a")).payload == payload
 
@@ -134,13 +134,13 @@ def test_a_large_answer_is_one_piece() -> None:
 def test_a_busy_broker_is_asked_again() -> None:
     with (
         scripted(lambda request, count: answer(request, 503 if count < 4 else 0)) as url,
-        Link(options(url)) as link,
+        BrokerLink(options(url)) as link,
     ):
         assert link.ask(711, "offsets", "a").content_type == 0
         assert link.requests == 4
     with (
         scripted(lambda request, _: answer(request, 503)) as url,
-        Link(options(url, retries=2)) as link,
+        BrokerLink(options(url, retries=2)) as link,
         pytest.raises(BrokerUnreachable, match=r"offsets: .*503 busy; given up after 2"),
     ):
         link.ask(711, "offsets", "a")
@@ -149,7 +149,7 @@ def test_a_busy_broker_is_asked_again() -> None:
 def test_a_broker_that_hangs_up_is_asked_again_on_another_connection() -> None:
     with (
         scripted(lambda request, count: answer(request) if count == 3 else None) as url,
-        Link(options(url)) as link,
+        BrokerLink(options(url)) as link,
     ):
         assert link.ask(711, "offsets", "a").content_type == 0
         assert link.connections == 3
@@ -171,7 +171,7 @@ class Waiting:
         """For how long a link tries to reach a broker that is away, and what it says then."""
         began = self.now
         with (
-            Link(connection, self.clock, self.sleep) as link,
+            BrokerLink(connection, self.clock, self.sleep) as link,
             pytest.raises(BrokerUnreachable) as error,
         ):
             link.ask(711, "offsets", "a")
@@ -214,7 +214,7 @@ def test_the_first_contact_is_patient_afterwards(own_broker: Broker) -> None:
 def test_no_answer_in_time_is_said_so() -> None:
     with (
         scripted(lambda _request, _count: b"") as url,
-        Link(options(url, request_timeout_ms=50, retries=1)) as link,
+        BrokerLink(options(url, request_timeout_ms=50, retries=1)) as link,
     ):
         with pytest.raises(BrokerUnreachable, match=r"did not answer within 0.05 s"):
             link.ask(711, "offsets", "a")
@@ -225,7 +225,10 @@ def test_no_answer_in_time_is_said_so() -> None:
 
 @pytest.mark.parametrize("garbage", [b"\xff" * 40, Frame.build(int(MessageType.TERMINATE)).raw])
 def test_what_is_no_answer_ends_the_connection(garbage: bytes) -> None:
-    with scripted(lambda _request, _count: garbage) as url, Link(options(url, retries=0)) as link:
+    with (
+        scripted(lambda _request, _count: garbage) as url,
+        BrokerLink(options(url, retries=0)) as link,
+    ):
         with pytest.raises(BrokerUnreachable, match="given up after 0"):
             link.ask(711, "offsets", "a")
         assert not link.is_open
@@ -235,7 +238,7 @@ def test_what_is_no_answer_ends_the_connection(garbage: bytes) -> None:
 def test_offsets_that_cannot_be_read_are_said_so(payload: bytes) -> None:
     with (
         scripted(lambda request, _: answer(request, 0, payload)) as url,
-        Link(options(url)) as link,
+        BrokerLink(options(url)) as link,
         pytest.raises(DecodeFailed),
     ):
         look(link, subscribe="a/1")
@@ -247,7 +250,7 @@ def test_where_the_broker_holds_no_more_answers_the_link_waits() -> None:
     def script(request: Frame, _count: int) -> bytes:
         return answer(request, 503 if request.header("Wait") else 0, b"[]")
 
-    with scripted(script) as url, Link(options(url), sleep=rested.append) as link:
+    with scripted(script) as url, BrokerLink(options(url), sleep=rested.append) as link:
         catalog = Catalog(link, Subscription(source(subscribe="a/1")))
         assert catalog.wait({}, 250) == {}
     assert rested == [0.25]
@@ -270,7 +273,7 @@ def test_thousands_of_queues_are_committed_in_pieces_and_not_waited_for() -> Non
         assert request.header("Wait") is None, "its known queues would not fit"
         return answer(request, 0, json.dumps(states).encode())
 
-    with scripted(script) as url, Link(options(url), sleep=rested.append) as link:
+    with scripted(script) as url, BrokerLink(options(url), sleep=rested.append) as link:
         group = Group(link, "g")
         catalog = Catalog(link, Subscription(source(subscribePattern=".*")))
 
@@ -341,11 +344,11 @@ def test_tls_is_spoken_and_the_certificate_checked(certificate: Path) -> None:
     context.load_cert_chain(certificate)
     payload = b"secret" * 100_000
     with scripted(lambda request, _: answer(request, 0, payload), context) as url:
-        with Link(options(url, tls_ca=str(certificate))) as link:
+        with BrokerLink(options(url, tls_ca=str(certificate))) as link:
             assert link.ask(712, "read", "a").payload == payload
             assert link.is_quiet()
         with (
-            Link(options(url)) as link,
+            BrokerLink(options(url)) as link,
             pytest.raises(TlsMistake, match=r"certificate is refused: self.signed .* tls\.ca"),
         ):
             link.ask(712, "read", "a")
@@ -363,7 +366,7 @@ def test_mistakes_with_tls_are_not_tried_again_and_name_the_file(
     pauses: list[float] = []
 
     def mistake(url: str, words: str, **more: str) -> None:
-        link = Link(options(url, **more), sleep=pauses.append)
+        link = BrokerLink(options(url, **more), sleep=pauses.append)
         with link, pytest.raises(TlsMistake, match=re.escape(words)):
             link.ask(712, "read", "a")
 
@@ -379,7 +382,7 @@ def test_mistakes_with_tls_are_not_tried_again_and_name_the_file(
 
 
 def test_a_refusal_says_why() -> None:
-    with scripted(lambda request, _: answer(request, 401)) as url, Link(options(url)) as link:
+    with scripted(lambda request, _: answer(request, 401)) as url, BrokerLink(options(url)) as link:
         with pytest.raises(BrokerRefused, match="offsets: 401 unauthorized; the token lacks") as it:
             link.ask(711, "offsets", "a")
         assert it.value.code == 401

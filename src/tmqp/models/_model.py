@@ -22,6 +22,7 @@ from typing import Any, ClassVar, Final, Protocol, Self, TypeVar
 from tmqp.constants import QueueStatus, queue_status_from_word
 from tmqp.errors import TmqpError
 from tmqp.models._json import JsonRefusedError, dump, load
+from tmqp.models._option_facts import OptionFacts
 
 __all__ = [
     "INT32",
@@ -35,7 +36,6 @@ __all__ = [
     "UINT63",
     "Model",
     "ModelError",
-    "OptionFacts",
     "Property",
     "dump_list",
     "extension",
@@ -280,24 +280,6 @@ _STATUS_BY_NUMBER: Final = {status.value: status for status in QueueStatus}
 # --- Properties: the declarations of a model ---------------------------------------------------
 
 
-class OptionFacts:
-    """What is declared of an option beside its property on the wire.
-
-    :ivar initial: what holds where nobody says anything (F73).
-    :ivar meaning: what it does, as the end of the sentence "this option says ...".
-    :ivar own: a server's name of it, in its configuration too.
-    :ivar older: the name under which stores keep it, and which a configuration may still use.
-    """
-
-    __slots__ = ("initial", "meaning", "older", "own")
-
-    def __init__(self, initial: object, meaning: str, own: str, older: str) -> None:
-        self.initial = initial
-        self.meaning = meaning
-        self.own = own
-        self.older = older
-
-
 class Property:
     """One property of a model: its wire name, its attribute and what it holds.
 
@@ -394,15 +376,22 @@ def status_word(name: str, words: tuple[str, ...]) -> _Metadata:
 
 
 def option(
-    metadata: _Metadata, initial: object, meaning: str, *, own: str = "", older: str = ""
+    metadata: _Metadata,
+    initial: object,
+    meaning: str,
+    *,
+    own: str = "",
+    older: str = "",
+    words: tuple[str, ...] = (),
 ) -> _Metadata:
-    """Declare that a property is an option of a queue or a channel; see :class:`OptionFacts`.
+    """Declare that a property is an option of a queue or a channel; see ``_option_facts``.
 
     :param own: empty for the attribute's name.
     :param older: empty for *own*.
+    :param words: the texts that it may be; empty for any.
     """
     (declared,) = metadata.values()
-    declared.option = OptionFacts(initial, meaning, own, older)
+    declared.option = OptionFacts(initial, meaning, own, older, words)
     return metadata
 
 

@@ -15,6 +15,16 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from tmqp.constants import BindingInteraction, BindingType, QueueStatus, RouteMethod
+from tmqp.extensions import (
+    KEYS_NONE,
+    KEYS_STICKY,
+    KEYS_STRICT,
+    LIFETIME_CONSUMERS,
+    LIFETIME_OWNER,
+    WHEN_FULL_DEAD_LETTER,
+    WHEN_FULL_DROP_OLDEST,
+    WHEN_FULL_REFUSE,
+)
 from tmqp.models._model import (
     INT32,
     LIMIT31,
@@ -133,18 +143,20 @@ class QueueOptions(Model):
         default=None,
         metadata=option(
             extension(text("WhenFull")),
-            "refuse",
+            WHEN_FULL_REFUSE,
             "What a push into a full queue does: `refuse` it, `drop-oldest` or `dead-letter` what"
             " has waited longest.",
+            words=(WHEN_FULL_REFUSE, WHEN_FULL_DROP_OLDEST, WHEN_FULL_DEAD_LETTER),
         ),
     )
     group_keys: str | None = field(
         default=None,
         metadata=option(
             extension(text("GroupKeys")),
-            "none",
+            KEYS_NONE,
             "Round robin, messages with the same key: `none`, in turn as all; `sticky`, all to one"
             " consumer; `strict`, one at a time.",
+            words=(KEYS_NONE, KEYS_STICKY, KEYS_STRICT),
         ),
     )
     expired_to_dead_letter: bool | None = field(
@@ -287,6 +299,7 @@ class ChannelOptions(QueueOptions):
             "",
             "What the channel ends with: `owner`, the connection of the client that created it;"
             " `consumers`, the last client that leaves it; empty: it is kept.",
+            words=("", LIFETIME_OWNER, LIFETIME_CONSUMERS),
         ),
     )
     idle_timeout_ms: int | None = field(

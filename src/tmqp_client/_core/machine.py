@@ -15,7 +15,7 @@ NotRestored        a channel joined before, or an event subscribed to, is not gr
 =================  ==============================================================================
 
 Between two connections a lasting machine keeps pushes that are not confirmed, and what is asked
-meanwhile (``_outbox``); time-outs go on counting.  When the next server accepts, joins and
+meanwhile (``_outbox``); timeouts go on counting.  When the next server accepts, joins and
 subscriptions are asked for again (``_standing``), then everything kept goes out in its first order,
 each push under the id it had, a little whenever :meth:`data_to_send` finds nothing else to send.
 What a message was sent for more than once, ``max_sends`` times at most, may have arrived as often.

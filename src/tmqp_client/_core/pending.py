@@ -44,7 +44,7 @@ def time_limit(given: float | None, usual: float) -> float:
     if given is None:
         return usual
     if not given > 0:
-        raise LocalProtocolError(f"a time-out is a positive number of seconds, got {given!r}")
+        raise LocalProtocolError(f"a timeout must be a positive number of seconds, not {given!r}")
     return given
 
 

@@ -1,8 +1,9 @@
 """Keeps a client's connection: its bytes, its deadlines, and who is told what has come of it.
 
-A line lives as long as its client; each of its connections is a :class:`tmqp_client._io.link.Link`.
-Callers change the machine themselves; :meth:`Line.settle` tells each outcome to whom it concerns.
-One task sleeps until the machine's next deadline, whether there is a connection or not.
+A line lives as long as its client; each of its connections is a
+:class:`tmqp_client._io.link.ClientLink`.  Callers change the machine themselves;
+:meth:`Line.settle` tells each outcome to whom it concerns.  One task sleeps until the machine's
+next deadline, whether there is a connection or not.
 
 Ending.  However a connection ends, the machine settles everything first, so nobody hangs.  Closing
 from this side queues Terminate behind everything else and then *reads* until the server closes: a
@@ -22,8 +23,8 @@ from tmqp_client._core.inbox import Inbox
 from tmqp_client._core.machine import ClientMachine
 from tmqp_client._core.outcomes import Accepted, Lost, NotRestored, Outcome
 from tmqp_client._core.pending import Pending
-from tmqp_client._io.gate import Gate, WhenFull
-from tmqp_client._io.link import Link
+from tmqp_client._io.admission import Admission, WhenFull
+from tmqp_client._io.link import ClientLink
 from tmqp_client._io.loop import NewSignal, Signal, now, signals
 from tmqp_client._io.transport import Transport
 from tmqp_client.errors import ClientClosed, OperationTimeout
@@ -46,12 +47,12 @@ class Line:
 
     def __init__(self, machine: ClientMachine, when_full: WhenFull = "block") -> None:
         self._machine = machine
-        self._link: Link | None = None
+        self._link: ClientLink | None = None
         self._timer_wake = anyio.Event()
         #: When the task that keeps the deadlines wakes up.
         self.timer_due = _NEVER
         #: Who may send.
-        self.gate = Gate(self, machine, when_full)
+        self.admission = Admission(self, machine, when_full)
         self._new_signal: NewSignal = _no_signal
         self._online = anyio.Event()
         self._drained = anyio.Event()
@@ -69,7 +70,7 @@ class Line:
         return self._machine.over
 
     @property
-    def link(self) -> Link | None:
+    def link(self) -> ClientLink | None:
         """The connection there is, or was last."""
         return self._link
 
@@ -98,7 +99,7 @@ class Line:
         except BaseException:
             await transport.aclose()
             raise
-        link = self._link = Link(self, self._machine, transport)
+        link = self._link = ClientLink(self, self._machine, transport)
         tasks.start_soon(link.run)
         link.flush()
         self.check_timer()
@@ -175,7 +176,7 @@ class Line:
                     self.on_refused(outcome)
             else:
                 self._end(outcome)
-        self.gate.call()
+        self.admission.call()
 
     def _end(self, lost: Lost) -> None:
         """A connection is over, or all hope for one."""
@@ -187,7 +188,7 @@ class Line:
 
     def _call_all(self) -> None:
         """Let everyone who waits see for himself what has changed."""
-        self.gate.call_all()
+        self.admission.call_all()
         self._drained.set()
         if self._machine.over is not None:
             self._online.set()
@@ -202,7 +203,7 @@ class Line:
     def flushed(self) -> None:
         """Bytes have gone out: there may be room."""
         if self.backlog_bytes <= self._machine.limits.outbound_bytes // 2:
-            self.gate.call()
+            self.admission.call()
             self.read_on()
         if len(self._machine.outbox) == 0:
             self._drained.set()

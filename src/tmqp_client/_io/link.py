@@ -21,7 +21,7 @@ from tmqp_client._core.outcomes import Outcome
 from tmqp_client._io.loop import NewSignal, Signal, now, this_asyncio_loop
 from tmqp_client._io.transport import Transport
 
-__all__ = ["Link", "LinkOwner"]
+__all__ = ["ClientLink", "LinkOwner"]
 
 
 class LinkOwner(Protocol):
@@ -41,7 +41,7 @@ class LinkOwner(Protocol):
         """What one task waits for."""
 
 
-class Link:
+class ClientLink:
     """One connection of a client.
 
     :param transport: freshly connected; closed when :meth:`run` ends.

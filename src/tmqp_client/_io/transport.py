@@ -200,7 +200,7 @@ async def open_transport(
                 return await _connect_tls(address, ssl_context or ssl.create_default_context())
             return SocketTransport(await _connect_tcp(address, timeout_s))
     except TimeoutError as error:
-        # The system's own time-out of a connection is one too, and comes with its words.
+        # The system's own timeout of a connection is one too, and comes with its words.
         raise ConnectFailed(str(address), str(error) or f"no answer in {timeout_s:g} s") from None
     except (OSError, UnicodeError) as error:
         raise ConnectFailed(str(address), _words(error)) from error

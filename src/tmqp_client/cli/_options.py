@@ -64,8 +64,14 @@ class _Moment(click.ParamType):  # type: ignore[type-arg] # not generic in older
 MOMENT: Final = _Moment()
 
 
-def _option(name: str, kind: object, help_text: str, least: int | None) -> Callable[[_C], _C]:
-    """The option of one field; *least* is the least integer that it may be."""
+def _option(
+    name: str, kind: object, help_text: str, least: int | None, words: tuple[str, ...]
+) -> Callable[[_C], _C]:
+    """The option of one field.
+
+    :param least: the least integer that it may be.
+    :param words: the texts that it may be; empty for any.
+    """
     plain = name.removesuffix(_MILLISECONDS)
     word = _SHORT.get(plain, plain).replace("_", "-")
     types = {*get_args(kind)} - {type(None)} or {kind}
@@ -78,6 +84,8 @@ def _option(name: str, kind: object, help_text: str, least: int | None) -> Calla
         return click.option(f"--{word}", name, type=seconds, metavar="SECONDS", help=help_text)
     if int in types:
         return click.option(f"--{word}", name, type=click.IntRange(least), help=help_text)
+    if words:
+        return click.option(f"--{word}", name, type=click.Choice(words), help=help_text)
     if str in types:
         return click.option(f"--{word}", name, metavar="NAME", help=help_text)
     help_text += " Separate them by commas."
@@ -90,7 +98,13 @@ def model_options(model: type[_M]) -> Callable[[_C], _C]:
     declared = {each.attribute: each for each in properties_of(model)}
     by_field = [declared[field.name] for field in dataclasses.fields(model)]
     options = [
-        _option(each.attribute, kinds[each.attribute], each.option.meaning, each.least)
+        _option(
+            each.attribute,
+            kinds[each.attribute],
+            each.option.meaning,
+            each.least,
+            each.option.words,
+        )
         for each in by_field
         if each.option is not None
     ]

@@ -12,7 +12,7 @@ from typing import Any, Final, Self, TypeVar, get_type_hints
 from tmqp.address import Address
 from tmqp_client import client as async_client
 from tmqp_client._core.requests import Headers, Payload
-from tmqp_client._io.gate import WhenFull
+from tmqp_client._io.admission import WhenFull
 from tmqp_client._report import BatchReport
 from tmqp_client.batch import Batch as AsyncBatch
 from tmqp_client.binding import Converter
@@ -38,19 +38,21 @@ from tmqp_client.sync._generated_more import More
 from tmqp_client.sync._generated_own import Own
 from tmqp_client.sync._generated_received import (
     Batch,
-    ConnectionEvents,
     Consumer,
     ConsumerIterator,
-    CustomMessage,
-    CustomMessages,
     DirectMessage,
     DirectMessages,
-    Events,
-    KeptMessages,
     Message,
-    PeekedMessages,
     Pull,
     TemporaryQueue,
+)
+from tmqp_client.sync._generated_streams import (
+    ConnectionEvents,
+    CustomMessage,
+    CustomMessages,
+    Events,
+    KeptMessages,
+    PeekedMessages,
     Unclaimed,
 )
 from tmqp_client.unclaimed import Unclaimed as AsyncUnclaimed

@@ -11,8 +11,8 @@ long as before, up to a bound, and a random part of that less, so that slaves of
 restarted do not all come at once.  A connection that has stood for a while ends this count.
 
 Messages are offered in every state but CLOSED and wait in the :class:`Outbox`.  The world around it
-dials, reads, writes what :meth:`Link.take` returns and says with :meth:`Link.note_written` how much
-of it went out, and calls :meth:`Link.on_deadline`.
+dials, reads, writes what :meth:`MasterLink.take` returns and says with
+:meth:`MasterLink.note_written` how much of it went out, and calls :meth:`MasterLink.on_deadline`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tmqp_server.doors.native.nodes import decision_of
 from tmqp_server.doors.native.parameters import BadRequestError
 from tmqp_server.engine.commands import Command, ReportMaster
 
-__all__ = ["Link", "LinkState"]
+__all__ = ["LinkState", "MasterLink"]
 
 #: A connection that stood so long, in seconds, was a good one.
 _STEADY_S: Final = 5.0
@@ -63,7 +63,7 @@ class LinkState(IntEnum):
     CLOSED = 4
 
 
-class Link:
+class MasterLink:
     """The connection to one master.
 
     :param node_id: what this server calls the master: its address.

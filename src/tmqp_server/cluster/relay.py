@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from tmqp.constants import NODE_CLIENT_TYPE, ResultCode
 from tmqp.hello import ConnectionInformation
 from tmqp_server.cluster.filters import NodeFilter, Passing, PatternFilter, passing_of
-from tmqp_server.cluster.link import Link, LinkState
+from tmqp_server.cluster.link import LinkState, MasterLink
 from tmqp_server.doors.native.nodes import decision_frame
 from tmqp_server.doors.port import Door
 from tmqp_server.engine.commands import (
@@ -97,7 +97,7 @@ class ClusterRelay:
         name: str,
         token: str,
         takes_slaves: bool,
-        links: Sequence[Link],
+        links: Sequence[MasterLink],
         forward: PatternFilter,
         accept: PatternFilter,
         custom: NodeFilter | None = None,

@@ -7,16 +7,20 @@ name of another protocol has one channel, and no two names share one.
 
 TMQP ignores case, other protocols do not: :func:`exact_channel` marks the name, and the broker then
 tells ``Orders`` from ``orders`` (``engine/model/channels.py``).
+
+:class:`DoorNames` is what a door uses: the same, but for names that are mapped by hand
+(*aliases*).
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, final
 
 from tmqp.constants import FORBIDDEN_NAME_CHARACTERS
 from tmqp.names import EXACT_MARK, fault_of_name
 
-__all__ = ["channel_of", "exact_channel", "foreign_name"]
+__all__ = ["DoorNames", "channel_of", "exact_channel", "foreign_name"]
 
 _HEXADECIMAL: Final = "0123456789ABCDEFabcdef"
 #: The channel of the empty name.
@@ -73,6 +77,75 @@ def foreign_name(channel: str) -> bytes:
             found += channel[at].encode("utf-8", "surrogateescape")
             at += 1
     return bytes(found)
+
+
+@final
+class DoorNames:
+    """The names of one door.
+
+    A name that has an alias stands for the alias's channel, in any case.  Another name that would
+    stand for this channel gets another one, whose first character is escaped: as without aliases,
+    no two names share a channel.
+
+    :param aliases: names of the protocol, and the channels that they stand for.
+    :raises ValueError: when one cannot be used; the text says which and why.
+    """
+
+    __slots__ = ("_channels", "_names")
+
+    def __init__(self, aliases: Mapping[str, str] | None = None) -> None:
+        #: Channels by name, and names by channel in lower case.
+        self._channels: dict[bytes, str] = {}
+        self._names: dict[str, bytes] = {}
+        for name, channel in (aliases or {}).items():
+            self._add(name, channel)
+
+    def _add(self, name: str, channel: str) -> None:
+        if not name:
+            raise ValueError(f"the name for the channel {channel!r} is empty")
+        if not channel or channel_of(channel.encode()) != channel:
+            raise ValueError(
+                f"{name!r} cannot stand for {channel!r}: a channel's name is not empty and has no"
+                " spaces, @, ;, * or control characters, and no escapes such as %20"
+            )
+        other = self._names.get(channel.lower())
+        if other is not None:
+            raise ValueError(
+                f"{other.decode()!r} and {name!r} both stand for {channel!r}; a channel has one"
+                " name at a door, in whatever case it is written"
+            )
+        self._channels[name.encode()] = channel
+        self._names[channel.lower()] = name.encode()
+
+    def channel_of(self, name: bytes) -> str:
+        """The channel that a name stands for, in any case."""
+        if not self._names:
+            return channel_of(name)
+        found = self._channels.get(name)
+        return self._apart(channel_of(name)) if found is None else found
+
+    def exact_channel(self, name: bytes) -> str:
+        """The same for a protocol whose names differ by case; an alias's channel is met by every
+        spelling."""
+        if not self._names:
+            return exact_channel(name)
+        found = self._channels.get(name)
+        return EXACT_MARK + self._apart(channel_of(name)) if found is None else found
+
+    def foreign_name(self, channel: str) -> bytes:
+        """The name that a channel has here."""
+        if self._names:
+            found = self._names.get(channel.removeprefix(EXACT_MARK).lower())
+            if found is not None:
+                return found
+        return foreign_name(channel)
+
+    def _apart(self, channel: str) -> str:
+        """A channel, or another one if an alias has taken it."""
+        if channel.lower() not in self._names:
+            return channel
+        data = channel[0].encode("utf-8")
+        return "".join([f"%{byte:02X}" for byte in data]) + channel[1:]
 
 
 def _is_escape(text: str, at: int) -> bool:

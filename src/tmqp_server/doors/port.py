@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tmqp._compat import mypyc_attr
-from tmqp_server.doors.letters import Letter, frame_for_node
+from tmqp_server.doors.letters import Letter
+from tmqp_server.doors.rewriting import frame_for_node
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.effects import Deliver, DeliverRun, Effect, Forward, Inform
 from tmqp_server.engine.model.message import Message
@@ -33,7 +34,8 @@ class DoorSession:
     about how much has been queued since the last :meth:`data_to_send`: all that answers and
     deliveries are, at least; ``work``, units (``Broker.take_work``) that reading the last bytes
     took beyond what all bytes take; ``hurried``, :meth:`apply` has made its deadline nearer, or
-    lets the peer be read again.
+    lets the peer be read again; ``peer``, where the connection comes from (``127.0.0.1:40000``),
+    empty if that is not known: set after the session was opened, before it gets any bytes.
 
     A session stops its peer by ``reads``: while it is false no further chunk is read, so a peer
     waits in its own kernel.  It knows that its answers and deliveries left by ``wants_written``:
@@ -53,6 +55,7 @@ class DoorSession:
         self.close_reason = ""
         self.outbound_bytes = 0
         self.work = 0
+        self.peer = ""
         self.hurried = False
         self.reads = True
         self.wants_written = False
@@ -118,7 +121,7 @@ class DoorSession:
         raise NotImplementedError
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """Do what is due (keep-alive, time-outs)."""
+        """Do what is due (keep-alive, timeouts)."""
         raise NotImplementedError
 
 

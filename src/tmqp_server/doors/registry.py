@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar, final
 
+from tmqp.address import Address
 from tmqp.limits import Limits
 from tmqp_server.doors.http.bodies import HttpBodies
 from tmqp_server.doors.http.limits import HttpLimits
 from tmqp_server.doors.letters import Letter, Letters
+from tmqp_server.doors.names import DoorNames
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.doors.port import Door, IdSource
 from tmqp_server.engine.model.message import Message
@@ -32,6 +34,7 @@ __all__ = [
     "HttpKind",
     "TmqpKind",
     "limits_from",
+    "refuse_options",
 ]
 
 #: The number of a kind is kept with each message in this many bits.
@@ -66,18 +69,26 @@ class Bodies(Protocol):
 class DoorContext:
     """What a server gives each of its doors.
 
-    ``limits`` are those of the door's table in the configuration; ``connection`` are the limits of
+    ``limits`` and ``options`` are those of the door's table in the configuration, ``addresses``
+    where it listens, whose port may be 0 for any; ``connection`` are the limits of
     TMQP connections; ``native`` is the server's own TMQP door, None where it is being made;
-    ``has_tls`` says that connections can change to TLS (``DoorSession.wants_tls``).
+    ``has_tls`` says that connections can change to TLS (``DoorSession.wants_tls``); ``names`` turns
+    the protocol's names into channels and back, with the aliases of the door's table; ``datagrams``
+    that the door is for the peers of a UDP socket: each chunk is one datagram then, and each
+    portion of ``DoorSession.next_to_send`` leaves as one, or is lost.
     """
 
     __slots__ = (
+        "addresses",
         "connection",
+        "datagrams",
         "has_tls",
         "letters",
         "limits",
+        "names",
         "native",
         "new_id",
+        "options",
         "wall_clock_offset_s",
     )
 
@@ -91,7 +102,13 @@ class DoorContext:
         native: NativeDoor | None = None,
         *,
         has_tls: bool = False,
+        datagrams: bool = False,
+        names: DoorNames | None = None,
+        options: Mapping[str, Any] | None = None,
+        addresses: Sequence[Address] = (),
     ) -> None:
+        self.options: Mapping[str, Any] = {} if options is None else options
+        self.addresses = addresses
         self.new_id = new_id
         self.wall_clock_offset_s = wall_clock_offset_s
         self.letters = letters
@@ -99,27 +116,34 @@ class DoorContext:
         self.limits = limits
         self.native = native
         self.has_tls = has_tls
+        self.datagrams = datagrams
+        self.names = DoorNames() if names is None else names
 
 
 class DoorKind:
     """One protocol.
 
     Attributes: ``name``, also that of its doors; ``number``, kept with its messages and never given
-    to another protocol; ``default_port``, where it listens if nothing else is said.
+    to another protocol, 0 for one that has no messages of its own; ``default_port``, where it
+    listens if nothing else is said; ``has_datagrams``, it is also spoken over UDP
+    (``DoorContext.datagrams``); ``has_names``, its names are not those of channels
+    (``DoorContext.names``).
     """
 
     name = ""
     number = 0
     default_port = 0
+    has_datagrams = False
+    has_names = True
 
     def bodies(self) -> Bodies:
-        """Reads what is kept of its messages."""
+        """Reads what is kept of its messages; not asked of a kind without a number."""
         raise NotImplementedError
 
     def open(self, context: DoorContext) -> Door:
         """A door.
 
-        :raises ValueError: for limits that cannot be used.
+        :raises ValueError: for limits or options that cannot be used.
         :raises ModuleNotFoundError: when a package that it needs is not installed.
         """
         raise NotImplementedError
@@ -133,6 +157,7 @@ class TmqpKind(DoorKind):
     name = "tmqp"
     number = 1
     default_port = 2622
+    has_names = False
 
     def bodies(self) -> Bodies:
         """A door nobody connects to."""
@@ -140,6 +165,7 @@ class TmqpKind(DoorKind):
 
     def open(self, context: DoorContext) -> NativeDoor:
         """A door with the limits of TMQP connections, where its own table names no others."""
+        refuse_options(context)
         return NativeDoor(
             context.new_id,
             limits_from(context.connection, context.limits),
@@ -155,6 +181,7 @@ class HttpKind(DoorKind):
     name = HttpBodies.name
     number = HttpBodies.number
     default_port = 8080
+    has_names = False
 
     def bodies(self) -> Bodies:
         """Read without the packages that the door needs."""
@@ -162,6 +189,7 @@ class HttpKind(DoorKind):
 
     def open(self, context: DoorContext) -> Door:
         """A door that speaks TMQP in its WebSocket messages."""
+        refuse_options(context)
         from tmqp_server.doors.http.door import HttpDoor  # noqa: PLC0415 - an extra
 
         return HttpDoor(
@@ -171,6 +199,15 @@ class HttpKind(DoorKind):
             inner={} if context.native is None else {context.native.name: context.native},
             letters=context.letters,
         )
+
+
+def refuse_options(context: DoorContext) -> None:
+    """For a protocol that has no options.
+
+    :raises ValueError: when the door's table has some.
+    """
+    if context.options:
+        raise ValueError(f"the protocol has no options, such as {min(context.options)!r}")
 
 
 def _no_id() -> str:
@@ -211,15 +248,15 @@ class DoorRegistry:
             self._add(kind)
 
     def _add(self, kind: DoorKind) -> None:
-        if not kind.name or not 0 < kind.number <= LAST_NUMBER:
+        if not kind.name or not 0 <= kind.number <= LAST_NUMBER:
             raise ValueError(
                 f"the door {kind.name!r} needs a name, and a number from 1 to {LAST_NUMBER},"
-                f" not {kind.number}"
+                f" or 0 if it has no messages, not {kind.number}"
             )
         for other in self._kinds.values():
             if other.name == kind.name:
                 raise ValueError(f"there is a door {kind.name!r} already")
-            if other.number == kind.number:
+            if other.number == kind.number != 0:
                 raise ValueError(
                     f"the doors {other.name!r} and {kind.name!r} have one number, {kind.number}"
                 )

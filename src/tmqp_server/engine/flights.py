@@ -315,7 +315,7 @@ class Flights(RunFlights):
         return True
 
     def take_off(self, queue: Queue, message: Message, now: float) -> None:
-        """Note that a message is in flight, and have its time-out watched."""
+        """Note that a message is in flight, and have its timeout watched."""
         enter(queue, message)
         due = now + queue.ack_timeout_s
         if message.marks & MARK_TIMED:

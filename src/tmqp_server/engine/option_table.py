@@ -42,10 +42,11 @@ class Option:
 
     ``name`` is ours, in records and in the configuration; ``attribute`` that of the model which
     brings it, empty if none does.  Stores keep it as ``kept``, and the configuration takes that
-    name too.  ``initial`` holds where nobody says anything.  A number is ``least`` or more.
+    name too.  ``initial`` holds where nobody says anything.  A number is ``least`` or more, a text
+    one of ``words`` if there are any.
     """
 
-    __slots__ = ("attribute", "initial", "kept", "kind", "least", "meaning", "name")
+    __slots__ = ("attribute", "initial", "kept", "kind", "least", "meaning", "name", "words")
 
     def __init__(
         self,
@@ -56,6 +57,7 @@ class Option:
         attribute: str,
         kept: str,
         least: int = 0,
+        words: tuple[str, ...] = (),
     ) -> None:
         self.name = name
         self.kind = kind
@@ -64,6 +66,7 @@ class Option:
         self.attribute = attribute
         self.kept = kept
         self.least = least
+        self.words = words
 
 
 def _kind_of(initial: object) -> str:
@@ -88,7 +91,9 @@ def _options_of(model: type[Model]) -> tuple[Option, ...]:
             initial = int(initial)
         kept = facts.older or name
         least: int = min(getattr(each.kind, "low", 0), 0)
-        found.append(Option(name, kind, initial, facts.meaning, each.attribute, kept, least))
+        found.append(
+            Option(name, kind, initial, facts.meaning, each.attribute, kept, least, facts.words)
+        )
     return tuple(found)
 
 

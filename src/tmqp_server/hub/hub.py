@@ -147,11 +147,11 @@ class Hub:
 
     # -- sessions -------------------------------------------------------------------------------
 
-    def open(self, number: int, door: Door, now: float) -> None:
-        """A connection with this number, never used before, speaks the door's protocol."""
+    def open(self, number: int, door: Door, now: float, peer: str = "") -> None:
+        """A connection of *peer* with this new number speaks the door's protocol."""
         assert number > 0, "0 stands for no session"
         assert number not in self._sessions, "session numbers are not used twice"
-        self._outlets.open(number, door, now)
+        self._outlets.open(number, door, now, peer)
         if self.gate is not None:
             self.gate.open(number)
 

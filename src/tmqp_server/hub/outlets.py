@@ -35,6 +35,7 @@ from tmqp_server.engine.effects import (
     DeliverPulled,
     DeliverRun,
     EndPull,
+    EventsEnded,
     Forward,
     Inform,
     Left,
@@ -58,6 +59,7 @@ FOR_ONE: Final = (
     AnswerRouted,
     ConfirmRun,
     Left,
+    EventsEnded,
 )
 ForOne: TypeAlias = (
     Reply
@@ -71,6 +73,7 @@ ForOne: TypeAlias = (
     | AnswerRouted
     | ConfirmRun
     | Left
+    | EventsEnded
     | BranchOpened
     | BranchClosed
 )
@@ -135,9 +138,10 @@ class Outlets:
 
     # -- sessions -------------------------------------------------------------------------------
 
-    def open(self, number: int, door: Door, now: float) -> None:
-        """A connection with this number speaks the door's protocol."""
-        self.sessions[number] = door.open(number, now)
+    def open(self, number: int, door: Door, now: float, peer: str) -> None:
+        """A connection of *peer* with this number speaks the door's protocol."""
+        session = self.sessions[number] = door.open(number, now)
+        session.peer = peer
         self.doors[number] = door
         if door.per_session:
             self._apart[number] = None

@@ -12,7 +12,7 @@ import ssl
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.abc
@@ -25,9 +25,9 @@ from tmqp_server.engine.commands import Command
 from tmqp_server.hub.questions import StorageQuestion
 from tmqp_server.hub.recovery import answer_of
 from tmqp_server.io.connection import Connection
+from tmqp_server.io.datagram import Source
 from tmqp_server.io.event_handlers import Teller
 from tmqp_server.io.event_loop import clock
-from tmqp_server.io.http import HttpCaller
 from tmqp_server.io.judge import Judge
 from tmqp_server.io.node_link import NodeLink
 from tmqp_server.io.worker import Worker
@@ -59,6 +59,9 @@ from tmqp_server.shell.world import (
 )
 from tmqp_server.storage.journal import Journal
 from tmqp_server.storage.port import Store
+
+if TYPE_CHECKING:
+    from tmqp_server.io.http import HttpCaller
 
 __all__ = ["Shell"]
 
@@ -104,7 +107,7 @@ class Shell:
         self._journal = journal
         self._masters = masters
         self._tls = tls
-        self._connections: dict[int, Connection] = {}
+        self._connections: dict[int, Connection | Source] = {}
         self._node_links: dict[Dial, NodeLink] = {}
         self._tasks: anyio.abc.TaskGroup | None = None
         self._scopes: dict[Ask | Call | Tell, anyio.CancelScope] = {}
@@ -213,7 +216,12 @@ class Shell:
         self.attend()
         return step & ~EFFECTS
 
-    def gone(self, connection: Connection) -> None:
+    def joined(self, source: Source) -> None:
+        """A source of datagrams has a session now."""
+        self._connections[source.number] = source
+        logger.debug("%s: first datagram (session %d)", source.transport.peer, source.number)
+
+    def gone(self, connection: Connection | Source) -> None:
         """A connection has come to its end."""
         number = connection.number
         self.turn.closed(number, self.now())

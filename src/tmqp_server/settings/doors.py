@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import attrs
 
@@ -14,15 +14,38 @@ from tmqp_server.settings.checks import (
     ConfigError,
     flag_of,
     known,
+    positive,
     table_of,
     tables_of,
     text_of,
     texts_of,
+    whole,
 )
 
-__all__ = ["DoorSettings", "Network", "door_option", "door_settings"]
+__all__ = ["DoorSettings", "Network", "UdpSettings", "door_option", "door_settings"]
 
 Network: TypeAlias = IPv4Network | IPv6Network
+
+_KEYS: Final = ("protocol", "listen", "tls", "limits", "as", "allow", "options", "udp", "aliases")
+_UDP: Final = "udp://"
+
+
+@attrs.frozen(kw_only=True)
+class UdpSettings:
+    """What those may cost whose datagrams come in by one ``udp://`` address."""
+
+    max_sessions: int = attrs.field(default=1_000, validator=whole)
+    """Source addresses that have a session at one time; datagrams of further ones are dropped."""
+
+    max_sessions_per_address: int = attrs.field(default=100, validator=whole)
+    """The same for one host that is not this machine."""
+
+    max_waiting_bytes: int = attrs.field(default=262_144, validator=whole)
+    """Bytes of datagrams that wait while the server does not read from their session; eight times
+    as many for all sessions of the address. Further datagrams are dropped."""
+
+    idle_timeout_s: float = attrs.field(default=60.0, validator=positive)
+    """Seconds without a datagram after which a session ends. An empty datagram keeps it open."""
 
 
 @attrs.frozen
@@ -33,7 +56,8 @@ class DoorSettings:
     """The name of its protocol."""
 
     listen: tuple[Address, ...] = ()
-    """Where it listens; the protocol's own port on 127.0.0.1 if nothing is given."""
+    """Where it listens for connections; if nothing is given, and no address for datagrams either,
+    the protocol's own port on 127.0.0.1."""
 
     limits: Mapping[str, Any] = attrs.field(factory=dict)
     """What one peer may cost: fields of the protocol's limits."""
@@ -46,6 +70,18 @@ class DoorSettings:
 
     allow: tuple[Network, ...] = ()
     """From where clients may connect; from everywhere if it is empty."""
+
+    options: Mapping[str, Any] = attrs.field(factory=dict)
+    """What else the protocol can be told; each protocol has its own options."""
+
+    datagrams: tuple[Address, ...] = ()
+    """Where it listens for datagrams; in the file ``udp://HOST:PORT`` in ``listen``."""
+
+    udp: UdpSettings = attrs.field(factory=UdpSettings)
+    """What those may cost who send them."""
+
+    aliases: Mapping[str, str] = attrs.field(factory=dict)
+    """Names of the protocol that stand for other channels than they would by themselves."""
 
     def allows(self, host: str) -> bool:
         """Whether clients may connect from there; an empty *host* is this machine."""
@@ -66,7 +102,7 @@ def door_settings(value: object) -> tuple[DoorSettings, ...]:
 
 
 def _door(table: Mapping[str, Any]) -> DoorSettings:
-    given = known(table, ("protocol", "listen", "tls", "limits", "as", "allow"), "doors.")
+    given = known(table, _KEYS, "doors.")
     if "protocol" not in given:
         raise ConfigError("doors.protocol is missing: each [[doors]] names its protocol")
     protocol = text_of(given["protocol"], "doors.protocol")
@@ -76,11 +112,57 @@ def _door(table: Mapping[str, Any]) -> DoorSettings:
         listen = [listen]
     if not isinstance(listen, list):
         raise ConfigError(f"doors.listen must be a list of addresses, got {listen!r}")
-    addresses = tuple(_address(each, "doors.listen", tls=tls) for each in listen)
+    addresses, datagrams = _addresses(listen, "doors.listen", tls=tls)
     limits = table_of(given.get("limits", {}), "doors.limits")
     acts_as = text_of(given["as"], "doors.as") if "as" in given else ""
     allow = tuple(_network(each) for each in texts_of(given.get("allow", []), "doors.allow"))
-    return DoorSettings(protocol, addresses, limits, tls, acts_as, allow)
+    options = table_of(given.get("options", {}), "doors.options")
+    udp = _udp_settings(table_of(given.get("udp", {}), "doors.udp"))
+    if "udp" in given and not datagrams:
+        raise ConfigError("doors.udp has no meaning without an address udp://HOST:PORT in listen")
+    aliases = {
+        name: text_of(channel, f"doors.aliases.{name}")
+        for name, channel in table_of(given.get("aliases", {}), "doors.aliases").items()
+    }
+    return DoorSettings(
+        protocol,
+        addresses,
+        limits,
+        tls,
+        acts_as,
+        allow,
+        options,
+        datagrams,
+        udp,
+        aliases,
+    )
+
+
+def _udp_settings(table: Mapping[str, Any]) -> UdpSettings:
+    values = known(table, [field.name for field in attrs.fields(UdpSettings)], "doors.udp.")
+    try:
+        return UdpSettings(**values)
+    except ConfigError as error:
+        raise ConfigError(f"doors.udp: {error}") from error
+
+
+def _addresses(
+    values: Sequence[object], key: str, *, tls: bool
+) -> tuple[tuple[Address, ...], tuple[Address, ...]]:
+    """Addresses for connections, and those for datagrams."""
+    streams: list[Address] = []
+    datagrams: list[Address] = []
+    for value in values:
+        if not isinstance(value, str) or not value.lower().startswith(_UDP):
+            streams.append(_address(value, key, tls=tls))
+            continue
+        rest = value[len(_UDP) :]
+        if rest.startswith("unix:"):
+            raise ConfigError(f"{key}: {value!r}: a Unix socket takes connections, no datagrams")
+        if tls:
+            raise ConfigError(f"{key}: {value!r} takes no tls; put it into a table of its own")
+        datagrams.append(_address(rest, key, tls=False, written=value))
+    return tuple(streams), tuple(datagrams)
 
 
 def _network(text: str) -> Network:
@@ -102,17 +184,21 @@ def door_option(text: str) -> DoorSettings:
         raise ConfigError(f"--door {text}: the protocol is missing")
     if not equals:
         return DoorSettings(protocol)
-    return DoorSettings(protocol, (_address(address, "--door", tls=False),))
+    streams, datagrams = _addresses([address], "--door", tls=False)
+    return DoorSettings(protocol, streams, datagrams=datagrams)
 
 
-def _address(value: object, key: str, *, tls: bool) -> Address:
-    """``HOST:PORT`` or ``unix:PATH``."""
-    if not isinstance(value, str) or not value:
+def _address(value: object, key: str, *, tls: bool, written: str = "") -> Address:
+    """``HOST:PORT`` or ``unix:PATH``; *written* is how it stands there if not so."""
+    if not isinstance(value, str) or not (value or written):
         raise ConfigError(f"{key}: an address is a text, got {value!r}")
     is_path = value.startswith("unix:")
     port = value.rpartition(":")[2]
     if not is_path and ("://" in value or "/" in value or not port.isdecimal()):
-        raise ConfigError(f"{key}: an address is HOST:PORT or unix:PATH, got {value!r}")
+        raise ConfigError(
+            f"{key}: an address is HOST:PORT, unix:PATH or udp://HOST:PORT, got"
+            f" {written or value!r}"
+        )
     try:
         address = parse_address(value)
     except LocalProtocolError as error:

@@ -19,7 +19,7 @@ NO: Final = Verdict(False)
 
 
 @final
-class _Held:
+class _Refusal:
     """A refusal that waits for its time."""
 
     __slots__ = ("decision", "ticket", "until")
@@ -43,7 +43,7 @@ class Asking:
         self._timeout_s = timeout_s
         self._asked: dict[int, Ask] = {}
         self._until: dict[int, float] = {}
-        self._held: dict[int, _Held] = {}
+        self._held: dict[int, _Refusal] = {}
 
     def ask(self, question: Question, now: float) -> None:
         """Ask; how long a custom message may take is its hook's business."""
@@ -64,7 +64,7 @@ class Asking:
 
     def hold(self, ask: Ask, decision: Verdict, until: float) -> None:
         """Tell a decision not before its time."""
-        self._held[ask.question.session] = _Held(ask.question.ticket, decision, until)
+        self._held[ask.question.session] = _Refusal(ask.question.ticket, decision, until)
 
     def take_held(self, number: int, now: float) -> tuple[int, Verdict] | None:
         """The ticket and decision that a session may be told now; None for none."""

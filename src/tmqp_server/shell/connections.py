@@ -39,6 +39,7 @@ from tmqp_server.shell.timers import Timers
 from tmqp_server.shell.world import (
     ERROR,
     INTERNAL_ERROR,
+    WARNING,
     Ask,
     Close,
     Drained,
@@ -81,7 +82,7 @@ _BUSY_RECHECK_S: Final = 1.0
 
 
 class Connections:
-    """Owns the hub and an :class:`Outbound` for each connection; ``Turn`` completes it.
+    """The hub and an :class:`Outbound` for each connection; ``Turn`` completes it.
 
     :param hub: broker and door sessions.
     :param marks: what a peer that reads slowly may cost.
@@ -128,7 +129,7 @@ class Connections:
         out = Outbound(number, wire, host, self.marks)
         self._outs[number] = out
         try:
-            self.hub.open(number, door, now)
+            self.hub.open(number, door, now, wire.peer)
             self._watch(out, now)
             if self._closing:
                 self.hub.close(number, self._closing, now)
@@ -234,12 +235,23 @@ class Connections:
         """Close every session politely, those to come as well; each is over when its bytes are
         out."""
         self._closing = reason
-        for out in list(self._outs.values()):
-            try:
-                self.hub.close(out.number, reason, now)
-            except Exception as error:  # noqa: BLE001 - a bug; it is logged
-                self._fail(out, error, now)
+        for number in list(self._outs):
+            self._close_politely(number, reason, now)
         self._turn(now)
+
+    def finish_session(self, number: int, reason: str, now: float) -> None:
+        """Close one session politely; it is over when its bytes are out."""
+        self._close_politely(number, reason, now)
+        self._turn(now)
+
+    def _close_politely(self, number: int, reason: str, now: float) -> None:
+        out = self._outs.get(number)
+        if out is None:
+            return
+        try:
+            self.hub.close(number, reason, now)
+        except Exception as error:  # noqa: BLE001 - a bug; it is logged
+            self._fail(out, error, now)
 
     def _next(self, out: Outbound, more: bool) -> int:
         """What a reader does after its chunk."""
@@ -560,9 +572,13 @@ class Connections:
 
     def _put(self, due: float, number: int) -> None:
         self._timers.put(due, number)
-        self._wake(due)
+        self.wake(due)
 
-    def _wake(self, due: float) -> None:
+    def warn(self, text: str) -> None:
+        """Have a line logged that is about no one session."""
+        self._world.append(Log(WARNING, text))
+
+    def wake(self, due: float) -> None:
         """Have the world come earlier, if it would come later than this."""
         if due < self._told_due:
             self._told_due = due

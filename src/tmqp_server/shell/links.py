@@ -1,8 +1,8 @@
 """The connections to this server's masters: when each is tried, written to, given up and left.
 
-What a connection says and in which order is :class:`~tmqp_server.cluster.link.Link`'s; this brings
-it together with the world.  A ``Dial`` stands for one connection from the first try to its end:
-what is reported of an earlier one is late, and nothing.
+What a connection says and in which order is :class:`~tmqp_server.cluster.link.MasterLink`'s; this
+brings it together with the world.  A ``Dial`` stands for one connection from the first try to its
+end: what is reported of an earlier one is late, and nothing.
 
 A link has one piece under way.  When the master's side has taken all of it the next is taken out of
 the link, and not before, so that whole messages wait where the oldest can make room.  A master that
@@ -16,7 +16,7 @@ import math
 from collections.abc import Sequence
 from typing import Final, final
 
-from tmqp_server.cluster.link import Link, LinkState
+from tmqp_server.cluster.link import LinkState, MasterLink
 from tmqp_server.engine.commands import Command, ReportMaster
 from tmqp_server.shell.outbound import Marks, Outbound
 from tmqp_server.shell.world import (
@@ -55,7 +55,7 @@ _WAITING: Final = _Waiting()
 class _Carried:
     """One link, and its connection while there is one."""
 
-    def __init__(self, link: Link, index: int, marks: Marks) -> None:
+    def __init__(self, link: MasterLink, index: int, marks: Marks) -> None:
         self.link = link
         self.index = index
         self.dial: Dial | None = None
@@ -84,7 +84,7 @@ class Links:
     def __init__(
         self,
         world: list[WorldEffect],
-        masters: Sequence[Link],
+        masters: Sequence[MasterLink],
         marks: Marks,
         connect_timeout_s: float,
     ) -> None:
@@ -296,5 +296,5 @@ class Links:
             wait_s = max(due - now, 0.0)
             self._log(WARNING, link, f"{link.problem}; next try in {wait_s:.1f} seconds")
 
-    def _log(self, level: int, link: Link, text: str) -> None:
+    def _log(self, level: int, link: MasterLink, text: str) -> None:
         self._world.append(Log(level, f"master {link.node_id}: {text}", 0, None, "cluster"))

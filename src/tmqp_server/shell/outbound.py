@@ -93,7 +93,7 @@ class Marks:
 
 
 @final
-class _Held(Wire):
+class _NoWire(Wire):
     """Takes nothing at once: all is sent by a writer, when it may be."""
 
     def send(self, data: bytes) -> int:
@@ -171,7 +171,7 @@ class Outbound:
 
     def hold(self) -> None:
         """From now on only a writer sends: the connection changes to TLS."""
-        self.wire = _Held()
+        self.wire = _NoWire()
 
     # -- the writer -----------------------------------------------------------------------------
 

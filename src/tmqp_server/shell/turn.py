@@ -16,13 +16,14 @@ from collections.abc import Iterable, Sequence
 from typing import Final, final
 
 from tmqp_server.access.gate import Question
-from tmqp_server.cluster.link import Link
+from tmqp_server.cluster.link import MasterLink
 from tmqp_server.engine.commands import Command, HttpAnswered
 from tmqp_server.engine.effects import CallHttp, RouterFailed, TellHandler
 from tmqp_server.hub.hub import Hub
 from tmqp_server.hub.outlets import Fault
 from tmqp_server.shell.calls import Calls, CallSettings
 from tmqp_server.shell.connections import Connections
+from tmqp_server.shell.datagrams import Datagrams
 from tmqp_server.shell.links import Links
 from tmqp_server.shell.outbound import Marks
 from tmqp_server.shell.saving import STOPPED, Saving
@@ -55,7 +56,7 @@ class Turn(Connections):
         marks: Marks,
         journal: Journal | None = None,
         settings: CallSettings | None = None,
-        masters: Sequence[Link] = (),
+        masters: Sequence[MasterLink] = (),
         connect_timeout_s: float = 10.0,
     ) -> None:
         settings = CallSettings() if settings is None else settings
@@ -66,6 +67,8 @@ class Turn(Connections):
             self.saving = Saving(journal, self._world, self._answers)
         self._calls = Calls(self._world, settings)
         self.links = Links(self._world, masters, marks, connect_timeout_s)
+        #: The sockets whose peers send datagrams.
+        self.datagrams: list[Datagrams] = []
         self._broker_not_before = 0.0
 
     @property
@@ -92,7 +95,7 @@ class Turn(Connections):
             self._attend(now)
         due = self.hub.broker_deadline()
         if due is not None and due < self._told_due:
-            self._wake(max(due, self._broker_not_before))
+            self.wake(max(due, self._broker_not_before))
 
     def _attend(self, now: float) -> None:
         """See to what is no bytes, until nothing follows from it."""
@@ -109,8 +112,8 @@ class Turn(Connections):
             self._write_out(now)
         if saving is not None:
             saving.wake(now)  # last, so that a batch holds all that was said before it was taken
-            self._wake(saving.due())
-        self._wake(self._calls.due())
+            self.wake(saving.due())
+        self.wake(self._calls.due())
         self._look_at_links(now)
 
     def _answer(self, command: Command, now: float) -> None:
@@ -189,7 +192,7 @@ class Turn(Connections):
         if error is not None:
             self._world.append(Log(ERROR, "the filter of the cluster failed", 0, error))
         self.links.feed(now)
-        self._wake(self.links.due())
+        self.wake(self.links.due())
 
     def link_dialled(self, dial: Dial, now: float) -> None:
         """There is a connection to another server."""
@@ -255,7 +258,7 @@ class Turn(Connections):
         self._turn(now)
         if saving.state == STOPPED:
             saving.finish(self.hub.broker.notes())
-        self._wake(saving.due())
+        self.wake(saving.due())
 
     # -- time ------------------------------------------------------------------------------------
 
@@ -267,6 +270,8 @@ class Turn(Connections):
             earliest = min(earliest, max(due, self._broker_not_before))
         if self.saving is not None:
             earliest = min(earliest, self.saving.due())
+        for each in self.datagrams:
+            earliest = min(earliest, each.due())
         self._told_due = earliest
         return earliest
 
@@ -277,6 +282,8 @@ class Turn(Connections):
             out = self._outs.get(number)
             if out is not None:
                 self._serve(out, now)
+        for each in self.datagrams:
+            each.on_deadline(now)
         for answer in self._calls.give_up(now):
             self._tell_answer(answer, now)
         self._hear(self.links.on_deadline(now), now)

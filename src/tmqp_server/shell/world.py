@@ -57,7 +57,9 @@ INTERNAL_ERROR: Final = "an internal error"
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Wire:
-    """One connection as the shell sees it."""
+    """One connection as the shell sees it; ``peer`` is where it comes from, if that is known."""
+
+    peer: str = ""
 
     def send(self, data: bytes) -> int:
         """Send what can be sent without waiting; must not call the shell.

@@ -16,7 +16,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
 import anyio.abc
@@ -42,7 +42,6 @@ from tmqp_server.hub.hub import Hub
 from tmqp_server.hub.recovery import recover
 from tmqp_server.io.connection import Connection
 from tmqp_server.io.event_handlers import Teller
-from tmqp_server.io.http import HttpCaller
 from tmqp_server.io.judge import Judge
 from tmqp_server.io.listener import Listener, open_listener
 from tmqp_server.io.shell import Shell
@@ -58,7 +57,11 @@ from tmqp_server.storage.port import Store
 from tmqp_server.storage.sqlite import SqliteStore, exposed
 from tmqp_server.wiring.assembly import build_broker, declare
 from tmqp_server.wiring.clustering import Filters, Membership, join_cluster
+from tmqp_server.wiring.datagrams import UdpSockets
 from tmqp_server.wiring.doors import Doors, OpenDoor, door_name
+
+if TYPE_CHECKING:
+    from tmqp_server.io.http import HttpCaller
 
 __all__ = ["Server", "running", "serve_forever"]
 
@@ -87,6 +90,15 @@ def _call_settings_of(config: ServerConfig, hooks: ChannelHooks) -> CallSettings
         config.http.max_concurrent,
         tuple(hooks.event_handlers),
     )
+
+
+def _caller_of(config: ServerConfig) -> HttpCaller | None:
+    """What makes the calls of HTTP bindings, if any is allowed."""
+    if not config.http.allow:
+        return None
+    from tmqp_server.io.http import HttpCaller  # noqa: PLC0415 - a third of the start, for few
+
+    return HttpCaller(config.http)
 
 
 def _new_id() -> str:
@@ -152,7 +164,7 @@ class Server:
             self._turn,
             self.doors.native,
             Judge(access, custom_messages, config.hook_timeout_s, most_bytes, hooks.authenticators),
-            HttpCaller(config.http) if config.http.allow else None,
+            _caller_of(config),
             Teller(hooks.event_handlers),
             store,
             self._journal,
@@ -165,6 +177,7 @@ class Server:
         self._listeners = listeners
         #: Those of the doors beside TMQP's, as many lists as there are such doors.
         self.door_listeners: list[list[Listener]] = [[] for _ in self.doors.further]
+        self._udp = UdpSockets(self.doors.further)
         self._last_number = 0
         # Counted here and not by the turn, which hears of a session only when its task runs.
         self._connected_now = Connected(config.max_connections, config.max_connections_per_address)
@@ -187,7 +200,7 @@ class Server:
             for each, listeners in zip(self.doors.further, self.door_listeners, strict=True)
             for listener in listeners
             if protocol in ("", each.protocol)
-        ]
+        ] + self._udp.addresses(protocol)
 
     async def listen(self) -> None:
         """Open the listeners of all doors.
@@ -199,6 +212,7 @@ class Server:
         for each, listeners in zip(self.doors.further, self.door_listeners, strict=True):
             for address in each.addresses:
                 listeners.append(await open_listener(address))
+        await self._udp.listen()
 
     def close_listeners(self) -> None:
         """Accept no more."""
@@ -207,11 +221,16 @@ class Server:
         for listeners in self.door_listeners:
             for listener in listeners:
                 listener.close()
+        self._udp.close()
+
+    def shut_sockets(self) -> None:
+        """Give back the sockets by which sessions without a connection said goodbye."""
+        self._udp.shut()
 
     @property
     def sessions(self) -> int:
-        """Connections at this moment."""
-        return self._connected_now.count
+        """Connections, and sources of datagrams that have a session, at this moment."""
+        return self._connected_now.count + self._udp.sessions
 
     async def begin(self) -> None:
         """Bring back what the store holds and create what is declared; before :meth:`run`.
@@ -253,6 +272,7 @@ class Server:
                         self._serve(tasks, listener, opened)
                         name = door_name(opened.protocol, listener.address)
                         logger.info("listening on %s", name)
+                self._udp.serve(tasks, self._shell, self._new_number)
                 await self._stopping.wait()
                 await self._close_all()
                 await self._finish_storage()
@@ -319,6 +339,11 @@ class Server:
         self.broker.charge(memory)
         self._tasks.start_soon(self._run_session, sock, name, host, secure, door)
 
+    def _new_number(self) -> int:
+        """The number of a session, never used before."""
+        self._last_number += 1
+        return self._last_number
+
     async def _transport(self, sock: socket.socket, name: str, secure: bool) -> Transport | None:
         """What the connection is spoken over; None when there is nothing to be spoken."""
         if not secure:
@@ -342,8 +367,7 @@ class Server:
         try:
             transport = await self._transport(sock, name, secure)
             if transport is not None:
-                self._last_number += 1
-                number = self._last_number
+                number = self._new_number()
                 spoken = None
                 if door is not None:
                     spoken = door.door
@@ -446,6 +470,7 @@ async def running(
     finally:
         if server is not None:
             server.close_listeners()
+            server.shut_sockets()
 
 
 def _check_reach(config: ServerConfig, access: Access | None) -> None:

@@ -12,7 +12,7 @@ from tmqp.backoff import Backoff
 from tmqp.constants import NODE_CLIENT_TYPE
 from tmqp.hello import ConnectionInformation
 from tmqp_server.cluster.filters import NodeFilter, PatternError, PatternFilter
-from tmqp_server.cluster.link import Link
+from tmqp_server.cluster.link import MasterLink
 from tmqp_server.cluster.outbox import Outbox
 from tmqp_server.cluster.relay import HOST_PROPERTY, ClusterRelay
 from tmqp_server.config import ServerConfig
@@ -74,7 +74,7 @@ def _patterns(key: str, patterns: Sequence[str], kinds: Sequence[str]) -> Patter
         raise ConfigError(f"cluster: {key}: {error}") from error
 
 
-def _links(cluster: ClusterConfig, config: ServerConfig) -> tuple[Link, ...]:
+def _links(cluster: ClusterConfig, config: ServerConfig) -> tuple[MasterLink, ...]:
     """The connection to each master."""
     information = ConnectionInformation(
         cluster.name,
@@ -84,7 +84,7 @@ def _links(cluster: ClusterConfig, config: ServerConfig) -> tuple[Link, ...]:
         {HOST_PROPERTY: socket.gethostname()},
     )
     links = [
-        Link(
+        MasterLink(
             str(address),
             address.host if not address.socket_path else "localhost",
             information,

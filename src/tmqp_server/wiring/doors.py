@@ -9,6 +9,7 @@ from tmqp.address import Address
 from tmqp.errors import LocalProtocolError
 from tmqp_server.config import ConfigError, ServerConfig
 from tmqp_server.doors.letters import Letters
+from tmqp_server.doors.names import DoorNames
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.doors.port import Door, IdSource
 from tmqp_server.doors.registry import Bodies, DoorContext, DoorRegistry, HttpKind
@@ -19,13 +20,21 @@ __all__ = ["Doors", "OpenDoor", "door_name", "further_doors"]
 
 @final
 class OpenDoor:
-    """A door, and where it is to listen."""
+    """A door, and where it is to listen; ``by_datagrams`` is the same protocol's over UDP, None
+    where it is not spoken."""
 
-    def __init__(self, settings: DoorSettings, door: Door, addresses: tuple[Address, ...]) -> None:
+    def __init__(
+        self,
+        settings: DoorSettings,
+        door: Door,
+        addresses: tuple[Address, ...],
+        by_datagrams: Door | None,
+    ) -> None:
         self.settings = settings
         self.protocol = settings.protocol
         self.door = door
         self.addresses = addresses
+        self.by_datagrams = by_datagrams
 
 
 @final
@@ -50,21 +59,31 @@ class Doors:
         self.native = NativeDoor(new_id, config.connection, wall_clock_offset_s, letters)
         self.bodies: list[Bodies] = []
         for kind in registry:
+            if not kind.number:
+                continue
             bodies = self.native if kind.name == self.native.name else kind.bodies()
             self.bodies.append(bodies)
             letters.add(bodies)
         self.further: list[OpenDoor] = []
         for settings in further_doors(config):
-            context = DoorContext(
-                new_id,
-                wall_clock_offset_s,
-                letters,
-                config.connection,
-                settings.limits,
-                self.native,
-                has_tls=bool(config.tls.certificate),
-            )
-            self.further.append(_opened(settings, registry, context))
+            names = _names(settings, config.broker.max_name_bytes)
+            context, for_datagrams = [
+                DoorContext(
+                    new_id,
+                    wall_clock_offset_s,
+                    letters,
+                    config.connection,
+                    settings.limits,
+                    self.native,
+                    has_tls=bool(config.tls.certificate) and not datagrams,
+                    options=settings.options,
+                    addresses=settings.datagrams if datagrams else settings.listen,
+                    datagrams=datagrams,
+                    names=names,
+                )
+                for datagrams in (False, True)
+            ]
+            self.further.append(_opened(settings, registry, context, for_datagrams))
 
 
 def further_doors(config: ServerConfig) -> list[DoorSettings]:
@@ -76,12 +95,45 @@ def further_doors(config: ServerConfig) -> list[DoorSettings]:
     return [*found, *config.doors]
 
 
-def _opened(settings: DoorSettings, registry: DoorRegistry, context: DoorContext) -> OpenDoor:
+def _names(settings: DoorSettings, max_bytes: int) -> DoorNames:
+    """How names become channels at a door."""
+    where = f"doors: {settings.protocol}: aliases"
+    for channel in settings.aliases.values():
+        if len(channel.encode()) > max_bytes:
+            raise ConfigError(f"{where}: {channel!r} has more than {max_bytes} bytes")
+    try:
+        return DoorNames(settings.aliases)
+    except ValueError as error:
+        raise ConfigError(f"{where}: {error}") from error
+
+
+def _opened(
+    settings: DoorSettings,
+    registry: DoorRegistry,
+    context: DoorContext,
+    for_datagrams: DoorContext,
+) -> OpenDoor:
     name = settings.protocol
     try:
         kind = registry.find(name)
-        addresses = settings.listen or (Address(port=kind.default_port, tls=settings.tls),)
-        return OpenDoor(settings, kind.open(context), addresses)
+        if settings.aliases and not kind.has_names:
+            raise ConfigError(
+                f"doors: {name}: aliases: this protocol's names are those of channels; aliases"
+                " are for protocols with names of their own"
+            )
+        addresses = settings.listen
+        by_datagrams: Door | None = None
+        if settings.datagrams:
+            address = settings.datagrams[0]
+            if not kind.has_datagrams:
+                raise ConfigError(
+                    f"doors: {name}: udp://{address.host}:{address.port}: this protocol is not"
+                    " spoken over UDP; write HOST:PORT"
+                )
+            by_datagrams = kind.open(for_datagrams)
+        elif not addresses:
+            addresses = (Address(port=kind.default_port, tls=settings.tls),)
+        return OpenDoor(settings, kind.open(context), addresses, by_datagrams)
     except (LocalProtocolError, ValueError) as error:
         raise ConfigError(f"doors: {name}: {error}") from error
     except ModuleNotFoundError as error:

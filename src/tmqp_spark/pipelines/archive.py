@@ -75,7 +75,7 @@ def archive_with_arrow(
     link = first_contact(connection)
     try:
         with ArchiveLog(folder.absolute(), "arrow") as log:
-            run = _Run(spark, connection, source, log, Following(link, source), compression)
+            run = _Archiving(spark, connection, source, log, Following(link, source), compression)
             try:
                 run.run(stop, reporter, follow, every_s)
             finally:
@@ -86,8 +86,8 @@ def archive_with_arrow(
         link.close()
 
 
-class _Run:
-    """One run: batch after batch."""
+class _Archiving:
+    """Archives batch after batch."""
 
     def __init__(
         self,

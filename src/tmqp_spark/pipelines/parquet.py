@@ -20,7 +20,7 @@ from tmqp_spark.options import ConnectionOptions, SourceOptions
 from tmqp_spark.pipelines.log import ArchiveFile
 from tmqp_spark.ranges import QueueRange, read_range
 from tmqp_spark.schema import COLUMNS, Projection, project
-from tmqp_spark.transport import Link
+from tmqp_spark.transport import BrokerLink
 
 __all__ = ["ArchiveTask", "archive_columns", "write_task"]
 
@@ -70,7 +70,7 @@ def archive_columns(headers: bool) -> list[tuple[str, str, bool]]:
     ]
 
 
-def write_task(task: ArchiveTask, attempt: int, link: Link) -> list[ArchiveFile]:
+def write_task(task: ArchiveTask, attempt: int, link: BrokerLink) -> list[ArchiveFile]:
     """Read a range and write its files, one for each day.
 
     :param attempt: tells this run of the task from others, whose files are left alone.
@@ -97,7 +97,7 @@ def write_task(task: ArchiveTask, attempt: int, link: Link) -> list[ArchiveFile]
     return [days[day].finish() for day in sorted(days)]
 
 
-def _batches(task: ArchiveTask, projection: Projection, link: Link) -> Iterator[Any]:
+def _batches(task: ArchiveTask, projection: Projection, link: BrokerLink) -> Iterator[Any]:
     wanted = task.range
     what = f"{task.connection.url} {wanted.channel}/{wanted.queue}"
     builder = BatchBuilder(projection, wanted.channel, wanted.queue, wanted.incarnation, what)

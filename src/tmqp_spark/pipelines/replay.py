@@ -35,7 +35,7 @@ from tmqp_spark.pipelines.recordings import (
 )
 from tmqp_spark.pipelines.reporting import Reporter, plain_number
 from tmqp_spark.pipelines.stopping import Stop
-from tmqp_spark.transport import Link
+from tmqp_spark.transport import BrokerLink
 from tmqp_spark.workers import settle_memory
 from tmqp_spark.writing import borrow_pusher, return_pusher, write_once
 
@@ -221,7 +221,7 @@ def replay(
     names = [name for name in _COLUMNS if name == "value" or _has(files, name)]
     columns = [*names, *(["message_id"] if preserve_ids else []), "channel", "queue"]
     summary = ReplaySummary(application=application, source=str(place), target=target.text)
-    link = Link(connection)
+    link = BrokerLink(connection)
     try:
         done = _last_epoch(link, application)
         summary.skipped = sum(_rows(chunk) for chunk in chunks[:done])
@@ -296,7 +296,7 @@ def _divided(chunk: list[Span], parts: int) -> list[list[Span]]:
     return found
 
 
-def _last_epoch(link: Link, application: str) -> int:
+def _last_epoch(link: BrokerLink, application: str) -> int:
     """The last chunk that the broker has; 0 for none."""
     answer = link.ask(OP_LIST_TRANSACTIONS, f"transactions of {application}", application)
     try:

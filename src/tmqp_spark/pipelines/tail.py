@@ -15,7 +15,7 @@ from tmqp_spark.options import ConnectionOptions, SourceOptions
 from tmqp_spark.pipelines.stopping import Stop
 from tmqp_spark.ranges import QueueRange, read_range
 from tmqp_spark.schema import project
-from tmqp_spark.transport import Link, first_contact
+from tmqp_spark.transport import BrokerLink, first_contact
 
 __all__ = ["tail", "to_json", "to_text"]
 
@@ -47,7 +47,7 @@ def tail(
     """
     check_stream(source)
     link = first_contact(connection)
-    reading = Link(connection)
+    reading = BrokerLink(connection)
     try:
         following = Following(link, source)
         if not follow:
@@ -79,7 +79,7 @@ def _back(start: dict[str, Any], last: int, states: dict[str, QueueState]) -> di
 
 
 def _rows(
-    link: Link, part: QueueRange, source: SourceOptions, connection: ConnectionOptions
+    link: BrokerLink, part: QueueRange, source: SourceOptions, connection: ConnectionOptions
 ) -> Iterator[dict[str, Any]]:
     what = f"{connection.url} {part.channel}/{part.queue}"
     builder = BatchBuilder(project(_COLUMNS), part.channel, part.queue, part.incarnation, what)

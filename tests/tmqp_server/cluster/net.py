@@ -11,7 +11,7 @@ from tmqp.constants import NODE_CLIENT_TYPE
 from tmqp.hello import ConnectionInformation
 from tmqp.limits import Limits
 from tmqp_server.cluster.filters import KINDS, NodeFilter, PatternFilter
-from tmqp_server.cluster.link import Link
+from tmqp_server.cluster.link import MasterLink
 from tmqp_server.cluster.outbox import Outbox
 from tmqp_server.cluster.relay import HOST_PROPERTY, ClusterRelay
 from tmqp_server.engine.commands import Command
@@ -77,7 +77,7 @@ class Net:
                 name, name, NODE_CLIENT_TYPE, token, {HOST_PROPERTY: f"host-{name}"}
             )
             links = [
-                Link(
+                MasterLink(
                     target,
                     f"host-{target}",
                     who,

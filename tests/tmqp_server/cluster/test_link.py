@@ -17,7 +17,7 @@ from tmqp.hello import ConnectionInformation
 from tmqp.limits import Limits
 from tmqp.models import NodeDecision
 from tmqp.state import Role
-from tmqp_server.cluster.link import Link, LinkState
+from tmqp_server.cluster.link import LinkState, MasterLink
 from tmqp_server.cluster.outbox import Outbox
 from tmqp_server.engine.commands import ApplyDecision, Command, ReportMaster
 
@@ -39,7 +39,7 @@ ENDLESS = bytes([0x11, 0x10, 0, 0, 0, 0, 0, 255]) + b"\xff" * 8
 class Master:
     """The other side, as far as a test needs it."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: MasterLink) -> None:
         self.link = link
         self.connection = Connection(Role.SERVER, LIMITS)
         self.seen: list[object] = []
@@ -67,12 +67,14 @@ def told(commands: list[Command]) -> list[str]:
     return words
 
 
-def new_link(chance: float = 1.0, heeds: bool = True) -> Link:
+def new_link(chance: float = 1.0, heeds: bool = True) -> MasterLink:
     outbox = Outbox(1_000)
-    return Link("m", "host", WHO, LIMITS, Backoff(1.0, 8.0), outbox, lambda: chance, heeds, 0.0)
+    return MasterLink(
+        "m", "host", WHO, LIMITS, Backoff(1.0, 8.0), outbox, lambda: chance, heeds, 0.0
+    )
 
 
-def in_state(state: LinkState) -> tuple[Link, Master]:
+def in_state(state: LinkState) -> tuple[MasterLink, Master]:
     link = new_link()
     master = Master(link)
     if state in (LinkState.CONNECTING, LinkState.HANDSHAKING, LinkState.UP):
@@ -89,12 +91,12 @@ def in_state(state: LinkState) -> tuple[Link, Master]:
     return link, master
 
 
-def fail(link: Link, _master: Master) -> list[Command]:
+def fail(link: MasterLink, _master: Master) -> list[Command]:
     link.failed("nobody there", 1.0)
     return []
 
 
-Step = Callable[[Link, Master], list[Command]]
+Step = Callable[[MasterLink, Master], list[Command]]
 
 INPUTS: dict[str, Step] = {
     "failed": fail,

@@ -10,7 +10,7 @@ from tests.tmqp_server.engine.kept import DURABLE, KeptWorld
 from tests.tmqp_server.engine.world import World
 from tmqp.names import EXACT_MARK
 from tmqp_server.access.gate import Question
-from tmqp_server.doors.names import channel_of, exact_channel, foreign_name
+from tmqp_server.doors.names import DoorNames, channel_of, exact_channel, foreign_name
 from tmqp_server.engine.model.channels import is_channel_name
 
 
@@ -137,3 +137,56 @@ def test_who_decides_about_rights_sees_the_name_without_the_mark() -> None:
     question = Question(1, ("push", exact_channel(b"Orders"), 1, 0), None)
     assert question.about == "Orders"
     assert question.need[1] == exact_channel(b"Orders")
+
+
+# --- Aliases -------------------------------------------------------------------------------------
+
+
+def test_an_alias_stands_for_its_channel_in_any_case() -> None:
+    names = DoorNames({"Kasse 1": "Orders"})
+    assert names.channel_of(b"Kasse 1") == names.exact_channel(b"Kasse 1") == "Orders"
+    for spelling in ("Orders", "orders", EXACT_MARK + "ORDERS"):
+        assert names.foreign_name(spelling) == b"Kasse 1"
+    assert names.exact_channel(b"kasse 1") == EXACT_MARK + "kasse%201", "another name"
+
+
+def test_a_name_whose_channel_an_alias_has_taken_gets_another_one() -> None:
+    names = DoorNames({"kasse": "été", "x": "orders"})
+    assert names.channel_of(b"Orders") == "%4Frders"
+    assert names.channel_of("Été".encode()) == "%C3%89té"
+    assert names.foreign_name("%4Frders") == b"Orders"
+    assert names.channel_of(b"orders2") == "orders2"
+
+
+@given(
+    st.binary(max_size=12) | st.text("%4FaA \x01é\u2028", max_size=6).map(str.encode),
+    st.sampled_from(["a", "A", "%4", "é", "4", "aa", "%", "x"]),
+)
+@example(b"\xc3\xa9", "é")
+@example(b"%61", "a")
+def test_with_aliases_no_two_names_share_a_channel(name: bytes, target: str) -> None:
+    if target == "%":
+        with pytest.raises(ValueError, match="cannot stand for '%'"):
+            DoorNames({"alias": target})
+        return
+    names = DoorNames({"alias": target})
+    channel = names.channel_of(name)
+    assert is_channel_name(channel, 255)
+    assert names.foreign_name(channel) == name
+    assert (channel.lower() == target.lower()) == (name == b"alias")
+
+
+@pytest.mark.parametrize(
+    ("aliases", "complaint"),
+    [
+        ({"": "orders"}, "the name for the channel 'orders' is empty"),
+        ({"a": ""}, "'a' cannot stand for ''"),
+        ({"a": "two words"}, "'a' cannot stand for 'two words'"),
+        ({"a": "x%20y"}, "'a' cannot stand for 'x%20y'"),
+        ({"a": "x\u202ey"}, "'a' cannot stand for"),
+        ({"a": "orders", "b": "ORDERS"}, "'a' and 'b' both stand for 'ORDERS'"),
+    ],
+)
+def test_an_alias_that_cannot_be_is_refused(aliases: dict[str, str], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        DoorNames(aliases)

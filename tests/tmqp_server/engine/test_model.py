@@ -362,7 +362,7 @@ class Machine(RuleBasedStateMachine):
     @rule(
         data=st.data(),
         put_back=st.sampled_from([PUT_BACK_START, PUT_BACK_END]),
-        # Moments of sending again are not those of time-outs.
+        # Moments of sending again are not those of timeouts.
         delay_ms=st.sampled_from([0, 0, 300, 800]),
         counted=st.booleans(),
         other=st.sampled_from([0, 0, 0, 1]),

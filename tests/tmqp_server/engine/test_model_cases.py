@@ -170,7 +170,7 @@ def test_c4_a_message_for_one_is_never_in_two_hands(
             words = scene.do(Block(sessions[client])) + scene.do(Unblock(sessions[client]))
         else:
             words = scene.wait(1.0)
-            hands.clear()  # after a time-out nothing sent before it is in any hand
+            hands.clear()  # after a timeout nothing sent before it is in any hand
         for who, name in delivered(words):
             assert name not in hands
             hands[name] = who
@@ -434,7 +434,7 @@ def test_c11_a_router_counts_exactly_and_only_first_moves_on_failure(
 
 
 def test_a_message_saved_again_that_expired_was_erased_twice_for_the_model() -> None:
-    """It is put back at its ack time-out, saved again, and expires, all in one step."""
+    """It is put back at its ack timeout, saved again, and expires, all in one step."""
     changes = QueueChanges(
         acknowledge_timeout_ms=1_000, message_timeout_ms=700, delivery_handler="ack-ifsaved"
     )

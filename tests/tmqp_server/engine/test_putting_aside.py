@@ -174,7 +174,7 @@ def test_a_commit_that_fails_leaves_what_was_put_aside() -> None:
 
 def test_giving_up_and_time_outs_free_what_was_put_aside() -> None:
     world = tight(4)
-    for way in ("abort", "time-out", "another attempt"):
+    for way in ("abort", "timeout", "another attempt"):
         number = opened(world, part=1, timeout_ms=1_000)
         for place in range(4):
             push(world, number, message_set(f"m{place}"))
@@ -182,7 +182,7 @@ def test_giving_up_and_time_outs_free_what_was_put_aside() -> None:
         assert world.store.staged
         if way == "abort":
             world.step(AbortTransaction(t(world), "abort", "app", number))
-        elif way == "time-out":
+        elif way == "timeout":
             world.wait(1.5)
         else:
             again = OpenTransaction(t(world), "open", "app", 1, 1)

@@ -165,7 +165,7 @@ def test_in_flight_is_bounded_and_goes_on_when_a_quarter_is_free() -> None:
     assert world.books()["in_flight"] == 4
     assert world.ack("a", "m0") == ["a <- m4 FA"]
     assert world.nack("a", "m1") == ["a <- m5 FA"]
-    # The time-out frees the rest.
+    # The timeout frees the rest.
     world.create(QueueChanges(), queue_id=2)
     assert world.wait(16) == ["a <- m6 FA", "a <- m7 FA"]
 

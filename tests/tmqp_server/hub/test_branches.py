@@ -136,7 +136,7 @@ def test_what_a_closed_branch_had_comes_back_and_nothing_more_goes_to_it() -> No
     admin.say(push("c", 1, "m2"))
     assert heads(toy) == [(2, "m2")]
     taken(toy, "m2", 2)
-    world.advance_to(16.0)  # the acknowledge time-out of what the other had (F99)
+    world.advance_to(16.0)  # the acknowledge timeout of what the other had (F99)
     assert heads(toy) == [(2, "m1")]
     toy.say(do="close", branch=1)
     assert toy.take() == [{"is": "reply", "to": "close", "code": 404}]

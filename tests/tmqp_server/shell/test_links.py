@@ -21,7 +21,7 @@ from tmqp.limits import Limits
 from tmqp.models import NodeDecision
 from tmqp.state import Role
 from tmqp_server.cluster.filters import KINDS, PatternFilter
-from tmqp_server.cluster.link import Link, LinkState
+from tmqp_server.cluster.link import LinkState, MasterLink
 from tmqp_server.cluster.outbox import Outbox
 from tmqp_server.cluster.relay import ClusterRelay
 from tmqp_server.engine.broker import Broker
@@ -50,10 +50,10 @@ ENDLESS: Final = bytes([0x11, 0x10, 0, 0, 0, 0, 0, 255]) + b"\xff" * 8
 CONNECT_S: Final = 5.0
 
 
-def new_link(name: str = "m", buffer_bytes: int = 100_000, *, heeds: bool = False) -> Link:
+def new_link(name: str = "m", buffer_bytes: int = 100_000, *, heeds: bool = False) -> MasterLink:
     """A link that waits 1, 2, 4, 8 seconds between its tries."""
     outbox = Outbox(buffer_bytes)
-    return Link(name, "host", WHO, LIMITS, Backoff(1.0, 8.0), outbox, lambda: 1.0, heeds, 0.0)
+    return MasterLink(name, "host", WHO, LIMITS, Backoff(1.0, 8.0), outbox, lambda: 1.0, heeds, 0.0)
 
 
 def message(number: int, size: int = 10) -> bytes:
@@ -64,7 +64,7 @@ def message(number: int, size: int = 10) -> bytes:
 class Stage:
     """Links without a turn: the test is the network, the masters and the clock."""
 
-    def __init__(self, *links: Link) -> None:
+    def __init__(self, *links: MasterLink) -> None:
         self.world: list[WorldEffect] = []
         self.link = links[0]
         self.links = Links(self.world, links, marks(stall_s=STALL_S, flush_s=FLUSH_S), CONNECT_S)
@@ -503,7 +503,7 @@ def test_a_fault_in_a_link_ends_its_connection_and_is_logged(
 # --- In a turn -----------------------------------------------------------------------------------
 
 
-def turn_with(link: Link, accept: Sequence[str]) -> Turn:
+def turn_with(link: MasterLink, accept: Sequence[str]) -> Turn:
     relay = ClusterRelay(
         "slave", "token", False, [link], PatternFilter(["*"], KINDS), PatternFilter(accept, KINDS)
     )

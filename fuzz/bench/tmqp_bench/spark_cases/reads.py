@@ -15,7 +15,7 @@ from tmqp_spark.catalog import Catalog, Subscription
 from tmqp_spark.options import SourceOptions, read_options
 from tmqp_spark.ranges import QueueRange, read_answers, read_range
 from tmqp_spark.schema import project
-from tmqp_spark.transport import Link
+from tmqp_spark.transport import BrokerLink
 from tmqp_spark.workers import settle_memory
 
 __all__ = ["counting", "decoding", "large_reads", "parquet", "rows", "tasks"]
@@ -78,7 +78,7 @@ def decoding(stage: Stage, record: Record) -> None:
     queue, count = stage.queue(100)
     options = read_options(SourceOptions, {"subscribe": queue})
     settle_memory()  # as workers do
-    with Link(stage.connection) as link:
+    with BrokerLink(stage.connection) as link:
         wanted = _whole_range(link, options)
         answers = list(read_answers(link, wanted, options))
         builder = BatchBuilder(
@@ -115,7 +115,7 @@ def large_reads(stage: Stage, record: Record) -> None:
     queue, count = stage.queue(1_024, _LARGE_LONGER)
     frame = stage.read(queue, "value binary")
     options = read_options(SourceOptions, {"subscribe": queue})
-    with Link(stage.connection) as link:
+    with BrokerLink(stage.connection) as link:
         wanted = _whole_range(link, options)
 
         def only_take() -> None:
@@ -169,7 +169,7 @@ def tasks(stage: Stage, record: Record) -> None:
     record.at_most(f"Python's processor time a task of {_MESSAGES_A_TASK} messages", 2, times, "ms")
 
 
-def _whole_range(link: Link, options: SourceOptions) -> QueueRange:
+def _whole_range(link: BrokerLink, options: SourceOptions) -> QueueRange:
     """All that is kept of the one queue that the options name."""
     (state,) = Catalog(link, Subscription(options)).look().values()
     return QueueRange(

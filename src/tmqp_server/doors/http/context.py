@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping
 from email.utils import formatdate
 from typing import final
 
+from tmqp_server.doors.http.bodies import DOOR_NAME
 from tmqp_server.doors.http.limits import HttpLimits
+from tmqp_server.doors.http.manner import Manner
 from tmqp_server.doors.http.routes import Route, RouteTable
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.port import Door, IdSource
@@ -16,14 +18,20 @@ __all__ = ["HttpContext"]
 
 @final
 class HttpContext:
-    """The context of a session; the parameters are those of ``HttpDoor``."""
+    """The context of a session; the parameters are those of ``HttpDoor``.
+
+    :param manner: how requests are answered.
+    :param door_name: the door whose messages its clients push.
+    """
 
     __slots__ = (
         "_date",
         "_second",
+        "door_name",
         "inner",
         "letters",
         "limits",
+        "manner",
         "new_id",
         "offset_s",
         "routes",
@@ -37,12 +45,16 @@ class HttpContext:
         inner: Mapping[str, Door],
         routes: Iterable[Route],
         letters: Letters,
+        manner: Manner | None = None,
+        door_name: str = DOOR_NAME,
     ) -> None:
+        self.manner = Manner() if manner is None else manner
+        self.door_name = door_name
         self.letters = letters
         self.new_id = new_id
         self.limits = limits
         self.inner = dict(inner)
-        self.routes = RouteTable(routes)
+        self.routes = RouteTable(routes, answers_head=self.manner.answers_head)
         self.offset_s = wall_clock_offset_s
         self._second = -1
         self._date = b""

@@ -5,20 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
-from typing import Final, Protocol
+from typing import Protocol
 
 import h11
 
 from tmqp_server.doors.http.client import ClientState
+from tmqp_server.doors.http.manner import Manner
 from tmqp_server.doors.http.messages import HttpRequest, HttpResponse
 from tmqp_server.doors.ordered import OrderedAnswers, Slot
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.effects import Effect
 
 __all__ = ["Exchange", "Handler", "Plan"]
-
-#: On every answer: nothing is cached, and no browser guesses a type.
-_ALWAYS: Final = [(b"Cache-Control", b"no-store"), (b"X-Content-Type-Options", b"nosniff")]
 
 
 class Plan(Protocol):
@@ -39,6 +37,14 @@ class Plan(Protocol):
     @property
     def takes_body(self) -> bool:
         """Whether there may be a body."""
+
+    @property
+    def max_body_bytes(self) -> int:
+        """How large it may be; 0 for what the door's limits say."""
+
+    @property
+    def too_large(self) -> str:
+        """What is said of a larger one; empty for a sentence that tells the limit."""
 
 
 class Handler:
@@ -69,6 +75,9 @@ class Handler:
     def left(self, channel: str) -> None:
         """A channel that the client had joined was removed."""
 
+    def events_ended(self, event: int) -> None:
+        """The client hears of this event no more: what it was about was removed."""
+
     def stop(self) -> None:
         """The server closes the connection, and the answer has begun: complete it, or leave it
         visibly incomplete."""
@@ -79,6 +88,7 @@ class Exchange:
 
     :param client: what the session knows of its client.
     :param date: the value of the field Date at a time.
+    :param manner: how it is answered.
 
     Attributes: ``request``, None until the head is complete; ``route``, None for a request that
     was refused; ``handler``, None unless something is asked of the broker; ``answered``, nothing
@@ -91,6 +101,7 @@ class Exchange:
         client: ClientState,
         answers: OrderedAnswers,
         date: Callable[[float], bytes],
+        manner: Manner,
         most_head_bytes: int,
         due: float,
     ) -> None:
@@ -110,6 +121,7 @@ class Exchange:
         self._answers = answers
         self._slot: Slot = answers.open()
         self._date = date
+        self._manner = manner
         self._now = 0.0
         self._is_head = False
 
@@ -173,9 +185,7 @@ class Exchange:
             self._finish()
 
     def _head(self, response: HttpResponse, closes: bool) -> None:
-        headers = [*response.headers, *_ALWAYS, (b"Date", self._date(self._now))]
-        if not response.streams and response.status != 204:
-            headers.append((b"Content-Length", b"%d" % len(response.body)))
+        headers = self._manner.fields(response, self._date(self._now))
         if closes or self.machine.their_state in (h11.SEND_BODY, h11.ERROR):
             # What is left of the request would be taken for the next one.
             headers.append((b"Connection", b"close"))

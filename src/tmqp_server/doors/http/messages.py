@@ -178,6 +178,11 @@ class HttpResponse:
         if content_type:
             self.headers.insert(0, (b"Content-Type", content_type))
 
+    @property
+    def has_length(self) -> bool:
+        """Whether its head tells how long the body is."""
+        return not self.streams and self.status != 204
+
     @staticmethod
     def json(status: int, value: object) -> HttpResponse:
         """A JSON document."""
@@ -266,8 +271,8 @@ def split_path(target: bytes) -> tuple[tuple[str, ...], bytes]:
     return tuple(segments), query
 
 
-def parse_query(query: bytes) -> dict[str, str]:
-    """The parameters of a query: ``+`` is a blank, the last of equal keys counts.
+def parse_query(query: bytes, *, first_counts: bool = False) -> dict[str, str]:
+    """The parameters of a query: ``+`` is a blank, of equal keys the last one counts, or the first.
 
     :raises BadRequest: when there are too many or they cannot be decoded.
     """
@@ -280,5 +285,7 @@ def parse_query(query: bytes) -> dict[str, str]:
     for part in parts:
         if part:
             key, _, value = part.replace(b"+", b" ").partition(b"=")
-            found[_decoded(key, "query")] = _decoded(value, "query")
+            name, text = _decoded(key, "query"), _decoded(value, "query")
+            if not (first_counts and name in found):
+                found[name] = text
     return found

@@ -157,7 +157,7 @@ class _Cancel(Handler):
         return ()
 
 
-class _Look(Handler):
+class _Peek(Handler):
     """Shows what is in a queue, and takes nothing."""
 
     def __init__(self, exchange: Exchange) -> None:
@@ -371,7 +371,7 @@ def cancel(exchange: Exchange) -> Handler:
 def look(exchange: Exchange) -> Handler:
     """``GET .../messages``: what is in a queue now."""
     exchange.wanted.check_query("from", "max", "state", "id")
-    return _Look(exchange)
+    return _Peek(exchange)
 
 
 def take(exchange: Exchange) -> Handler:

@@ -29,9 +29,21 @@ class Route:
     :param overlaps: may begin while earlier requests of its kind wait for their answers: what it
         asks of the broker it asks at once.
     :param takes_body: a request may have a body; of others it must be empty.
+    :param max_body_bytes: how large the body may be; 0 for what the door's limits say.
+    :param too_large: what is said of a larger one.
     """
 
-    __slots__ = ("begin", "method", "overlaps", "parts", "public", "takes_body", "template")
+    __slots__ = (
+        "begin",
+        "max_body_bytes",
+        "method",
+        "overlaps",
+        "parts",
+        "public",
+        "takes_body",
+        "template",
+        "too_large",
+    )
 
     def __init__(
         self,
@@ -42,6 +54,8 @@ class Route:
         public: bool = False,
         overlaps: bool = False,
         takes_body: bool = False,
+        max_body_bytes: int = 0,
+        too_large: str = "",
     ) -> None:
         self.method = method
         self.template = template
@@ -49,6 +63,8 @@ class Route:
         self.public = public
         self.overlaps = overlaps
         self.takes_body = takes_body
+        self.max_body_bytes = max_body_bytes
+        self.too_large = too_large
         self.parts = tuple(_part(text) for text in template.strip("/").split("/") if text)
 
     def match(self, path: tuple[str, ...]) -> dict[str, str | int] | None:
@@ -80,11 +96,15 @@ def _part(text: str) -> tuple[str, str]:
 
 @final
 class RouteTable:
-    """The routes of one door."""
+    """The routes of one door.
 
-    __slots__ = ("routes",)
+    :param answers_head: a path that answers GET answers HEAD, too.
+    """
 
-    def __init__(self, routes: Iterable[Route]) -> None:
+    __slots__ = ("_answers_head", "routes")
+
+    def __init__(self, routes: Iterable[Route], *, answers_head: bool = True) -> None:
+        self._answers_head = answers_head
         self.routes = sorted(routes, key=lambda route: [kind != "" for kind, _ in route.parts])
         seen: set[tuple[str, tuple[tuple[str, str], ...]]] = set()
         for route in self.routes:
@@ -93,12 +113,11 @@ class RouteTable:
             seen.add(key)
 
     def find(self, method: str, path: tuple[str, ...]) -> tuple[Route, dict[str, str | int]]:
-        """The route of a request, and what its template takes from the path; GET also answers
-        HEAD.
+        """The route of a request, and what its template takes from the path.
 
         :raises BadRequest: 404 for an unknown path, 405 for a method that it does not have.
         """
-        wanted = "GET" if method == "HEAD" else method
+        wanted = "GET" if method == "HEAD" and self._answers_head else method
         for route in self.routes:
             if route.method == wanted and (values := route.match(path)) is not None:
                 return route, values
@@ -111,7 +130,7 @@ class RouteTable:
         found = {route.method for route in self.routes if route.match(path) is not None}
         if not found:
             return []
-        if "GET" in found:
+        if "GET" in found and self._answers_head:
             found.add("HEAD")
         found.add("OPTIONS")
         return sorted(found)

@@ -22,7 +22,6 @@ from typing import Final
 import h11
 
 from tmqp.frames import Frame
-from tmqp_server.doors.http.bodies import DOOR_NAME
 from tmqp_server.doors.http.client import CONNECTED, STRANGER, WAITING, ClientState
 from tmqp_server.doors.http.context import HttpContext
 from tmqp_server.doors.http.exchange import Exchange, Handler
@@ -31,9 +30,7 @@ from tmqp_server.doors.http.messages import (
     BadRequest,
     HttpRequest,
     HttpResponse,
-    of_result,
     parse_query,
-    problem,
     split_path,
 )
 from tmqp_server.doors.http.websocket import WebSocketLayer, upgrade_headers
@@ -48,6 +45,7 @@ from tmqp_server.engine.effects import (
     DeliverPulled,
     Effect,
     EndPull,
+    EventsEnded,
     Left,
     Refuse,
     Reply,
@@ -114,8 +112,7 @@ class HttpSession(DoorSession):
     def receive_eof(self, now: float) -> Sequence[Command]:
         """The peer will send no more."""
         if self._socket is not None:
-            commands = list(self._socket.receive_eof(now))
-            return self._note(commands)
+            return self._note(list(self._socket.receive_eof(now)))
         return [] if self.closed else self._end("the peer closed the connection")
 
     def close(self, reason: str, now: float) -> Sequence[Command]:
@@ -131,7 +128,7 @@ class HttpSession(DoorSession):
         for exchange in waiting:
             exchange.at(now)
             if exchange.machine.our_state is h11.SEND_RESPONSE:
-                exchange.respond(problem(503, reason), closes=True)
+                exchange.respond(self._context.manner.problem(503, reason), closes=True)
             elif exchange.handler is not None:
                 exchange.handler.stop()
         return self._note(self._end(reason))
@@ -189,6 +186,7 @@ class HttpSession(DoorSession):
                     self._client,
                     self._answers,
                     self._context.date,
+                    self._context.manner,
                     self._limits.max_head_bytes,
                     due,
                 )
@@ -259,26 +257,36 @@ class HttpSession(DoorSession):
             exchange.request = request
             return
         request.path, query = split_path(event.target)
-        request.query = parse_query(query)
         exchange.request = request
+        request.query = parse_query(query, first_counts=self._context.manner.first_counts)
         if method == "OPTIONS" and self._context.routes.methods(request.path):
             return
         exchange.route, request.values = self._context.routes.find(method, request.path)
         if exchange.route.takes_body:
-            if length is None and request.header(b"transfer-encoding") is None:
+            unknown = length is None and request.header(b"transfer-encoding") is None
+            if unknown and self._context.manner.needs_length:
                 raise BadRequest(411, "the request needs a Content-Length, 0 for an empty body")
-            if length is not None and int(length) > limits.max_body_bytes:
-                raise BadRequest(413, f"a body has at most {limits.max_body_bytes} bytes")
+            if length is not None:
+                self._check_size(exchange, int(length))
             if (request.header(b"content-encoding") or b"identity").lower() != b"identity":
                 raise BadRequest(415, "a body must not be compressed")
 
     def _keep(self, exchange: Exchange, data: bytes) -> None:
-        most = self._limits.max_body_bytes
         if exchange.route is None or not exchange.route.takes_body:
             raise BadRequest(413, "this request must not have a body")
-        if len(exchange.body) + len(data) > most:
-            raise BadRequest(413, f"a body has at most {most} bytes")
+        self._check_size(exchange, len(exchange.body) + len(data))
         exchange.body += data
+
+    def _check_size(self, exchange: Exchange, size: int) -> None:
+        """Refuse a body of so many bytes if that is too large.
+
+        :raises BadRequest: 413.
+        """
+        route = exchange.route
+        assert route is not None, "a request without a route has no body"
+        most = route.max_body_bytes or self._limits.max_body_bytes
+        if size > most:
+            raise BadRequest(413, route.too_large or f"a body has at most {most} bytes")
 
     def _completed(self, exchange: Exchange) -> None:
         """A request is whole: what follows in the stream is the next one."""
@@ -310,7 +318,8 @@ class HttpSession(DoorSession):
             unread = False
         elif unread:
             self._linger_due = 0.0  # set when the answer is out
-        exchange.respond(problem(status, detail, *more), closes=unread or status == 401)
+        answer = self._context.manner.problem(status, detail, *more)
+        exchange.respond(answer, closes=unread or status == 401)
         self._begun.append(exchange)
         if exchange.closes:
             self._last = True
@@ -340,7 +349,7 @@ class HttpSession(DoorSession):
                 return
             if not route.public:
                 if client.standing == STRANGER:
-                    commands.append(client.connect(request, DOOR_NAME))
+                    commands.append(client.connect(request, self._context.door_name))
                     self._complete = exchange
                     return
                 if not client.is_same(request):
@@ -360,7 +369,8 @@ class HttpSession(DoorSession):
     def _answer_options(self, exchange: Exchange, request: HttpRequest) -> None:
         methods = self._context.routes.methods(request.path)
         found = methods or ["GET", "HEAD", "OPTIONS", "POST"]
-        exchange.respond(HttpResponse(204, b"", b"", (b"Allow", ", ".join(found).encode())))
+        status = self._context.manner.options_status
+        exchange.respond(HttpResponse(status, b"", b"", (b"Allow", ", ".join(found).encode())))
         self._begun.append(exchange)
 
     def _let_go(self, now: float, commands: list[Command]) -> None:
@@ -418,11 +428,14 @@ class HttpSession(DoorSession):
             self._client.client_id = effect.client_id
         elif isinstance(effect, Refuse):
             self._turn_away(effect.code, now)
-        elif isinstance(effect, Left):
+        elif isinstance(effect, (Left, EventsEnded)):
             for exchange in self._begun:
                 if exchange.handler is not None and not exchange.answered:
                     exchange.at(now)
-                    exchange.handler.left(effect.channel)
+                    if isinstance(effect, Left):
+                        exchange.handler.left(effect.channel)
+                    else:
+                        exchange.handler.events_ended(effect.event)
         else:
             handler = self._handler_of(effect)
             if handler is not None and not handler.exchange.answered:
@@ -438,10 +451,11 @@ class HttpSession(DoorSession):
         if exchange is None:
             return
         exchange.at(now)
+        manner = self._context.manner
         if code == _UNAUTHORIZED:
-            answer = problem(401, "the credentials are missing or wrong", _CHALLENGE)
+            answer = manner.problem(401, "the credentials are missing or wrong", _CHALLENGE)
         else:
-            answer = of_result(code, "the server takes no more clients")
+            answer = manner.refused(code, "the server takes no more clients")
         exchange.respond(answer, closes=True)
         self._begun.append(exchange)
 

@@ -216,7 +216,7 @@ def _message_sets_of(
             )
         if each.has_header and may_have_times(each):
             raise BadRequestError(
-                "messages of a transaction are not deferred and have no time-out of their own",
+                "messages of a transaction are not deferred and have no timeout of their own",
                 RESULT_NOT_IMPLEMENTED,
             )
         raw = each.raw

@@ -23,7 +23,7 @@ class PushExtras(Record):
     """What few pushes carry.
 
     ``changes`` are options for a queue that has to be created (F74).  ``expires_in_ms`` is the
-    message's own time-out, 0 for the queue's.  ``delay_ms`` keeps it from being sent that long.
+    message's own timeout, 0 for the queue's.  ``delay_ms`` keeps it from being sent that long.
     ``counts_receivers`` asks how many consumers the message goes to at once; the Confirm says it.
     ``silent`` keeps errors from being answered, for copies nobody waits for (F82).  ``nameless`` is
     the ``wire`` as it came, where the door has made the id: for queues that want none made.

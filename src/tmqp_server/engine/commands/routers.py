@@ -153,7 +153,7 @@ class SetRouterEnabled(SessionCommand):
 class HttpAnswered(Command):
     """The answer to a CallHttp: ``status`` is HTTP's, ``body`` what came with it.
 
-    A call that failed is answered with the status a gateway would send: 504 for a time-out, 502
+    A call that failed is answered with the status a gateway would send: 504 for a timeout, 502
     for everything else.
     """
 

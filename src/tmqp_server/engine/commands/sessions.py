@@ -109,7 +109,7 @@ class Connect(Command):
 class Disconnect(SessionCommand):
     """The connection has ended, however.
 
-    What the client had in flight is returned at each delivery's acknowledge time-out, not before
+    What the client had in flight is returned at each delivery's acknowledge timeout, not before
     (F99), and never lost: see ``Workflow.time_out``.
     """
 

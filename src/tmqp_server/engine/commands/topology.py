@@ -93,7 +93,7 @@ class CreateQueue(SessionCommand):
 class UpdateQueue(SessionCommand):
     """Change options of a queue (F56).  404, 400, 406, 482.
 
-    A changed status takes effect on what is stored (F92), a changed acknowledge time-out on what
+    A changed status takes effect on what is stored (F92), a changed acknowledge timeout on what
     is in flight.
     """
 

@@ -13,7 +13,7 @@ has nothing for the storage is done at once.  What a step cannot do of a batch t
 before they begin another.
 
 *Failure.*  What cannot be saved is void as a whole: the messages were never pushed, the deliveries
-are in the client's hands as before, their time-out included, and the client is told 503.
+are in the client's hands as before, their timeout included, and the client is told 503.
 
 What is only in memory (messages of queues that are not durable) is done or not together with the
 rest as long as the server lives; a server that is killed loses it as it always does.

@@ -78,7 +78,7 @@ def refused_push(command: Push, code: int, reason: str = "") -> list[Effect]:
 
 
 def take_extras(queue: Queue, message: Message, extras: PushExtras, now: float) -> float:
-    """Let a message have what its push says beyond the usual; returns its time-out in seconds, 0
+    """Let a message have what its push says beyond the usual; returns its timeout in seconds, 0
     for none.
 
     One may be without the id that was made for it (F41): its producer is told nothing then, for he

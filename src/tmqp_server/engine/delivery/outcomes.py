@@ -220,7 +220,7 @@ class Outcomes:
         self.confirm(message, ack.positive, ack.reason, source, ack.wire)
 
     def apply_silence(self, queue: Queue, message: Message, decision: Decision) -> None:
-        """The same for a time-out, whose reason is ``timeout`` unless the handler knows better."""
+        """The same for a timeout, whose reason is ``timeout`` unless the handler knows better."""
         if decision.acknowledge == DECIDE_ACK_NEGATIVE and decision.reason == NACK_NONE:
             if decision.save:
                 self._save(queue, message)
@@ -453,7 +453,7 @@ class Outcomes:
     def expire(self, queue: Queue, message: Message) -> bool:
         """Settle a message that is too old (F97); False when its handler lets it wait on.
 
-        It then waits without a time-out; letting it counts as a put-back (F98).
+        It then waits without a timeout; letting it counts as a put-back (F98).
         """
         if queue.hooks & HOOK_MESSAGE_TIMEOUT:
             decision = self.ask(HOOK_MESSAGE_TIMEOUT, queue, message, None, None)

@@ -6,7 +6,7 @@ used up.  A queue that waits is always found again by what it waits for:
 =====================  ============================================================================
 it waits for           and is pumped again by
 =====================  ============================================================================
-an acknowledge         the acknowledge or its time-out (``queue.held``, F96)
+an acknowledge         the acknowledge or its timeout (``queue.held``, F96)
 a feed's target        a message that leaves it (``queue.waiters``), or a while later
 what is on disk only   ``Fetched`` (``queue.spilled``)
 its audience           a join, an Unblock, a Grant, an answer: the audience's ``line`` is *awake*

@@ -10,8 +10,8 @@ waiting and in flight at once, and three consumers that refuse it cost one put-b
 word, when the last who has it is done with it.
 
 *The consumer that vanished.*  Deliveries stay in flight when their consumer disconnects, until
-their acknowledge time-out (F99): the client may be back by then and answer nothing twice.  At the
-time-out the handler decides as always.  But if nobody answered, all who had the message have gone,
+their acknowledge timeout (F99): the client may be back by then and answer nothing twice.  At the
+timeout the handler decides as always.  But if nobody answered, all who had the message have gone,
 and the handler neither puts it back nor tells the producer that it failed, then it goes back to
 the front: nobody was there who could have dealt with it, so it is not lost.
 """
@@ -328,7 +328,7 @@ class Workflow:
             self.go_on(queue, now)
 
     def _let_time_out(self, queue: Queue, message: Message, client: Client, now: float) -> None:
-        """Let the queue's time-out begin for one who had none as long as it was there."""
+        """Let the queue's timeout begin for one who had none as long as it was there."""
         timing = None if message.rare is None else message.rare.timing
         if timing is not None and timing.get(client.number, now) == NEVER:
             timing.set(client.number, now + queue.ack_timeout_s)

@@ -155,7 +155,7 @@ class Channel:
         self.options = options
         #: Whose connection it ends with.
         self.owner: Session | None = None
-        #: There while it has an idle time-out.
+        #: There while it has an idle timeout.
         self.idle: IdleTimer | None = None
         self.audience = Audience()
         self.queues: dict[int, Queue] = {}

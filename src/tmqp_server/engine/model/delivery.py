@@ -205,7 +205,7 @@ class DeliveryHandler:
         return ALLOW
 
     def message_timed_out(self, queue: QueueFacts, message: Message) -> Decision:
-        """The message waited longer than it may.  Put back, it waits on, without a time-out."""
+        """The message waited longer than it may.  Put back, it waits on, without a timeout."""
         return ALLOW
 
     def exception_thrown(self, queue: QueueFacts, message: Message, error: Exception) -> Decision:

@@ -7,8 +7,8 @@ is settled:
   first out in each; a put-back goes to either end, F98), or behind one in its ``Tail`` on disk;
 * deferred, in ``Deferrals``, until its not-before time;
 * in flight, in ``flights``, from the sending until every consumer that has it has answered or
-  timed out.  A dict keeps them in the order of sending, which is the order of their time-outs.
-  Those with other time-outs than the queue's stand in ``timed``;
+  timed out.  A dict keeps them in the order of sending, which is the order of their timeouts.
+  Those with other timeouts than the queue's stand in ``timed``;
 * withheld, as part of a batch, until that is safe: nobody sees it.
 
 Settled messages are only counted: *done* (answered for, or sent where nobody need answer),
@@ -542,7 +542,7 @@ class Queue(QueueFacts):
         return message
 
     def all_flights(self) -> dict[str, Message]:
-        """Messages in flight by their keys, those with the queue's time-out first."""
+        """Messages in flight by their keys, those with the queue's timeout first."""
         timed = self.timed
         return self.flights if timed is None else {**self.flights, **timed.messages}
 
@@ -559,7 +559,7 @@ class Queue(QueueFacts):
         return None
 
     def overdue(self, now: float, limit: int) -> list[Message]:
-        """Up to *limit* messages in flight whose time-out, the queue's, has come, oldest first."""
+        """Up to *limit* messages in flight whose timeout, the queue's, has come, oldest first."""
         timeout_s = self.ack_timeout_s
         found: list[Message] = []
         for message in self.flights.values():

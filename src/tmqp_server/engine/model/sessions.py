@@ -253,7 +253,7 @@ class Subscription:
         self.holds: dict[Message, QueueFacts] | None = None
         #: How much that may be; -1 is no bound.
         self.window = -1
-        #: Its own acknowledge time-out: 0 is none, so that the queue's holds; NEVER waits as long
+        #: Its own acknowledge timeout: 0 is none, so that the queue's holds; NEVER waits as long
         #: as it is there.
         self.ack_timeout_s = 0.0
         #: Where that goes when it leaves; PUT_BACK_NO lets it time out (F99).

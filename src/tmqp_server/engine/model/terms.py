@@ -21,7 +21,7 @@ class Terms(Record):
     At most ``window`` deliveries are unanswered at a time (-1: no bound; 0 sends none), in all
     queues of the channel; what a queue needs no answer for does not count, and neither does what
     was sent before there were terms.  ``ack_timeout_ms`` is the subscriber's own acknowledge
-    time-out, 0 for the queue's, -1 for none as long as it has joined.  ``returns`` says what
+    timeout, 0 for the queue's, -1 for none as long as it has joined.  ``returns`` says what
     becomes of what it has when it leaves or its connection ends: ``PUT_BACK_NO`` lets it time out
     (F99), ``PUT_BACK_START`` and ``PUT_BACK_END`` have it go back at once, as by ``Release``.
     Where a message goes to one consumer, those of a higher ``priority`` come first.

@@ -1,6 +1,6 @@
-"""Deliveries with time-outs of their own: those of a consumer's terms, and those it has extended.
+"""Deliveries with timeouts of their own: those of a consumer's terms, and those it has extended.
 
-A queue's other messages in flight stand in the order of their time-outs, as all have the queue's.
+A queue's other messages in flight stand in the order of their timeouts, as all have the queue's.
 These stand beside them, with a heap that knows which of them is next.  An entry of the heap may be
 out of date: the message has left, or its time was changed; it is dropped when it comes to the top.
 """
@@ -61,7 +61,7 @@ class TimedFlights:
         self._heap = heap
 
     def change_timeout(self, timeout_s: float) -> None:
-        """The queue has another time-out, which holds for consumers that have none."""
+        """The queue has another timeout, which holds for consumers that have none."""
         for message in self.messages.values():
             self.put(message, timeout_s)
 

@@ -3,8 +3,8 @@
 Theory of operation.  The engine has no clock: each step gets ``now`` and the world asks for the
 next deadline.  Three structures keep that cheap.
 
-*Acknowledge time-outs* need none of their own: a queue's messages in flight stand in the order in
-which they were sent and share one time-out, so the oldest is always the next (``queues.py``).
+*Acknowledge timeouts* need none of their own: a queue's messages in flight stand in the order in
+which they were sent and share one timeout, so the oldest is always the next (``queues.py``).
 
 *Expiry* is an ``ExpiryWheel`` in each list of waiting messages: messages by the tick in which they
 become too old.  A message enters when it starts to wait and is taken out when it stops, so the

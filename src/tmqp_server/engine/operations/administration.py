@@ -8,7 +8,7 @@ the last one has gone; then the channel goes, and only then is the operation ans
 
 A *temporary* channel ends with its owner or its last consumer, and is never stored.  Any channel
 may end because nobody uses it: a timer looks at what was counted since it last looked, so a push
-costs nothing more, and the channel goes between once and twice its time-out after its last use.
+costs nothing more, and the channel goes between once and twice its timeout after its last use.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class Administration:
             del owner.owned[channel.key]
         if core.stores and not channel.options.lifetime:
             core.keep(ForgetChannel(channel.stored_name))
-        core.notices.forget_channel(channel.key)
+        core.work += core.notices.forget_channel(core.out, channel.key)
         for subscription in list(channel.audience.subscriptions.values()):
             channel.audience.remove(subscription)
             core.refund(SUBSCRIPTION_BYTES)
@@ -308,7 +308,7 @@ class Administration:
                 core.removals.append(removal)
 
     def wake_idle(self, timer: IdleTimer) -> None:
-        """Remove a channel that nobody has used for its idle time-out."""
+        """Remove a channel that nobody has used for its idle timeout."""
         channel = timer.channel
         if channel is not None and not self._core.still_used(timer):
             self._remove(Removal(channel, None, None, False))
@@ -435,7 +435,8 @@ class Administration:
         queue.timer.queue = None
         self._core.wakeups.disarm(queue.timer)
         self._core.notify_queue(QUEUE_REMOVED, queue, STATUS_STOPPED)  # F93
-        self._core.notices.forget_queue(channel.key, queue.queue_id)
+        notices = self._core.notices
+        self._core.work += notices.forget_queue(self._core.out, channel.key, queue.queue_id)
         if queue.feeds is not None or queue.fed_by:
             for source in self._feeds.forget(queue):
                 self._lost_feed(source)

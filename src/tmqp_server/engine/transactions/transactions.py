@@ -92,7 +92,7 @@ from tmqp_server.engine.transactions.staging import (
 
 __all__ = ["TransactionTimer", "Transactions"]
 
-#: What a client gets that names no time-out, if the server allows as much.
+#: What a client gets that names no timeout, if the server allows as much.
 _DEFAULT_TIMEOUT_MS: Final = 600_000
 #: Commits of one epoch that wait for the one that is under way.
 _MOST_WAITING: Final = 16

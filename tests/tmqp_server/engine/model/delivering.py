@@ -275,7 +275,7 @@ class Delivering(Counting):
         self.close(line, letter)
 
     def wait_s(self, line: Line) -> float:
-        """The queue's time-out."""
+        """The queue's timeout."""
         timeout_ms = line.amount("acknowledge_timeout_ms")
         return (timeout_ms or self.settings.acknowledge_timeout_ms) / 1_000
 

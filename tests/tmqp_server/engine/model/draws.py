@@ -71,7 +71,7 @@ SETTINGS = Settings(
     pulls=3,
 )
 #: What becomes due in two queues at one moment may come in any order.  So each queue that is asked
-#: for has a grave of its own, whose time-outs are never those of the queues that are asked for.
+#: for has a grave of its own, whose timeouts are never those of the queues that are asked for.
 DEFAULTS: dict[str, object] = {"acknowledge_timeout_ms": 1_037, "put_back_limit": 2}
 GRAVES = ("g-one-1", "g-one-2", "g-two-1", "g-solo-1")
 STATUSES = (BROADCAST, PUSH, PUSH, ROUND_ROBIN, ROUND_ROBIN, PULL, PULL, CACHE, PAUSED, STOPPED)

@@ -276,7 +276,7 @@ class Channel:
     used: bool = False
 
     def look_again(self, now: float) -> None:
-        """It is looked at again when its idle time-out is over."""
+        """It is looked at again when its idle timeout is over."""
         timeout_ms = self.options["idle_timeout_ms"]
         assert isinstance(timeout_ms, int)
         self.look_at = now + timeout_ms / 1_000 if timeout_ms else None

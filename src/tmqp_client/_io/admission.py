@@ -16,7 +16,7 @@ from tmqp_client._core.machine import ClientMachine
 from tmqp_client._io.loop import NewSignal, Signal
 from tmqp_client.errors import OperationTimeout, WouldBlock
 
-__all__ = ["Dropped", "Gate", "GateOwner", "WhenFull"]
+__all__ = ["Admission", "AdmissionOwner", "Dropped", "WhenFull"]
 
 #: What becomes of a send that would have to wait: it waits, it is dropped and counted (if nobody
 #: waits for its answer; else it raises), or it raises :class:`WouldBlock`.
@@ -27,8 +27,8 @@ class Dropped(Exception):  # noqa: N818 - no error: it is what the program chose
     """The message was dropped; never leaves the client."""
 
 
-class GateOwner(Protocol):
-    """What the gate needs of its session."""
+class AdmissionOwner(Protocol):
+    """What the admission needs of its session."""
 
     @property
     def backlog_bytes(self) -> int:
@@ -45,10 +45,10 @@ class GateOwner(Protocol):
         """What one task waits for."""
 
 
-class Gate:
+class Admission:
     """Lets senders pass while there is room."""
 
-    def __init__(self, owner: GateOwner, machine: ClientMachine, when_full: WhenFull) -> None:
+    def __init__(self, owner: AdmissionOwner, machine: ClientMachine, when_full: WhenFull) -> None:
         self._owner = owner
         self._machine = machine
         self._when_full = when_full

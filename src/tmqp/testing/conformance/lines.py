@@ -1,0 +1,224 @@
+"""The lines of a running case: what was sent and heard on each connection, in order.
+
+:class:`Wire` and :class:`Stage` are what the player needs of the world: a socket, or a machine in
+memory.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final, Protocol
+
+from tmqp.codec import FrameDecoder
+from tmqp.constants import (
+    ACCEPTED_PREAMBLES,
+    PONG_BYTES,
+    PREAMBLE,
+    SERVER_ACCEPTED,
+    TYPE_PING,
+    TYPE_PONG,
+    TYPE_SERVER,
+)
+from tmqp.frames import Frame
+from tmqp.limits import Limits
+from tmqp.testing.conformance.cases import Case
+from tmqp.testing.conformance.patterns import Preamble
+
+__all__ = ["Entry", "Kind", "Line", "Log", "Seen", "Stage", "UnreachableError", "Wire"]
+
+_PREAMBLE_BYTES: Final = len(PREAMBLE)
+_READER: Final = Limits(max_payload_bytes=268_435_456)
+#: Of one piece of bytes a log keeps so much.
+_LOGGED_BYTES: Final = 65_536
+
+Seen = Frame | Preamble
+
+
+class UnreachableError(Exception):
+    """A connection could not be opened, or the client did not come."""
+
+
+class Wire(Protocol):
+    """One connection to the peer."""
+
+    @property
+    def closed(self) -> bool:
+        """The peer has closed it, or it is broken."""
+
+    def send(self, data: bytes) -> None:
+        """Send bytes as one write; a peer that has closed is noticed by :meth:`receive`."""
+
+    def receive(self, wait_s: float) -> bytes:
+        """The next bytes; empty when none come in this time, or the peer has closed."""
+
+    def close(self, how: str) -> None:
+        """End it: ``end``, ``half`` or ``abort`` (:class:`Close`)."""
+
+
+class Stage(Protocol):
+    """Where a case is played."""
+
+    def open(self, line: str, case: Case) -> Wire:
+        """Connect to the server; or wait until the client under test connects.
+
+        :raises UnreachableError: when that fails.
+        """
+
+    def now(self) -> float:
+        """Seconds, of any clock that does not go back."""
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass."""
+
+    def restart(self) -> None:
+        """Kill the server and start it again.
+
+        :raises UnreachableError: when it does not come back, or nobody can restart it.
+        """
+
+
+class Kind(StrEnum):
+    """What an entry of a log is."""
+
+    SENT = "sent"
+    RECEIVED = "received"
+    NOTE = "note"
+
+
+class Entry:
+    """One entry of a wire log: when (seconds since the case began), on which line, what.
+
+    ``size`` is the true number of bytes; of long pieces ``data`` holds only the beginning.
+    """
+
+    __slots__ = ("at_s", "data", "kind", "line", "note", "size")
+
+    def __init__(self, at_s: float, line: str, kind: Kind, data: bytes, note: str) -> None:
+        self.at_s = at_s
+        self.line = line
+        self.kind = kind
+        self.size = len(data)
+        self.data = data[:_LOGGED_BYTES]
+        self.note = note
+
+
+class Log:
+    """What happened in one case, in order.
+
+    :param secret: bytes that are not written down where they were sent.
+    """
+
+    __slots__ = ("_began", "_secret", "_stage", "entries", "received_bytes")
+
+    def __init__(self, stage: Stage, secret: bytes = b"") -> None:
+        self._stage = stage
+        self._secret = secret
+        self._began = stage.now()
+        self.entries: list[Entry] = []
+        self.received_bytes = 0
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the case began."""
+        return self._stage.now() - self._began
+
+    def add(self, line: str, kind: Kind, data: bytes = b"", note: str = "") -> None:
+        """Write an entry."""
+        if kind is Kind.RECEIVED:
+            self.received_bytes += len(data)
+        elif self._secret and self._secret in data:
+            data = data.replace(self._secret, b"*" * len(self._secret))
+        self.entries.append(Entry(self.elapsed_s, line, kind, data, note))
+
+
+class Line:
+    """One connection of a case: the wire, what came on it and is not looked at yet (``seen``).
+
+    ``accepted``: the hello is answered, messages flow and pings are answered.  ``last``: what was
+    sent last, if it is a message.  ``complaint``: what of the peer's bytes is no message.
+    """
+
+    def __init__(self, name: str, wire: Wire, log: Log, *, pongs: bool) -> None:
+        self.name = name
+        self.wire = wire
+        self.seen: list[Seen] = []
+        self.accepted = False
+        self.last: Frame | None = None
+        self.complaint = ""
+        self.ended = False
+        self.fenced_by_ping = 0
+        self.fence_id = ""
+        self._log = log
+        self._pongs = pongs
+        self._decoder = FrameDecoder(_READER)
+        self._begin = b""
+        self._begun = False
+
+    def send(self, data: bytes, frame: Frame | None, note: str = "") -> None:
+        """Send bytes, and remember the message that they end with."""
+        self._log.add(self.name, Kind.SENT, data, note)
+        if frame is not None:
+            self.last = frame
+            if frame.type == TYPE_SERVER and frame.content_type == SERVER_ACCEPTED:
+                self.accepted = True  # said by this side: it plays the server
+        self.wire.send(data)
+
+    def receive(self, wait_s: float) -> bool:
+        """Wait so long for more; False when nothing came, or the stream is over."""
+        if self.ended:
+            return False
+        data = self.wire.receive(max(0.0, wait_s))
+        if not data:
+            if self.wire.closed:
+                self.ended = True
+                self._log.add(self.name, Kind.NOTE, note="the peer closed")
+                if not self.complaint and (self._decoder.buffered or self._begin):
+                    self.complaint = "the stream ended inside a message"
+            return False
+        self._log.add(self.name, Kind.RECEIVED, data)
+        self._take(data)
+        return True
+
+    def close(self, how: str) -> None:
+        """End it from this side."""
+        self._log.add(self.name, Kind.NOTE, note=f"this side: {how}")
+        self.wire.close(how)
+        if how != "half":
+            self.ended = True
+
+    def release(self) -> None:
+        """Give the wire back, whoever has ended it."""
+        if not self.ended:
+            self.close("end")
+        else:
+            self.wire.close("end")
+
+    def _take(self, data: bytes) -> None:
+        if not self._begun:
+            self._begin += data
+            if len(self._begin) < _PREAMBLE_BYTES:
+                return
+            begin, data = self._begin[:_PREAMBLE_BYTES], self._begin[_PREAMBLE_BYTES:]
+            self._begun, self._begin = True, b""
+            self.seen.append(Preamble(begin))
+            if begin not in ACCEPTED_PREAMBLES:
+                self.complaint = f"the stream begins with {begin!r}, which is no preamble"
+        if self.complaint:
+            return
+        for frame in self._decoder.feed(data):
+            self._sort(frame)
+        if self._decoder.error is not None:
+            self.complaint = f"the peer sent what is not a message: {self._decoder.error}"
+
+    def _sort(self, frame: Frame) -> None:
+        """Keep a message, unless it is for the player and not for the case."""
+        if frame.type == TYPE_PONG and self.fenced_by_ping:
+            self.fenced_by_ping -= 1
+        elif self.fence_id and frame.message_id == self.fence_id:
+            self.fence_id = ""
+        elif frame.type == TYPE_PING and self._pongs:
+            self.send(PONG_BYTES, None, "pong")
+        else:
+            if frame.type == TYPE_SERVER and frame.content_type == SERVER_ACCEPTED:
+                self.accepted = True
+            self.seen.append(frame)

@@ -1,0 +1,428 @@
+"""The player of cases: says what a script says, holds what comes against what may come.
+
+The player is pure: it reaches the peer through a :class:`~tmqp.testing.conformance.lines.Stage`, so
+the same case runs over sockets and in memory.  It waits for nothing that a fence can tell: after
+what a script says comes a ping, and when its pong is there, so is all that was sent before it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+from tmqp.codec import FrameDecoder
+from tmqp.constants import (
+    OP_CHANNEL_INFORMATION,
+    PING_BYTES,
+    RESULT_NOT_IMPLEMENTED,
+    TYPE_RESPONSE,
+    TYPE_SERVER,
+)
+from tmqp.frames import Frame
+from tmqp.limits import Limits
+from tmqp.testing.conformance.cases import Case
+from tmqp.testing.conformance.lines import Entry, Kind, Line, Log, Seen, Stage, UnreachableError
+from tmqp.testing.conformance.patterns import Names, Pattern, Preamble
+from tmqp.testing.conformance.steps import (
+    Answer,
+    Close,
+    End,
+    Fence,
+    Hear,
+    Message,
+    Open,
+    Restart,
+    Say,
+    Step,
+    Wait,
+)
+from tmqp.testing.conformance.verdicts import Verdict, worst
+
+__all__ = ["Patience", "Result", "play"]
+
+_WRITER: Final = Limits(max_payload_bytes=268_435_456)
+_NOT_MORE: Final = Answer(end=End.EITHER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long the player waits, in seconds, before it takes silence for an answer.
+
+    ``slow`` multiplies all of them, for peers on slow machines.
+    """
+
+    answer_s: float = 3.0
+    quiet_s: float = 0.15
+    close_s: float = 5.0
+    slow: float = 1.0
+
+    @property
+    def answer(self) -> float:
+        """For an answer, or the answer to a ping."""
+        return self.answer_s * self.slow
+
+    @property
+    def quiet(self) -> float:
+        """For silence where nothing proves it."""
+        return self.quiet_s * self.slow
+
+    @property
+    def close(self) -> float:
+        """For the end of a connection."""
+        return self.close_s * self.slow
+
+
+@dataclass(slots=True)
+class Result:
+    """What came of one case: the two verdicts, why, and what was on the wire.
+
+    ``step`` is the number of the step that decided, from 1; 0 if all went well.
+    """
+
+    case: Case
+    behaviour: Verdict = Verdict.PASS
+    closing: Verdict = Verdict.PASS
+    message: str = ""
+    expected: str = ""
+    seen: list[str] = field(default_factory=list)
+    step: int = 0
+    duration_s: float = 0.0
+    log: list[Entry] = field(default_factory=list)
+    suffix: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worse of the two."""
+        return worst((self.behaviour, self.closing))
+
+
+class _Over(Exception):  # noqa: N818 - never leaves this module
+    """The case is decided."""
+
+    def __init__(
+        self, behaviour: Verdict, message: str, closing: Verdict = Verdict.PASS, expected: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.behaviour = behaviour
+        self.closing = closing
+        self.message = message
+        self.expected = expected
+
+
+def play(
+    case: Case, stage: Stage, suffix: str, patience: Patience | None = None, token: str = ""
+) -> Result:
+    """Play a case.
+
+    :param suffix: letters and digits that no other run's names end with.
+    :param token: what clients show the server besides; no log has it.
+    :returns: the result; whatever the peer does, nothing is raised.
+    """
+    player = _Player(case, stage, Names(suffix), patience or Patience(), token)
+    player.run()
+    return player.result
+
+
+class _Player:
+    """One run of a case."""
+
+    def __init__(
+        self, case: Case, stage: Stage, names: Names, patience: Patience, token: str
+    ) -> None:
+        self.result = Result(case, suffix=names.suffix)
+        self._case = case
+        self._stage = stage
+        self._names = names
+        self._patience = patience
+        self._token = token
+        self._log = Log(stage, token.encode())
+        self._lines: dict[str, Line] = {}
+        self._all_lines: list[Line] = []
+        self._messages = 0
+        self._opened = 0
+
+    def run(self) -> None:
+        result = self.result
+        try:
+            for number, step in enumerate(self._case.steps, 1):
+                result.step = number
+                self._take(step)
+            if not self._case.loose:
+                for line in self._lines.values():
+                    if line.accepted and not line.ended:
+                        self._hear(line, Hear(line.name, _NOT_MORE))
+            result.step = 0
+        except _Over as over:
+            result.behaviour = worst((result.behaviour, over.behaviour))
+            result.closing = over.closing
+            result.message = over.message
+            result.expected = over.expected
+        except UnreachableError as error:
+            result.behaviour = Verdict.HANG if self._opened else Verdict.CRASH
+            result.message = str(error)
+        finally:
+            for line in self._all_lines:
+                line.release()
+        result.duration_s = self._log.elapsed_s
+        result.log = self._log.entries
+
+    # -- steps ----------------------------------------------------------------------------------
+
+    def _take(self, step: Step) -> None:
+        if self._log.elapsed_s > self._case.bounds.seconds * self._patience.slow:
+            raise _Over(Verdict.HANG, f"the case takes more than {self._case.bounds.seconds:g} s")
+        if isinstance(step, Wait):
+            self._log.add("", Kind.NOTE, note=f"wait {step.seconds:g} s")
+            self._stage.wait(step.seconds)
+        elif isinstance(step, Open):
+            self._open(step)
+        elif isinstance(step, Restart):
+            self._log.add("", Kind.NOTE, note="restart")
+            for line in self._lines.values():
+                line.release()
+                line.ended = True
+            self._stage.restart()
+        else:
+            line = self._lines[step.line]
+            if isinstance(step, Say):
+                self._say(line, step)
+            elif isinstance(step, Hear):
+                self._hear(line, step)
+            else:
+                assert isinstance(step, Close)
+                line.close(step.how)
+
+    def _open(self, step: Open) -> None:
+        self._opened += 1
+        assert self._opened <= self._case.bounds.connections, "the case opens too many connections"
+        self._log.add(step.line, Kind.NOTE, note="open")
+        wire = self._stage.open(step.line, self._case)
+        line = Line(step.line, wire, self._log, pongs=self._case.pongs)
+        self._lines[step.line] = line
+        self._all_lines.append(line)
+
+    def _say(self, line: Line, step: Say) -> None:
+        parts: list[bytes] = []
+        frame: Frame | None = None
+        for item in step.items:
+            if isinstance(item, Message):
+                self._messages += 1
+                data = item.encode(self._names, f"m{self._messages}", self._token)
+                frame = _read(data)
+            else:
+                data = item
+            parts.append(data)
+        data = b"".join(parts)
+        if step.chop is None:
+            line.send(data, frame)
+            return
+        for piece in _pieces(data, step.chop):
+            line.send(piece, frame)
+
+    # -- hearing --------------------------------------------------------------------------------
+
+    def _hear(self, line: Line, step: Hear) -> None:
+        try:
+            answer = self._collect(line, step)
+        except _Over as over:
+            over.expected = over.expected or " | ".join(each.describe() for each in step.answers)
+            raise
+        finally:
+            self.result.seen = [repr(each) for each in line.seen]
+        if answer.verdict is not Verdict.PASS:
+            self.result.behaviour = worst((self.result.behaviour, answer.verdict))
+            self.result.message = answer.message
+        if not answer.more:
+            line.seen.clear()
+            return
+        # What was expected is done with; the rest may be expected later.
+        used = _assign(answer, line.seen, self._names, line.last) or {}
+        line.seen = [each for place, each in enumerate(line.seen) if place not in used]
+
+    def _collect(self, line: Line, step: Hear) -> Answer:
+        fence = step.fence
+        if fence is Fence.AUTO:
+            ends = all(each.end is End.CLOSED for each in step.answers)
+            fence = Fence.END if ends else Fence.PING if line.accepted else Fence.QUIET
+        patience = self._patience.close if fence is Fence.END else self._patience.answer
+        deadline = self._stage.now() + patience + (step.within or 0.0)
+        if fence in (Fence.PING, Fence.ASK):
+            self._pass_fence(line, fence, deadline)
+        elif fence is Fence.QUIET:
+            while self._receive(line, min(self._patience.quiet, self._left(deadline))):
+                pass
+        answer = self._match(line, step)
+        if answer is not None and answer is not step.answers[0] and not line.ended:
+            # Not the best one: what makes it better may still be on its way.
+            self._receive(line, self._patience.quiet)
+            answer = self._match(line, step)
+        while answer is None and self._receive(line, self._left(deadline)):
+            answer = self._match(line, step)
+        if answer is None:
+            answer = self._match(line, step)
+        if answer is None:
+            raise self._judge(line, step, fence)
+        return answer
+
+    def _left(self, deadline: float) -> float:
+        return deadline - self._stage.now()
+
+    def _receive(self, line: Line, wait_s: float) -> bool:
+        if wait_s < 0:
+            return False
+        if self._log.received_bytes > self._case.bounds.received_bytes:
+            raise _Over(Verdict.FAIL, f"more than {self._case.bounds.received_bytes} bytes came")
+        return line.receive(wait_s)
+
+    def _pass_fence(self, line: Line, fence: Fence, deadline: float) -> None:
+        if line.ended:
+            return
+        if fence is Fence.PING:
+            line.fenced_by_ping += 1
+            line.send(PING_BYTES, None, "fence")
+        else:
+            line.fence_id = f"fence-{len(self._log.entries)}"
+            request = Frame.build(
+                TYPE_SERVER,
+                "fence",
+                OP_CHANNEL_INFORMATION,
+                message_id=line.fence_id,
+                pending_response=True,
+            )
+            line.send(request.raw, None, "fence")
+        while line.fenced_by_ping or line.fence_id:
+            if line.complaint:
+                return
+            if not self._receive(line, self._left(deadline)):
+                if line.wire.closed:
+                    return
+                raise _Over(Verdict.HANG, f"a {fence.name.lower()} was not answered in time")
+
+    # -- judging --------------------------------------------------------------------------------
+
+    def _match(self, line: Line, step: Hear) -> Answer | None:
+        if line.complaint and not line.ended:
+            raise _Over(Verdict.FAIL, line.complaint)
+        for answer in step.answers:
+            if not _end_fits(answer, line):
+                continue
+            if _assign(answer, line.seen, self._names, line.last) is not None:
+                return answer
+        return None
+
+    def _judge(self, line: Line, step: Hear, fence: Fence) -> _Over:
+        """Why no answer fits."""
+        if line.complaint:
+            return _Over(Verdict.FAIL, line.complaint)
+        seen = line.seen
+        for answer in step.answers:
+            if _assign(answer, seen, self._names, line.last) is not None:
+                message = (
+                    "the connection ended, and must stay open"
+                    if line.ended
+                    else "the connection did not end"
+                )
+                return _Over(answer.verdict, message, closing=Verdict.UNCLEAN)
+        for each in seen:
+            if (
+                isinstance(each, Frame)
+                and each.type == TYPE_RESPONSE
+                and each.content_type == RESULT_NOT_IMPLEMENTED
+            ):
+                return _Over(Verdict.UNIMPLEMENTED, "the peer answers 501, not implemented")
+        for answer in step.answers:
+            if _assign(answer, seen, self._names, line.last, codes=False) is not None:
+                difference = _difference(answer, seen, self._names, line.last)
+                return _Over(Verdict.WRONG_CODE, difference)
+        if not seen and not line.ended and fence in (Fence.QUIET, Fence.FIRST, Fence.END):
+            if not line.accepted:
+                return _Over(Verdict.HANG, "the peer did not answer")
+            # Silence where an answer is due: a ping tells whether the peer lives.
+            self._pass_fence(line, Fence.PING, self._stage.now() + self._patience.answer)
+        return _Over(
+            Verdict.FAIL, _difference(step.answers[0], seen, self._names, line.last, line.ended)
+        )
+
+
+def _read(data: bytes) -> Frame | None:
+    """The message that these bytes are; None if they are none."""
+    decoder = FrameDecoder(_WRITER)
+    frames = decoder.feed(data)
+    return frames[0] if len(frames) == 1 and decoder.error is None else None
+
+
+def _pieces(data: bytes, chop: int | tuple[int, ...]) -> list[bytes]:
+    cuts = range(chop, len(data), chop) if isinstance(chop, int) else chop
+    places = [0, *[cut for cut in cuts if 0 < cut < len(data)], len(data)]
+    return [data[start:stop] for start, stop in pairwise(places)]
+
+
+def _end_fits(answer: Answer, line: Line) -> bool:
+    if answer.end is End.EITHER:
+        return True
+    return line.ended is (answer.end is End.CLOSED)
+
+
+def _fits(
+    expected: Pattern | Preamble, seen: Seen, names: Names, sent: Frame | None, *, codes: bool
+) -> bool:
+    if isinstance(expected, Preamble):
+        return isinstance(seen, Preamble) and seen.data == expected.data
+    if isinstance(seen, Preamble):
+        return False
+    if codes:
+        return not expected.difference(seen, names, sent)
+    return expected.fits_but_for_its_code(seen, names, sent)
+
+
+def _assign(
+    answer: Answer, seen: list[Seen], names: Names, sent: Frame | None, *, codes: bool = True
+) -> dict[int, int] | None:
+    """Which seen message is which of the expected ones (place -> number); None if they do not fit.
+
+    Without order each expected message takes the first that fits it; patterns of one answer that
+    overlap must name the narrower first.
+    """
+    if len(seen) < len(answer.expected) or (not answer.more and len(seen) > len(answer.expected)):
+        return None
+    used: dict[int, int] = {}
+    begin = 0
+    for number, expected in enumerate(answer.expected):
+        for place in range(begin, len(seen)):
+            if place not in used and _fits(expected, seen[place], names, sent, codes=codes):
+                used[place] = number
+                if answer.ordered:
+                    begin = place + 1
+                break
+            if answer.ordered and not answer.more:
+                return None
+        else:
+            return None
+    return used
+
+
+def _difference(
+    answer: Answer,
+    seen: list[Seen],
+    names: Names,
+    sent: Frame | None,
+    ended: bool = False,
+) -> str:
+    """What distinguishes what came from an answer, in a sentence."""
+    for number, expected in enumerate(answer.expected, 1):
+        if number > len(seen):
+            end = " before the connection ended" if ended else ""
+            return f"{len(seen)} of {len(answer.expected)} expected messages came{end}"
+        found = seen[number - 1]
+        if isinstance(expected, Preamble) or isinstance(found, Preamble):
+            if not _fits(expected, found, names, sent, codes=True):
+                return f"message {number} is {found!r}"
+            continue
+        difference = expected.difference(found, names, sent)
+        if difference:
+            return f"message {number}: {difference}"
+    if len(seen) > len(answer.expected):
+        extra = seen[len(answer.expected)]
+        return f"{len(seen) - len(answer.expected)} more came than expected: {extra!r}"
+    return "the messages came in another order"

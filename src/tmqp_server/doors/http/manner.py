@@ -1,0 +1,46 @@
+"""How an HTTP door answers: what every answer has, and how it says what went wrong.
+
+Doors that imitate another server's HTTP interface have a manner of their own.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp_server.doors.http.messages import Headers, HttpResponse, of_result, problem
+
+__all__ = ["Manner"]
+
+#: On every answer: nothing is cached, and no browser guesses a type.
+_ALWAYS: Final = [(b"Cache-Control", b"no-store"), (b"X-Content-Type-Options", b"nosniff")]
+
+
+class Manner:
+    """The manner of the queues' API: problems as RFC 9457 writes them.
+
+    Attributes: ``answers_head``, a path that answers GET answers HEAD, too; ``needs_length``,
+    a request that may have a body must say how long it is; ``options_status``, of the answer to
+    OPTIONS; ``first_counts``, of equal keys of a query the first one counts, not the last.
+    """
+
+    answers_head = True
+    needs_length = True
+    options_status = 204
+    first_counts = False
+
+    def problem(
+        self, status: int, detail: str, *more: tuple[bytes, bytes], code: int = 0
+    ) -> HttpResponse:
+        """The answer to a request that fails; ``code`` is the broker's."""
+        return problem(status, detail, *more, code=code)
+
+    def refused(self, code: int, detail: str) -> HttpResponse:
+        """The answer that says the same as a result code of the broker."""
+        return of_result(code, detail)
+
+    def fields(self, response: HttpResponse, date: bytes) -> Headers:
+        """The fields of an answer's head, but ``Connection``."""
+        fields = [*response.headers, *_ALWAYS, (b"Date", date)]
+        if response.has_length:
+            fields.append((b"Content-Length", b"%d" % len(response.body)))
+        return fields

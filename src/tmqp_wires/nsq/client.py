@@ -1,0 +1,195 @@
+"""A client's connection: identification, layers, AUTH and heartbeats; the rest is the caller's.
+
+::
+
+    connection = ClientConnection({"client_id": "c", "hostname": "h"})
+    send(connection.data_to_send())
+    for event in connection.receive(data):
+        ...
+
+The connection asks for features in its IDENTIFY and puts the layers on that the server grants: TLS
+is the caller's (``wants_tls``, then :meth:`ClientConnection.secured`), compression that of the
+layers passed in.  ``ready`` is set when all of this is over, and what was written meanwhile, with
+:meth:`ClientConnection.send`, goes out.  Heartbeats are answered.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tmqp_wires.nsq.events import ErrorReceived, Event, Heartbeat, ResponseReceived, Violation
+from tmqp_wires.nsq.frames import DEFAULT_MAX_FRAME_BYTES, FrameDecoder
+from tmqp_wires.nsq.layers import Layer, LayerError
+from tmqp_wires.nsq.writing import MAGIC, NOP, auth, identify
+
+__all__ = ["ClientConnection"]
+
+_IDENTIFYING: Final = 0
+_LAYERING: Final = 1
+_AUTHENTICATING: Final = 2
+_READY: Final = 3
+
+
+class ClientConnection:
+    """One connection to nsqd, or to a server that speaks as it does.
+
+    :param fields: what IDENTIFY says besides ``feature_negotiation``; ``tls_v1`` asks for TLS.
+    :param snappy: compresses if the server grants it; asked for when it is given.
+    :param deflate: the same; a server grants one of the two only.
+    :param secret: for AUTH, sent when the server requires it.
+    :param max_frame_bytes: largest frame that is taken.
+
+    Attributes: ``ready``; ``wants_tls``, change to TLS now, and send nothing before; ``closed``,
+    the server has ended the connection with an error, or said what is no frame; ``features``, the
+    server's answer to IDENTIFY, empty before it and where the server has no features.
+    """
+
+    def __init__(
+        self,
+        fields: Mapping[str, object],
+        snappy: Layer | None = None,
+        deflate: Layer | None = None,
+        secret: bytes = b"",
+        max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES,
+    ) -> None:
+        self.wants_tls = False
+        self.closed = False
+        self.features: dict[str, Any] = {}
+        self._layers = {"snappy": snappy, "deflate": deflate}
+        self._secret = secret
+        self._decoder = FrameDecoder(max_frame_bytes)
+        self._decoder.one_by_one = True
+        self._stage = _IDENTIFYING
+        self._layer: Layer | None = None
+        #: Layers that the server has granted and that are not on yet.
+        self._granted: list[str] = []
+        asked = {**fields, "feature_negotiation": True}
+        for name, layer in self._layers.items():
+            if layer is not None:
+                asked[name] = True
+        self._out = [MAGIC, identify(asked)]
+        self._later: list[bytes] = []
+
+    @property
+    def ready(self) -> bool:
+        """Whether commands go out at once."""
+        return self._stage == _READY
+
+    def send(self, command: bytes) -> None:
+        """Queue a command (``writing``), until the connection is ready if it is not."""
+        if self._stage == _READY:
+            self._write(command)
+        else:
+            self._later.append(command)
+
+    def data_to_send(self) -> bytes:
+        """Everything queued since the last call."""
+        data = b"".join(self._out)
+        self._out = []
+        if data and self._layer is not None:
+            return self._layer.encoded(data)
+        return data
+
+    def receive(self, data: bytes) -> list[Event]:
+        """What the server says, without what belongs to identification and heartbeats.
+
+        An error that ends the connection, or a violation, is the last event.
+        """
+        found: list[Event] = []
+        if self.closed:
+            return found
+        try:
+            if self._layer is not None:
+                data = self._layer.decoded(data)
+            while data and not self.closed:
+                if self.wants_tls:
+                    self._broken(b"data in the clear behind the change to TLS", found)
+                    break
+                data = self._read(data, found)
+        except LayerError as error:
+            self._broken(str(error).encode(), found)
+        return found
+
+    def secured(self) -> None:
+        """TLS is on."""
+        self.wants_tls = False
+
+    def _read(self, data: bytes, found: list[Event]) -> bytes:
+        """Take what the bytes say, up to the first frame before the connection is ready: what is
+        behind that, in the form that holds from there on."""
+        before = self._layer
+        self._decoder.one_by_one = self._stage != _READY
+        events = self._decoder.feed(data)
+        for event in events:
+            self._take(event, found)
+        if self.closed or not events or not self._decoder.one_by_one:
+            return b""
+        rest = self._decoder.take_rest()
+        if self._layer is not before and self._layer is not None and rest:
+            return self._layer.decoded(rest)
+        return rest
+
+    # -- stages ---------------------------------------------------------------------------------
+
+    def _take(self, event: Event, found: list[Event]) -> None:
+        if isinstance(event, Heartbeat):
+            self._write(NOP)
+            return
+        if isinstance(event, Violation) or (isinstance(event, ErrorReceived) and event.is_fatal):
+            self.closed = True
+            found.append(event)
+            return
+        if self._stage == _READY or not isinstance(event, ResponseReceived):
+            found.append(event)
+            return
+        if self._stage == _IDENTIFYING:
+            self._identified(event.data, found)
+        elif self._stage == _AUTHENTICATING or event.data == b"OK":
+            self._go_on()
+        else:
+            self._broken(b"%s where OK was expected" % event.data[:100], found)
+
+    def _identified(self, answer: bytes, found: list[Event]) -> None:
+        if answer != b"OK":
+            try:
+                features = json.loads(answer)
+            except (ValueError, RecursionError):
+                features = None
+            if not isinstance(features, dict):
+                self._broken(b"the answer to IDENTIFY is no JSON object", found)
+                return
+            self.features = features
+            for name in ("tls_v1", "snappy", "deflate"):
+                if features.get(name) is True:
+                    if name != "tls_v1" and self._layers[name] is None:
+                        self._broken(b"%s was not asked for" % name.encode(), found)
+                        return
+                    self._granted.append(name)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Begin the next stage."""
+        if self._granted:
+            self._stage = _LAYERING
+            name = self._granted.pop(0)
+            if name == "tls_v1":
+                self.wants_tls = True
+            else:
+                self._layer = self._layers[name]
+        elif self._stage != _AUTHENTICATING and self._secret and self.features.get("auth_required"):
+            self._stage = _AUTHENTICATING
+            self._write(auth(self._secret))
+        else:
+            self._stage = _READY
+            for command in self._later:
+                self._write(command)
+            self._later = []
+
+    def _write(self, data: bytes) -> None:
+        self._out.append(data)
+
+    def _broken(self, why: bytes, found: list[Event]) -> None:
+        self.closed = True
+        found.append(Violation(b"", why))
