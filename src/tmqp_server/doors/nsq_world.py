@@ -68,7 +68,8 @@ class NsqClient:
     """One TCP connection, as the statistics show it (N126).
 
     Attributes: ``topic`` and ``channel``, what it consumes, empty before SUB; ``published``, how
-    many messages it has published, by topic; ``connected_s``, when it came, in the engine's time;
+    many messages it has published, by topic; ``failed_finishes``, FINs of messages that it did not
+    have, which the broker counts as answers; ``connected_s``, when it came, in the engine's time;
     ``identity`` and ``identity_url``, what the auth server says, None without one; ``tls_version``,
     empty without TLS.
     """
@@ -78,6 +79,7 @@ class NsqClient:
         "client_id",
         "connected_s",
         "deflate",
+        "failed_finishes",
         "finish_count",
         "hostname",
         "identity",
@@ -113,6 +115,7 @@ class NsqClient:
         self.in_flight_count = 0
         self.message_count = 0
         self.finish_count = 0
+        self.failed_finishes = 0
         self.requeue_count = 0
         self.sample_rate = 0
         self.deflate = False

@@ -191,11 +191,10 @@ class Server:
             config.connection.handshake_timeout_s,
         )
         tls = server_context(config.tls) if config.tls.certificate else None
-        identities = registry.nsq.identities
         self._shell = Shell(
             self._turn,
             self.doors.native,
-            _judge(config, access, custom_messages, hooks, identities),
+            _judge(config, access, custom_messages, hooks, registry.nsq.identities),
             _caller_of(config),
             Teller(hooks.event_handlers),
             store,

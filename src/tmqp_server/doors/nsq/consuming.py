@@ -185,6 +185,8 @@ class ConsumingSession(PublishingSession):
 
     def _answer_failed(self, word: bytes, name: bytes, code: int) -> None:
         """FIN, REQ or TOUCH was about nothing that the client has (N86)."""
+        if word == b"FIN" and self._row is not None:
+            self._row.failed_finishes += 1
         if word == b"FIN":
             self._count(finished=-1)
         elif word == b"REQ":

@@ -315,7 +315,7 @@ class _Statistics(AskingHandler):
             if client is not None:
                 client.in_flight_count = each.in_flight
                 client.message_count = each.delivered
-                client.finish_count = each.acknowledged
+                client.finish_count = each.acknowledged - client.failed_finishes
 
     def _add(self, queue: QueueSnapshot) -> None:
         names = nsq_names(queue.channel)

@@ -72,7 +72,7 @@ class _Copy:
         self.kept = False
 
 
-class _Item:
+class _Moved:
     """A message that is withheld, with its copies.  One that ``stays`` goes to consumers as well;
     ``stored`` is where the storage had it before."""
 
@@ -97,7 +97,7 @@ class Commit(PendingWrite):
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
-        self.items: list[_Item] = []
+        self.items: list[_Moved] = []
         self.copies = 0
         self.size = 0
         self.memory = 0
@@ -137,7 +137,7 @@ class FeedCommits:
         """Withhold a message, which is in no list any more."""
         queue = commit.queue
         stays = not queue.exclusive and len(queue.audience.subscriptions) > 0
-        commit.items.append(_Item(message, decision, stays))
+        commit.items.append(_Moved(message, decision, stays))
         queue.withheld += 1
 
     def stage_copy(self, commit: Commit, feed: Feed, message: Message) -> None:
@@ -276,7 +276,7 @@ class FeedCommits:
             self._unfinished.popleft()
             self._end(commit)
 
-    def _finish(self, queue: Queue, item: _Item, now: float) -> None:
+    def _finish(self, queue: Queue, item: _Moved, now: float) -> None:
         """Let the copies of a message arrive, and settle it unless it stays."""
         decision = item.decision
         message = item.message

@@ -270,6 +270,7 @@ def test_the_statistics_of_clients_are_the_originals() -> None:
     consumer.say(b"SUB p_flow c\n").take()
     _, first, _ = _frame(consumer.say(b"RDY 1\n").take())
     _, second, _ = _frame(consumer.say(b"FIN %b\n" % first).take())
+    assert b"E_FIN_FAILED" in consumer.say(b"FIN %b\n" % first).take()
     _, third, body = _frame(consumer.say(b"REQ %b 0\n" % second).take())
     assert body == b"three"
     stage.sleep(1.05)
