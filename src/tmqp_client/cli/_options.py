@@ -16,6 +16,7 @@ import click
 
 from tmqp import QueueStatus
 from tmqp.models import QueueOptions
+from tmqp.models._address import AddressKind
 from tmqp.models._model import properties_of
 from tmqp_client.cli._kinds import Number
 
@@ -66,12 +67,18 @@ MOMENT: Final = _Moment()
 
 
 def _option(
-    name: str, kind: object, help_text: str, bounds: tuple[int, int] | None, words: tuple[str, ...]
+    name: str,
+    kind: object,
+    help_text: str,
+    bounds: tuple[int, int] | None,
+    words: tuple[str, ...],
+    metavar: str,
 ) -> Callable[[_C], _C]:
     """The option of one field.
 
     :param bounds: the least and the largest integer that it may be.
     :param words: the texts that it may be; empty for any.
+    :param metavar: what stands for such a text.
     """
     plain = name.removesuffix(_MILLISECONDS)
     word = _SHORT.get(plain, plain).replace("_", "-")
@@ -88,7 +95,7 @@ def _option(
     if words:
         return click.option(f"--{word}", name, type=click.Choice(words), help=help_text)
     if str in types:
-        return click.option(f"--{word}", name, metavar="NAME", help=help_text)
+        return click.option(f"--{word}", name, metavar=metavar, help=help_text)
     help_text += " Separate them by commas."
     return click.option(f"--{word}", name, type=_Ids(), metavar="IDS", help=help_text)
 
@@ -105,6 +112,7 @@ def model_options(model: type[_M]) -> Callable[[_C], _C]:
             each.option.meaning,
             each.bounds,
             each.option.words,
+            "CHANNEL;ID" if isinstance(each.kind, AddressKind) else "NAME",
         )
         for each in by_field
         if each.option is not None
