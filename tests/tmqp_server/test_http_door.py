@@ -35,6 +35,8 @@ from tmqp_server.doors.registry import DoorRegistry
 from tmqp_server.settings.tls import TlsSettings
 from tmqp_server.wiring.doors import Doors
 
+pytestmark = pytest.mark.interop
+
 QUEUE = "/api/v1/channels/orders/queues/1"
 
 
