@@ -50,9 +50,9 @@ SOURCES := pyproject.toml setup.py $(shell find src $(wildcard fuzz/tmqp_conform
 	\( -name __pycache__ -o -name '*.egg-info' \) -prune -o -print)
 
 .PHONY: help demo test test-long test-wheel interop quick spark-demo setup wheel compiled \
-	test-compiled lint format typecheck imports tidy coverage sim sim-coverage soak soak-sim attacks bench \
-	bench-clients bench-kafka bench-peers bench-codec bench-spark docs pictures terminal ci clean \
-	distclean
+	test-compiled lint format typecheck imports tidy coverage sim sim-coverage soak soak-sim \
+	attacks bench bench-clients bench-kafka bench-peers bench-codec bench-spark docs pictures \
+	terminal ci clean distclean
 
 help:
 	@echo 'tmqp: TMQP/2.0 in Python - protocol, broker and client. Start with one of the first two.'
