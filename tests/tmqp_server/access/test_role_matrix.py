@@ -10,14 +10,16 @@ from tests.tmqp_server.peers import push
 from tmqp.constants import MessageType, Operation
 from tmqp.extensions import (
     HEADER_PUT_BACK,
+    OP_DROP_GROUP,
     OP_EXTEND,
     OP_GRANT_CREDIT,
+    OP_OPEN_GROUP,
     OP_SET_TERMS,
     ExtensionOperation,
 )
 from tmqp.frames import Frame
 from tmqp_server.access.gate import Question, Verdict
-from tmqp_server.access.rights import OF_APPLICATIONS, OF_CHANNELS, OF_CLIENTS, OF_NOTHING, RIGHTS
+from tmqp_server.access.rights import OF_NOTHING, RIGHTS
 from tmqp_server.access.roles import ADMIN, Role
 
 #: What a client that has joined a channel may always do, by operation.
@@ -26,6 +28,8 @@ FREE: dict[int, Frame] = {
     OP_GRANT_CREDIT: asks(OP_GRANT_CREDIT, "c", headers=[("Credit", "5")]),
     OP_EXTEND: asks(OP_EXTEND, "c", headers=[*QUEUE, ("Message-Id", "x"), ("Timeout", "5")]),
 }
+#: They ask about each queue of a filter and leave out what is refused: ``test_gate_matrix.py``.
+OF_A_FILTER = (OP_OPEN_GROUP, OP_DROP_GROUP)
 _ALL = ("*",)
 
 
@@ -45,8 +49,8 @@ def test_every_operation_of_this_project_has_a_row() -> None:
         for request, _, _ in MATRIX.values()
         if request.type == MessageType.SERVER
     }
-    missing = [each.name for each in ExtensionOperation if each not in rows and each not in FREE]
-    assert missing == []
+    rows.update(FREE, OF_A_FILTER)
+    assert [each.name for each in ExtensionOperation if each not in rows] == []
 
 
 @pytest.mark.parametrize("what", MATRIX)
@@ -54,9 +58,7 @@ def test_of_all_roles_with_one_right_the_one_that_is_needed_allows_an_operation(
     _, need, _ = MATRIX[what]
     assert [right for right in RIGHTS if role_of(right).allows(*need)] == [need[0]]
     assert not role_of(*(right for right in RIGHTS if right != need[0])).allows(*need)
-    of = RIGHTS[need[0]]
-    assert of in (OF_APPLICATIONS, OF_CHANNELS, OF_CLIENTS, OF_NOTHING) or need[1] != "z"
-    assert elsewhere(need[0]).allows(*need) == (of == OF_NOTHING)
+    assert elsewhere(need[0]).allows(*need) == (RIGHTS[need[0]] == OF_NOTHING)
     assert ADMIN.allows(*need)
 
 
