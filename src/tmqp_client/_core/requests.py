@@ -60,6 +60,7 @@ from tmqp.extensions import (
     OP_EXTEND,
     OP_GRANT_CREDIT,
     OP_LIST_CURSORS,
+    OP_LIST_FEEDS,
     OP_LIST_GROUPS,
     OP_OFFSETS,
     OP_READ_INDEX,
@@ -136,6 +137,7 @@ _REPEATABLE: Final = frozenset(
         OP_BROWSE,
         OP_SPLIT_RANGE,
         OP_LIST_CURSORS,
+        OP_LIST_FEEDS,
         OP_LIST_GROUPS,
         OP_SET_TERMS,
     }

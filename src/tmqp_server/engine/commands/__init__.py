@@ -26,6 +26,12 @@ from tmqp_server.engine.commands.clients import (
     SendDirect,
     SubscribeEvent,
 )
+from tmqp_server.engine.commands.feeds import (
+    AddFeed,
+    ListFeeds,
+    RemoveFeed,
+    RestoreFeed,
+)
 from tmqp_server.engine.commands.groups import (
     CommitGroup,
     DropGroup,
@@ -152,6 +158,7 @@ __all__ = [
     "Acknowledge",
     "AcknowledgeRun",
     "AddBinding",
+    "AddFeed",
     "ApplyDecision",
     "Batch",
     "Block",
@@ -196,6 +203,7 @@ __all__ = [
     "ListCommand",
     "ListConsumers",
     "ListCursors",
+    "ListFeeds",
     "ListGroups",
     "ListNodes",
     "ListOffsets",
@@ -224,12 +232,14 @@ __all__ = [
     "RemoveBinding",
     "RemoveChannel",
     "RemoveCursor",
+    "RemoveFeed",
     "RemoveQueue",
     "RemoveRouter",
     "ReportMaster",
     "ResetGroup",
     "RestoreChannel",
     "RestoreCursor",
+    "RestoreFeed",
     "RestoreKeys",
     "RestoreMark",
     "RestoreQueue",
