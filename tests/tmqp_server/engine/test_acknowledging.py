@@ -345,15 +345,9 @@ def test_dead_letters_that_nobody_takes_are_dropped(changes: QueueChanges) -> No
 
 def test_a_queue_is_not_its_own_grave() -> None:
     world = World()
-    world.create(
-        QueueChanges(delivery_handler="putback-start", put_back_limit=1, dead_letter=("CH", 1))
-    )
-    world.join("a")
-    world.push("m1")
-    world.nack("a", "m1")
-    assert world.nack("a", "m1") == []
-    assert world.finish() == []
-    assert world.books()["dropped"] == 1
+    assert world.create(QueueChanges(dead_letter=("CH", 1))) == ["admin create: 406"]
+    world.create()
+    assert world.update(QueueChanges(dead_letter=("CH", 1)))[0].endswith(": 406")
 
 
 def test_dead_letters_do_not_go_round_for_ever() -> None:
