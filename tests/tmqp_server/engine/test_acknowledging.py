@@ -345,9 +345,9 @@ def test_dead_letters_that_nobody_takes_are_dropped(changes: QueueChanges) -> No
 
 def test_a_queue_is_not_its_own_grave() -> None:
     world = World()
-    assert world.create(QueueChanges(dead_letter=("CH", 1))) == ["admin create: 406"]
+    assert world.create(QueueChanges(dead_letter=("CH", 1))) == ["admin create: 400"]
     world.create()
-    assert world.update(QueueChanges(dead_letter=("CH", 1)))[0].endswith(": 406")
+    assert world.update(QueueChanges(dead_letter=("CH", 1)))[0].endswith(": 400")
 
 
 def test_dead_letters_do_not_go_round_for_ever() -> None:

@@ -321,8 +321,7 @@ class Queue(QueueFacts):
         self.keys: KeyTable | None = None  # as long as keys have made no difference
         #: Where its messages are copied to, in the order of adding; None without any.
         self.feeds: list[Feed] | None = None
-        #: The feeds that copy into it.
-        self.fed_by: list[Feed] = []
+        self.fed_by: list[Feed] = []  # the feeds that copy into it
         #: Queues whose feeds wait for room here; see ``Audience.line``.
         self.waiters: deque[QueueFacts] = deque()
         #: Copies of its messages are being saved, and it sends nothing until they are.
