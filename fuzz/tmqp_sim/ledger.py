@@ -40,6 +40,7 @@ from tmqp_server.engine.commands import (
     Leave,
     Push,
     Release,
+    RemoveMessage,
     SetTerms,
     Synced,
     connection_of,
@@ -150,6 +151,7 @@ class Ledger:
             Synced: self._synced,
             ClearMessages: self._clear,
             CancelMessage: self._cancel,
+            RemoveMessage: self._cancel,
         }
 
     # -- a step ---------------------------------------------------------------------------------
@@ -585,7 +587,7 @@ class Ledger:
 
     def _cancel(self, command: Command) -> None:
         """A message is removed on purpose."""
-        assert isinstance(command, CancelMessage)
+        assert isinstance(command, (CancelMessage, RemoveMessage))
         self.appointments.cancel(command)
 
     def _clear(self, command: Command) -> None:

@@ -40,7 +40,6 @@ from tmqp_server.engine.commands import (
     AddBinding,
     ApplyDecision,
     Batch,
-    Browse,
     CancelMessage,
     ClearMessages,
     Command,
@@ -225,7 +224,7 @@ class Broker:
         self._administration = Administration(core, directory, self._pump, self._workflow)
         self._information = Information(core)
         self._transactions = transactions = Transactions(core, flights, directory, self._pump)
-        self._browsing = Browsing(core, directory)
+        self._browsing = Browsing(core, directory, self._deferring)
         self._keeper = Keeper(
             core, flights, outcomes, pump, self._routing, transactions, batches, self._browsing
         )
@@ -264,8 +263,8 @@ class Broker:
             RemoveQueue: administration.remove_queue,
             ClearMessages: administration.clear_messages,
             Batch: self._batches.apply,
-            Browse: self._browsing.browse,
             CancelMessage: self._deferring.cancel,
+            **self._browsing.performers(),
             Pull: self._puller.pull,
             Release: self._intake.release,
             Extend: self._intake.extend,

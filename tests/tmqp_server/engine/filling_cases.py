@@ -286,6 +286,10 @@ CASES: Final[dict[str, Case]] = {
             c.CancelMessage(ME, "r", "ch", 1, f"{n:032x}"),
         ],
     ),
+    "RemoveMessage": (
+        (queue(1, PULLED),),
+        lambda n: [push(n), c.RemoveMessage(ME, "r", "ch", 1, f"{n:032x}")],
+    ),
     "Browse": (
         (queue(1, PULLED), *[push(number) for number in range(2_000)]),
         lambda n: c.Browse(ME, "r", "ch", 1, n % 2_000, 100, 0, 7, ""),

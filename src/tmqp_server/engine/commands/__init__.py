@@ -55,6 +55,7 @@ from tmqp_server.engine.commands.messages import (
     Push,
     PushExtras,
     Release,
+    RemoveMessage,
 )
 from tmqp_server.engine.commands.nodes import (
     ApplyDecision,
@@ -224,6 +225,7 @@ __all__ = [
     "RemoveBinding",
     "RemoveChannel",
     "RemoveCursor",
+    "RemoveMessage",
     "RemoveQueue",
     "RemoveRouter",
     "ReportMaster",
