@@ -134,8 +134,7 @@ class Ledger:
         #: Whether a queue has messages on disk only.  Where consumers choose, those are examined
         #: when they are fetched, and others may go before them (seeds 103784, 129643).
         self.has_spilled: Callable[[tuple[str, int]], bool] = _never
-        #: The server passes every answer on.
-        self.trusting = False
+        self.trusting = False  # the server passes every answer on
         self._passes: list[Hand] = []
         self._performers: dict[type, Callable[[Command], None]] = {
             Push: self._push,
