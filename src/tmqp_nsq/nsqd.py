@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -223,7 +223,7 @@ async def run(values: FlagValues) -> None:
 
 def _beside(
     values: FlagValues, socket_path: str, push: StatsdPush, statsd: Address
-) -> Callable[[Server], Awaitable[None]]:
+) -> Callable[[Server], Coroutine[Any, Any, None]]:
     async def beside(_server: Server) -> None:
         await push_statistics(
             socket_path,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from typing import Any
 
 import anyio
 
@@ -39,7 +40,7 @@ async def _named_errors() -> AsyncIterator[None]:
 
 
 async def serve(
-    config: ServerConfig, beside: Callable[[Server], Awaitable[None]] | None = None
+    config: ServerConfig, beside: Callable[[Server], Coroutine[Any, Any, None]] | None = None
 ) -> None:
     """Run a server until SIGTERM or SIGINT.
 

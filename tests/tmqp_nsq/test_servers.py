@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
+import anyio
+import anyio.abc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.certificates import make_certificate
+from tests.waiting import until
+from tmqp_nsq.addresses import Address
 from tmqp_nsq.flags import FlagError, parse
+from tmqp_nsq.listening import serve_web
 from tmqp_nsq.nodes.statsd import StatsdPush, packets
 from tmqp_nsq.nsqd import nsqd_config
 from tmqp_nsq.nsqlookupd import lookupd_config
 from tmqp_nsq.server_flags import NSQD, NSQLOOKUPD
 from tmqp_nsq.starting import hostname
+from tmqp_nsq.statistics import push_statistics
+from tmqp_nsq.web import Request, Response, WebServer, json_response
 from tmqp_server import ServerConfig
 
 pytestmark = pytest.mark.cold
@@ -174,6 +182,51 @@ def test_what_is_left_out() -> None:
     lines = StatsdPush("", memory=False, ephemeral=False).lines("a:1", STATS)
     assert lines[0] == b"topic.t.message_count:5|c\n"
     assert not [line for line in lines if b"ephemeral" in line or b"mem." in line]
+
+
+async def test_statistics_are_pushed_by_udp(tmp_path: Path) -> None:
+    async def answer(request: Request) -> Response:
+        if request.path == "/info":
+            return json_response(200, {"broadcast_address": "h", "http_port": 4151})
+        return json_response(200, STATS if request.query == {"format": "json"} else None)
+
+    path = str(tmp_path / "stats.sock")
+    async with (
+        await anyio.create_udp_socket(local_host="127.0.0.1") as udp,
+        anyio.create_task_group() as group,
+    ):
+        await serve_web(Address("", 0, path), WebServer(answer).serve, group)
+        local: Any = udp.extra(anyio.abc.SocketAttribute.local_address)  # noqa: S610
+        statsd = Address("127.0.0.1", int(local[1]))
+        push = StatsdPush("nsq.%s")
+
+        async def run() -> None:
+            await push_statistics(path, push, statsd, interval_s=0.01, packet_bytes=100)
+
+        group.start_soon(run)
+        with anyio.fail_after(20):
+            packet, _ = await udp.receive()
+        group.cancel_scope.cancel()
+    assert packet.startswith(b"nsq.h_4151.topic.t.message_count:5|c\n")
+    assert len(packet) <= 100
+
+
+async def test_statistics_that_cannot_be_pushed_are_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run() -> None:
+        await push_statistics(
+            str(tmp_path / "none"),
+            StatsdPush(""),
+            Address("127.0.0.1", 9),
+            interval_s=0.01,
+            packet_bytes=100,
+        )
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(run)
+        await until(lambda: "cannot push statistics to 127.0.0.1:9" in caplog.text)
+        group.cancel_scope.cancel()
 
 
 @given(st.lists(st.binary(min_size=1, max_size=40), max_size=30), st.integers(1, 100))
