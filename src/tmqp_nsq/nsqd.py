@@ -69,6 +69,7 @@ def nsqd_config(values: FlagValues, statistics_socket: str = "") -> ServerConfig
     :param statistics_socket: path of a Unix socket for the program's own questions; empty for none.
     :raises FlagError: if a flag cannot be used.
     """
+    _check_broadcast(values)
     tls = _tls(values)
     required = _tls_required(values)
     if required != "false" and not tls.certificate:
@@ -133,6 +134,20 @@ def _http_doors(
 
 def _listen(values: FlagValues, flag: str) -> Address:
     return parse_address(values.text(flag), flag, listening=True)
+
+
+def _check_broadcast(values: FlagValues) -> None:
+    """The ports that lookupds are told are those listened on.
+
+    :raises FlagError: if others are wanted.
+    """
+    for kind in ("tcp", "http"):
+        port = values.number(f"broadcast-{kind}-port")
+        if port and port != _listen(values, f"{kind}-address").port:
+            raise FlagError(
+                f"--broadcast-{kind}-port={port} must be the port of --{kind}-address: another one"
+                " cannot be announced"
+            )
 
 
 def _positive(values: FlagValues, flag: str) -> int:

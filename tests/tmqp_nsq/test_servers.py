@@ -105,6 +105,7 @@ def test_tls(tmp_path: Path) -> None:
         (["--msg-timeout=0"], "--msg-timeout must be at least 1ms, not 0s"),
         (["--max-rdy-count=0"], "--max-rdy-count must be positive, not 0"),
         (["--tcp-address=4150"], "--tcp-address must be HOST:PORT"),
+        (["--broadcast-tcp-port=1"], "--broadcast-tcp-port=1 must be the port of --tcp-address"),
         (["--lookupd-tcp-address=x"], "--lookupd-tcp-address must be HOST:PORT"),
         (["--auth-http-address=x"], "--auth-http-address must be HOST:PORT"),
     ],
