@@ -32,6 +32,8 @@ from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.core import PendingChange
 from tmqp_server.engine.delivery.batches import PendingBatch
 from tmqp_server.engine.model.keys import KeyTable
+from tmqp_server.engine.model.message import MARK_SAVED, MARK_SAVING
+from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Audience, Session
 from tmqp_server.hub.hub import Hub
 
@@ -40,6 +42,7 @@ __all__ = [
     "Ballast",
     "audience_problem",
     "connections_of",
+    "disk_bytes_of",
     "flights_of",
     "state_of",
     "unrefused_of",
@@ -103,6 +106,23 @@ def flights_of(broker: Broker) -> int:
         if message.holders is not None and message.held < holders_bytes(len(message.holders)):
             raise AssertionError(f"{message!r} is charged {message.held} for {message.holders!r}")
         total += message.held
+    return total
+
+
+def disk_bytes_of(broker: Broker, queue: Queue) -> int:
+    """What the storage has of a queue's messages that are not settled, or was asked to keep."""
+    there = [*queue.high.messages(), *queue.regular.messages(), *queue.deferred.messages()]
+    there += queue.all_flights().values()
+    core = broker._core
+    batches = [each for each in core.tickets.values() if isinstance(each, PendingBatch)]
+    for batch in batches + list(broker._batches._unfinished):
+        for item in batch.items[batch.done :]:
+            if item.answer is None and item.queue is queue:
+                there.append(item.message)
+    total = sum(each.size for each in there if each.marks & (MARK_SAVED | MARK_SAVING))
+    for tail in (queue.high_tail, queue.regular_tail):
+        if tail is not None:
+            total += tail.bytes
     return total
 
 

@@ -54,6 +54,11 @@ class Promptness:
         else:
             raise Violation("bound", f"session {number} is read from before its last chunk is done")
 
+    def resumed(self, number: int) -> None:
+        """It is to be read from again: what it had asked for by itself is done (seed 202861)."""
+        if not self._server.hub.has_more(number):
+            self._joined.pop(number, None)
+
     def check_step(self, number: int, step: int) -> None:
         """A chunk was worked off, and its reader was told what to do.
 

@@ -125,6 +125,7 @@ class Session(Wire):
     def resume(self) -> None:
         """Read again."""
         self.step = READ
+        self.server.promptness.resumed(self.number)
         self.server.world.after(0.0, self.readable)
 
     def secure(self, delay_s: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp.constants import (
+    RESULT_BAD_REQUEST,
     RESULT_BUSY,
     RESULT_LIMIT_EXCEEDED,
     RESULT_NOT_FOUND,
@@ -21,11 +22,23 @@ _NO_HANDLER: Final = (
     "the server has no delivery handler, event handler or authenticator of that name, the channel"
     " does not allow this queue, or a durable queue needs a data directory (tmqp-server --data DIR)"
 )
+_FIXED: Final = (
+    f"{_NO_HANDLER}; or its lifetime was to change, which is fixed when a channel is created"
+)
+_CACHED: Final = (
+    f"{_NO_HANDLER}; or it was to become a cache queue while messages of it are on disk only"
+)
+_EXCLUDED: Final = (
+    "an option has no such value, or excludes another: ephemeral and temporary channels exclude the"
+    " options that need the disk, and dead letters need a queue for them (dead_letter in the"
+    " server's configuration)"
+)
 _NO_ROUTER: Final = "there is no such router"
 #: By the code and the words that what was asked begins with; the first that fits counts.
 _CAUSES: Final[tuple[tuple[int, str, str], ...]] = (
     (RESULT_NOT_FOUND, "remove channel", _NO_CHANNEL),
     (RESULT_NOT_FOUND, "look at channel", _NO_CHANNEL),
+    (RESULT_NOT_FOUND, "update channel", _NO_CHANNEL),
     (RESULT_NOT_FOUND, "join channel", _NO_CHANNEL),
     (RESULT_NOT_FOUND, "leave channel", _NO_CHANNEL),
     (RESULT_NOT_FOUND, "list consumers of", _NO_CHANNEL),
@@ -46,16 +59,14 @@ _CAUSES: Final[tuple[tuple[int, str, str], ...]] = (
     (RESULT_NOT_FOUND, "request to", "nobody of that id, name or type is connected"),
     (RESULT_NOT_FOUND, "direct message to", "nobody of that id, name or type is connected"),
     (RESULT_UNACCEPTABLE, "apply batch", "a queue's delivery handler refuses a message of it"),
-    (
-        RESULT_UNACCEPTABLE,
-        "create queue",
-        _NO_HANDLER,
-    ),
-    (
-        RESULT_UNACCEPTABLE,
-        "create channel",
-        _NO_HANDLER,
-    ),
+    (RESULT_UNACCEPTABLE, "create queue", _NO_HANDLER),
+    (RESULT_UNACCEPTABLE, "update queue", _CACHED),
+    (RESULT_UNACCEPTABLE, "create channel", _NO_HANDLER),
+    (RESULT_UNACCEPTABLE, "update channel", _FIXED),
+    (RESULT_BAD_REQUEST, "create queue", _EXCLUDED),
+    (RESULT_BAD_REQUEST, "update queue", _EXCLUDED),
+    (RESULT_BAD_REQUEST, "create channel", _EXCLUDED),
+    (RESULT_BAD_REQUEST, "update channel", _EXCLUDED),
     (RESULT_UNAUTHORIZED, "", "this client has no right to do that"),
     (RESULT_LIMIT_EXCEEDED, "", "a limit of the server, the channel or the queue is reached"),
     (RESULT_NOT_IMPLEMENTED, "", "this server does not offer that, or is not set up for it"),

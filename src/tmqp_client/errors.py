@@ -205,7 +205,7 @@ class OperationFailed(OperationError):
     """
 
     def __init__(self, asked: str, message_id: str, code: int, body: bytes = b"") -> None:
-        why = cause(asked, code) or _words_of(code, body)
+        why = _words_of(code, body) or cause(asked, code)
         words = f"the server answered {code_words(code)}"
         super().__init__(asked, message_id, f"{words}: {why}" if why else words)
         self.code = code

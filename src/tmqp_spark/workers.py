@@ -26,6 +26,8 @@ _settled: list[int] = [0, 0]
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 _MOST_KEPT_BYTES: Final = 128 << 20
+#: What the JVM starts for a streaming query, and answers to until the query is stopped.
+_STREAM_PLANNER: Final = "pyspark.sql.streaming.python_streaming_source_runner"
 #: The most that glibc takes.
 _APART_BYTES: Final = 32 << 20
 
@@ -79,11 +81,21 @@ def end_quietly(daemon: Any) -> None:
 
 
 def _end_planner_quietly() -> None:
-    """The same in a process that plans: Spark starts those with PySpark's own daemon, always."""
+    """The same in a process that plans: Spark starts those with PySpark's own daemon, and one for
+    each streaming query with a program that is told nothing when the query is stopped."""
     program: Any = sys.modules.get("__main__")
     specification = getattr(program, "__spec__", None)
-    if specification is not None and specification.name == "pyspark.daemon":
+    name = "" if specification is None else specification.name
+    if name == "pyspark.daemon":
         end_quietly(program)
+    elif name == _STREAM_PLANNER:
+        sys.excepthook = _show_unless_over
+
+
+def _show_unless_over(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+    """Print an error that ends the process, unless it is the end of the JVM's connection."""
+    if not issubclass(kind, (BrokenPipeError, ConnectionResetError)):
+        sys.__excepthook__(kind, error, trace)
 
 
 _end_planner_quietly()

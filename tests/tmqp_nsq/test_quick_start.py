@@ -12,8 +12,10 @@ import pytest
 
 import tmqp
 import tmqp_nsq
+from tests.certificates import make_certificate
 from tests.project import ROOT
 from tests.tmqp_nsq.running import Shell, shell
+from tests.tmqp_server.programs import silent_port
 
 pytestmark = [pytest.mark.cold, pytest.mark.long]
 
@@ -101,6 +103,35 @@ def test_the_lines_of_the_notes(tmp_path: Path) -> None:
         run.start(archive, f"--output-dir={output}", "--sync-interval=200ms")
         text = '{"path":"/"}\n'
         run.until("the archive has the request", lambda: written(output, "api_requests") == text)
+        assert run.stop("nsq_to_file") == 0
+
+
+@pytest.mark.parametrize("compression", ["snappy", "deflate"])
+def test_a_server_that_wants_tls(compression: str, tmp_path: Path) -> None:
+    key, certificate = make_certificate(tmp_path)
+    with shell(tmp_path) as run:
+        ports, https = run.ports, silent_port()
+        run.start(
+            f"nsqd --tls-cert={certificate} --tls-key={key} --tls-required=true",
+            f"--tcp-address=127.0.0.1:{ports[4150]}",
+            f"--http-address=127.0.0.1:{ports[4151]}",
+            f"--https-address=127.0.0.1:{https}",
+        )
+        secure = f"curl -s --cacert {certificate} https://localhost:{https}"
+        run.until("HTTPS answers", lambda: run.run(f"{secure}/ping") == "OK")
+        refused = json.loads(run.run("curl -s --max-time 10 http://127.0.0.1:4151/stats"))
+        assert refused == {"message": "TLS_REQUIRED", "https_port": https}
+        assert run.run(f"{secure}/pub?topic=t -d secret") == "OK"
+        output = tmp_path / "out"
+        output.mkdir()
+        run.start(
+            f"nsq_to_file --nsqd-tcp-address=localhost:{ports[4150]} --topic=t --sync-interval=1s",
+            f"--output-dir={output}",
+            "--consumer-opt=tls_v1",
+            f"--consumer-opt=tls_root_ca_file,{certificate}",
+            f"--consumer-opt={compression}",
+        )
+        run.until("the file has the message", lambda: written(output, "t") == "secret\n")
         assert run.stop("nsq_to_file") == 0
 
 

@@ -1,4 +1,4 @@
-"""What a Python worker does about its memory."""
+"""What a Python worker does about its memory, and how it ends."""
 
 from __future__ import annotations
 
@@ -27,6 +27,41 @@ for _ in range(10):
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 _PAGES_A_TURN = 4 * (6 << 20) // 4096
+
+
+#: A process like the one that plans a streaming query, which ends with an error.
+_ENDS = """
+import sys
+from importlib.machinery import ModuleSpec
+sys.modules["__main__"].__spec__ = ModuleSpec(sys.argv[1], None)
+import tmqp_spark.workers
+try:
+    raise getattr(__builtins__, sys.argv[2])("the end")
+except OSError as error:
+    raise BrokenPipeError("once more") from error
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "error", "shown"),
+    [
+        ("pyspark.sql.streaming.python_streaming_source_runner", "BrokenPipeError", False),
+        ("pyspark.sql.streaming.python_streaming_source_runner", "ValueError", True),
+        ("anything_else", "BrokenPipeError", True),
+    ],
+)
+def test_a_stopped_query_printed_three_tracebacks(program: str, error: str, shown: bool) -> None:
+    """The JVM closed the connection of the process that plans the query, which wrote to it."""
+    done = subprocess.run(
+        [sys.executable, "-c", _ENDS, program, error],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert ("Traceback" in done.stderr) is shown, done.stderr
+    assert shown or done.stderr == ""
 
 
 def _pages(how: str) -> int:

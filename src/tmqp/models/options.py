@@ -15,6 +15,16 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from tmqp.constants import BindingInteraction, BindingType, QueueStatus, RouteMethod
+from tmqp.extensions import (
+    KEYS_NONE,
+    KEYS_STICKY,
+    KEYS_STRICT,
+    LIFETIME_CONSUMERS,
+    LIFETIME_OWNER,
+    WHEN_FULL_DEAD_LETTER,
+    WHEN_FULL_DROP_OLDEST,
+    WHEN_FULL_REFUSE,
+)
 from tmqp.models._model import (
     INT32,
     LIMIT31,
@@ -22,6 +32,7 @@ from tmqp.models._model import (
     UINT31,
     UINT63,
     Model,
+    address,
     extension,
     flag,
     integer,
@@ -129,22 +140,32 @@ class QueueOptions(Model):
             " limit.",
         ),
     )
+    disk_limit_bytes: int | None = field(
+        default=None,
+        metadata=option(
+            extension(integer("DiskLimitBytes", UINT63)),
+            0,
+            "How many bytes of messages that are not settled may be on disk; 0: no limit.",
+        ),
+    )
     when_full: str | None = field(
         default=None,
         metadata=option(
             extension(text("WhenFull")),
-            "refuse",
+            WHEN_FULL_REFUSE,
             "What a push into a full queue does: `refuse` it, `drop-oldest` or `dead-letter` what"
             " has waited longest.",
+            words=(WHEN_FULL_REFUSE, WHEN_FULL_DROP_OLDEST, WHEN_FULL_DEAD_LETTER),
         ),
     )
     group_keys: str | None = field(
         default=None,
         metadata=option(
             extension(text("GroupKeys")),
-            "none",
+            KEYS_NONE,
             "Round robin, messages with the same key: `none`, in turn as all; `sticky`, all to one"
             " consumer; `strict`, one at a time.",
+            words=(KEYS_NONE, KEYS_STICKY, KEYS_STRICT),
         ),
     )
     expired_to_dead_letter: bool | None = field(
@@ -153,6 +174,16 @@ class QueueOptions(Model):
             extension(flag("ExpiredToDeadLetter")),
             False,
             "Move messages that become too old to the queue of dead letters.",
+        ),
+    )
+    dead_letter_queue: str | None = field(
+        default=None,
+        metadata=option(
+            extension(address("DeadLetterQueue")),
+            None,
+            "The queue for messages that were put back too often, became too old or made way;"
+            " without one they are dropped.",
+            own="dead_letter",
         ),
     )
     put_back_limit: int | None = field(
@@ -287,6 +318,7 @@ class ChannelOptions(QueueOptions):
             "",
             "What the channel ends with: `owner`, the connection of the client that created it;"
             " `consumers`, the last client that leaves it; empty: it is kept.",
+            words=("", LIFETIME_OWNER, LIFETIME_CONSUMERS),
         ),
     )
     idle_timeout_ms: int | None = field(

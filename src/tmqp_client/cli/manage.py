@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from tmqp import ResultCode
+from tmqp.extensions import LIFETIME_OWNER
 from tmqp.models import ChannelOptions, QueueOptions
 from tmqp_client import Client, OperationFailed
 from tmqp_client.cli._names import CHANNEL, QUEUE_ID
@@ -57,6 +58,10 @@ Examples:
 def channel_create(channel_name: str, new_only: bool, as_json: bool, **given: Any) -> None:
     """Make a channel; options of queues are what its queues start with."""
     options, where = split(ChannelOptions, given)
+    if options is not None and (options.lifetime == LIFETIME_OWNER or options.owner_only):
+        raise click.UsageError(
+            "such a channel would end with the connection of this command; create it in a program"
+        )
 
     async def work(client: Client) -> None:
         created = await client.create_channel(channel_name, options, exist_ok=not new_only)

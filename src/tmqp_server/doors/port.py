@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tmqp._compat import mypyc_attr
-from tmqp_server.doors.letters import Letter, frame_for_node
+from tmqp_server.doors.letters import Letter
+from tmqp_server.doors.rewriting import frame_for_node
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.effects import Deliver, DeliverRun, Effect, Forward, Inform
 from tmqp_server.engine.model.message import Message
@@ -154,7 +155,10 @@ class Door:
         raise NotImplementedError
 
     def stored(self, message: Message) -> tuple[bytes, int, int]:
-        """What is kept of a message, and where in it the payload begins and how long it is."""
+        """What is kept of a message, and where in it the payload begins and how long it is.
+
+        It should be as long as the size of its push, by which queues count what they have on disk.
+        """
         raise NotImplementedError
 
     def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:

@@ -11,6 +11,7 @@ from typing import Final
 
 from tmqp.constants import QueueStatus
 from tmqp.models import ChannelOptions, Model, QueueOptions
+from tmqp.models._address import AddressKind
 from tmqp.models._model import properties_of
 
 __all__ = [
@@ -42,10 +43,11 @@ class Option:
 
     ``name`` is ours, in records and in the configuration; ``attribute`` that of the model which
     brings it, empty if none does.  Stores keep it as ``kept``, and the configuration takes that
-    name too.  ``initial`` holds where nobody says anything.  A number is ``least`` or more.
+    name too.  ``initial`` holds where nobody says anything.  A number is ``least`` or more, a text
+    one of ``words`` if there are any.
     """
 
-    __slots__ = ("attribute", "initial", "kept", "kind", "least", "meaning", "name")
+    __slots__ = ("attribute", "initial", "kept", "kind", "least", "meaning", "name", "words")
 
     def __init__(
         self,
@@ -56,6 +58,7 @@ class Option:
         attribute: str,
         kept: str,
         least: int = 0,
+        words: tuple[str, ...] = (),
     ) -> None:
         self.name = name
         self.kind = kind
@@ -64,6 +67,7 @@ class Option:
         self.attribute = attribute
         self.kept = kept
         self.least = least
+        self.words = words
 
 
 def _kind_of(initial: object) -> str:
@@ -83,12 +87,14 @@ def _options_of(model: type[Model]) -> tuple[Option, ...]:
         assert facts is not None, f"{each.name} is declared as a property only"
         name = facts.own or each.attribute
         initial = facts.initial
-        kind = _kind_of(initial)
+        kind = ADDRESS if isinstance(each.kind, AddressKind) else _kind_of(initial)
         if kind == STATUS and isinstance(initial, int):
             initial = int(initial)
         kept = facts.older or name
         least: int = min(getattr(each.kind, "low", 0), 0)
-        found.append(Option(name, kind, initial, facts.meaning, each.attribute, kept, least))
+        found.append(
+            Option(name, kind, initial, facts.meaning, each.attribute, kept, least, facts.words)
+        )
     return tuple(found)
 
 
@@ -96,14 +102,6 @@ _OF_QUEUES: Final = _options_of(QueueOptions)
 #: The options of queues.
 QUEUE_OPTIONS: Final[tuple[Option, ...]] = (
     *_OF_QUEUES,
-    Option(
-        "dead_letter",
-        ADDRESS,
-        None,
-        "The queue for messages that were put back too often; without one they are dropped.",
-        "",
-        "dead_letter",
-    ),
     Option("tag", TEXT, None, "The name by which tag bindings find the queue.", "", "tag"),
 )
 #: The options of channels, but for those that their queues start with.

@@ -40,6 +40,7 @@ __all__ = [
     "DEFAULT_HANDLER",
     "DROP_OLDEST",
     "KEPT",
+    "NOWHERE",
     "NO_KEYS",
     "REFUSE",
     "STICKY",
@@ -77,25 +78,27 @@ KEPT: Final = ""
 WITH_OWNER: Final = LIFETIME_OWNER
 #: It ends when its last consumer leaves.
 WITH_CONSUMERS: Final = LIFETIME_CONSUMERS
-_LIFETIMES: Final = (KEPT, WITH_OWNER, WITH_CONSUMERS)
 
 #: What a push into a full queue does: it is refused, or what has waited longest makes way, for
 #: good or to the queue of dead letters.
 REFUSE: Final = WHEN_FULL_REFUSE
 DROP_OLDEST: Final = WHEN_FULL_DROP_OLDEST
 DEAD_LETTER: Final = WHEN_FULL_DEAD_LETTER
-_WHEN_FULL: Final = (REFUSE, DROP_OLDEST, DEAD_LETTER)
+
+#: What changes give as ``dead_letter`` to have none.
+NOWHERE: Final = ("", 0)
 
 #: What messages with the same key have to do with each other: nothing, one consumer gets them, one
 #: of them is unanswered at a time.
 NO_KEYS: Final = KEYS_NONE
 STICKY: Final = KEYS_STICKY
 STRICT: Final = KEYS_STRICT
-_KEYS: Final = (NO_KEYS, STICKY, STRICT)
 
 #: The delivery handler of a queue that names none.
 DEFAULT_HANDLER: Final = "ack-if-asked"
 _NUMBERS: Final[tuple[Option, ...]] = tuple([each for each in QUEUE_OPTIONS if each.kind == NUMBER])
+_WORDS: Final[tuple[Option, ...]] = tuple([each for each in QUEUE_OPTIONS if each.words])
+_CHANNEL_WORDS: Final[tuple[Option, ...]] = tuple([each for each in CHANNEL_OPTIONS if each.words])
 
 
 class QueueOptions(QueueValues):
@@ -138,8 +141,9 @@ class QueueOptions(QueueValues):
                 return RESULT_BAD_REQUEST
         if self.ephemeral and (self.durable or self.overflow):
             return RESULT_BAD_REQUEST
-        if self.when_full not in _WHEN_FULL or self.group_keys not in _KEYS:
-            return RESULT_BAD_REQUEST
+        for option in _WORDS:
+            if getattr(self, option.name) not in option.words:
+                return RESULT_BAD_REQUEST
         if self.dead_letter is None and (
             self.expired_to_dead_letter or self.when_full == DEAD_LETTER
         ):
@@ -162,7 +166,8 @@ class QueueOptions(QueueValues):
 
 
 class QueueChanges(GivenQueueValues):
-    """Options of a queue to set; None leaves an option as it is (F56, F71)."""
+    """Options of a queue to set; None leaves an option as it is (F56, F71); with NOWHERE as
+    ``dead_letter`` it has none."""
 
     __slots__ = ()
 
@@ -172,6 +177,8 @@ class QueueChanges(GivenQueueValues):
         for option in QUEUE_OPTIONS:
             given: object = getattr(self, option.name)
             setattr(new, option.name, getattr(old, option.name) if given is None else given)
+        if new.dead_letter == NOWHERE:
+            new.dead_letter = None
         return new
 
 
@@ -235,7 +242,10 @@ class ChannelOptions(Record):
             for queue_id in self.allowed_queues:
                 if not 0 <= queue_id <= MAX_QUEUE_ID:
                     return RESULT_BAD_REQUEST
-        if self.lifetime not in _LIFETIMES or self.idle_timeout_ms < 0:
+        for option in _CHANNEL_WORDS:
+            if getattr(self, option.name) not in option.words:
+                return RESULT_BAD_REQUEST
+        if self.idle_timeout_ms < 0:
             return RESULT_BAD_REQUEST
         if self.owner_only and self.lifetime != WITH_OWNER:
             return RESULT_BAD_REQUEST

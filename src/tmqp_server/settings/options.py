@@ -116,6 +116,11 @@ def _value_of(option: Option, value: object, key: str) -> object:
         if not isinstance(value, list):
             raise ConfigError(f"{key} must be a list of queue ids, got {value!r}")
         return tuple(number_of(each, key, 0, MAX_QUEUE_ID) for each in value)
+    if option.words:
+        if not isinstance(value, str) or value not in option.words:
+            words = ", ".join(repr(each) for each in option.words)
+            raise ConfigError(f"{key} must be one of {words}; got {value!r}")
+        return value
     return text_of(value, key)
 
 

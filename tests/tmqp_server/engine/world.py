@@ -37,6 +37,7 @@ from tmqp_server.engine.effects import (
     Effect,
     EndPull,
     Erase,
+    EventsEnded,
     Fetch,
     FindOffsets,
     Forward,
@@ -64,7 +65,7 @@ from tmqp_server.engine.model.snapshots import QueueSnapshot
 from tmqp_server.engine.model.times import NEVER
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueChanges, QueueOptions
 from tmqp_server.engine.routing.custom import CustomRouter
-from tmqp_sim.books import state_of
+from tmqp_sim.books import disk_bytes_of, state_of
 
 __all__ = ["World", "holders_of", "queue_defaults"]
 
@@ -296,6 +297,9 @@ class World:
             return f"session {effect.session} refused {effect.code}"
         if isinstance(effect, CloseSession):
             return f"close {self.names[effect.session]}"
+        if isinstance(effect, EventsEnded):
+            where = f" in {effect.channel}" if effect.channel else ""
+            return f"{self.names[effect.session]} hears no more {event_name(effect.event)}{where}"
         if isinstance(effect, Left):
             return f"{self.names[effect.session]} left {effect.channel}"
         if isinstance(effect, Forward):
@@ -392,6 +396,8 @@ class World:
             assert queue.imbalance() == 0, f"{queue!r}: {queue.imbalance()}"
             self._check_found_again(queue)
             self._check_shared(queue)
+            if not core.trash:
+                assert queue.disk_bytes == disk_bytes_of(self.broker, queue), repr(queue)
             for message in queue.all_flights().values():
                 for client in holders_of(message):
                     held[client.number] = held.get(client.number, 0) + 1

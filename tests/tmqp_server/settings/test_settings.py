@@ -194,6 +194,8 @@ def test_what_is_declared_is_there_when_the_server_starts() -> None:
         ("[queue]\nstats = 'push'", "unknown key queue.stats; did you mean queue.status"),
         ("[queue]\nstatus = 'pusch'", "queue.status must be one of broadcast, push"),
         ("[queue]\nstatus = 1", "queue.status must be one of"),
+        ("[queue]\nwhen_full = 'wait'", "queue.when_full must be one of 'refuse', 'drop-oldest'"),
+        ("[channel]\nlifetime = 1", "channel.lifetime must be one of '', 'owner'"),
         ("[queue]\nmessage_limit = -1", "queue.message_limit must be a whole number of at least 0"),
         ("[queue]\nmessage_limit = true", "queue.message_limit must be a whole number"),
         ("[queue]\nuse_message_id = 'yes'", "queue.use_message_id must be true or false"),

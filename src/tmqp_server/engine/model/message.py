@@ -354,7 +354,7 @@ class Wires:
         """The key of *message*, the same each time; empty if it has none."""
         return ""
 
-    def dead_letter(self, message: Message, reason: str, queue_name: str) -> tuple[object, int]:
+    def with_reason(self, message: Message, reason: str, queue_name: str) -> tuple[object, int]:
         """The wire form that *message* has as a dead letter, and how many bytes larger it is.
 
         :param reason: why it is one: ``put-backs``, ``expired`` or ``full``.

@@ -57,7 +57,7 @@ from tmqp_server.engine.model.channels import Channel, IdleTimer, is_disposable
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session, Subscription
 from tmqp_server.engine.operations.branches import with_branches
-from tmqp_server.engine.options import WITH_CONSUMERS
+from tmqp_server.engine.options import WITH_CONSUMERS, QueueChanges
 
 __all__ = ["Administration"]
 
@@ -185,7 +185,7 @@ class Administration:
             del owner.owned[channel.key]
         if core.stores and not channel.options.lifetime:
             core.keep(ForgetChannel(channel.stored_name))
-        core.notices.forget_channel(channel.key)
+        core.work += core.notices.forget_channel(core.out, channel.key)
         for subscription in list(channel.audience.subscriptions.values()):
             channel.audience.remove(subscription)
             core.refund(SUBSCRIPTION_BYTES)
@@ -352,6 +352,8 @@ class Administration:
         elif command.channel_changes is not None:
             rules = command.channel_changes.applied_to(rules)
         changes = command.changes
+        if _buries_in_itself(command.channel, command.queue_id, changes):
+            return RESULT_BAD_REQUEST
         options = rules.queue if changes is None else changes.applied_to(rules.queue)
         if channel is None:
             # Whoever creates a queue asks for its channel too: that is not automatic (F54).
@@ -384,6 +386,8 @@ class Administration:
         core = self._core
         was = queue.options.status
         retained = queue.options.retains()
+        if _buries_in_itself(command.channel, command.queue_id, command.changes):
+            return RESULT_BAD_REQUEST
         options = command.changes.applied_to(queue.options)
         problem = core.channels.problem_of_options(options)
         if problem != RESULT_OK:
@@ -427,7 +431,8 @@ class Administration:
         queue.timer.queue = None
         self._core.wakeups.disarm(queue.timer)
         self._core.notify_queue(QUEUE_REMOVED, queue, STATUS_STOPPED)  # F93
-        self._core.notices.forget_queue(channel.key, queue.queue_id)
+        notices = self._core.notices
+        self._core.work += notices.forget_queue(self._core.out, channel.key, queue.queue_id)
 
     def clear_messages(self, command: Command, session: Session) -> None:
         """Remove waiting messages (F58)."""
@@ -439,3 +444,9 @@ class Administration:
                 self._workflow.clear(queue, command.high_priority, command.regular, False)
             code = RESULT_OK
         self.reply(session, command.request, code)
+
+
+def _buries_in_itself(channel: str, queue_id: int, changes: QueueChanges | None) -> bool:
+    """Whether a queue is to be its own queue of dead letters."""
+    target = None if changes is None else changes.dead_letter
+    return target is not None and target[1] == queue_id and target[0].lower() == channel.lower()
