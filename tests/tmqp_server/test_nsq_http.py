@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import anyio
 import httpx
 import pytest
 
+from tests.certificates import make_certificate
 from tmqp.address import Address
 from tmqp_server import Server, ServerConfig, running
 from tmqp_server.config import ConfigError
 from tmqp_server.settings.doors import DoorSettings
+from tmqp_server.settings.tls import TlsSettings
 
 pytestmark = pytest.mark.anyio
 
@@ -93,6 +97,29 @@ async def test_a_plain_door_sends_clients_to_the_one_with_tls() -> None:
             answer = await client.request(method, url_of(nsqd, "nsqd-http") + path)
             assert answer.status_code == 403
             assert answer.content == b'{"message": "TLS_REQUIRED", "https_port": 4152}'
+
+
+async def test_https_serves_the_same_topics(tmp_path: Path) -> None:
+    key, certificate = make_certificate(tmp_path)
+    tls = TlsSettings(certificate=str(certificate), key=str(key))
+    secure = (Address("127.0.0.1", 0, tls=True),)
+    doors = (
+        DoorSettings("nsqd-http", ANY),
+        DoorSettings("nsqd-http", secure, tls=True, options={"https_port": 4152}),
+    )
+    context = ssl.create_default_context(cafile=str(certificate))
+    async with (
+        running(ServerConfig(listen=(), doors=doors, tls=tls)) as server,
+        httpx.AsyncClient(verify=context) as client,
+    ):
+        plain, encrypted = server.door_addresses("nsqd-http")
+        here = plain.replace("nsqd-http", "http", 1)
+        there = encrypted.replace("nsqd-http+tls", "https", 1).replace("127.0.0.1", "localhost")
+        assert (await client.post(f"{there}/pub?topic=t", content=b"x")).text == "OK"
+        query = "/stats?format=json&topic=t&include_mem=0"
+        assert '"depth":1' in (await client.get(here + query)).text
+        port = int(plain.rpartition(":")[2])
+        assert (await client.get(f"{there}/info")).json()["http_port"] == port
 
 
 @pytest.mark.parametrize(
