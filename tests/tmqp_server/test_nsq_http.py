@@ -17,6 +17,8 @@ import pytest
 from tests.certificates import make_certificate
 from tmqp.address import Address
 from tmqp_server import Server, ServerConfig, running
+from tmqp_server.access.roles import parse_access
+from tmqp_server.access.tokens import hash_token
 from tmqp_server.config import ConfigError
 from tmqp_server.settings.doors import DoorSettings
 from tmqp_server.settings.tls import TlsSettings
@@ -120,6 +122,37 @@ async def test_https_serves_the_same_topics(tmp_path: Path) -> None:
         assert '"depth":1' in (await client.get(here + query)).text
         port = int(plain.rpartition(":")[2])
         assert (await client.get(f"{there}/info")).json()["http_port"] == port
+
+
+async def test_a_token_decides_who_may_publish_and_who_may_look() -> None:
+    access = parse_access(
+        {
+            "roles": {"clerk": {"rights": ["push", "create-queue"], "channels": ["orders"]}},
+            "tokens": [{"name": "ann", "hash": hash_token("s3cret"), "roles": ["clerk"]}],
+        }
+    )
+    doors = (DoorSettings("nsqd-http", ANY), DoorSettings("nsqlookupd-http", ANY))
+    async with (
+        running(ServerConfig(listen=(), doors=doors, access=access)) as server,
+        httpx.AsyncClient() as client,
+    ):
+        here, lookupd = url_of(server, "nsqd-http"), url_of(server, "nsqlookupd-http")
+        good = {"Authorization": "Bearer s3cret"}
+        for method, url, headers, status, body in [
+            ("POST", f"{here}/pub?topic=orders", {}, 401, '{"message":"UNAUTHORIZED"}'),
+            ("POST", f"{here}/pub?topic=orders", good, 200, "OK"),
+            ("POST", f"{here}/mpub?topic=orders", good, 200, "OK"),
+            ("POST", f"{here}/pub?topic=bills", good, 403, '{"message":"FORBIDDEN"}'),
+            ("POST", f"{here}/mpub?topic=bills", good, 403, '{"message":"FORBIDDEN"}'),
+            ("POST", f"{here}/topic/delete?topic=orders", good, 403, '{"message":"FORBIDDEN"}'),
+            ("GET", f"{here}/stats", good, 403, '{"message":"FORBIDDEN"}'),
+            ("GET", f"{here}/ping", {}, 200, "OK"),
+            ("GET", f"{lookupd}/topics", {}, 401, '{"message":"UNAUTHORIZED"}'),
+            ("GET", f"{lookupd}/topics", good, 200, '{"topics":[]}'),
+        ]:
+            content = b"one\ntwo" if method == "POST" else b""
+            answer = await client.request(method, url, headers=headers, content=content)
+            assert (answer.status_code, answer.text) == (status, body), (url, headers)
 
 
 @pytest.mark.parametrize(
