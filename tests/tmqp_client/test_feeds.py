@@ -61,6 +61,7 @@ async def test_consumers_of_a_target_get_messages_that_name_it(place: str) -> No
 def test_the_command(place: str) -> None:
     for channel in ("shop", "billing"):
         assert tmqp(place, "queue", "create", channel, "1", "--status", "push").exit_code == 0
+    words = ["feed", "add", "shop", "1", "billing", "1"]
     added = tmqp(
         place, "feed", "add", "shop", "1", "billing", "1", "--filter", "kind=new", "--json"
     )

@@ -95,8 +95,8 @@ from tmqp_server.engine.commands import (
     UpdateChannel,
     UpdateQueue,
 )
-from tmqp_server.engine.option_table import CHANNEL_OPTIONS, QUEUE_OPTIONS, TEXT, Option
-from tmqp_server.engine.options import BindingOptions, ChannelChanges, QueueChanges
+from tmqp_server.engine.option_table import ADDRESS, CHANNEL_OPTIONS, QUEUE_OPTIONS, TEXT, Option
+from tmqp_server.engine.options import NOWHERE, BindingOptions, ChannelChanges, QueueChanges
 
 __all__ = ["OPERATIONS", "PUSH_HEADERS", "command_of", "may_have_times", "push_extras"]
 
@@ -166,7 +166,12 @@ def _channel_changes(frame: Frame, *, takes_none: bool = False) -> ChannelChange
 
 def _given(body: QueueOptions, options: tuple[Option, ...]) -> dict[str, Any]:
     """What a body says of some options, by our names; None where it says nothing."""
-    return {each.name: getattr(body, each.attribute) for each in options if each.attribute}
+    given = {each.name: getattr(body, each.attribute) for each in options if each.attribute}
+    for each in options:
+        if each.kind == ADDRESS and given.get(each.name) is not None:
+            channel, _, queue_id = given[each.name].rpartition(";")
+            given[each.name] = (channel, int(queue_id)) if channel else NOWHERE
+    return given
 
 
 _QUEUE_HEADER_NAMES: Final = (

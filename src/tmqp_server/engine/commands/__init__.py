@@ -136,6 +136,7 @@ from tmqp_server.engine.commands.topology import (
     RemoveQueue,
     UpdateChannel,
     UpdateQueue,
+    targets_of,
 )
 from tmqp_server.engine.commands.transactions import (
     AbortTransaction,
@@ -263,4 +264,5 @@ __all__ = [
     "branch_number",
     "connection_of",
     "index_of",
+    "targets_of",
 ]

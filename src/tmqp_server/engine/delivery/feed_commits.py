@@ -175,6 +175,7 @@ class FeedCommits:
             for copy in item.copies:
                 if copy.kept:
                     target = copy.target
+                    self._flights.store(target, message.size)
                     appended.append(_appended(target, copy.message))
                     copy.message.sequence = copy.message.rarely().stored
                     commit.size += message.size
@@ -207,6 +208,8 @@ class FeedCommits:
             for copy in item.copies:
                 if copy.kept:
                     self._answered(copy.target, copy.message, ok)
+                    if not ok:
+                        self._flights.unstore(copy.target, copy.message.size)
             if item.stays:
                 self._answered(commit.queue, message, ok)
             if ok and message.rarely().old_key:
@@ -280,6 +283,7 @@ class FeedCommits:
             message.marks &= ~_KEPT
             self._outcomes.settle(queue, message)
         else:
+            self._flights.unstore(queue, message.size)
             message.marks &= ~_KEPT  # the storage has forgotten it
             if item.copies:
                 self._flights.sent(queue, message, len(item.copies), now)
