@@ -319,9 +319,8 @@ class Queue(QueueFacts):
     def _begin_unfed(self) -> None:
         """Begin with no feeds, and no keys."""
         self.keys: KeyTable | None = None  # as long as keys have made no difference
-        #: Where its messages are copied to, in the order of adding; None without any.
+        #: Where its messages are copied to, in the order of adding, and who copies into it.
         self.feeds: list[Feed] | None = None
-        #: The feeds that copy into it.
         self.fed_by: list[Feed] = []
         #: Queues whose feeds wait for room here; see ``Audience.line``.
         self.waiters: deque[QueueFacts] = deque()
