@@ -34,7 +34,7 @@ from tmqp_server.engine.delivery.batches import PendingBatch
 from tmqp_server.engine.delivery.feed_commits import Commit
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.keys import KeyTable
-from tmqp_server.engine.model.message import MARK_SAVED, MARK_SAVING
+from tmqp_server.engine.model.message import MARK_SAVED, MARK_SAVING, Message
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Audience, Session
 from tmqp_server.hub.hub import Hub
@@ -124,11 +124,7 @@ def disk_bytes_of(broker: Broker, queue: Queue) -> int:
             if item.answer is None and item.queue is queue:
                 there.append(item.message)
     for commit in commits_of(broker):
-        for place, moved in enumerate(commit.items):
-            if commit.queue is queue and (moved.stays or place >= commit.done):
-                there.append(moved.message)
-            if place >= commit.done:
-                there += [copy.message for copy in moved.copies if copy.target is queue]
+        there += _withheld_of(commit, queue)
     total = sum(each.size for each in there if each.marks & (MARK_SAVED | MARK_SAVING))
     for tail in (queue.high_tail, queue.regular_tail):
         if tail is not None:
@@ -239,6 +235,17 @@ def commits_of(broker: Broker) -> list[Commit]:
     """The commits of feeds that are not over."""
     waiting = [each for each in broker._core.tickets.values() if isinstance(each, Commit)]
     return waiting + list(broker._feeder._commits._unfinished)
+
+
+def _withheld_of(commit: Commit, queue: Queue) -> list[Message]:
+    """The messages of a queue that a commit withholds."""
+    found: list[Message] = []
+    for place, item in enumerate(commit.items):
+        if commit.queue is queue and (item.stays or place >= commit.done):
+            found.append(item.message)
+        if place >= commit.done:
+            found += [copy.message for copy in item.copies if copy.target is queue]
+    return found
 
 
 def closed_in(commit: Commit) -> int:

@@ -25,6 +25,7 @@ from tmqp import __version__ as tmqp_version
 from tmqp.models import ChannelOptions, QueueOptions
 from tmqp_client import sync
 from tmqp_client.cli import cli
+from tmqp_client.cli._kinds import Number
 from tmqp_client.cli._output import readable
 from tmqp_client.cli.top import SORTS, sort_rows
 
@@ -230,7 +231,7 @@ def test_numbers_out_of_every_range_are_refused_before_anything_is_sent() -> Non
     tried = 0
     for words, kind in numeric_options():
         values = ["nan", "x"]
-        if isinstance(kind, click.FloatRange):
+        if isinstance(kind, Number) and not kind.infinite:
             values += ["inf"]
         if kind.max is not None:
             values += ["9" * 30]
@@ -239,6 +240,14 @@ def test_numbers_out_of_every_range_are_refused_before_anything_is_sent() -> Non
             assert "Error: Invalid value for" in text
             tried += 1
     assert tried > 200
+
+
+def test_an_acknowledgement_may_take_for_ever(place: str, channel: str) -> None:
+    """The help says so; it was refused with the other infinite numbers."""
+    said(place, "queue", "create", channel, "1")
+    said(place, "pub", channel, "1", "hello", "--no-wait")
+    waiting = ("sub", channel, "--queue", "1", "--count", "1", "--ack-timeout", "inf")
+    assert "hello" in said(place, *waiting)
 
 
 def test_what_a_model_refuses_is_a_wrong_command(channel: str) -> None:

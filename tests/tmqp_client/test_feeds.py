@@ -62,9 +62,7 @@ def test_the_command(place: str) -> None:
     for channel in ("shop", "billing"):
         assert tmqp(place, "queue", "create", channel, "1", "--status", "push").exit_code == 0
     words = ["feed", "add", "shop", "1", "billing", "1"]
-    added = tmqp(
-        place, "feed", "add", "shop", "1", "billing", "1", "--filter", "kind=new", "--json"
-    )
+    added = tmqp(place, *words, "--filter", "kind=new", "--json")
     assert json.loads(added.stdout) == {
         "channel": "shop",
         "queue": 1,

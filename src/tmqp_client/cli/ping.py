@@ -37,7 +37,7 @@ Examples:
     "-w",
     "--wait",
     "wait_s",
-    type=Number(0, min_open=True),
+    type=Number(0, above=True),
     metavar="SECONDS",
     help="Try to connect for so long, for a server that is starting.",
 )

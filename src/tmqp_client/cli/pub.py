@@ -76,7 +76,7 @@ Examples:
 )
 @click.option(
     "--rate",
-    type=Number(0, min_open=True),
+    type=Number(0, above=True),
     metavar="NUMBER",
     help="So many a second at most.",
 )
@@ -109,7 +109,7 @@ Examples:
 @click.option(
     "--expires",
     "expires_s",
-    type=Number(0, min_open=True),
+    type=Number(0, above=True),
     metavar="SECONDS",
     help="Drop what still waits after so many seconds.",
 )

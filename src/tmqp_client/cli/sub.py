@@ -51,7 +51,7 @@ def _terms_options(command: _C) -> _C:
         click.option(
             "--ack-timeout",
             "ack_timeout_s",
-            type=Number(0),
+            type=Number(0, infinite=True),
             metavar="SECONDS",
             help="Time to acknowledge a message in, instead of the queue's; inf for as long as this"
             " command runs.  [default: 30 with COMMAND]",

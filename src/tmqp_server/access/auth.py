@@ -115,6 +115,8 @@ class Admission:
     :param node: it is a node of the cluster, which speaks for clients of its own: nothing is asked
         about it any more.
     :param data: whatever should be known of it later, see :class:`Identity`.
+    :param identity: who it is, a URL about that, and how many permissions it has, for protocols
+        that tell it the client.
     """
 
     client_id: str | None = None
@@ -123,6 +125,7 @@ class Admission:
     authenticated: bool = True
     node: bool = False
     data: Any = None
+    identity: tuple[str, str, int] | None = None
 
 
 @final

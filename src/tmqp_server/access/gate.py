@@ -199,9 +199,9 @@ class Gate:
 
     # -- sessions -------------------------------------------------------------------------------
 
-    def open(self, number: int) -> None:
-        """A session begins."""
-        self._kept[number] = {}
+    def open(self, number: int, trusted: bool = False) -> None:
+        """A session begins; nothing is asked about one that is *trusted*."""
+        self._kept[number] = None if trusted else {}
 
     def trust(self, number: int) -> None:
         """Ask nothing about this session any more: it is a node, whose clients were asked."""
@@ -414,17 +414,6 @@ def _held(kept: dict[Need, float], need: Need, now: float) -> int:
     return REFUSED if -until > now else ASK
 
 
-def _check_feed(
-    kept: dict[Need, float], command: AddFeed, start: int, now: float
-) -> tuple[int, int]:
-    """What is to be said of the queues of a feed from a place on, and at which place."""
-    for place in range(start, 2):
-        verdict = _held(kept, need_of_feed(command, place), now)
-        if verdict != ALLOWED:
-            return verdict, place
-    return ALLOWED, 2
-
-
 def _check_shape(
     kept: dict[Need, float], command: Command, start: int, now: float
 ) -> tuple[int, int]:
@@ -435,6 +424,17 @@ def _check_shape(
         if verdict != ALLOWED:
             return verdict, place
     return ALLOWED, len(needs)
+
+
+def _check_feed(
+    kept: dict[Need, float], command: AddFeed, start: int, now: float
+) -> tuple[int, int]:
+    """What is to be said of the queues of a feed from a place on, and at which place."""
+    for place in range(start, 2):
+        verdict = _held(kept, need_of_feed(command, place), now)
+        if verdict != ALLOWED:
+            return verdict, place
+    return ALLOWED, 2
 
 
 def _check_message_sets(

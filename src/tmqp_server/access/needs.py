@@ -336,13 +336,6 @@ def need_of_message_set(command: PushTransaction, place: int) -> Need:
     return (PUSH, message_set.channel, message_set.queue_id, 0)
 
 
-def need_of_feed(command: AddFeed, place: int) -> Need:
-    """What adding a feed needs in one place: the first is the source, then comes the target."""
-    if place == 0:
-        return (FEED, command.channel, command.queue_id, 0)
-    return (FEED, command.target, command.target_queue, 0)
-
-
 #: Commands that say which options channels and queues have.
 SHAPING: Final = (CreateChannel, CreateQueue, UpdateChannel, UpdateQueue)
 
@@ -357,6 +350,13 @@ def needs_of_shape(command: Command) -> list[Need]:
     for channel, queue_id in targets_of(command):
         found.append((PUSH, channel, queue_id, 0))
     return found
+
+
+def need_of_feed(command: AddFeed, place: int) -> Need:
+    """What adding a feed needs in one place: the first is the source, then comes the target."""
+    if place == 0:
+        return (FEED, command.channel, command.queue_id, 0)
+    return (FEED, command.target, command.target_queue, 0)
 
 
 def need_of_place(command: GroupCommand, place: int) -> Need:

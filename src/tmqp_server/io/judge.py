@@ -121,6 +121,8 @@ class Judge:
     :param timeout_s: seconds a hook for custom messages may take.
     :param most_bytes: the largest payload a hook may send.
     :param authenticators: who is asked about channels that name one, instead of *access*.
+    :param identities: where a door finds what it tells its clients about themselves, by session
+        (``Admission.identity``).
     """
 
     def __init__(
@@ -130,8 +132,10 @@ class Judge:
         timeout_s: float,
         most_bytes: int,
         authenticators: Mapping[str, Access] | None = None,
+        identities: dict[int, tuple[str, str, int]] | None = None,
     ) -> None:
         self.access = access
+        self._identities = {} if identities is None else identities
         self.hook = hook
         self._authenticators = {} if authenticators is None else authenticators
         self._timeout_s = timeout_s
@@ -170,6 +174,7 @@ class Judge:
     def forget(self, session: int) -> None:
         """A session is over."""
         self._known.pop(session, None)
+        self._identities.pop(session, None)
 
     # -- connecting -----------------------------------------------------------------------------
 
@@ -197,6 +202,8 @@ class Judge:
             admission.node,
             kept=connect.kept,
         )
+        if admission.identity is not None:
+            self._identities[connect.session] = admission.identity
         self._known[connect.session] = _identity(accepted, place, admission.data)
         return Verdict(True, connect=accepted)
 

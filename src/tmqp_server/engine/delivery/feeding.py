@@ -273,7 +273,7 @@ class Feeder(FeedPort):
         target = target_of(feed)
         if target.options.when_full != REFUSE:
             rare = message.rare
-            deferred = rare is not None and rare.due_at > now
+            deferred = rare is not None and rare.due_at > self._core.now
             self._outcomes.make_room(target, message.size, deferred)
         copy = self._copy_of(feed, message, now)
         target.sequence += 1

@@ -246,12 +246,15 @@ class Workflow:
         positive: bool,
         command: Acknowledge | None,
         now: float,
+        request: object = None,
     ) -> None:
-        """The same; *command* may be missing where the handler is not asked."""
+        """The same; *command* may be missing where the handler is not asked, and its *request* is
+        given then."""
         message = self._flights.answer(queue, session, message_id, positive)
         if message is None:
-            if command is not None and command.request is not None:
-                self.refuse_answer(queue, session, message_id, command.request)
+            if command is not None:
+                request = command.request
+            self.refuse_answer(queue, session, message_id, request)
             return
         if queue.hooks & HOOK_ACKNOWLEDGED and command is not None:
             outcomes = self._outcomes
@@ -339,7 +342,10 @@ class Workflow:
         message = self._flights.held_by(queue, session, command.message_id)
         if message is None:
             return _code_of_nothing(queue, command.message_id)
-        set_due(message, session, now + command.timeout_ms / 1000)
+        due = now + command.timeout_ms / 1000
+        if command.most_ms:
+            due = min(due, message.sent_at + command.most_ms / 1000)
+        set_due(message, session, due)
         self._flights.retime(queue, message)
         return RESULT_OK
 

@@ -319,9 +319,9 @@ class Queue(QueueFacts):
     def _begin_unfed(self) -> None:
         """Begin with no feeds, and no keys."""
         self.keys: KeyTable | None = None  # as long as keys have made no difference
-        #: Where its messages are copied to, in the order of adding, and who copies into it.
+        #: Where its messages are copied to, in the order of adding; None without any.
         self.feeds: list[Feed] | None = None
-        self.fed_by: list[Feed] = []
+        self.fed_by: list[Feed] = []  # the feeds that copy into it
         #: Queues whose feeds wait for room here; see ``Audience.line``.
         self.waiters: deque[QueueFacts] = deque()
         #: Copies of its messages are being saved, and it sends nothing until they are.

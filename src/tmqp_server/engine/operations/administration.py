@@ -472,13 +472,14 @@ class Administration:
             core.removals.append(removal)  # for its own queues may feed others that end so
 
     def clear_messages(self, command: Command, session: Session) -> None:
-        """Remove waiting messages (F58)."""
+        """Remove waiting messages (F58), and those in flight if that is wanted."""
         assert isinstance(command, ClearMessages)
         queue = self._directory.find_queue(command.channel, command.queue_id)
         code = RESULT_NOT_FOUND
         if queue is not None:
-            if command.high_priority or command.regular:
-                self._workflow.clear(queue, command.high_priority, command.regular, False)
+            high, regular, in_flight = command.high_priority, command.regular, command.in_flight
+            if high or regular or in_flight:
+                self._workflow.clear(queue, high, regular, in_flight)
             code = RESULT_OK
         self.reply(session, command.request, code)
 
