@@ -65,9 +65,7 @@ def test_a_capability_that_is_not_there_is_unimplemented(address: str) -> None:
     assert "1 unimplemented" in result.output
 
 
-def test_a_server_that_does_not_answer_hangs(
-    address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_does_not_answer_hangs(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tmqp_conformance.sockets.SocketWire.receive", lambda _wire, _wait: b"")
     result = run("server", address, *FEW)
     assert result.exit_code == 1
