@@ -27,7 +27,8 @@ from tmqp_client.client import Client
 from tmqp_client.direct import Response
 from tmqp_client.handling import _T
 from tmqp_client.sync._blocking import Blocking
-from tmqp_client.sync._generated_received import CustomMessages, DirectMessages, Events
+from tmqp_client.sync._generated_received import DirectMessages
+from tmqp_client.sync._generated_streams import CustomMessages, Events
 
 __all__ = ["More"]
 

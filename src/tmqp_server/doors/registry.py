@@ -34,6 +34,7 @@ __all__ = [
     "HttpKind",
     "TmqpKind",
     "limits_from",
+    "refuse_options",
 ]
 
 #: The number of a kind is kept with each message in this many bits.
@@ -142,7 +143,7 @@ class DoorKind:
     def open(self, context: DoorContext) -> Door:
         """A door.
 
-        :raises ValueError: for limits that cannot be used.
+        :raises ValueError: for limits or options that cannot be used.
         :raises ModuleNotFoundError: when a package that it needs is not installed.
         """
         raise NotImplementedError
@@ -164,6 +165,7 @@ class TmqpKind(DoorKind):
 
     def open(self, context: DoorContext) -> NativeDoor:
         """A door with the limits of TMQP connections, where its own table names no others."""
+        refuse_options(context)
         return NativeDoor(
             context.new_id,
             limits_from(context.connection, context.limits),
@@ -187,6 +189,7 @@ class HttpKind(DoorKind):
 
     def open(self, context: DoorContext) -> Door:
         """A door that speaks TMQP in its WebSocket messages."""
+        refuse_options(context)
         from tmqp_server.doors.http.door import HttpDoor  # noqa: PLC0415 - an extra
 
         return HttpDoor(
@@ -196,6 +199,15 @@ class HttpKind(DoorKind):
             inner={} if context.native is None else {context.native.name: context.native},
             letters=context.letters,
         )
+
+
+def refuse_options(context: DoorContext) -> None:
+    """For a protocol that has no options.
+
+    :raises ValueError: when the door's table has some.
+    """
+    if context.options:
+        raise ValueError(f"the protocol has no options, such as {min(context.options)!r}")
 
 
 def _no_id() -> str:

@@ -7,8 +7,6 @@ protocol has no headers it says nothing.  It is pure.
 
 from __future__ import annotations
 
-from typing import Final
-
 from tmqp.errors import LocalProtocolError
 from tmqp.extensions import (
     HEADER_DEAD_LETTER_ATTEMPTS,
@@ -18,13 +16,10 @@ from tmqp.extensions import (
 )
 from tmqp.frames import Frame
 from tmqp_server.doors.letters import OF_DEAD_LETTERS, Letters
+from tmqp_server.doors.rewriting import rewritten, writable_headers
 from tmqp_server.engine.model.message import Message, Wires
 
 __all__ = ["LetterWires"]
-
-
-#: Half a line end in a header, which cannot be written anew.
-_LINE_ENDS: Final = frozenset("\r\n")
 
 
 class LetterWires(Wires):
@@ -68,7 +63,7 @@ class LetterWires(Wires):
         ]
         wire = message.wire
         if isinstance(wire, Frame):
-            said = wire.headers if wire.has_header else []
+            said = writable_headers(wire) if wire.has_header else []
         else:
             said = self._letters.of_wire(wire, message.producer.door).headers
         others = [pair for pair in said if pair[0].lower() not in OF_DEAD_LETTERS]
@@ -76,25 +71,9 @@ class LetterWires(Wires):
             return wire, 0
         if not isinstance(wire, Frame):
             return self._letters.with_headers(wire, message.producer.door, [*others, *headers])
+        asked = wire.pending_acknowledge
         try:
-            frame = _rewritten(wire, [*others, *headers])
+            frame = rewritten(wire, [*others, *headers], pending_acknowledge=asked)
         except LocalProtocolError:  # there is no room for more
-            frame = _rewritten(wire, others)
+            frame = rewritten(wire, others, pending_acknowledge=asked)
         return frame, len(frame.raw) - len(wire.raw)
-
-
-def _rewritten(frame: Frame, headers: list[tuple[str, str]]) -> Frame:
-    """The frame with these headers for its own, but for those that cannot be written."""
-    return Frame.build(
-        frame.type,
-        frame.target,
-        frame.content_type,
-        frame.payload,
-        message_id=frame.message_id,
-        source=frame.source,
-        headers=[pair for pair in headers if not _LINE_ENDS.intersection(pair[0] + pair[1])],
-        high_priority=frame.high_priority,
-        pending_response=frame.pending_response,
-        pending_acknowledge=frame.pending_acknowledge,
-        ttl=frame.ttl,
-    )

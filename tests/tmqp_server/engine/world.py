@@ -37,6 +37,7 @@ from tmqp_server.engine.effects import (
     Effect,
     EndPull,
     Erase,
+    EventsEnded,
     Fetch,
     FindOffsets,
     Forward,
@@ -296,6 +297,9 @@ class World:
             return f"session {effect.session} refused {effect.code}"
         if isinstance(effect, CloseSession):
             return f"close {self.names[effect.session]}"
+        if isinstance(effect, EventsEnded):
+            where = f" in {effect.channel}" if effect.channel else ""
+            return f"{self.names[effect.session]} hears no more {event_name(effect.event)}{where}"
         if isinstance(effect, Left):
             return f"{self.names[effect.session]} left {effect.channel}"
         if isinstance(effect, Forward):

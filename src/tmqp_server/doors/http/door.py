@@ -26,6 +26,7 @@ from tmqp_server.doors.http.session import HttpSession
 from tmqp_server.doors.http.websocket import offered_protocols
 from tmqp_server.doors.letters import Letter, Letters
 from tmqp_server.doors.port import Door, IdSource
+from tmqp_server.doors.rewriting import without_exact_name
 from tmqp_server.engine.commands import Command, Push
 from tmqp_server.engine.effects import Deliver, Forward, Inform
 from tmqp_server.engine.model.message import Message
@@ -124,7 +125,7 @@ class HttpDoor(Door):
         """A published message, one hop older; nothing else is passed on."""
         if not isinstance(command, Push) or not isinstance(command.wire, Frame):
             return None
-        frame = command.wire
+        frame = without_exact_name(command.wire)
         return frame.forwarded(frame.first_acquirer, frame.pending_acknowledge, frame.ttl - 1)
 
     def letter(self, wire: object) -> Letter:

@@ -45,6 +45,7 @@ from tmqp_server.engine.effects import (
     DeliverPulled,
     Effect,
     EndPull,
+    EventsEnded,
     Left,
     Refuse,
     Reply,
@@ -111,8 +112,7 @@ class HttpSession(DoorSession):
     def receive_eof(self, now: float) -> Sequence[Command]:
         """The peer will send no more."""
         if self._socket is not None:
-            commands = list(self._socket.receive_eof(now))
-            return self._note(commands)
+            return self._note(list(self._socket.receive_eof(now)))
         return [] if self.closed else self._end("the peer closed the connection")
 
     def close(self, reason: str, now: float) -> Sequence[Command]:
@@ -428,11 +428,14 @@ class HttpSession(DoorSession):
             self._client.client_id = effect.client_id
         elif isinstance(effect, Refuse):
             self._turn_away(effect.code, now)
-        elif isinstance(effect, Left):
+        elif isinstance(effect, (Left, EventsEnded)):
             for exchange in self._begun:
                 if exchange.handler is not None and not exchange.answered:
                     exchange.at(now)
-                    exchange.handler.left(effect.channel)
+                    if isinstance(effect, Left):
+                        exchange.handler.left(effect.channel)
+                    else:
+                        exchange.handler.events_ended(effect.event)
         else:
             handler = self._handler_of(effect)
             if handler is not None and not handler.exchange.answered:

@@ -17,11 +17,8 @@ from tmqp.constants import (
 from tmqp.frames import Frame, encode_headers
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.native.answers import response_frame
-from tmqp_server.doors.native.rewriting import (
-    rewritten,
-    without_dead_letter_headers,
-    writable_headers,
-)
+from tmqp_server.doors.native.rewriting import without_dead_letter_headers
+from tmqp_server.doors.rewriting import rewritten, writable_headers
 from tmqp_server.engine.commands import Pull
 from tmqp_server.engine.effects import AnswerPull, DeliverPulled
 

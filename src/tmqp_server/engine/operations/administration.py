@@ -185,7 +185,7 @@ class Administration:
             del owner.owned[channel.key]
         if core.stores and not channel.options.lifetime:
             core.keep(ForgetChannel(channel.stored_name))
-        core.notices.forget_channel(channel.key)
+        core.work += core.notices.forget_channel(core.out, channel.key)
         for subscription in list(channel.audience.subscriptions.values()):
             channel.audience.remove(subscription)
             core.refund(SUBSCRIPTION_BYTES)
@@ -427,7 +427,8 @@ class Administration:
         queue.timer.queue = None
         self._core.wakeups.disarm(queue.timer)
         self._core.notify_queue(QUEUE_REMOVED, queue, STATUS_STOPPED)  # F93
-        self._core.notices.forget_queue(channel.key, queue.queue_id)
+        notices = self._core.notices
+        self._core.work += notices.forget_queue(self._core.out, channel.key, queue.queue_id)
 
     def clear_messages(self, command: Command, session: Session) -> None:
         """Remove waiting messages (F58)."""

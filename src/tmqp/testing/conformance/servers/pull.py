@@ -271,7 +271,7 @@ _RESULTS: Final = (
     ),
     case(
         "server.pull.not-delivered",
-        "A pull queue sends nothing voluntarily",
+        "A pull queue sends nothing by itself",
         "A reader decides when it reads.",
         "F91",
         *_stage(),
