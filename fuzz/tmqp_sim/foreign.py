@@ -252,6 +252,7 @@ def _wrapped(push: Push) -> Push:
     """The push of a message in the other form."""
     assert isinstance(push.wire, Frame), "the inner door makes frames"
     push.wire = ForeignWire(push.wire)
+    push.size += len(MARK)
     extras = push.extras
     if extras is not None and isinstance(extras.nameless, Frame):
         extras.nameless = ForeignWire(extras.nameless)
@@ -348,6 +349,6 @@ class ForeignDoor(Door):
         """
         if not body.startswith(MARK):
             raise ValueError("a message of another door")
-        frame, message_id, source, channel, size = self._inner.restored(body[1:])
+        frame, message_id, source, channel, _ = self._inner.restored(body[1:])
         assert isinstance(frame, Frame), "the inner door keeps frames"
-        return ForeignWire(frame), message_id, source, channel, size
+        return ForeignWire(frame), message_id, source, channel, len(body)

@@ -64,6 +64,10 @@ _FOREIGN_SHARE: Final = 0.1
 _FILTERS_SHARE: Final = 0.15
 #: Runs in which the messages of a queue have keys.
 _KEYS_SHARE: Final = 0.12
+#: Runs in which queues have quotas of the disk; of queues with at most so many messages, for each
+#: that is refused is pushed again.
+_QUOTAS_SHARE: Final = 0.2
+_MOST_WITH_QUOTA: Final = 60
 #: The end of the phase with faults, in seconds.
 _SHORTEST_S: Final = 6.0
 _LONGEST_S: Final = 20.0
@@ -92,6 +96,7 @@ def draw_plan(seed: int) -> Plan:
     _draw_releases(plan)
     _draw_filters(plan)
     _draw_keys(plan)
+    _draw_quotas(plan)
     _draw_deferred(plan)
     _draw_tenants(plan)
     _draw_moves(plan)
@@ -383,6 +388,17 @@ def _draw_keys(plan: Plan) -> None:
         at = own.random() * plan.duration_s * 0.5
         name = f"restless-{chosen}-{count}"
         plan.clients.append(ClientPlan(name, "consumer", chosen, habits, at, True))
+
+
+def _draw_quotas(plan: Plan) -> None:
+    """Let little of a queue be on the disk at a time."""
+    own = Random(f"{plan.seed}/quotas")
+    if own.random() >= _QUOTAS_SHARE:
+        return
+    for number, place in enumerate(plan.places):
+        sizes = [each.size for each in plan.messages if each.place == number]
+        if (place.durable or place.saves) and 0 < len(sizes) <= _MOST_WITH_QUOTA:
+            place.disk_limit_bytes = 2 * max(sizes) + own.choice((600, 1_200))
 
 
 def _draw_deferred(plan: Plan) -> None:

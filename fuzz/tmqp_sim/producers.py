@@ -22,6 +22,7 @@ from tmqp_client._core.pending import Kind, Pending
 from tmqp_client._core.requests import Request
 from tmqp_client.config import ClientLimits
 from tmqp_client.errors import ClientError, NegativeAcknowledge, OperationFailed, OperationTimeout
+from tmqp_sim.burials import FORGED
 from tmqp_sim.clients import SimClient
 from tmqp_sim.history import Sent
 from tmqp_sim.stage import Stage
@@ -75,6 +76,8 @@ class Producer(SimClient):
             group = crc32(f"{sent.uid}/key".encode()) % (groups + 1)
             if group:  # the others have none
                 headers = (*headers, (HEADER_GROUP_KEY, f"g{group}"))
+        if sent.place.dead_letter is not None and crc32(sent.uid.encode()) % 3 == 0:
+            headers = (*headers, *FORGED)
         return (*headers, (HEADER_RECEIVERS, HEADER_VALUE_YES)) if sent.counts else headers
 
     def _cancel(self, sent: Sent) -> None:

@@ -48,10 +48,13 @@ from tmqp.extensions import (
     HEADER_MESSAGE_TIMEOUT,
     HEADER_RECEIVERS,
     HEADER_ROUTER_ENABLED,
+    OP_ADD_FEED,
     OP_CANCEL_MESSAGE,
     OP_DESCRIBE_SERVER,
     OP_EXTEND,
     OP_GRANT_CREDIT,
+    OP_LIST_FEEDS,
+    OP_REMOVE_FEED,
     OP_SET_ROUTER_ENABLED,
     OP_SET_TERMS,
     OP_UPDATE_CHANNEL,
@@ -59,6 +62,7 @@ from tmqp.extensions import (
 from tmqp.frames import Frame
 from tmqp.header_names import HeaderNames
 from tmqp.models import BindingInformation, ChannelOptions, ModelError, QueueOptions
+from tmqp_server.doors.native.feeds import add_feed_of, list_feeds_of, remove_feed_of
 from tmqp_server.doors.native.parameters import BadRequestError, number_header, queue_id_of
 from tmqp_server.doors.native.reading import READING
 from tmqp_server.doors.native.terms import extend_of, grant_of, join_of, set_terms_of
@@ -91,8 +95,8 @@ from tmqp_server.engine.commands import (
     UpdateChannel,
     UpdateQueue,
 )
-from tmqp_server.engine.option_table import CHANNEL_OPTIONS, QUEUE_OPTIONS, TEXT, Option
-from tmqp_server.engine.options import BindingOptions, ChannelChanges, QueueChanges
+from tmqp_server.engine.option_table import ADDRESS, CHANNEL_OPTIONS, QUEUE_OPTIONS, TEXT, Option
+from tmqp_server.engine.options import NOWHERE, BindingOptions, ChannelChanges, QueueChanges
 
 __all__ = ["OPERATIONS", "PUSH_HEADERS", "command_of", "may_have_times", "push_extras"]
 
@@ -162,7 +166,12 @@ def _channel_changes(frame: Frame, *, takes_none: bool = False) -> ChannelChange
 
 def _given(body: QueueOptions, options: tuple[Option, ...]) -> dict[str, Any]:
     """What a body says of some options, by our names; None where it says nothing."""
-    return {each.name: getattr(body, each.attribute) for each in options if each.attribute}
+    given = {each.name: getattr(body, each.attribute) for each in options if each.attribute}
+    for each in options:
+        if each.kind == ADDRESS and given.get(each.name) is not None:
+            channel, _, queue_id = given[each.name].rpartition(";")
+            given[each.name] = (channel, int(queue_id)) if channel else NOWHERE
+    return given
 
 
 _QUEUE_HEADER_NAMES: Final = (
@@ -397,6 +406,9 @@ OPERATIONS: dict[int, Callable[[int, Frame], Command]] = {
     OP_SET_TERMS: set_terms_of,
     OP_GRANT_CREDIT: grant_of,
     OP_EXTEND: extend_of,
+    OP_ADD_FEED: add_feed_of,
+    OP_REMOVE_FEED: remove_feed_of,
+    OP_LIST_FEEDS: list_feeds_of,
     **READING,
     OP_CLIENT_LIST: lambda session, frame: ListClients(session, frame, frame.target),
 }
