@@ -34,7 +34,10 @@ _GRANT_CREDIT: Final = 742
 _BROWSE: Final = 744
 _CANCEL: Final = 745
 _JOIN: Final = Operation.JOIN
+_ADD_FEED: Final = 746
+_REMOVE_FEED: Final = 747
 _ID: Final = [("Queue-Id", "1")]
+_FEED: Final = [("Feed-Channel", "$ch2"), ("Feed-Queue", "1")]
 
 
 def _extension(
@@ -272,6 +275,21 @@ CASES: Final[tuple[Case, ...]] = (
         say("a", *[queue_message("$ch", 1, b"k", [("Group-Key", "one")]) for _ in range(3)]),
         hear("a", Answer(*[delivery("$ch", 1, b"k")] * 3)),
         hear("b", NOTHING),
+    ),
+    _extension(
+        "feed",
+        "Copies the messages of a queue into another by a feed",
+        "Each group of consumers wants a queue of its own.",
+        "x-feeds",
+        create_queue("a", "$ch"),
+        create_queue("a", "$ch2"),
+        ask("a", _ADD_FEED, "$ch", headers=[*_ID, *_FEED]),
+        ask("a", _ADD_FEED, "$ch", headers=[*_ID, *_FEED], code=481),
+        ask("a", _JOIN, "$ch2"),
+        say("a", queue_message("$ch", 1, b"copied")),
+        hear("a", Answer(delivery("$ch2", 1, b"copied"))),
+        ask("a", _REMOVE_FEED, "$ch", headers=[*_ID, *_FEED]),
+        ask("a", _REMOVE_FEED, "$ch", headers=[*_ID, *_FEED], code=404),
     ),
     _extension(
         "expires",
