@@ -64,6 +64,8 @@ CLASSES: Final[tuple[type, ...]] = (
     KeptMessages,
     PeekedMessages,
 )
+#: Where those begin that stand in a module of their own.
+_STREAMS: Final = CLASSES.index(CustomMessage)
 #: Written by hand in ``tmqp_client.sync._client``.
 BY_HAND: Final = frozenset({"aclose", "handler", "responder", "run", "push_many"})
 _NOTE: Final = "\n\nMade by ``python -m tools.make_sync``: edit the async side, and run that.\n"
@@ -222,22 +224,32 @@ def _module(words: str, imports: list[str], names: dict[str, str], body: str, pu
 
 def render() -> dict[str, str]:
     """The modules, by name of their files."""
-    result: dict[str, str] = {}
+    result = {
+        file: _received(kinds, words)
+        for file, kinds, words in (
+            ("_generated_received.py", CLASSES[:_STREAMS], "what a blocking client hands out"),
+            ("_generated_streams.py", CLASSES[_STREAMS:], "what a blocking client listens to"),
+        )
+    }
+    result.update(_operations())
+    return {name: _tidy(text) for name, text in result.items()}
+
+
+def _received(kinds: tuple[type, ...], words: str) -> str:
+    """A module with the blocking forms of some classes."""
     names: dict[str, str] = {}
     bodies: list[str] = []
-    for kind in CLASSES:
+    for kind in kinds:
         base = f"{kind.__name__}(Blocking[_async.{kind.__name__}])"
-        skip: frozenset[str] = frozenset()
-        text = _class(kind, skip, base, names, None)
-        bodies.append(text)
-    for kind in CLASSES:
+        bodies.append(_class(kind, frozenset(), base, names, None))
+    for kind in kinds:
         names.pop(kind.__name__, None)
-    public = ", ".join(f'"{name}"' for name in sorted(kind.__name__ for kind in CLASSES))
+    public = ", ".join(f'"{name}"' for name in sorted(kind.__name__ for kind in kinds))
     aliases = "\n".join(
-        f"from {kind.__module__} import {kind.__name__} as Async{kind.__name__}" for kind in CLASSES
+        f"from {kind.__module__} import {kind.__name__} as Async{kind.__name__}" for kind in kinds
     )
     body = "\n\n".join(bodies)
-    for kind in CLASSES:
+    for kind in kinds:
         body = body.replace(f"_async.{kind.__name__}]", f"Async{kind.__name__}]")
     imports = [
         "from types import TracebackType",
@@ -245,11 +257,7 @@ def render() -> dict[str, str]:
         "from tmqp_client.sync._blocking import Blocking",
         aliases,
     ]
-    result["_generated_received.py"] = _module(
-        "what a blocking client hands out", imports, names, body, public
-    )
-    result.update(_operations())
-    return {name: _tidy(text) for name, text in result.items()}
+    return _module(words, imports, names, body, public)
 
 
 def _operations() -> dict[str, str]:
@@ -263,7 +271,8 @@ def _operations() -> dict[str, str]:
         if not name.startswith("_")
     }
     other = set(members(Client)) - own - kept
-    received = [kind.__name__ for kind in CLASSES]
+    modules = {kind.__name__: "received" for kind in CLASSES[:_STREAMS]}
+    modules.update({kind.__name__: "streams" for kind in CLASSES[_STREAMS:]})
     for file, base, words, only in (
         ("_generated_own.py", "Own", "the client's own operations, blocking", own),
         ("_generated_kept.py", "Kept", "what a client can do with what is kept, blocking", kept),
@@ -279,8 +288,9 @@ def _operations() -> dict[str, str]:
             only.__contains__,
         )
         for name in list(names):
-            if name in received:
-                names[name] = f"from tmqp_client.sync._generated_received import {name}"
+            if name in modules:
+                where = f"tmqp_client.sync._generated_{modules[name]}"
+                names[name] = f"from {where} import {name}"
         names["Client"] = "from tmqp_client.client import Client"
         imports = ["from typing import Any", "from tmqp_client.sync._blocking import Blocking"]
         result[file] = _module(words, imports, names, text, f'"{base}"')

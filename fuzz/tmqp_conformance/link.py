@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import socket
+import ssl
 
 from tmqp.address import Address
+from tmqp_conformance.sockets import connect_socket
 
 __all__ = ["SocketLink", "connect"]
 
 _READ_BYTES = 65_536
-#: How long connecting may take.
-_CONNECT_S = 10.0
 
 
 class SocketLink:
@@ -53,19 +53,9 @@ class SocketLink:
         self._socket.close()
 
 
-def connect(address: Address, patience_s: float) -> SocketLink:
+def connect(address: Address, patience_s: float, tls: ssl.SSLContext | None = None) -> SocketLink:
     """Connect to a server.
 
     :raises OSError: when that fails.
     """
-    if address.socket_path:
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        sock.settimeout(_CONNECT_S)
-        try:
-            sock.connect(address.socket_path)
-        except OSError:
-            sock.close()
-            raise
-        return SocketLink(sock, patience_s)
-    place = (address.host, address.port)
-    return SocketLink(socket.create_connection(place, _CONNECT_S), patience_s)
+    return SocketLink(connect_socket(address, tls), patience_s)

@@ -140,7 +140,9 @@ class Promises:
             return
         now = self._world.now
         held = [each for each in promise.hands if session in each.holders]
-        promise.hands = dict.fromkeys(each for each in held if each.due_of(session) > now)
+        promise.hands = dict.fromkeys(
+            each for each in held if each.due_of(session) > now + _EPSILON_S
+        )
         # Of a broadcast, what is past the server's own bound is sent and not tracked: it does not
         # count as unanswered (seeds 4031, 5502, 5577).
         tracked = place.kind != "fan" or self._max_in_flight > _ANY_WINDOW

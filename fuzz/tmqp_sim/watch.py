@@ -229,8 +229,7 @@ class WatchedBroker(Broker):
         if run.size > portion or not self._runs.push(run, now):
             self._world.mark("run divided: pushes")
             return None
-        if core.awake:
-            self._pump.wake_waiting(now)
+        self._end_step(now)
         self._world.mark("run taken whole: pushes")
         # Asked of the door itself: the run would be noted as divided.
         for push in run.wire.pushes(run):
@@ -245,7 +244,6 @@ class WatchedBroker(Broker):
             run.divide()
         if run.left:
             return self._single(run.left.pop(), now, 0)
-        core = self._core
         begun = run.at
         out = self._begin_step(now)
         # Not beyond what one of them sets going, or an answer to what is sent only then would seem
@@ -253,8 +251,7 @@ class WatchedBroker(Broker):
         if not self._runs.acknowledge(run, now, self._work_per_step, 1):
             run.divide()
             self._intake.acknowledge(run.left.pop(), now)
-        if core.awake:
-            self._pump.wake_waiting(now)
+        self._end_step(now)
         singles = run.wire.acknowledges(run)
         if run.left:
             self._world.mark("run divided: answers")
@@ -274,6 +271,14 @@ class WatchedBroker(Broker):
         core.now = now
         core.budget = self._work_per_step
         return out
+
+    def _end_step(self, now: float) -> None:
+        """What the broker does at the end of each step (seed 232274: emptied queues stayed)."""
+        core = self._core
+        if core.awake:
+            self._pump.wake_waiting(now)
+        if core.emptied:
+            self._administration.destroy_emptied()
 
     def on_deadline(self, now: float) -> list[Effect]:
         """What is due, judged.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from types import TracebackType
 from typing import Final, Literal, final
 
@@ -21,6 +22,7 @@ from tmqp_client._core.requests import (
     to_pairs,
 )
 from tmqp_client._port import Port
+from tmqp_client._times import with_key, with_times
 from tmqp_client.errors import AlreadyAcknowledged, OperationFailed
 from tmqp_client.message import Message
 from tmqp_client.parts import with_parts
@@ -61,6 +63,10 @@ class Batch:
         headers: Headers = (),
         high_priority: bool = False,
         message_id: str | None = None,
+        delay_s: float | None = None,
+        deliver_at: datetime | None = None,
+        expires_s: float | None = None,
+        key: str | None = None,
     ) -> str:
         """Add a message for a queue; return its id.  Parameters as :meth:`Client.push`.
 
@@ -68,6 +74,7 @@ class Batch:
         """
         self._check_open()
         data = payload_bytes(payload)
+        headers = with_key(with_times(headers, delay_s, deliver_at, expires_s), key)
         pairs = to_pairs(headers) if type(data) is bytes else to_pairs(with_parts(payload, headers))
         session = self._port.session
         frame = push_frame(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     )
     from tmqp_server.access.channel_hooks import ChannelEventHandler
     from tmqp_server.access.custom import ClientGone, CustomMessage, MessageHook
+    from tmqp_server.access.nsq_auth import NsqAuthServer
     from tmqp_server.access.roles import AccessConfig, parse_access
     from tmqp_server.cluster.filters import NodeFilter, Passing
     from tmqp_server.config import (
@@ -117,6 +118,7 @@ __all__ = [
     "MessageHook",
     "NodeFact",
     "NodeFilter",
+    "NsqAuthServer",
     "Origin",
     "OutboundLimits",
     "Passing",
@@ -147,6 +149,7 @@ _HOMES: Final = {
     "access.auth": "Access Admission Answer Applicant Identity TableAccess",
     "access.channel_hooks": "ChannelEventHandler",
     "access.custom": "ClientGone CustomMessage MessageHook",
+    "access.nsq_auth": "NsqAuthServer",
     "access.roles": "AccessConfig parse_access",
     "cluster.filters": "NodeFilter Passing",
     "config": "OutboundLimits ServerConfig StorageConfig WebConfig parse_config",

@@ -165,12 +165,12 @@ BAD_RECORDINGS: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("name", BAD_RECORDINGS)
-def test_a_bad_recording_is_status_2_before_anything_is_sent(name: str, tmp_path: Path) -> None:
+def test_a_bad_recording_is_status_3_before_anything_is_sent(name: str, tmp_path: Path) -> None:
     data, sentence = BAD_RECORDINGS[name]
     path = tmp_path / "recording.json"
     path.write_bytes(data)
     result = replay("tmq://127.0.0.1:1", recording(CONNECT), str(path))
-    assert result.exit_code == 2
+    assert result.exit_code == 3
     assert sentence in result.output
     assert "127.0.0.1" not in result.output
 
@@ -186,23 +186,22 @@ def test_a_recording_that_breaks_the_frame_cannot_be_played(
     assert len(result.output.splitlines()) == 1
 
 
-def test_a_recording_that_is_not_there_is_status_2() -> None:
+def test_a_recording_that_is_not_there_is_status_3() -> None:
     result = replay("tmq://127.0.0.1:1", "/nonexistent.json")
-    assert result.exit_code == 2
+    assert result.exit_code == 3
     assert "No such file" in result.output
 
 
 @pytest.mark.parametrize(
     ("address", "sentence"),
     [
-        ("tmq://192.0.2.1:2622", "is another machine; --allow-remote"),
-        ("tmqs://127.0.0.1:1", "TLS is not spoken yet"),
+        ("tmq://192.0.2.1:2622", "is on another machine; --i-own-this-target"),
         ("http://x", "an address begins with"),
     ],
 )
-def test_an_address_that_will_not_be_tested_is_status_2(address: str, sentence: str) -> None:
+def test_an_address_that_will_not_be_tested_is_status_3(address: str, sentence: str) -> None:
     result = replay(address, recording(CONNECT))
-    assert result.exit_code == 2
+    assert result.exit_code == 3
     assert sentence in " ".join(result.output.split())
 
 
@@ -241,4 +240,4 @@ def test_as_a_command_of_its_own(server: list[str]) -> None:
         env=environment,
         check=True,
     )
-    assert "Exit status: 0 it does, 1 it does not, 2 it could not be tested" in helped.stdout
+    assert "Exit status: 0 it does, 1 it does not, 2 it could not be tested, 3" in helped.stdout

@@ -319,9 +319,10 @@ class Property:
         self.default: object = MISSING
 
     @property
-    def least(self) -> int | None:
-        """The least integer that it may hold; None if it holds no integer."""
-        return self.kind.low if isinstance(self.kind, _Integer) else None
+    def bounds(self) -> tuple[int, int] | None:
+        """The least and the largest integer that it may hold; None if it holds no integer."""
+        kind = self.kind
+        return (kind.low, kind.high) if isinstance(kind, _Integer) else None
 
     def bound_to(self, declared: Field[Any]) -> Property:
         """Return this property as the dataclass field *declared* completes it."""

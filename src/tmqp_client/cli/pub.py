@@ -16,11 +16,13 @@ import anyio.to_thread
 import click
 
 from tmqp.events import AcknowledgeReceived, ResponseReceived
-from tmqp_client import BatchFailed, BatchReport, Client
+from tmqp_client import BatchFailed, BatchReport, Client, ClientLimits, OperationFailed
+from tmqp_client.cli._kinds import Number
 from tmqp_client.cli._names import CHANNEL, QUEUE_ID
 from tmqp_client.cli._options import MOMENT
 from tmqp_client.cli._run import (
     EXIT_REFUSED,
+    EXIT_USAGE,
     CommandError,
     connected,
     exit_code,
@@ -49,6 +51,7 @@ Examples:
   tmqp pub orders 1 'remind me' --delay 3600
   tmqp pub orders 1 'happy new year' --deliver-at 2027-01-01T00:00:00Z
   generate | tmqp pub orders 1 --lines -
+  tmqp pub orders 1 --lines orders.jsonl --batch
 """
 )
 @click.argument("channel", type=CHANNEL)
@@ -73,7 +76,7 @@ Examples:
 )
 @click.option(
     "--rate",
-    type=click.FloatRange(0, min_open=True),
+    type=Number(0, above=True),
     metavar="NUMBER",
     help="So many a second at most.",
 )
@@ -84,12 +87,17 @@ Examples:
     show_default=True,
     help="Wait until each message is acknowledged.",
 )
+@click.option(
+    "--batch",
+    is_flag=True,
+    help="Push all of the messages, or none: nothing is sent before the last one was read.",
+)
 @header_option("Repeat for more.")
 @click.option("-p", "--high-priority", is_flag=True, help="Push in front of ordinary messages.")
 @click.option(
     "--delay",
     "delay_s",
-    type=click.FloatRange(0),
+    type=Number(0),
     metavar="SECONDS",
     help="Deliver no sooner than after so many seconds.",
 )
@@ -101,7 +109,7 @@ Examples:
 @click.option(
     "--expires",
     "expires_s",
-    type=click.FloatRange(0, min_open=True),
+    type=Number(0, above=True),
     metavar="SECONDS",
     help="Drop what still waits after so many seconds.",
 )
@@ -123,6 +131,7 @@ def pub(
     rate: float | None,
     count: int | None,
     wait: bool,
+    batch: bool,
     headers: tuple[tuple[str, str], ...],
     high_priority: bool,
     delay_s: float | None,
@@ -137,6 +146,9 @@ def pub(
 
     TEXT is the message; - reads one message from standard input.  The queue decides when it
     acknowledges: with a delivery handler that never does, use --no-wait.
+
+    With --batch the server takes all messages together, or none of them: a line that cannot be
+    read, a full queue or a crash leaves nothing behind.  The messages must fit into one request.
     """
     if (text is not None) + (lines is not None) + bool(files) != 1:
         raise click.UsageError("give one of TEXT, - (standard input), --lines FILE or --file FILE")
@@ -144,25 +156,30 @@ def pub(
         raise click.UsageError("--count repeats one message; it does not go with --lines or --file")
     if delay_s is not None and deliver_at is not None:
         raise click.UsageError("give --delay or --deliver-at, not both")
+    if batch and not wait:
+        raise click.UsageError("--batch waits until all is done; it does not go with --no-wait")
+    if batch and rate is not None:
+        raise click.UsageError("--batch sends everything at once; it does not go with --rate")
     source = _Source(text, lines, files, count or 1)
+
+    how: dict[str, Any] = {
+        "headers": headers,
+        "high_priority": high_priority,
+        "delay_s": delay_s,
+        "deliver_at": deliver_at,
+        "expires_s": expires_s,
+        "key": key,
+    }
 
     async def work(client: Client) -> None:
         began = time.monotonic()
         failure: BatchFailed | None = None
         try:
             async with aclosing(_paced(source, template, rate)) as payloads:
-                report = await client.push_many(
-                    channel,
-                    queue,
-                    payloads,
-                    headers=headers,
-                    high_priority=high_priority,
-                    wait=wait,
-                    delay_s=delay_s,
-                    deliver_at=deliver_at,
-                    expires_s=expires_s,
-                    key=key,
-                )
+                if batch:
+                    report = await _push_batch(client, channel, queue, payloads, how)
+                else:
+                    report = await client.push_many(channel, queue, payloads, wait=wait, **how)
         except BatchFailed as error:
             failure, report = error, error.report
         else:
@@ -174,6 +191,33 @@ def pub(
             _end(failure)
 
     run(work, **where)
+
+
+async def _push_batch(
+    client: Client, channel: str, queue: int, payloads: AsyncGenerator[bytes, None], how: Any
+) -> BatchReport:
+    """Push all messages together, or none.
+
+    :raises CommandError: when the server refuses them.
+    """
+    left = ClientLimits().protocol.max_payload_bytes
+    batch = client.batch()
+    try:
+        async with batch:
+            async for payload in payloads:
+                left -= len(payload)
+                if left < 0:
+                    most = ClientLimits().protocol.max_payload_bytes
+                    raise CommandError(
+                        f"the messages have more than {most} bytes together, which is more than"
+                        " one batch may have; nothing was pushed",
+                        EXIT_USAGE,
+                    )
+                batch.push(channel, queue, payload, **how)
+    except OperationFailed as error:
+        sentence = f"none of the {batch.count} messages was pushed: {error}"
+        raise CommandError(sentence, exit_code(error)) from None
+    return BatchReport(batch.count, batch.count, 0, ())
 
 
 class _Source:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any, Final
 
 import anyio
 import anyio.to_thread
 import click
-from anyio.abc import ByteSendStream
 
 from tmqp.constants import EventName, ResultCode
 from tmqp_client import Client, DirectMessage
 from tmqp_client.cli._names import CHANNEL, QUEUE_ID
 from tmqp_client.cli._output import plain, to_line
+from tmqp_client.cli._programs import output_of
 from tmqp_client.cli._run import (
     EXIT_REFUSED,
     KEEP_TRYING,
@@ -126,7 +124,7 @@ def reply(
                 await tell(message, ResultCode.OK)
                 return
             try:
-                status, output = await _output_of(command, message.payload)
+                status, output = await output_of(command, message.payload)
             except OSError as error:
                 raise CommandError(f"{command[0]}: {error.strerror}", EXIT_REFUSED) from None
             code = ResultCode.OK if status == 0 else ResultCode.INTERNAL_SERVER_ERROR
@@ -153,32 +151,6 @@ def reply(
                     break
 
     run(work, reconnect=KEEP_TRYING, **where)
-
-
-async def _output_of(command: Sequence[str], payload: bytes) -> tuple[int, bytes]:
-    """Run a command on a request: its exit status and what it printed.
-
-    Many commands do not read their input, and end before all of it is written.
-
-    :raises OSError: when it cannot be started.
-    """
-    pieces: list[bytes] = []
-    async with await anyio.open_process(list(command), stderr=None) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-
-        async def feed(stdin: ByteSendStream) -> None:
-            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, BrokenPipeError):
-                await stdin.send(payload)
-            with suppress(anyio.BrokenResourceError, BrokenPipeError):
-                await stdin.aclose()
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(feed, process.stdin)
-            async for piece in process.stdout:
-                pieces.append(piece)
-        status = await process.wait()
-    return status, b"".join(pieces)
 
 
 @click.command(

@@ -21,19 +21,21 @@ from __future__ import annotations
 from tmqp_client.sync._client import Client, connect
 from tmqp_client.sync._generated_received import (
     Batch,
-    ConnectionEvents,
     Consumer,
     ConsumerIterator,
-    CustomMessage,
-    CustomMessages,
     DirectMessage,
     DirectMessages,
-    Events,
-    KeptMessages,
     Message,
-    PeekedMessages,
     Pull,
     TemporaryQueue,
+)
+from tmqp_client.sync._generated_streams import (
+    ConnectionEvents,
+    CustomMessage,
+    CustomMessages,
+    Events,
+    KeptMessages,
+    PeekedMessages,
     Unclaimed,
 )
 

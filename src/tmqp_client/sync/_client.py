@@ -38,19 +38,21 @@ from tmqp_client.sync._generated_more import More
 from tmqp_client.sync._generated_own import Own
 from tmqp_client.sync._generated_received import (
     Batch,
-    ConnectionEvents,
     Consumer,
     ConsumerIterator,
-    CustomMessage,
-    CustomMessages,
     DirectMessage,
     DirectMessages,
-    Events,
-    KeptMessages,
     Message,
-    PeekedMessages,
     Pull,
     TemporaryQueue,
+)
+from tmqp_client.sync._generated_streams import (
+    ConnectionEvents,
+    CustomMessage,
+    CustomMessages,
+    Events,
+    KeptMessages,
+    PeekedMessages,
     Unclaimed,
 )
 from tmqp_client.unclaimed import Unclaimed as AsyncUnclaimed

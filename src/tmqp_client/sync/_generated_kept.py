@@ -12,7 +12,7 @@ from tmqp.models import CursorInformation, GroupOffsets, OffsetsInformation, Par
 from tmqp_client.client import Client
 from tmqp_client.reading import KeptEntry, KeptMessage
 from tmqp_client.sync._blocking import Blocking
-from tmqp_client.sync._generated_received import KeptMessages, PeekedMessages
+from tmqp_client.sync._generated_streams import KeptMessages, PeekedMessages
 
 __all__ = ["Kept"]
 

@@ -18,14 +18,8 @@ from tmqp_client.connection_events import ConnectionState
 from tmqp_client.consumer import AcknowledgeMode
 from tmqp_client.statistics import ClientStatistics
 from tmqp_client.sync._blocking import Blocking
-from tmqp_client.sync._generated_received import (
-    Batch,
-    ConnectionEvents,
-    Consumer,
-    Pull,
-    TemporaryQueue,
-    Unclaimed,
-)
+from tmqp_client.sync._generated_received import Batch, Consumer, Pull, TemporaryQueue
+from tmqp_client.sync._generated_streams import ConnectionEvents, Unclaimed
 
 __all__ = ["Own"]
 
@@ -270,6 +264,8 @@ class Own(Blocking[Client]):
         window: int | None = None,
         ack_timeout_s: float | None = None,
         returns: Literal["timeout", "front", "end"] | None = None,
+        priority: int | None = None,
+        credit: int | None = None,
     ) -> Consumer:
         """As :meth:`tmqp_client.Client.consume`, blocking."""
         result: Consumer = self._call(
@@ -283,6 +279,8 @@ class Own(Blocking[Client]):
             window=window,
             ack_timeout_s=ack_timeout_s,
             returns=returns,
+            priority=priority,
+            credit=credit,
         )
         return result
 

@@ -22,6 +22,7 @@ from tmqp_server.access.rights import (
     CREATE_QUEUE,
     CUSTOM,
     DIRECT,
+    FEED,
     JOIN,
     MANAGE_ROUTERS,
     PUBLISH,
@@ -46,6 +47,7 @@ from tmqp_server.engine.commands import (
     Acknowledge,
     AcknowledgeRun,
     AddBinding,
+    AddFeed,
     Block,
     Browse,
     CancelMessage,
@@ -74,6 +76,7 @@ from tmqp_server.engine.commands import (
     ListClients,
     ListConsumers,
     ListCursors,
+    ListFeeds,
     ListGroups,
     ListNodes,
     ListOffsets,
@@ -96,6 +99,7 @@ from tmqp_server.engine.commands import (
     RemoveBinding,
     RemoveChannel,
     RemoveCursor,
+    RemoveFeed,
     RemoveMessage,
     RemoveQueue,
     RemoveRouter,
@@ -119,6 +123,7 @@ __all__ = [
     "OF_CHANNELS",
     "SHAPING",
     "Need",
+    "need_of_feed",
     "need_of_message_set",
     "need_of_place",
     "needed",
@@ -173,6 +178,7 @@ OF_CHANNELS: Final = frozenset(
         CANCEL,
         CLEAR_MESSAGES,
         CREATE_QUEUE,
+        FEED,
         JOIN,
         PULL,
         PUSH,
@@ -267,6 +273,7 @@ NEEDS: Final[dict[type[Command], _Needing]] = {
     Acknowledge: _acknowledge,
     AcknowledgeRun: _acknowledge,
     AddBinding: _on_router(MANAGE_ROUTERS),
+    AddFeed: _on_queue(FEED),
     Browse: _on_queue(BROWSE),
     CancelMessage: _on_queue(CANCEL),
     ClearMessages: _on_queue(CLEAR_MESSAGES),
@@ -286,6 +293,7 @@ NEEDS: Final[dict[type[Command], _Needing]] = {
     ListClients: _on_everything(SEE_CLIENTS),
     ListConsumers: _on_channel(SEE_CONSUMERS),
     ListCursors: _on_queue(SEE_CHANNEL),
+    ListFeeds: _on_channel(SEE_CHANNEL),
     ListGroups: _on_everything(SEE_CHANNEL),
     ListNodes: _on_everything(SEE_NODES),
     ListOffsets: _on_everything(SEE_CHANNEL),
@@ -306,6 +314,7 @@ NEEDS: Final[dict[type[Command], _Needing]] = {
     RemoveBinding: _on_router(MANAGE_ROUTERS),
     RemoveChannel: _on_channel(REMOVE_CHANNEL),
     RemoveCursor: _on_queue(PULL),
+    RemoveFeed: _on_queue(FEED),
     RemoveMessage: _on_queue(CLEAR_MESSAGES),
     RemoveQueue: _on_queue(REMOVE_QUEUE),
     RemoveRouter: _on_router(MANAGE_ROUTERS),
@@ -343,6 +352,13 @@ def needs_of_shape(command: Command) -> list[Need]:
     for channel, queue_id in targets_of(command):
         found.append((PUSH, channel, queue_id, 0))
     return found
+
+
+def need_of_feed(command: AddFeed, place: int) -> Need:
+    """What adding a feed needs in one place: the first is the source, then comes the target."""
+    if place == 0:
+        return (FEED, command.channel, command.queue_id, 0)
+    return (FEED, command.target, command.target_queue, 0)
 
 
 def need_of_place(command: GroupCommand, place: int) -> Need:

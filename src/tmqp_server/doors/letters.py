@@ -34,7 +34,6 @@ from tmqp.constants import (
 from tmqp.extensions import DEAD_LETTER_HEADERS, HEADER_GROUP_KEY
 from tmqp.frames import Frame
 from tmqp.names import EXACT_MARK
-from tmqp_server.engine.commands import Command, Push
 from tmqp_server.engine.effects import Forward
 from tmqp_server.engine.model.message import Message
 
@@ -55,7 +54,6 @@ __all__ = [
     "Letters",
     "Property",
     "PropertyValue",
-    "frame_for_node",
     "frame_of_letter",
     "letter_of_frame",
 ]
@@ -278,7 +276,7 @@ class Letters:
             letter.priority = TOP_PRIORITY
         if not letter.expires_ms and message.expires_at < math.inf:
             letter.expires_ms = max(1, int((message.expires_at + self._offset_s) * 1_000))
-        if letter.headers and not message.readdressed:
+        if letter.headers and not message.is_dead_letter:
             letter.headers = [
                 pair for pair in letter.headers if pair[0].lower() not in OF_DEAD_LETTERS
             ]
@@ -330,19 +328,6 @@ class Letters:
             return wire
         letter = self.of_wire(wire, effect.door)
         return frame_of_letter(letter, TYPE_DIRECT_MESSAGE, high_priority=letter.high_priority)
-
-
-def frame_for_node(owner: LetterOwner, command: Command) -> Frame | None:
-    """A client's push as a TMQP message for another server; None for other commands."""
-    if not isinstance(command, Push):
-        return None
-    letter = owner.letter(command.wire)
-    letter.message_id = command.message_id
-    letter.channel = command.channel.removeprefix(EXACT_MARK)
-    letter.queue_id = command.queue_id
-    return frame_of_letter(
-        letter, high_priority=command.high_priority, pending_acknowledge=command.wants_confirm
-    )
 
 
 # --- TMQP messages to letters --------------------------------------------------------------------

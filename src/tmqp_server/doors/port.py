@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tmqp._compat import mypyc_attr
-from tmqp_server.doors.letters import Letter, frame_for_node
+from tmqp_server.doors.letters import Letter
+from tmqp_server.doors.rewriting import frame_for_node
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.effects import Deliver, DeliverRun, Effect, Forward, Inform
 from tmqp_server.engine.model.message import Message
@@ -34,7 +35,8 @@ class DoorSession:
     deliveries are, at least; ``work``, units (``Broker.take_work``) that reading the last bytes
     took beyond what all bytes take; ``hurried``, :meth:`apply` has made its deadline nearer, or
     lets the peer be read again; ``peer``, where the connection comes from (``127.0.0.1:40000``),
-    empty if that is not known: set after the session was opened, before it gets any bytes.
+    empty if that is not known: set after the session was opened, before it gets any bytes;
+    ``trusted``, the session is the server's own, and nobody is asked what it may do.
 
     A session stops its peer by ``reads``: while it is false no further chunk is read, so a peer
     waits in its own kernel.  It knows that its answers and deliveries left by ``wants_written``:
@@ -55,6 +57,7 @@ class DoorSession:
         self.outbound_bytes = 0
         self.work = 0
         self.peer = ""
+        self.trusted = False
         self.hurried = False
         self.reads = True
         self.wants_written = False

@@ -1,4 +1,4 @@
-"""What the engine needs of messages: their keys, and what they say as dead letters.
+"""What the engine needs of messages: their keys, filters, and what they say as dead letters.
 
 The key of a TMQP message is its header ``Group-Key``; that of a message of another protocol is the
 group key of its letter (``letters.py``).  A dead letter has headers that say why it is one; where a
@@ -6,8 +6,6 @@ protocol has no headers it says nothing.  It is pure.
 """
 
 from __future__ import annotations
-
-from typing import Final
 
 from tmqp.errors import LocalProtocolError
 from tmqp.extensions import (
@@ -18,13 +16,11 @@ from tmqp.extensions import (
 )
 from tmqp.frames import Frame
 from tmqp_server.doors.letters import OF_DEAD_LETTERS, Letters
-from tmqp_server.engine.model.message import Message, Wires
+from tmqp_server.doors.rewriting import rewritten, writable_headers
+from tmqp_server.doors.selecting import filter_of, read_by
+from tmqp_server.engine.model.message import Message, SubscriptionFilter, Wires
 
 __all__ = ["LetterWires"]
-
-
-#: Half a line end in a header, which cannot be written anew.
-_LINE_ENDS: Final = frozenset("\r\n")
 
 
 class LetterWires(Wires):
@@ -48,6 +44,15 @@ class LetterWires(Wires):
             return ""
         return wire.header(HEADER_GROUP_KEY) or ""
 
+    def filter_of(self, language: str, text: str) -> SubscriptionFilter:
+        """A filter as it was written down.
+
+        :raises FilterError: when it cannot be understood.
+        """
+        chosen = filter_of(language, text)
+        read_by(chosen, self._letters)
+        return chosen
+
     def with_reason(self, message: Message, reason: str, queue_name: str) -> tuple[object, int]:
         """The wire form with the headers of a dead letter, and how many bytes larger it is.
 
@@ -68,33 +73,17 @@ class LetterWires(Wires):
         ]
         wire = message.wire
         if isinstance(wire, Frame):
-            said = wire.headers if wire.has_header else []
+            said = writable_headers(wire) if wire.has_header else []
         else:
             said = self._letters.of_wire(wire, message.producer.door).headers
         others = [pair for pair in said if pair[0].lower() not in OF_DEAD_LETTERS]
-        if message.readdressed and len(others) < len(said):
+        if message.is_dead_letter and len(others) < len(said):
             return wire, 0
         if not isinstance(wire, Frame):
             return self._letters.with_headers(wire, message.producer.door, [*others, *headers])
+        asked = wire.pending_acknowledge
         try:
-            frame = _rewritten(wire, [*others, *headers])
+            frame = rewritten(wire, [*others, *headers], pending_acknowledge=asked)
         except LocalProtocolError:  # there is no room for more
-            frame = _rewritten(wire, others)
+            frame = rewritten(wire, others, pending_acknowledge=asked)
         return frame, len(frame.raw) - len(wire.raw)
-
-
-def _rewritten(frame: Frame, headers: list[tuple[str, str]]) -> Frame:
-    """The frame with these headers for its own, but for those that cannot be written."""
-    return Frame.build(
-        frame.type,
-        frame.target,
-        frame.content_type,
-        frame.payload,
-        message_id=frame.message_id,
-        source=frame.source,
-        headers=[pair for pair in headers if not _LINE_ENDS.intersection(pair[0] + pair[1])],
-        high_priority=frame.high_priority,
-        pending_response=frame.pending_response,
-        pending_acknowledge=frame.pending_acknowledge,
-        ttl=frame.ttl,
-    )

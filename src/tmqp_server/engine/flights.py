@@ -22,6 +22,7 @@ for the rest: ``take_in``, ``sent_to_all``, ``answer_in_place``, ``finish``, ``t
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Final
 
 from tmqp_server.engine.books import DEFERRAL_BYTES, holders_bytes
@@ -109,8 +110,8 @@ class Flights(RunFlights):
         queue.count -= 1
         queue.bytes -= size
         self._core.message_bytes -= size + MESSAGE_OVERHEAD_BYTES
-        if queue.fleeting and queue.count == 0:
-            self._core.note_emptied(queue)
+        if queue.heeded:
+            self._note_left(queue)
 
     def finish(self, queue: Queue, message: Message) -> None:
         """Count a message as done, and ``let_go``."""
@@ -119,8 +120,18 @@ class Flights(RunFlights):
         queue.count -= 1
         queue.bytes -= size
         self._core.message_bytes -= size + MESSAGE_OVERHEAD_BYTES
+        if queue.heeded:
+            self._note_left(queue)
+
+    def _note_left(self, queue: Queue) -> None:
+        """A message has left a queue to which somebody pays heed."""
+        core = self._core
         if queue.fleeting and queue.count == 0:
-            self._core.note_emptied(queue)
+            core.note_emptied(queue)
+        if queue.waiters:
+            core.awake.append(queue.waiters)
+            queue.waiters = deque()
+            queue.heed()
 
     def drop(self, queue: Queue, message: Message) -> None:
         """Count a message as given up, and ``let_go``."""
@@ -210,6 +221,10 @@ class Flights(RunFlights):
         counters.sent += 1
         counters.deliveries += deliveries
         counters.last_sent = now
+
+    def count_copies(self, queue: Queue, copies: int) -> None:
+        """Count deliveries to feeds of a message that consumers got as well."""
+        queue.counters.deliveries += copies
 
     def sent_to_all(
         self, queue: Queue, message: Message, audience: Audience, wants: bool, now: float
@@ -385,7 +400,7 @@ class Flights(RunFlights):
         if (
             message.rare is not None
             or marks & _NOT_PLAIN
-            or queue.fleeting
+            or queue.heeded
             or (marks & _KEPT and erased is None)
         ):
             return False

@@ -21,6 +21,7 @@ from tmqp_server.engine.commands import (
     Fetched,
     KeptMessage,
     RestoreChannel,
+    RestoreFeed,
     RestoreKeys,
     RestoreMark,
     RestoreQueue,
@@ -30,6 +31,9 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.core import Core, PendingChange, PendingFetch, PendingRun, PendingSave
 from tmqp_server.engine.delivery.batches import Batches, PendingBatch
+from tmqp_server.engine.delivery.feed_commits import Commit
+from tmqp_server.engine.delivery.feeding import Feeder
+from tmqp_server.engine.delivery.feeds import Feeds
 from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.pump import Pump
 from tmqp_server.engine.delivery.saving import tell_apart
@@ -66,6 +70,8 @@ class Keeper:
         "_batches",
         "_browsing",
         "_core",
+        "_feeder",
+        "_feeds",
         "_flights",
         "_outcomes",
         "_pump",
@@ -83,10 +89,14 @@ class Keeper:
         transactions: Transactions,
         batches: Batches,
         browsing: Browsing,
+        feeder: Feeder,
+        feeds: Feeds,
     ) -> None:
         self._batches = batches
         self._browsing = browsing
         self._core = core
+        self._feeder = feeder
+        self._feeds = feeds
         self._flights = flights
         self._outcomes = outcomes
         self._pump = pump
@@ -107,6 +117,8 @@ class Keeper:
             self._restore_channel(command)
         elif isinstance(command, RestoreQueue):
             self._restore_queue(command)
+        elif isinstance(command, RestoreFeed):
+            self._feeds.restore(command)
         elif isinstance(command, RestoreRouter):
             self._routing.restore(command)
         elif isinstance(command, RestoreMark):
@@ -149,6 +161,8 @@ class Keeper:
                     core.out.append(reply)
             elif isinstance(pending, PendingCommit):
                 self._transactions.synced(pending, command.ok)
+            elif isinstance(pending, Commit):
+                self._feeder.synced(pending, command.ok)
             elif isinstance(pending, PendingBatch):
                 self._batches.synced(pending, command.ok)
             elif isinstance(pending, PendingStage):
@@ -332,7 +346,7 @@ class Keeper:
         self, queue: Queue, kept: KeptMessage, producer: Origin, asked: PendingFetch
     ) -> None:
         core = self._core
-        marks = MARK_CONFIRMED
+        marks = MARK_CONFIRMED | kept.marks
         if asked.high_priority:
             marks |= MARK_HIGH
         if kept.wants_confirm:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp_server.engine.books import Books, listening_bytes
-from tmqp_server.engine.effects import Effect, Inform, Notify, TellHandler
+from tmqp_server.engine.effects import Effect, EventsEnded, Inform, Notify, TellHandler
 from tmqp_server.engine.events import MESSAGE_PRODUCED, Fact
 from tmqp_server.engine.model.delivery import QueueFacts
 from tmqp_server.engine.model.sessions import EventSubscription, Session
@@ -112,27 +112,34 @@ class Notices:
         for place in list(session.event_subscriptions):
             self.unsubscribe(session, place)
 
-    def forget_channel(self, key: str) -> None:
-        """End all subscriptions to a channel that is gone, and its event handler's work."""
+    def forget_channel(self, out: list[Effect], key: str) -> int:
+        """End all subscriptions to a channel that is gone, and its event handler's work.
+
+        :returns: the number of subscriptions, for each of them costs work.
+        """
         handler = self._handlers.pop(key, None)
         if handler is not None:
             self._count_all(handler[1], -1)
+        ended = 0
         for place in list(self._channels.get(key, ())):
-            self._forget(place)
+            ended += self._forget(out, place)
+        return ended
 
-    def forget_queue(self, key: str, queue_id: int) -> None:
-        """End the subscriptions to a queue that is gone."""
-        self._forget((MESSAGE_PRODUCED, key, queue_id))
+    def forget_queue(self, out: list[Effect], key: str, queue_id: int) -> int:
+        """End the subscriptions to a queue that is gone; returns as :meth:`forget_channel`."""
+        return self._forget(out, (MESSAGE_PRODUCED, key, queue_id))
 
-    def _forget(self, place: Place) -> None:
+    def _forget(self, out: list[Effect], place: Place) -> int:
         listeners = self._places.pop(place, None)
         if listeners is None:
-            return
+            return 0
         self._close(place)
-        for subscription in listeners.values():
+        for number, subscription in listeners.items():
             self._books.refund(listening_bytes(subscription.channel))
             del subscription.session.event_subscriptions[place]
+            out.append(EventsEnded(number, place[0], subscription.channel))
         self._count(place[0], -len(listeners))
+        return len(listeners)
 
     def _count(self, event: int, more: int) -> None:
         count = self._counts.get(event, 0) + more

@@ -35,6 +35,7 @@ from tmqp_server.engine.effects import (
     DeliverPulled,
     DeliverRun,
     EndPull,
+    EventsEnded,
     Forward,
     Inform,
     Left,
@@ -58,6 +59,7 @@ FOR_ONE: Final = (
     AnswerRouted,
     ConfirmRun,
     Left,
+    EventsEnded,
 )
 ForOne: TypeAlias = (
     Reply
@@ -71,6 +73,7 @@ ForOne: TypeAlias = (
     | AnswerRouted
     | ConfirmRun
     | Left
+    | EventsEnded
     | BranchOpened
     | BranchClosed
 )

@@ -14,7 +14,7 @@ from tmqp_server.engine.commands import (
     SubscribeEvent,
     Unblock,
 )
-from tmqp_server.engine.effects import Inform, TellHandler
+from tmqp_server.engine.effects import EventsEnded, Inform, TellHandler
 from tmqp_server.engine.events import (
     ALL_EVENTS,
     CHANNEL_CREATED,
@@ -161,7 +161,13 @@ def test_a_subscription_ends_with_its_session() -> None:
 def test_a_subscription_ends_with_its_channel() -> None:
     world = world_with(QUEUE_REMOVED, CHANNEL_REMOVED, MESSAGE_PRODUCED)
     told = world.step(RemoveChannel(1, "c", "Ch"))
-    assert told == ["ear told QueueRemoved in Ch", "ear told ChannelRemoved", "admin c: 0"]
+    assert told == [
+        "ear told QueueRemoved in Ch",
+        "ear hears no more MessageProduced in Ch",
+        "ear told ChannelRemoved",
+        "ear hears no more QueueRemoved in Ch",
+        "admin c: 0",
+    ]
     world.create(channel="Ch")
     assert world.step(RemoveQueue(1, "q", "ch", 1)) == ["admin q: 0"]
     assert world.broker._core.notices.mask == CHANNEL_REMOVED
@@ -247,3 +253,23 @@ def test_a_broker_does_not_start_with_hooks_that_are_not_there() -> None:
     for channel in (ChannelOptions(authenticator="no"), ChannelOptions(event_handler="no")):
         with pytest.raises(ValueError, match="no such authenticator or event handler"):
             Broker(options=BrokerOptions(channel=channel))
+
+
+def test_a_listener_is_told_that_what_it_listened_to_is_gone() -> None:
+    world = world_with(MESSAGE_PRODUCED, CLIENT_JOINED)
+    world.connect("other")
+    assert listen(world, CLIENT_JOINED, "CH", None, who="other") == ["other r: 0"]
+    said = world.step(RemoveQueue(world.numbers["other"], "r", "Ch", 1))
+    assert said == ["ear hears no more MessageProduced in Ch", "other r: 0"]
+    said = world.step(RemoveChannel(world.numbers["other"], "r", "Ch"))
+    assert [each for each in said if "no more" in each] == [
+        "ear hears no more ClientJoined in Ch",
+        "other hears no more ClientJoined in CH",
+    ]
+
+
+def test_who_ended_its_subscription_is_told_nothing_more() -> None:
+    world = world_with(MESSAGE_PRODUCED)
+    listen(world, MESSAGE_PRODUCED, wanted=False)
+    effects = world.broker.step(RemoveChannel(world.numbers["ear"], "r", "Ch"), world.now)
+    assert not [each for each in effects if isinstance(each, EventsEnded)]

@@ -24,6 +24,7 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.core import PendingSave
 from tmqp_server.engine.delivery.batches import PendingBatch
+from tmqp_server.engine.delivery.feed_commits import Commit
 from tmqp_server.engine.effects import (
     Accept,
     AnswerPull,
@@ -37,6 +38,7 @@ from tmqp_server.engine.effects import (
     Effect,
     EndPull,
     Erase,
+    EventsEnded,
     Fetch,
     FindOffsets,
     Forward,
@@ -64,7 +66,7 @@ from tmqp_server.engine.model.snapshots import QueueSnapshot
 from tmqp_server.engine.model.times import NEVER
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueChanges, QueueOptions
 from tmqp_server.engine.routing.custom import CustomRouter
-from tmqp_sim.books import disk_bytes_of, state_of
+from tmqp_sim.books import closed_in, commits_of, disk_bytes_of, state_of
 
 __all__ = ["World", "holders_of", "queue_defaults"]
 
@@ -296,6 +298,9 @@ class World:
             return f"session {effect.session} refused {effect.code}"
         if isinstance(effect, CloseSession):
             return f"close {self.names[effect.session]}"
+        if isinstance(effect, EventsEnded):
+            where = f" in {effect.channel}" if effect.channel else ""
+            return f"{self.names[effect.session]} hears no more {event_name(effect.event)}{where}"
         if isinstance(effect, Left):
             return f"{self.names[effect.session]} left {effect.channel}"
         if isinstance(effect, Forward):
@@ -414,12 +419,13 @@ class World:
                 for item in batch.items[batch.done :]:
                     if item.answer is None and item.queue.closed:
                         total += item.message.size + MESSAGE_OVERHEAD_BYTES
+            total += sum([closed_in(commit) for commit in commits_of(self.broker)])
             assert core.total_bytes == total + core.state_bytes
             assert core.state_bytes == state_of(self.broker)
         saving = [each for each in core.tickets.values() if isinstance(each, PendingSave)]
         unsynced = sum(each.message.size for each in saving)
         unsynced += sum(
-            each.size for each in core.tickets.values() if isinstance(each, PendingBatch)
+            each.size for each in core.tickets.values() if isinstance(each, (Commit, PendingBatch))
         )
         assert core.unsynced_bytes == unsynced
         self._check_audiences()
@@ -434,11 +440,15 @@ class World:
         """A queue that has messages and does not send them stands where it will be found."""
         core = self.broker._core
         in_line = queue in queue.audience.line or any(queue in line for line in core.awake)
+        for feed in queue.feeds or ():
+            assert isinstance(feed.target, Queue)
+            in_line = in_line or queue in feed.target.waiters
         assert queue.waiting == in_line
         assert queue.runnable == (queue in core.runnable)
         if (queue.high_count or queue.regular_count) and queue.discipline.sends:
             comes_first = queue.high_tail is not None and not queue.high_count
             found = queue.waiting or queue.runnable or queue.held is not None or comes_first
+            found = found or queue.committing or queue.key in self.broker._feeder._late
             assert found, repr(queue)
         spilled = 0
         for tail in (queue.high_tail, queue.regular_tail):

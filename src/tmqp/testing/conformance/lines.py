@@ -103,12 +103,16 @@ class Entry:
 
 
 class Log:
-    """What happened in one case, in order."""
+    """What happened in one case, in order.
 
-    __slots__ = ("_began", "_stage", "entries", "received_bytes")
+    :param secret: bytes that are not written down where they were sent.
+    """
 
-    def __init__(self, stage: Stage) -> None:
+    __slots__ = ("_began", "_secret", "_stage", "entries", "received_bytes")
+
+    def __init__(self, stage: Stage, secret: bytes = b"") -> None:
         self._stage = stage
+        self._secret = secret
         self._began = stage.now()
         self.entries: list[Entry] = []
         self.received_bytes = 0
@@ -122,6 +126,8 @@ class Log:
         """Write an entry."""
         if kind is Kind.RECEIVED:
             self.received_bytes += len(data)
+        elif self._secret and self._secret in data:
+            data = data.replace(self._secret, b"*" * len(self._secret))
         self.entries.append(Entry(self.elapsed_s, line, kind, data, note))
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from enum import IntEnum
 from typing import Final
 
 from tmqp.constants import MessageType
@@ -53,17 +54,15 @@ class Names:
     """
 
     def __init__(self, suffix: str) -> None:
-        self._suffix = suffix
+        self.suffix = suffix
         self._values: dict[str, str] = {}
-        self.used: dict[str, None] = {}
 
     def value(self, word: str) -> str:
         """What ``$word`` stands for."""
         bound = self._values.get(word)
         if bound is not None:
             return bound
-        self.used[word] = None
-        return f"{word}-{self._suffix}"
+        return f"{word}-{self.suffix}"
 
     def bind(self, word: str, value: str) -> None:
         """From now on ``$word`` stands for this value."""
@@ -279,6 +278,8 @@ def describe_value(value: object) -> str:
     """What a field is expected to be, in a few words."""
     if isinstance(value, Matcher):
         return value.describe()
+    if isinstance(value, IntEnum):
+        return f"{value:d} ({value.name})"
     text = repr(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 

@@ -89,7 +89,7 @@ class Result:
     step: int = 0
     duration_s: float = 0.0
     log: list[Entry] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
+    suffix: str = ""
 
     @property
     def verdict(self) -> Verdict:
@@ -110,13 +110,16 @@ class _Over(Exception):  # noqa: N818 - never leaves this module
         self.expected = expected
 
 
-def play(case: Case, stage: Stage, suffix: str, patience: Patience | None = None) -> Result:
+def play(
+    case: Case, stage: Stage, suffix: str, patience: Patience | None = None, token: str = ""
+) -> Result:
     """Play a case.
 
     :param suffix: letters and digits that no other run's names end with.
+    :param token: what clients show the server besides; no log has it.
     :returns: the result; whatever the peer does, nothing is raised.
     """
-    player = _Player(case, stage, Names(suffix), patience or Patience())
+    player = _Player(case, stage, Names(suffix), patience or Patience(), token)
     player.run()
     return player.result
 
@@ -124,13 +127,16 @@ def play(case: Case, stage: Stage, suffix: str, patience: Patience | None = None
 class _Player:
     """One run of a case."""
 
-    def __init__(self, case: Case, stage: Stage, names: Names, patience: Patience) -> None:
-        self.result = Result(case)
+    def __init__(
+        self, case: Case, stage: Stage, names: Names, patience: Patience, token: str
+    ) -> None:
+        self.result = Result(case, suffix=names.suffix)
         self._case = case
         self._stage = stage
         self._names = names
         self._patience = patience
-        self._log = Log(stage)
+        self._token = token
+        self._log = Log(stage, token.encode())
         self._lines: dict[str, Line] = {}
         self._all_lines: list[Line] = []
         self._messages = 0
@@ -160,7 +166,6 @@ class _Player:
                 line.release()
         result.duration_s = self._log.elapsed_s
         result.log = self._log.entries
-        result.names = list(self._names.used)
 
     # -- steps ----------------------------------------------------------------------------------
 
@@ -203,7 +208,7 @@ class _Player:
         for item in step.items:
             if isinstance(item, Message):
                 self._messages += 1
-                data = item.encode(self._names, f"m{self._messages}")
+                data = item.encode(self._names, f"m{self._messages}", self._token)
                 frame = _read(data)
             else:
                 data = item
@@ -331,7 +336,10 @@ class _Player:
                 difference = _difference(answer, seen, self._names, line.last)
                 return _Over(Verdict.WRONG_CODE, difference)
         if not seen and not line.ended and fence in (Fence.QUIET, Fence.FIRST, Fence.END):
-            return _Over(Verdict.HANG, "the peer did not answer")
+            if not line.accepted:
+                return _Over(Verdict.HANG, "the peer did not answer")
+            # Silence where an answer is due: a ping tells whether the peer lives.
+            self._pass_fence(line, Fence.PING, self._stage.now() + self._patience.answer)
         return _Over(
             Verdict.FAIL, _difference(step.answers[0], seen, self._names, line.last, line.ended)
         )

@@ -11,8 +11,10 @@ from typing import Final, TypeAlias
 
 from tmqp.constants import (
     DEFAULT_TTL,
+    SERVER_HELLO,
     TYPE_PING,
     TYPE_PONG,
+    TYPE_SERVER,
     TYPE_TERMINATE,
 )
 from tmqp.testing.conformance.patterns import Names, Pattern, Preamble, describe_value, type_name
@@ -121,9 +123,17 @@ class Message:
         self.announced_payload_bytes = announced_payload_bytes
         self.announced_block_bytes = announced_block_bytes
 
-    def encode(self, names: Names, next_id: str) -> bytes:
-        """The message's bytes; ``next_id`` is for a message without an id of its own."""
+    def encode(self, names: Names, next_id: str, token: str = "") -> bytes:
+        """The message's bytes.
+
+        :param next_id: for a message without an id of its own.
+        :param token: added to a hello that has none.
+        """
         block = self.header_block
+        payload = names.data(self.payload)
+        is_hello = self.kind == TYPE_SERVER and self.content_type == SERVER_HELLO
+        if token and is_hello and payload.endswith(b"\r\n") and b"Client-Token" not in payload:
+            payload += f"Client-Token: {token}\r\n".encode()
         if self.headers:
             pairs = [(names.text(key), names.text(value)) for key, value in self.headers]
             block = header_block_bytes([(key.encode(), value.encode()) for key, value in pairs])
@@ -140,7 +150,7 @@ class Message:
             target=_name(self.target, names),
             content_type=self.content_type,
             header_block=block,
-            payload=names.data(self.payload),
+            payload=payload,
             tier=self.tier,
             announced_payload_bytes=self.announced_payload_bytes,
             announced_block_bytes=self.announced_block_bytes,

@@ -18,6 +18,8 @@ __all__ = ["event_bytes", "follow"]
 _EVENTS: Final = events_by_name()
 _MAX_KINDS: Final = 16
 _COMMENT: Final = b":\n\n"
+#: The last event of a stream.
+_END: Final = b'event: end\ndata: {"reason":"the channel or the queue was removed"}\n\n'
 
 
 def event_bytes(effect: Inform) -> bytes:
@@ -27,7 +29,8 @@ def event_bytes(effect: Inform) -> bytes:
 
 
 def follow(exchange: Exchange) -> Handler:
-    """``GET .../events?kind=&channel=&queue=``: a stream that ends with the connection."""
+    """``GET .../events?kind=&channel=&queue=``: a stream that ends with the connection, or with the
+    channel or queue that it is about."""
     request = exchange.wanted
     request.check_query("kind", "channel", "queue")
     if not request.accepts("text/event-stream"):
@@ -87,6 +90,13 @@ class _Follow(Handler):
     def event(self, data: bytes) -> None:
         if self._begun:
             self.exchange.send(data)
+
+    def events_ended(self, event: int) -> None:
+        if event in self._kinds:
+            self._kinds.remove(event)
+        if self._begun and not self._kinds:
+            self.exchange.send(_END)
+            self.exchange.end()
 
     def on_deadline(self, now: float) -> Sequence[Command]:
         self.exchange.send(_COMMENT)

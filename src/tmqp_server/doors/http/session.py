@@ -30,6 +30,7 @@ from tmqp_server.doors.http.messages import (
     BadRequest,
     HttpRequest,
     HttpResponse,
+    has_bare_newline,
     parse_query,
     split_path,
 )
@@ -42,9 +43,11 @@ from tmqp_server.engine.effects import (
     AnswerPull,
     CloseSession,
     Confirm,
+    ConfirmRun,
     DeliverPulled,
     Effect,
     EndPull,
+    EventsEnded,
     Left,
     Refuse,
     Reply,
@@ -111,8 +114,7 @@ class HttpSession(DoorSession):
     def receive_eof(self, now: float) -> Sequence[Command]:
         """The peer will send no more."""
         if self._socket is not None:
-            commands = list(self._socket.receive_eof(now))
-            return self._note(commands)
+            return self._note(list(self._socket.receive_eof(now)))
         return [] if self.closed else self._end("the peer closed the connection")
 
     def close(self, reason: str, now: float) -> Sequence[Command]:
@@ -208,7 +210,7 @@ class HttpSession(DoorSession):
         exchange.at(now)
         machine = exchange.machine
         try:
-            if exchange.request is None and _has_bare_newline(machine.trailing_data[0]):
+            if exchange.request is None and has_bare_newline(machine.trailing_data[0]):
                 raise BadRequest(400, "lines of a request end with CR and LF")
             while True:
                 event = machine.next_event()
@@ -247,6 +249,8 @@ class HttpSession(DoorSession):
             raise BadRequest(431, f"a request has at most {limits.max_header_fields} fields")
         method = event.method.decode("ascii")
         request = HttpRequest(method, (), {}, headers)
+        if self._context.manner.refuses is not None:
+            raise BadRequest(*self._context.manner.refuses)
         length = request.header(b"content-length")
         if length is not None and request.header(b"transfer-encoding") is not None:
             raise BadRequest(400, "a request has a Content-Length or a Transfer-Encoding, not both")
@@ -428,11 +432,14 @@ class HttpSession(DoorSession):
             self._client.client_id = effect.client_id
         elif isinstance(effect, Refuse):
             self._turn_away(effect.code, now)
-        elif isinstance(effect, Left):
+        elif isinstance(effect, (Left, EventsEnded)):
             for exchange in self._begun:
                 if exchange.handler is not None and not exchange.answered:
                     exchange.at(now)
-                    exchange.handler.left(effect.channel)
+                    if isinstance(effect, Left):
+                        exchange.handler.left(effect.channel)
+                    else:
+                        exchange.handler.events_ended(effect.event)
         else:
             handler = self._handler_of(effect)
             if handler is not None and not handler.exchange.answered:
@@ -459,12 +466,17 @@ class HttpSession(DoorSession):
     def _handler_of(self, effect: Effect) -> Handler | None:
         """Who asked for an effect; None for an answer that comes too late."""
         found: object = None
-        if isinstance(effect, Confirm):
+        if isinstance(effect, ConfirmRun):
+            found = self._client.confirms.get(effect.message_ids[0])
+        elif isinstance(effect, Confirm):
             found = self._client.confirms.get(effect.message_id)
         elif isinstance(effect, (Reply, DeliverPulled, EndPull, AnswerPull)):
             found = effect.request
             if isinstance(found, Frame):  # a push that was refused
                 found = self._client.confirms.get(found.message_id)
+            elif not isinstance(found, Handler):
+                handlers = [each.handler for each in self._begun]
+                found = next((each for each in handlers if each and each.pushed(found)), None)
         return found if isinstance(found, Handler) else None
 
     def deliver(self, data: bytes) -> None:
@@ -560,14 +572,6 @@ class HttpSession(DoorSession):
                 commands += self._end("no request came for a while")
         self._work(now, commands)
         return self._note(commands)
-
-
-def _has_bare_newline(data: bytes) -> bool:
-    """Whether a line of the head at the beginning of some bytes ends with LF alone: programs
-    disagree on whether it ends there."""
-    end = data.find(b"\r\n\r\n")
-    head = data if end < 0 else data[:end]
-    return head.count(b"\n") != head.count(b"\r\n")
 
 
 def _has_body(exchange: Exchange) -> bool:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from tmqp.connection import Connection
 from tmqp.constants import (
+    RESULT_BAD_REQUEST,
     RESULT_LIMIT_EXCEEDED,
     TYPE_PULL_REQUEST,
     TYPE_QUEUE_MESSAGE,
     TYPE_ROUTER,
     TYPE_SERVER,
+    NoContent,
 )
 from tmqp.extensions import HEADER_MAX_BYTES
 from tmqp.frames import Frame
@@ -174,3 +176,19 @@ class AnsweringSession(DoorSession):
             self._send(answer.raw)
         if frame.pending_acknowledge:
             self._send(acknowledge_frame(frame, code).raw)
+
+    def _refuse_push(self, frame: Frame, code: int) -> None:
+        """A push the engine never sees is refused as the engine would (F75, contradiction 22)."""
+        self._send(response_frame(frame, code, frame.target).raw)
+        if frame.pending_acknowledge:
+            self._send(acknowledge_frame(frame, code).raw)
+
+    def _refuse_name(self, frame: Frame) -> None:
+        """No channel and no client has a name that begins with a control character: the mark of
+        exact names is for doors of other protocols."""
+        if frame.type == TYPE_QUEUE_MESSAGE:
+            self._refuse_push(frame, RESULT_BAD_REQUEST)
+        elif frame.type == TYPE_PULL_REQUEST:
+            self._send(end_of_pull(frame, NoContent.NO_CHANNEL.value).raw)
+        elif frame.pending_response:
+            self._reply(frame, RESULT_BAD_REQUEST, b"")

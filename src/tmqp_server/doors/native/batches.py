@@ -19,6 +19,7 @@ from tmqp.constants import (
 from tmqp.extensions import HEADER_PUT_BACK
 from tmqp.frames import Frame
 from tmqp.limits import Limits
+from tmqp.names import EXACT_MARK
 from tmqp_server.doors.native.copies import copy_addresses
 from tmqp_server.doors.native.operations import push_extras
 from tmqp_server.doors.native.parameters import BadRequestError
@@ -49,6 +50,8 @@ def batch_command(
         if source and source != client_id:
             raise BadRequestError("the source of a message must be the sender's own id")
         own = each if source else each.replace(source=client_id)
+        if own.target.startswith(EXACT_MARK):
+            raise BadRequestError("a channel's name begins with no control character")
         if each.type == TYPE_QUEUE_MESSAGE:
             commands.append(_push(session, own, new_id, unix_s))
         elif each.type == TYPE_ACKNOWLEDGE and not each.high_priority:

@@ -17,9 +17,10 @@ from tmqp.constants import (
     HeaderName,
 )
 from tmqp.frames import Frame
+from tmqp.names import EXACT_MARK
 from tmqp_server.doors.native.parameters import BadRequestError
-from tmqp_server.doors.native.rewriting import rewritten, writable_headers
 from tmqp_server.doors.port import IdSource
+from tmqp_server.doors.rewriting import rewritten, writable_headers
 from tmqp_server.engine.commands import Command, Push, PushExtras
 
 __all__ = ["MAX_COPIES", "add_copies", "copy_addresses"]
@@ -102,7 +103,7 @@ def _copy_of(frame: Frame, headers: list[tuple[str, str]], address: str) -> Fram
         if queue_id > MAX_QUEUE_ID:
             return None
     message_id = parts[2] if len(parts) > 2 else ""
-    if not channel or len(channel.encode()) > MAX_NAME_BYTES:
+    if not channel or channel[0] == EXACT_MARK or len(channel.encode()) > MAX_NAME_BYTES:
         return None
     if len(message_id.encode()) > MAX_NAME_BYTES:
         return None

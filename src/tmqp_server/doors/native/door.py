@@ -36,15 +36,14 @@ from tmqp.events import (
 from tmqp.extensions import HEADER_PUT_BACK
 from tmqp.frames import Frame
 from tmqp.limits import Limits
+from tmqp.names import EXACT_MARK
 from tmqp.runs import FrameRun
 from tmqp.state import Role
 from tmqp_server.doors.letters import Letter, Letters, letter_of_frame
 from tmqp_server.doors.native.answering import AnsweringSession
 from tmqp_server.doors.native.answers import (
     ConfirmWriter,
-    acknowledge_frame,
     forwarded,
-    response_frame,
 )
 from tmqp_server.doors.native.clients import (
     direct_command,
@@ -71,9 +70,11 @@ from tmqp_server.doors.native.transactions import (
     unpacked,
 )
 from tmqp_server.doors.port import Door, IdSource
+from tmqp_server.doors.rewriting import exact_target, without_exact_name
 from tmqp_server.doors.selecting import read_by
 from tmqp_server.engine.commands import (
     Acknowledge,
+    AddFeed,
     Command,
     Connect,
     Credentials,
@@ -101,6 +102,7 @@ from tmqp_server.engine.effects import (
     DeliverRun,
     Effect,
     EndPull,
+    EventsEnded,
     Forward,
     Inform,
     Left,
@@ -113,10 +115,9 @@ from tmqp_server.engine.options import ASKS_ACKNOWLEDGE, ASKS_RESPONSE
 __all__ = ["NativeDoor", "NativeSession"]
 
 _NOTHING: tuple[Command, ...] = ()
-#: For so many chunks no runs are brought after the engine had to divide one: that costs more than
-#: it would have saved.
+#: Chunks in which no runs are brought after the engine had to divide one, which costs more.
 _SINGLY_CHUNKS = 64
-#: Connection information without its properties and token.
+#: Connection information without its properties and token, and each of its properties.
 _HELLO_BYTES = 2_048
 _PROPERTY_BYTES = 256
 #: Bytes of a JSON body that are read for one unit of work.
@@ -164,7 +165,7 @@ class NativeDoor(Door):
             frame = self.letters.frame_of(message, effect.channel)
         ttl = frame.ttl - 1  # one hop less than received, however often it is sent (F11, F12)
         if frame.has_header:
-            frame = without_ours(frame, is_dead_letter=message.readdressed)
+            frame = without_ours(frame, is_dead_letter=message.is_dead_letter)
         if effect.hide_source or message.readdressed:
             frame = frame.replace(
                 source="" if effect.hide_source else None,
@@ -315,12 +316,15 @@ class NativeSession(AnsweringSession):
         return commands
 
     def _own(self, frame: Frame, commands: list[Command]) -> Frame | None:
-        """The frame under its sender's true name, or None if it bears another's (F42).
+        """The frame under its sender's true name, or None if that is another's (F42) or nobody's.
 
         A node brings what its clients said, under their names (F133).
         """
         source = frame.source
         client_id = self._connection.client_id
+        if frame.target[:1] == EXACT_MARK:
+            self._refuse_name(frame)
+            return None
         if source == client_id or (self._node and source):
             return frame
         if source:
@@ -358,11 +362,14 @@ class NativeSession(AnsweringSession):
             if extras is None:
                 extras = PushExtras()
             extras.nameless = nameless  # whether it keeps its id its queue decides
+        channel = exact_target(own) if self._node else own.target
+        if self._node:
+            own = without_exact_name(own)
         commands.append(
             Push(
                 self._number,
                 message_id,
-                own.target,
+                channel,
                 own.content_type,
                 own.high_priority,
                 own.pending_acknowledge,
@@ -376,7 +383,8 @@ class NativeSession(AnsweringSession):
 
     def _run(self, run: FrameRun, commands: list[Command]) -> None:
         """Messages that need nothing of the door, if they bear their sender's name."""
-        if run.first.source == self._connection.client_id:
+        first = run.first
+        if first.source == self._connection.client_id and first.target[:1] != EXACT_MARK:
             commands.append(run_command(self._number, run, self._run_notes))
             return
         self._run_notes.divided = True
@@ -387,12 +395,6 @@ class NativeSession(AnsweringSession):
                 self._acknowledge(frame, commands)
             if self._forged:
                 return
-
-    def _refuse_push(self, frame: Frame, code: int) -> None:
-        """A push the engine never sees is refused as the engine would (F75, contradiction 22)."""
-        self._send(response_frame(frame, code, frame.target).raw)
-        if frame.pending_acknowledge:
-            self._send(acknowledge_frame(frame, code).raw)
 
     def _acknowledge(self, received: Frame, commands: list[Command]) -> None:
         frame = self._own(received, commands)
@@ -466,7 +468,7 @@ class NativeSession(AnsweringSession):
                 elif isinstance(command, ListCommand):
                     most_bytes = self._door.limits.max_payload_bytes
                     command.most_items = most_items(type(command), most_bytes)
-                elif isinstance(command, Join):
+                elif isinstance(command, (Join, AddFeed)):
                     read_by(command.filter, self._door.letters)
                 commands.append(command)
         except BadRequestError as error:
@@ -576,9 +578,7 @@ class NativeSession(AnsweringSession):
         elif isinstance(effect, Refuse):
             self._connection.information = None
             return self._commands(self._connection.refuse(effect.code, self._door.new_id()), now)
-        elif isinstance(effect, Left):
-            pass  # TMQP has no word for it (F51)
-        else:
+        elif not isinstance(effect, (Left, EventsEnded)):  # TMQP has no words for these (F51)
             assert isinstance(effect, CloseSession), f"no session carries out {effect!r}"
             self._connected = False
             return self.close(effect.reason, now)

@@ -17,6 +17,7 @@ from tmqp.models import (
     ChannelInformation,
     ClientInformation,
     CursorInformation,
+    FeedInformation,
     Model,
     OffsetsInformation,
     PartInformation,
@@ -32,12 +33,14 @@ from tmqp_server.engine.commands import (
     ListClients,
     ListCommand,
     ListConsumers,
+    ListFeeds,
     ListQueues,
 )
 from tmqp_server.engine.model.snapshots import (
     ChannelSnapshot,
     ClientSnapshot,
     CursorSnapshot,
+    FeedSnapshot,
     OffsetsSnapshot,
     QueueSnapshot,
     RouterSnapshot,
@@ -58,6 +61,7 @@ _BINDING: Final[str] = _template(BindingInformation)
 _CHANNEL: Final[str] = _template(ChannelInformation)
 _CLIENT: Final[str] = _template(ClientInformation)
 _CURSORS: Final[list[str]] = _template(CursorInformation).split("%s")
+_FEED: Final[str] = _template(FeedInformation)
 _OFFSETS: Final[str] = _template(OffsetsInformation)
 _PART: Final[str] = _template(PartInformation)
 _QUEUE: Final[str] = _template(QueueInformation)
@@ -89,6 +93,7 @@ _LEAST_BYTES: Final[dict[type[ListCommand], int]] = {
     ListChannels: _least_bytes(_CHANNEL),
     ListClients: _least_bytes(_CLIENT),
     ListConsumers: _least_bytes(_CLIENT),
+    ListFeeds: _least_bytes(_FEED),
     ListQueues: _least_bytes(_QUEUE),
 }
 #: Larger than any item.
@@ -109,6 +114,8 @@ def written(item: object, wall_clock_offset_s: float) -> bytes | None:
         return _channel(item)
     if isinstance(item, TransactionSnapshot):
         return _transaction(item, wall_clock_offset_s)
+    if isinstance(item, FeedSnapshot):
+        return _feed(item)
     if isinstance(item, OffsetsSnapshot):
         return _offsets(item)
     if isinstance(item, CursorSnapshot):
@@ -219,6 +226,22 @@ def _transaction(item: TransactionSnapshot, offset_s: float) -> bytes:
         max(unix_ms(item.at, offset_s), 0),
     )
     return (_TRANSACTION % values).encode()
+
+
+def _feed(item: FeedSnapshot) -> bytes:
+    values = (
+        _text(item.channel),
+        item.queue_id,
+        _text(item.target),
+        item.target_queue,
+        _text(item.language),
+        _text(item.text),
+        item.copied,
+        item.passed,
+        item.skipped,
+        item.waiting,
+    )
+    return (_FEED % values).encode()
 
 
 def _offsets(item: OffsetsSnapshot) -> bytes:

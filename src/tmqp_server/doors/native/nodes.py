@@ -8,6 +8,7 @@ from tmqp.models import ModelError, NodeDecision
 from tmqp_server.doors.native.answers import forwarded
 from tmqp_server.doors.native.clients import RouterEnvelope
 from tmqp_server.doors.native.parameters import BadRequestError
+from tmqp_server.doors.rewriting import without_exact_name
 from tmqp_server.engine.commands import (
     Acknowledge,
     ApplyDecision,
@@ -27,7 +28,11 @@ def passed_on(command: Command) -> bytes | None:
 
     None when it has no hop left, and for what is not passed on.
     """
-    if isinstance(command, (Push, SendDirect, PassAnswer, Acknowledge)):
+    if isinstance(command, Push):
+        frame = command.wire
+        if isinstance(frame, Frame):
+            frame = without_exact_name(frame)
+    elif isinstance(command, (SendDirect, PassAnswer, Acknowledge)):
         frame = command.wire
     elif isinstance(command, Publish) and isinstance(command.envelope, RouterEnvelope):
         frame = command.envelope.frame

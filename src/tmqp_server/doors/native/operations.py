@@ -48,10 +48,13 @@ from tmqp.extensions import (
     HEADER_MESSAGE_TIMEOUT,
     HEADER_RECEIVERS,
     HEADER_ROUTER_ENABLED,
+    OP_ADD_FEED,
     OP_CANCEL_MESSAGE,
     OP_DESCRIBE_SERVER,
     OP_EXTEND,
     OP_GRANT_CREDIT,
+    OP_LIST_FEEDS,
+    OP_REMOVE_FEED,
     OP_REMOVE_MESSAGE,
     OP_SET_ROUTER_ENABLED,
     OP_SET_TERMS,
@@ -60,6 +63,7 @@ from tmqp.extensions import (
 from tmqp.frames import Frame
 from tmqp.header_names import HeaderNames
 from tmqp.models import BindingInformation, ChannelOptions, ModelError, QueueOptions
+from tmqp_server.doors.native.feeds import add_feed_of, list_feeds_of, remove_feed_of
 from tmqp_server.doors.native.parameters import BadRequestError, number_header, queue_id_of
 from tmqp_server.doors.native.reading import READING
 from tmqp_server.doors.native.terms import extend_of, grant_of, join_of, set_terms_of
@@ -414,6 +418,9 @@ OPERATIONS: dict[int, Callable[[int, Frame], Command]] = {
     OP_SET_TERMS: set_terms_of,
     OP_GRANT_CREDIT: grant_of,
     OP_EXTEND: extend_of,
+    OP_ADD_FEED: add_feed_of,
+    OP_REMOVE_FEED: remove_feed_of,
+    OP_LIST_FEEDS: list_feeds_of,
     **READING,
     OP_CLIENT_LIST: lambda session, frame: ListClients(session, frame, frame.target),
 }

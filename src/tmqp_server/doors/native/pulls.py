@@ -17,11 +17,8 @@ from tmqp.constants import (
 from tmqp.frames import Frame, encode_headers
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.native.answers import response_frame
-from tmqp_server.doors.native.rewriting import (
-    rewritten,
-    without_dead_letter_headers,
-    writable_headers,
-)
+from tmqp_server.doors.native.rewriting import without_dead_letter_headers
+from tmqp_server.doors.rewriting import rewritten, writable_headers
 from tmqp_server.engine.commands import Pull
 from tmqp_server.engine.effects import AnswerPull, DeliverPulled
 
@@ -105,7 +102,7 @@ def pulled_message(effect: DeliverPulled, letters: Letters) -> bytes:
     message = effect.message
     assert isinstance(request, Frame), "the token of every request is its frame"
     frame = letters.frame_of(message, effect.channel)
-    if frame.has_header and not message.readdressed:
+    if frame.has_header and not message.is_dead_letter:
         frame = without_dead_letter_headers(frame)
     headers = [
         (_REQUEST_ID, request.message_id),

@@ -1,21 +1,15 @@
-"""The writing of a received message anew, where forwarding its bytes will not do."""
+"""Received messages without, or with, certain headers, where forwarding the bytes will not do."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from tmqp.constants import HEADER_REQUEST_ID
 from tmqp.frames import Frame
 from tmqp_server.doors.letters import OF_DEAD_LETTERS
+from tmqp_server.doors.rewriting import rewritten, writable_headers
 
-__all__ = [
-    "rewritten",
-    "with_header",
-    "without_dead_letter_headers",
-    "without_ours",
-    "writable_headers",
-]
+__all__ = ["with_header", "without_dead_letter_headers", "without_ours"]
 
 _REQUEST_ID: Final = HEADER_REQUEST_ID.lower()
 _REQUEST_ID_BYTES: Final = _REQUEST_ID.encode()
@@ -55,41 +49,3 @@ def with_header(frame: Frame, name: str, value: str) -> Frame:
     """The frame with this header, instead of those of its name that it has."""
     others = [pair for pair in writable_headers(frame) if pair[0].lower() != name.lower()]
     return rewritten(frame, [*others, (name, value)])
-
-
-def writable_headers(frame: Frame) -> list[tuple[str, str]]:
-    """The frame's headers, but for those that hold half a line end and cannot be written anew."""
-    found: list[tuple[str, str]] = []
-    for key, value in frame.headers:
-        text = key + value
-        if "\r" not in text and "\n" not in text:
-            found.append((key, value))
-    return found
-
-
-def rewritten(
-    frame: Frame,
-    headers: Iterable[tuple[str, str]],
-    target: str | None = None,
-    content_type: int | None = None,
-    message_id: str | None = None,
-    ttl: int | None = None,
-) -> Frame:
-    """The frame with these headers for its own; None keeps a field.
-
-    First acquirer and pending acknowledge are left off: the one who delivers it sets them.
-
-    :raises LocalProtocolError: when a part does not fit the wire.
-    """
-    return Frame.build(
-        frame.type,
-        frame.target if target is None else target,
-        frame.content_type if content_type is None else content_type,
-        frame.payload,
-        message_id=frame.message_id if message_id is None else message_id,
-        source=frame.source,
-        headers=headers,
-        high_priority=frame.high_priority,
-        pending_response=frame.pending_response,
-        ttl=frame.ttl if ttl is None else ttl,
-    )

@@ -26,6 +26,12 @@ from tmqp_server.engine.commands.clients import (
     SendDirect,
     SubscribeEvent,
 )
+from tmqp_server.engine.commands.feeds import (
+    AddFeed,
+    ListFeeds,
+    RemoveFeed,
+    RestoreFeed,
+)
 from tmqp_server.engine.commands.groups import (
     CommitGroup,
     DropGroup,
@@ -153,6 +159,7 @@ __all__ = [
     "Acknowledge",
     "AcknowledgeRun",
     "AddBinding",
+    "AddFeed",
     "ApplyDecision",
     "Batch",
     "Block",
@@ -197,6 +204,7 @@ __all__ = [
     "ListCommand",
     "ListConsumers",
     "ListCursors",
+    "ListFeeds",
     "ListGroups",
     "ListNodes",
     "ListOffsets",
@@ -225,6 +233,7 @@ __all__ = [
     "RemoveBinding",
     "RemoveChannel",
     "RemoveCursor",
+    "RemoveFeed",
     "RemoveMessage",
     "RemoveQueue",
     "RemoveRouter",
@@ -232,6 +241,7 @@ __all__ = [
     "ResetGroup",
     "RestoreChannel",
     "RestoreCursor",
+    "RestoreFeed",
     "RestoreKeys",
     "RestoreMark",
     "RestoreQueue",

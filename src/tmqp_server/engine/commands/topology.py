@@ -123,9 +123,10 @@ class RemoveQueue(SessionCommand):
 
 
 class ClearMessages(SessionCommand):
-    """Remove waiting messages of either priority, or of both, or of none (F58).  404."""
+    """Remove waiting messages of either priority, or of both, or of none (F58), deferred ones too;
+    with ``in_flight`` what consumers have as well, whose answers then find nothing.  404."""
 
-    __slots__ = ("request", "channel", "queue_id", "high_priority", "regular")
+    __slots__ = ("request", "channel", "queue_id", "high_priority", "regular", "in_flight")
 
     def __init__(
         self,
@@ -135,6 +136,7 @@ class ClearMessages(SessionCommand):
         queue_id: int,
         high_priority: bool,
         regular: bool,
+        in_flight: bool = False,
     ) -> None:
         super().__init__(session)
         self.request = request
@@ -142,6 +144,7 @@ class ClearMessages(SessionCommand):
         self.queue_id = queue_id
         self.high_priority = high_priority
         self.regular = regular
+        self.in_flight = in_flight
 
 
 def targets_of(command: Command) -> list[tuple[str, int]]:

@@ -363,7 +363,8 @@ class RunIntake:
                 if queue.high_count or queue.regular_count or queue.parked:
                     workflow.go_on(queue, now)
             else:
-                workflow.take_answer(queue, session, ids[at], True, None, now)
+                request = ids[at] if run.answers else None
+                workflow.take_answer(queue, session, ids[at], True, None, now, request)
             at += 1
             if core.awake or len(core.out) >= most_effects:
                 break

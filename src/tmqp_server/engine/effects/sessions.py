@@ -10,6 +10,7 @@ __all__ = [
     "BranchClosed",
     "BranchOpened",
     "CloseSession",
+    "EventsEnded",
     "Left",
     "Refuse",
     "Reply",
@@ -96,6 +97,19 @@ class Left(Effect):
 
     def __init__(self, session: int, channel: str) -> None:
         self.session = session
+        self.channel = channel
+
+
+@mypyc_attr(acyclic=True)
+class EventsEnded(Effect):
+    """The session is told of an event no more, because its channel or queue was removed; clients
+    are not told so by TMQP.  ``channel`` is as the session spelt it."""
+
+    __slots__ = ("session", "event", "channel")
+
+    def __init__(self, session: int, event: int, channel: str) -> None:
+        self.session = session
+        self.event = event
         self.channel = channel
 
 

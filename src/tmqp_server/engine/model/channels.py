@@ -90,6 +90,8 @@ def matches(text: str, pattern: str) -> bool:
 
 def is_disposable(queue: Queue) -> bool:
     """Whether destroying a queue loses nothing: it has no message, and nothing needs it to stay."""
+    if queue.feeds is not None or queue.fed_by:
+        return False
     needed = queue.claims or queue.cursors or queue.options.retains()
     return not needed and queue.is_empty()
 
@@ -186,6 +188,12 @@ class Channel:
         for queue in self.queues.values():
             total += queue.sequence
         return total
+
+    def is_used(self) -> bool:
+        """Whether it has a consumer, or a queue of it has a feed."""
+        if self.audience.subscriptions:
+            return True
+        return any([queue.feeds is not None for queue in self.queues.values()])
 
     def is_idle(self, before: int) -> bool:
         """Whether nobody has used the channel since ``pushed`` was *before* and ``Audience.used``
@@ -423,7 +431,7 @@ class ChannelTable:
         channel.options = options
         if changes:
             for queue in channel.queues.values():
-                queue.fleeting = options.destroy_when_empty
+                queue.make_fleeting(options.destroy_when_empty)
 
     def _note_authenticator(self, options: ChannelOptions) -> None:
         """A channel came or went; nothing changes if it has the authenticator that all have."""
@@ -509,7 +517,7 @@ class ChannelTable:
         queue.key = self.last_key
         queue.memory = queue_bytes(options)
         self._books.charge(queue.memory)
-        queue.fleeting = channel.options.destroy_when_empty
+        queue.make_fleeting(channel.options.destroy_when_empty)
         queue.temporary = bool(channel.options.lifetime)
         channel.audience.used = True
         channel.queues[queue_id] = queue

@@ -38,6 +38,7 @@ from tmqp_server.engine.model.delivery import (
     hooks_of,
 )
 from tmqp_server.engine.model.disciplines import Discipline
+from tmqp_server.engine.model.feeds import Feed
 from tmqp_server.engine.model.handlers import receipt_of, saving
 from tmqp_server.engine.model.keys import KeyTable
 from tmqp_server.engine.model.message import MARK_GONE, MARK_HIGH, Message
@@ -150,8 +151,13 @@ class Queue(QueueFacts):
         "parked",
         "closed",
         "fleeting",
+        "heeded",
         "temporary",
         "claims",
+        "feeds",
+        "fed_by",
+        "waiters",
+        "committing",
         "high_tail",
         "regular_tail",
         "spilled",
@@ -238,7 +244,7 @@ class Queue(QueueFacts):
         self.bytes = 0
         self.disk_bytes = 0  # of messages that the storage has or was asked to keep
         self.nameless = False  # a message without an id has been here (F41)
-        self.keys: KeyTable | None = None  # as long as keys have made no difference
+        self._begin_unfed()
         self.counters = QueueCounters()
         self.configure(options, discipline, handler, limits)
 
@@ -256,7 +262,7 @@ class Queue(QueueFacts):
         self.hooks = hooks_of(handler)
         self.exclusive = discipline.exclusive or options.send_only_first_acquirer
         #: Nothing is decided in a send pass; see Sender.
-        decides = self.nameless or self.hooks & SEND_HOOKS != 0
+        decides = self.nameless or self.hooks & SEND_HOOKS != 0 or self.feeds is not None
         self.plain = not (self.exclusive or decides)
         #: Some messages wait for others of their keys; only where consumers take turns.
         self.keyed = options.group_keys != NO_KEYS and discipline.exclusive and discipline.sends
@@ -310,6 +316,28 @@ class Queue(QueueFacts):
         if options.put_back_limit < 0:
             self.put_back_limit = _NO_LIMIT
 
+    def _begin_unfed(self) -> None:
+        """Begin with no feeds, and no keys."""
+        self.keys: KeyTable | None = None  # as long as keys have made no difference
+        #: Where its messages are copied to, in the order of adding; None without any.
+        self.feeds: list[Feed] | None = None
+        self.fed_by: list[Feed] = []  # the feeds that copy into it
+        #: Queues whose feeds wait for room here; see ``Audience.line``.
+        self.waiters: deque[QueueFacts] = deque()
+        #: Copies of its messages are being saved, and it sends nothing until they are.
+        self.committing = False
+        #: Somebody must hear when a message has left it for good.
+        self.heeded = False
+
+    def heed(self) -> None:
+        """Note anew whether somebody must hear that a message has left."""
+        self.heeded = self.fleeting or len(self.waiters) > 0
+
+    def make_fleeting(self, fleeting: bool) -> None:
+        """Note whether its channel is destroyed when it is empty."""
+        self.fleeting = fleeting
+        self.heed()
+
     def expect_nameless(self) -> None:
         """A message without an id comes in, which nobody can acknowledge: look at each from now on.
 
@@ -323,7 +351,7 @@ class Queue(QueueFacts):
     def chooses(self) -> bool:
         """Whether it must look who would take a message: each goes to one consumer, of those who
         want it, or whose it is."""
-        if not self.exclusive:
+        if not self.exclusive or self.feeds is not None:
             return False
         return (self.audience.filters != 0 or self.keyed) and self.discipline.sends
 
@@ -439,12 +467,6 @@ class Queue(QueueFacts):
             self.regular_count -= 1
             return self.regular.take()
         return self.take() if self.high_count else None
-
-    def has_waiting(self, message: Message) -> bool:
-        """Whether a message waits in memory."""
-        if message.marks & MARK_HIGH:
-            return self.high.holds(message)
-        return self.regular.holds(message)
 
     def look(self, newest: bool) -> Message | None:
         """The message that ``take``, or ``take_newest``, would take out; None if none waits."""

@@ -13,6 +13,7 @@ from tmqp.blocks import FLAG_DOOR_SHIFT
 from tmqp.constants import (
     OP_JOIN,
     OP_REMOVE_CHANNEL,
+    OP_REMOVE_QUEUE,
     STATUS_PULL,
     TYPE_ACKNOWLEDGE,
     TYPE_QUEUE_MESSAGE,
@@ -512,6 +513,24 @@ def test_events_are_streamed() -> None:
     stage.hub.close(peer.number, "the server stops", stage.now)
     stage.settle()
     assert peer.answer().body.endswith(b":\n\n")  # a whole answer
+
+
+def test_a_stream_ends_with_the_last_thing_that_it_is_about() -> None:
+    stage = Stage()
+    stage.make_queue("orders", 1, "push")
+    peer = stage.open()
+    target = "/api/v1/events?kind=MessageProduced,ClientJoined&channel=orders&queue=1"
+    peer.say(request("GET", target))
+    peer.raw()
+    other = stage.open_native("ann")
+    other.say(operation(OP_REMOVE_QUEUE, "orders", b"\x01\x00"))
+    assert peer.raw().endswith(b":\n\n\r\n"), "who joins is still to be heard of"
+    other.say(operation(OP_REMOVE_CHANNEL, "orders"))
+    answer = peer.answer()  # a whole answer
+    assert answer.body.endswith(
+        b'event: end\ndata: {"reason":"the channel or the queue was removed"}\n\n'
+    )
+    assert peer.ask("GET", target).status == 403, "the connection goes on"
 
 
 def test_each_step_of_a_take_and_each_pipelined_request_is_asked_about() -> None:

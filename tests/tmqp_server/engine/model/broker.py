@@ -136,8 +136,8 @@ class ModelBroker(Routers):
         elif isinstance(command, commands.UpdateQueue):
             self.update_queue(client, request, name, given["queue_id"], given["changes"] or {})
         elif isinstance(command, commands.ClearMessages):
-            both = (command.high_priority, command.regular)
-            self.clear_messages(client, request, name, command.queue_id, *both)
+            which = (command.high_priority, command.regular, command.in_flight)
+            self.clear_messages(client, request, name, command.queue_id, *which)
         elif isinstance(command, commands.CancelMessage):
             self.cancel_message(client, request, name, command.queue_id, command.message_id)
         elif isinstance(command, commands.RemoveQueue):

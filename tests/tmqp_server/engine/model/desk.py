@@ -129,3 +129,5 @@ class Desk:
                 spellings.pop(number, None)
             elif place[1] == channel.lower() and queue_id in {None, place[2]}:
                 del self.listeners[place]
+                for listener, spelling in spellings.items():
+                    self.say("ended", listener, place[0], spelling)

@@ -106,6 +106,8 @@ class Translator:
             return [("reply", effect.session, effect.request, effect.code, body)]
         if isinstance(effect, told.Accept):
             return [("accept", effect.session, effect.request, effect.client_id)]
+        if isinstance(effect, told.EventsEnded):
+            return [("ended", effect.session, event_name(effect.event), effect.channel)]
         kinds = {told.Confirm: "confirm", told.EndPull: "end", told.Refuse: "refuse"}
         kinds[told.Left] = "left"
         return [(kinds[type(effect)], *fields(effect))]

@@ -1,0 +1,290 @@
+"""The stage of cases for clients: one port on which clients under test connect.
+
+A client is started for each case by a command, or it is a *driver* that asks for cases: it connects
+with the path ``/control``, sends a direct message to ``conformance`` with the content type 2, and
+gets the next case and its task as JSON; then it connects again and does the task.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shlex
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Final
+
+from tmqp import (
+    Connection,
+    DirectMessageReceived,
+    Event,
+    Frame,
+    HandshakeReceived,
+    MessageType,
+    Role,
+    State,
+)
+from tmqp.address import Address
+from tmqp.testing.conformance import Case, UnreachableError
+from tmqp_conformance.sockets import SocketWire
+
+__all__ = ["COUNT", "FINISH", "NEXT", "STATUS", "ClientStage", "Listener"]
+
+#: Content types of control requests.
+COUNT: Final = 1
+NEXT: Final = 2
+STATUS: Final = 3
+FINISH: Final = 4
+_CONTROL_PATH: Final = "/control"
+_CONTROL_TARGET: Final = "conformance"
+_NO_MORE: Final = 404
+_READ_BYTES: Final = 65_536
+#: How long a hello may take before a connection is taken for a case's.
+_HELLO_S: Final = 1.0
+_END_S: Final = 3.0
+
+
+class Listener:
+    """The port; ``address`` is where it listens."""
+
+    def __init__(self, host: str, port: int) -> None:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.create_server((host, port), family=family)
+        self.address = Address(host, self._socket.getsockname()[1])
+
+    def accept(self, wait_s: float) -> socket.socket | None:
+        """The next connection; None if none comes in this time."""
+        self._socket.settimeout(max(wait_s, 0.000_1))
+        try:
+            return self._socket.accept()[0]
+        except TimeoutError:
+            return None
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._socket.close()
+
+
+class _Begun(SocketWire):
+    """A connection of which something was read already."""
+
+    def __init__(self, sock: socket.socket, begin: bytes) -> None:
+        super().__init__(sock)
+        self._begin = begin
+
+    def receive(self, wait_s: float) -> bytes:
+        """What was read, then what comes."""
+        if self._begin:
+            begin, self._begin = self._begin, b""
+            return begin
+        return super().receive(wait_s)
+
+
+class ClientStage:
+    """Plays cases with the clients that connect to a listener.
+
+    :param command: starts a client for a case, with ``{url}``, ``{case}`` and ``{task}`` in it;
+        None if a driver asks for cases.
+    :param wait_s: how long a client may take to connect.
+    :param counts: for drivers that ask: how many cases there are, and how many are done.
+    """
+
+    def __init__(
+        self,
+        listener: Listener,
+        command: str | None,
+        wait_s: float,
+        counts: Callable[[], tuple[int, int]] = lambda: (0, 0),
+    ) -> None:
+        self._listener = listener
+        self._command = command
+        self._wait_s = wait_s
+        self._counts = counts
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: _Control | None = None
+        self._started = ""
+
+    def open(self, line: str, case: Case) -> SocketWire:
+        """Wait until the client under test connects.
+
+        :raises UnreachableError: when it does not.
+        """
+        if self._started != case.id:
+            self._started = case.id
+            self._begin(case)
+        deadline = time.monotonic() + self._wait_s
+        while True:
+            sock = self._listener.accept(deadline - time.monotonic())
+            if sock is None:
+                raise UnreachableError(f"no client connected within {self._wait_s:g} s")
+            if self._command is not None:
+                return SocketWire(sock)
+            begin, control = _classify(sock)
+            if not control:
+                return _Begun(sock, begin)
+            # The driver is done with the case, and asks for the next.
+            self._control = _Control(sock, begin)
+            raise UnreachableError("the client does not connect for this case")
+
+    def finish(self) -> None:
+        """End what was started for the last case."""
+        if self._process is not None:
+            _end(self._process)
+            self._process = None
+        self._started = ""
+
+    def dismiss(self) -> None:
+        """Tell a driver that there are no more cases."""
+        if self._command is None:
+            with contextlib.suppress(UnreachableError):
+                self._answer(None)
+
+    def now(self) -> float:
+        """Seconds of the monotonic clock."""
+        return time.monotonic()
+
+    def wait(self, seconds: float) -> None:
+        """Sleep."""
+        time.sleep(seconds)
+
+    def restart(self) -> None:
+        """See :class:`tmqp.testing.conformance.Stage`."""
+        raise UnreachableError("a client cannot be restarted")
+
+    def _begin(self, case: Case) -> None:
+        if self._command is None:
+            self._answer(case)
+            return
+        self.finish()
+        self._started = case.id
+        words = {"url": str(self._listener.address), "case": case.id, "task": case.task or "stay"}
+        parts = [_fill(part, words) for part in shlex.split(self._command)]
+        try:
+            self._process = subprocess.Popen(
+                parts, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+            )
+        except OSError as error:
+            raise UnreachableError(f"{parts[0]}: {error}") from error
+
+    def _answer(self, case: Case | None) -> None:
+        """Wait until the driver asks for a case, and give it one; None tells it to end."""
+        control, self._control = self._control, None
+        deadline = time.monotonic() + self._wait_s
+        while True:
+            if control is None:
+                sock = self._listener.accept(deadline - time.monotonic())
+                if sock is None:
+                    raise UnreachableError("no driver asks for a case")
+                begin, is_control = _classify(sock)
+                if not is_control:
+                    sock.close()
+                    continue
+                control = _Control(sock, begin)
+            done = control.serve(case, self._counts(), deadline)
+            control.close()
+            control = None
+            if done:
+                return
+
+
+def _fill(part: str, words: dict[str, str]) -> str:
+    for word, value in words.items():
+        part = part.replace(f"{{{word}}}", value)
+    return part
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a client that was started, if it has not ended."""
+    try:
+        process.wait(0.2)
+    except subprocess.TimeoutExpired:
+        process.terminate()
+        try:
+            process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _classify(sock: socket.socket) -> tuple[bytes, bool]:
+    """Read until the hello is there: the bytes, and whether the client wants to control."""
+    reader = Connection(Role.SERVER)
+    begin = b""
+    deadline = time.monotonic() + _HELLO_S
+    while (left := deadline - time.monotonic()) > 0:
+        sock.settimeout(left)
+        try:
+            data = sock.recv(_READ_BYTES)
+        except OSError:
+            break
+        begin += data
+        events = reader.receive(data, 0.0)
+        hellos = [event for event in events if isinstance(event, HandshakeReceived)]
+        if hellos:
+            return begin, hellos[0].information.path == _CONTROL_PATH
+        if not data or reader.state == State.CLOSED:
+            break
+    return begin, False
+
+
+class _Control:
+    """A connection on which a driver asks."""
+
+    def __init__(self, sock: socket.socket, begin: bytes) -> None:
+        self._socket = sock
+        self._connection = Connection(Role.SERVER)
+        self._events: list[Event] = self._connection.receive(begin, 0.0)
+        self._events += self._connection.accept("driver")
+        self._flush()
+
+    def serve(self, case: Case | None, counts: tuple[int, int], deadline: float) -> bool:
+        """Answer requests until a case was asked for; False if the driver leaves before."""
+        while True:
+            for event in self._events:
+                if isinstance(event, DirectMessageReceived) and self._reply(
+                    event.frame, case, counts
+                ):
+                    return True
+            if self._connection.state == State.CLOSED:
+                return False
+            self._socket.settimeout(max(deadline - time.monotonic(), 0.000_1))
+            try:
+                data = self._socket.recv(_READ_BYTES)
+            except OSError:
+                return False
+            if not data:
+                return False
+            self._events = self._connection.receive(data, 0.0)
+
+    def _reply(self, frame: Frame, case: Case | None, counts: tuple[int, int]) -> bool:
+        """Answer one request; True when it was for a case."""
+        code = 0
+        found: dict[str, object] = {}
+        if frame.target != _CONTROL_TARGET:
+            code = _NO_MORE
+        elif frame.content_type == NEXT and case is not None:
+            found = {"case": case.id, "task": case.task or "stay", "title": case.title}
+        elif frame.content_type in (COUNT, STATUS):
+            found = {"cases": counts[0], "done": counts[1]}
+        else:
+            code = _NO_MORE
+        answer = Frame.build(
+            MessageType.RESPONSE,
+            "driver",
+            code,
+            json.dumps(found).encode() if found else b"",
+            message_id=frame.message_id,
+        )
+        self._connection.send(answer)
+        self._flush()
+        return frame.content_type in (NEXT, FINISH) and frame.target == _CONTROL_TARGET
+
+    def close(self) -> None:
+        """Leave."""
+        self._socket.close()
+
+    def _flush(self) -> None:
+        with contextlib.suppress(OSError):
+            self._socket.sendall(self._connection.data_to_send())

@@ -1,0 +1,125 @@
+"""``replay``: say again what a recording, a wire log or a case says, and compare the answers."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from tmqp.address import Address
+from tmqp.testing.conformance import FAILURES, Case, Patience, Verdict, play
+from tmqp.testing.replay import Player
+from tmqp.testing.vectors import Exchange, RecordingError, parse_exchange
+from tmqp_conformance.commands.common import (
+    CONFORMS,
+    DIFFERS,
+    fail,
+    local_option,
+    read_target,
+    run_name,
+    tls_context,
+)
+from tmqp_conformance.link import connect
+from tmqp_conformance.records import wire_record
+from tmqp_conformance.sockets import ServerStage
+from tmqp_conformance.suite import find
+
+__all__ = ["read_recording", "replay"]
+
+_SHOWN_BYTES = 256
+
+
+@click.command(
+    epilog="""\b
+Example: the connections of the first two recordings are used by the third.
+  tmqp-conformance replay tmq://127.0.0.1:2622 \\
+      real-000-connect-producer.json real-001-connect-consumer.json real-012-channel-join.json"""
+)
+@click.argument("address")
+@click.argument("recordings", nargs=-1, required=True)
+@click.option(
+    "--patience",
+    default=1.0,
+    show_default=True,
+    type=click.FloatRange(min=0.01, max=60),
+    help="Seconds without any byte after which an answer counts as missing.",
+)
+@click.option(
+    "--ca", type=click.Path(dir_okay=False, path_type=Path), help="Certificates to trust."
+)
+@local_option
+def replay(
+    address: str,
+    recordings: tuple[str, ...],
+    patience: float,
+    ca: Path | None,
+    allow_remote: bool,
+) -> None:
+    """Say to the server at ADDRESS what the clients in RECORDINGS said, compare the answers.
+
+    Recordings are JSON files of exchanges between client and server, such as the wire logs of a
+    run; they are played in the order given, on connections that later ones may go on using.
+    Message ids, client ids made by the server and times are not compared.  The id of a case plays
+    the case and shows what was on the wire.
+    """
+    target = read_target(address, allow_remote=allow_remote)
+    tls = tls_context(target, ca)
+    items = [_read(text) for text in recordings]
+    player = Player(lambda _number: connect(target, patience, tls))
+    failed = False
+    try:
+        for item in items:
+            if isinstance(item, Case):
+                failed |= _play(item, target, ServerStage(target, tls), patience)
+            else:
+                failed |= _replay(player, item)
+    except (OSError, ValueError) as error:
+        fail(f"{target}: {error}")
+    finally:
+        player.close()
+    sys.exit(DIFFERS if failed else CONFORMS)
+
+
+def _replay(player: Player, exchange: Exchange) -> bool:
+    outcome = player.play(exchange)
+    verdict = "matched" if outcome.matched else "DIFFERS"
+    click.echo(f"{verdict}  {exchange.name}  ({outcome.compared} answers compared)")
+    for difference in outcome.differences:
+        click.echo(f"    {difference}")
+    return not outcome.matched
+
+
+def _play(case: Case, target: Address, stage: ServerStage, patience: float) -> bool:
+    result = play(case, stage, run_name(), Patience(answer_s=patience))
+    click.echo(f"{result.verdict}  {case.id}  {result.message}")
+    for entry in wire_record(result.log, _SHOWN_BYTES):
+        what = entry["note"] if "hex" not in entry else f"{entry['size']} bytes {entry['hex']}"
+        click.echo(f"    {entry['t']:8.4f} {entry['line']:<4} {entry['kind']:<9} {what}")
+        for message in entry.get("messages", ()):
+            click.echo(f"             {message}")
+    if result.step:
+        click.echo(f"    step {result.step} expects {result.expected}")
+    if result.verdict is Verdict.ERROR:
+        fail(f"{target}: {result.message}")
+    return result.verdict in FAILURES
+
+
+def _read(text: str) -> Exchange | Case:
+    case = find(text)
+    if case is None:
+        return read_recording(Path(text))
+    if case.role != "server":
+        raise click.BadParameter(f"{text} is a case for clients", param_hint="RECORDINGS")
+    return case
+
+
+def read_recording(path: Path) -> Exchange:
+    """Read a recording or a wire log.
+
+    :raises click.BadParameter: when the file is none.
+    """
+    try:
+        return parse_exchange(path.stem, path.read_bytes())
+    except (OSError, RecordingError) as error:
+        raise click.BadParameter(str(error), param_hint="RECORDINGS") from error

@@ -1,0 +1,295 @@
+"""``server``: test a server."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from click.core import ParameterSource
+
+from tmqp.address import Address
+from tmqp.testing.conformance import (
+    CAPABILITIES,
+    FAILURES,
+    Level,
+    Patience,
+    UnreachableError,
+    Verdict,
+)
+from tmqp.testing.conformance.servers import SERVER_CASES
+from tmqp_conformance.commands.common import (
+    CONFORMS,
+    COULD_NOT_TEST,
+    DIFFERS,
+    fail,
+    local_option,
+    progress,
+    read_target,
+    run_name,
+    tls_context,
+)
+from tmqp_conformance.junit import badge
+from tmqp_conformance.report import LETTERS, Report
+from tmqp_conformance.runner import Plan, Runner, detect
+from tmqp_conformance.session import FORMS, Session, write_reports
+from tmqp_conformance.settings import Settings, SettingsError, read_settings
+from tmqp_conformance.sockets import ServerStage, connect_socket
+from tmqp_conformance.suite import chosen
+
+__all__ = ["exit_status", "server", "summarise", "with_settings"]
+
+_START_S: Final = 30.0
+
+
+def with_settings(context: click.Context, path: Path | None) -> Settings:
+    """The settings of a file; its options replace those that the command line does not give.
+
+    :raises click.BadParameter: when the file is not of its form.
+    """
+    if path is None:
+        return Settings()
+    try:
+        settings = read_settings(path)
+    except SettingsError as error:
+        raise click.BadParameter(str(error), param_hint="--config") from error
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if name in settings.options and context.get_parameter_source(name) in (
+            ParameterSource.DEFAULT,
+            ParameterSource.DEFAULT_MAP,
+        ):
+            value = settings.options[name]
+            given = tuple(value) if isinstance(value, list) else value
+            context.params[name] = parameter.type_cast_value(context, given)
+    return settings
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  tmqp-conformance server 127.0.0.1:2622 --out report
+  tmqp-conformance server unix:/run/tmqp.sock --only 'server.frame.*' --level must"""
+)
+@click.argument("address")
+@click.option("--name", default="", help="What to call the server in reports.")
+@click.option(
+    "--ca", type=click.Path(dir_okay=False, path_type=Path), help="Certificates to trust (tmqs://)."
+)
+@click.option("--token-file", type=click.File(), help="A file with the token that clients show.")
+@click.option(
+    "--admin-token-file", type=click.File(), help="The token of the client that cleans up."
+)
+@click.option(
+    "--only", multiple=True, metavar="PATTERN", help="Only these cases (globs of ids, or a group)."
+)
+@click.option("--skip", multiple=True, metavar="PATTERN", help="Not these cases.")
+@click.option(
+    "--level", type=click.Choice(["must", "should", "all"]), default="all", show_default=True
+)
+@click.option("--strict", is_flag=True, help="The same as --fail-on should.")
+@click.option(
+    "--fail-on", type=click.Choice(["must", "should", "crash"]), default="must", show_default=True
+)
+@click.option(
+    "--config",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A TOML file of options and deviations.",
+)
+@click.option(
+    "--deviations",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A TOML file of explained deviations.",
+)
+@click.option(
+    "--capabilities",
+    multiple=True,
+    metavar="WORD",
+    help="What the server has; found out if not given.",
+)
+@click.option("--keep-alive", is_flag=True, help="Also wait for pings and timeouts: takes minutes.")
+@click.option("--restart-cmd", help="Kills the server and starts it again; returns at once.")
+@click.option("--start-cmd", help="Starts the server, which is ended after the run.")
+@click.option(
+    "--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Cases at once."
+)
+@click.option(
+    "--slow",
+    type=click.FloatRange(0.1, 100),
+    default=1.0,
+    show_default=True,
+    help="Wait so many times longer.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0.05, 600),
+    default=3.0,
+    show_default=True,
+    help="Seconds for an answer.",
+)
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), help="The directory for reports."
+)
+@click.option(
+    "--report", multiple=True, type=click.Choice(list(FORMS)), help="Only these forms of report."
+)
+@local_option
+@click.pass_context
+def server(context: click.Context, /, **_: Any) -> None:
+    """Test the server at ADDRESS: tmq://HOST:PORT, tmqs://HOST:PORT or unix:PATH."""
+    options = context.params
+    settings = with_settings(context, options["config"])
+    deviations = [*settings.deviations]
+    if options["deviations"] is not None:
+        deviations += with_settings(context, options["deviations"]).deviations
+    target = read_target(options["address"], allow_remote=options["allow_remote"])
+    tls = tls_context(target, options["ca"])
+    patience = Patience(answer_s=options["timeout"], slow=options["slow"])
+    cases = chosen(SERVER_CASES, options["only"], options["skip"], options["level"])
+    if not cases:
+        raise click.UsageError("no case fits --only, --skip and --level")
+    restart = None
+    if options["restart_cmd"]:
+        restart = _restarter(options["restart_cmd"], target)
+    run = run_name()
+    tokens = [_token(options["token_file"]), _token(options["admin_token_file"])]
+    with _started(options["start_cmd"], target):
+        stage = ServerStage(target, tls, restart)
+        try:
+            found = detect(stage, run, patience, tokens[1] or tokens[0])
+        except UnreachableError as error:
+            fail(f"{target}: {error}")
+        plan = Plan(
+            cases=cases,
+            run_id=run,
+            capabilities=_capabilities(options, found),
+            deviations=deviations,
+            patience=patience,
+            jobs=options["jobs"],
+            token=tokens[0],
+            admin_token=tokens[1] or tokens[0],
+        )
+        report = _run(plan, stage, target, options)
+    sys.exit(exit_status(report, "should" if options["strict"] else options["fail_on"]))
+
+
+def _run(plan: Plan, stage: ServerStage, target: Address, options: dict[str, Any]) -> Report:
+    shown = {key: str(options[key]) for key in ("level", "jobs", "slow", "timeout")}
+    session = Session(
+        str(target),
+        "server",
+        plan.run_id,
+        shown,
+        plan.capabilities,
+        options["name"],
+        options["out"],
+    )
+    try:
+        session.begin()
+        runner = Runner(plan, lambda: stage)
+        with progress("cases", len(plan.cases)) as track:
+            for _ in track(session.follow(runner.results())):
+                pass
+        report = session.finish()
+        if options["out"] is not None:
+            forms = options["report"] or tuple(FORMS)
+            for path in write_reports([report], options["out"], forms):
+                click.echo(f"written: {path}", err=True)
+    except OSError as error:
+        fail(str(error))
+    finally:
+        session.close()
+    summarise(report)
+    return report
+
+
+def _capabilities(options: dict[str, Any], found: frozenset[str]) -> frozenset[str]:
+    given = options["capabilities"]
+    unknown = [word for word in given if word not in CAPABILITIES]
+    if unknown:
+        known = ", ".join(CAPABILITIES)
+        raise click.BadParameter(f"{unknown[0]!r} is none of {known}", param_hint="--capabilities")
+    words = {*(given or found)}
+    if options["keep_alive"]:
+        words.add("keep-alive")
+    if options["restart_cmd"]:
+        words.add("restart-hook")
+    return frozenset(words)
+
+
+def _token(file: Any) -> str:
+    return "" if file is None else str(file.read()).strip()
+
+
+@contextmanager
+def _started(command: str | None, target: Address) -> Iterator[None]:
+    """Run the server that this command starts; nothing without one."""
+    if not command:
+        yield
+        return
+    with subprocess.Popen(shlex.split(command)) as process:
+        try:
+            _wait_for(target)
+            yield
+        finally:
+            process.terminate()
+
+
+def _restarter(command: str, target: Address) -> Callable[[], None]:
+    def restart() -> None:
+        # The user's own command: it may need a shell.
+        done = subprocess.run(command, shell=True, check=False, timeout=_START_S)  # noqa: S602
+        if done.returncode != 0:
+            raise UnreachableError(f"{command!r} ended with status {done.returncode}")
+        _wait_for(target)
+
+    return restart
+
+
+def _wait_for(target: Address) -> None:
+    """Wait until somebody listens there."""
+    plain = Address(target.host, target.port, socket_path=target.socket_path)
+    deadline = time.monotonic() + _START_S
+    while True:
+        try:
+            connect_socket(plain).close()
+        except OSError as error:
+            if time.monotonic() > deadline:
+                raise UnreachableError(f"{target} does not answer: {error}") from error
+            time.sleep(0.05)
+        else:
+            return
+
+
+def summarise(report: Report) -> None:
+    """Print what a run has found: the failures, then a line with the numbers."""
+    for record in report.cases:
+        verdict = Verdict(record["verdict"])
+        if verdict in FAILURES or verdict in (Verdict.ERROR, Verdict.NON_STRICT):
+            letter = LETTERS[verdict]
+            message = record["message"].encode("unicode_escape").decode()
+            click.echo(f"{letter} {verdict:<11} {record['level']:<7} {record['id']}: {message}")
+    counts = ", ".join(f"{count} {name}" for name, count in report.verdict_counts.items())
+    click.echo(f"{badge(report)} ({counts})")
+    coverage = report.coverage()
+    click.echo(f"{coverage['tried']} of {coverage['rules']} rules were tried")
+
+
+def exit_status(report: Report, fail_on: str) -> int:
+    """The exit status that a report means."""
+    verdicts = {record["verdict"] for record in report.cases}
+    if Verdict.CRASH in verdicts:
+        return DIFFERS
+    if Verdict.ERROR in verdicts:
+        return COULD_NOT_TEST
+    if fail_on == "crash":
+        return CONFORMS
+    levels = (Level.MUST, Level.SHOULD) if fail_on == "should" else (Level.MUST,)
+    obstacles = any(report.is_obstacle(record, levels) for record in report.cases)
+    return DIFFERS if obstacles else CONFORMS

@@ -1,0 +1,245 @@
+"""The report as one HTML file: a matrix of cases and targets, and a part for each failure.
+
+Nothing in it needs a script, another file or the network.  Everything that a peer has sent is
+escaped: its bytes are hostile, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any, Final
+
+from tmqp.testing.conformance import FAILURES, Verdict
+from tmqp_conformance.compare import Changes
+from tmqp_conformance.junit import badge
+from tmqp_conformance.report import LETTERS, Report
+from tmqp_conformance.rules import rules
+
+__all__ = ["as_html"]
+
+_COLOURS: Final = {
+    Verdict.PASS: "#1a7f37",
+    Verdict.INFORMATIONAL: "#0969da",
+    Verdict.NON_STRICT: "#4d7c0f",
+    Verdict.EXCUSED: "#6e7781",
+    Verdict.UNIMPLEMENTED: "#656d76",
+    Verdict.UNCLEAN: "#9a6700",
+    Verdict.WRONG_CODE: "#bc4c00",
+    Verdict.FAIL: "#cf222e",
+    Verdict.HANG: "#8250df",
+    Verdict.CRASH: "#82071e",
+    Verdict.ERROR: "#24292f",
+}
+_STYLE: Final = """
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem;
+  color: #1f2328; background: #fff; }
+table { border-collapse: collapse; margin: .5rem 0 1rem; }
+th, td { border: 1px solid #d0d7de; padding: .2rem .55rem; text-align: left; vertical-align: top; }
+th { background: #f6f8fa; }
+code, pre { font: 12.5px/1.45 ui-monospace, monospace; }
+pre { background: #f6f8fa; padding: .6rem; overflow-x: auto; white-space: pre-wrap;
+  overflow-wrap: anywhere; }
+.v { color: #fff; padding: .05rem .45rem; border-radius: .3rem; font-weight: 600;
+  text-decoration: none; white-space: nowrap; }
+details { margin: .35rem 0; } summary { cursor: pointer; }
+.wire td { font: 12px/1.4 ui-monospace, monospace; overflow-wrap: anywhere; }
+.sent { background: #ddf4ff; } .received { background: #fff8c5; } .note { color: #57606a; }
+.case { border-left: 4px solid #d0d7de; padding-left: 1rem; margin: 1.4rem 0; }
+"""
+_SHOWN_HEX: Final = 512
+
+
+def as_html(reports: Sequence[Report], changes: Changes | None = None) -> str:
+    """The page.
+
+    :param changes: what differs from an earlier report of the first target.
+    """
+    title = "TMQP/2.0 conformance: " + ", ".join(report.title for report in reports)
+    body = [f"<h1>{escape(title)}</h1>"]
+    for report in reports:
+        body += _head(report)
+    if changes is not None:
+        body += _changes(changes)
+    body.append("<h2>Verdicts</h2>")
+    body.append("<p>" + " ".join(_sign(each, each.value) for each in LETTERS) + "</p>")
+    body += _matrix(reports)
+    for number, report in enumerate(reports):
+        body += _details(report, number)
+    style = _STYLE + "".join(
+        f".v-{verdict} {{ background: {colour}; }}\n" for verdict, colour in _COLOURS.items()
+    )
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\';'
+        " style-src 'unsafe-inline'\">"
+        f"<title>{escape(title)}</title><style>{style}</style></head>\n<body>\n"
+        + "\n".join(body)
+        + "\n</body></html>\n"
+    )
+
+
+def _sign(verdict: Verdict, text: str = "", link: str = "", title: str = "") -> str:
+    shown = LETTERS[verdict] + (f" {escape(text)}" if text else "")
+    hint = f' title="{escape(title)}"' if title else ""
+    if link:
+        return f'<a class="v v-{verdict}" href="#{escape(link)}"{hint}>{shown}</a>'
+    return f'<span class="v v-{verdict}"{hint}>{shown}</span>'
+
+
+def _head(report: Report) -> list[str]:
+    begin = report.begin
+    coverage = report.coverage()
+    rows = {
+        "target": begin["target"],
+        "suite": f"{begin['suite']} (tool {begin['tool']}, protocol {begin['protocol']})",
+        "started": begin["started"],
+        "run": begin["run"],
+        "options": " ".join(f"{key}={value}" for key, value in begin["options"].items()),
+        "capabilities": " ".join(begin["capabilities"]),
+        "rules tried": f"{coverage['tried']} of {coverage['rules']}",
+    }
+    lines = "".join(
+        f"<tr><th>{escape(key)}</th><td>{escape(str(value))}</td></tr>"
+        for key, value in rows.items()
+    )
+    counts = " ".join(
+        _sign(Verdict(name), f"{name} {count}") for name, count in report.verdict_counts.items()
+    )
+    interrupted = "<p><strong>The run was interrupted.</strong></p>" if report.interrupted else ""
+    return [
+        f"<h2>{escape(report.title)}</h2>",
+        f"<p><strong>{escape(badge(report))}</strong></p>{interrupted}<p>{counts}</p>",
+        f"<table>{lines}</table>",
+    ]
+
+
+def _changes(changes: Changes) -> list[str]:
+    parts = ["<h2>Changes since the earlier report</h2>"]
+    for name, rows in (
+        ("Regressions", changes.regressions),
+        ("Fixes", changes.fixes),
+        ("Other changes", changes.others),
+    ):
+        if rows:
+            cells = "".join(
+                f"<tr><td><code>{escape(case)}</code></td><td>{_sign(Verdict(old), old)}</td>"
+                f"<td>{_sign(Verdict(new), new)}</td></tr>"
+                for case, old, new in rows
+            )
+            parts.append(f"<h3>{name}</h3><table>{cells}</table>")
+    for name, ids in (("New cases", changes.added), ("Cases no longer run", changes.removed)):
+        if ids:
+            parts.append(f"<p>{name}: {len(ids)}</p>")
+    if len(parts) == 1:
+        parts.append("<p>None.</p>")
+    return parts
+
+
+def _matrix(reports: Sequence[Report]) -> list[str]:
+    groups: dict[str, dict[str, dict[int, Mapping[str, Any]]]] = {}
+    for number, report in enumerate(reports):
+        for record in report.cases:
+            cases = groups.setdefault(f"{record['role']}.{record['group']}", {})
+            cases.setdefault(record["id"], {})[number] = record
+    parts = ["<h2>Cases</h2>"]
+    for group, cases in groups.items():
+        verdicts = [Verdict(record["verdict"]) for row in cases.values() for record in row.values()]
+        bad = any(verdict in FAILURES or verdict is Verdict.ERROR for verdict in verdicts)
+        passed = verdicts.count(Verdict.PASS)
+        heads = "".join(f"<th>{escape(report.title)}</th>" for report in reports)
+        rows = []
+        for name, row in cases.items():
+            cells = "".join(_cell(row.get(number), number) for number in range(len(reports)))
+            first = next(iter(row.values()))
+            rows.append(
+                f"<tr><td><code>{escape(name)}</code><br>{escape(first['title'])}</td>"
+                f"<td>{escape(first['level'])}</td>{cells}</tr>"
+            )
+        parts.append(
+            f"<details{' open' if bad else ''}><summary><strong>{escape(group)}</strong>:"
+            f" {passed} of {len(verdicts)} pass</summary><table>"
+            f"<tr><th>case</th><th>level</th>{heads}</tr>{''.join(rows)}</table></details>"
+        )
+    return parts
+
+
+def _cell(record: Mapping[str, Any] | None, number: int) -> str:
+    if record is None:
+        return "<td>not run</td>"
+    verdict = Verdict(record["verdict"])
+    link = "" if verdict is Verdict.PASS else f"t{number}-{record['id']}"
+    return f"<td>{_sign(verdict, record['verdict'], link, record['message'])}</td>"
+
+
+def _details(report: Report, number: int) -> list[str]:
+    records = [each for each in report.cases if each["verdict"] != Verdict.PASS]
+    if not records:
+        return []
+    parts = [f"<h2>Details: {escape(report.title)}</h2>"]
+    for record in records:
+        parts.append(_case(record, number))
+    return parts
+
+
+def _case(record: Mapping[str, Any], number: int) -> str:
+    verdict = Verdict(record["verdict"])
+    known = rules()
+    texts = "".join(
+        f"<li><strong>{escape(name)}</strong> {escape(known[name].text)}</li>"
+        for name in record["requires"]
+        if name in known
+    )
+    parts = [
+        f'<div class="case" id="t{number}-{escape(record["id"])}">',
+        f"<h3>{_sign(verdict)} <code>{escape(record['id'])}</code> {escape(record['title'])}</h3>",
+        f"<p>{escape(record['why'])}</p>",
+        _judgement(record),
+    ]
+    if record["excuse"]:
+        parts.append(f"<p>The implementer explains: {escape(record['excuse'])}</p>")
+    if record["step"]:
+        parts.append(
+            f"<p>Step {record['step']}: <code>{escape(record['step_text'])}</code></p>"
+            f"<p>Acceptable:</p><pre>{escape(record['expected'])}</pre>"
+            f"<p>Seen:</p><pre>{escape(chr(10).join(record['seen']) or 'nothing')}</pre>"
+        )
+    parts.append(f"<details><summary>Rules</summary><ul>{texts}</ul></details>")
+    if record["wire"]:
+        rows = "".join(_entry(entry) for entry in record["wire"])
+        parts.append(
+            "<details><summary>On the wire</summary><table class=wire><tr><th>s</th><th>line</th>"
+            f"<th>what</th><th>bytes</th><th>messages</th></tr>{rows}</table></details>"
+        )
+    parts.append("</div>")
+    return "\n".join(parts)
+
+
+def _judgement(record: Mapping[str, Any]) -> str:
+    level, behaviour, closing, message = (
+        escape(record[key]) for key in ("level", "behaviour", "closing", "message")
+    )
+    return (
+        f"<p>Level {level}; behaviour {behaviour}, closing {closing}."
+        f" <strong>{message}</strong></p>"
+    )
+
+
+def _entry(entry: Mapping[str, Any]) -> str:
+    if "hex" not in entry:
+        return (
+            f"<tr class=note><td>{entry['t']:.3f}</td><td>{escape(entry['line'])}</td>"
+            f"<td colspan=3>{escape(entry['note'])}</td></tr>"
+        )
+    kind = escape(entry["kind"])
+    shown = escape(entry["hex"][:_SHOWN_HEX])
+    text = " ".join(shown[place : place + 2] for place in range(0, len(shown), 2))
+    if entry["size"] * 2 > len(shown):
+        text += f" ... ({entry['size']} bytes)"
+    messages = "<br>".join(escape(message) for message in entry["messages"])
+    note = f" ({escape(entry['note'])})" if entry["note"] else ""
+    return (
+        f"<tr class={kind}><td>{entry['t']:.3f}</td><td>{escape(entry['line'])}</td>"
+        f"<td>{kind}{note}</td><td>{text}</td><td>{messages}</td></tr>"
+    )

@@ -1,0 +1,67 @@
+"""The rules of the protocol that cases are about, and how much of them the cases cover."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+from tmqp.testing.conformance import Case
+
+__all__ = ["WITHOUT_CASE", "Coverage", "Rule", "coverage", "rules"]
+
+#: Rules that no case is about, each with its reason.
+WITHOUT_CASE: Final = {
+    "F20": "says what the protocol does not have",
+    "F59": "concerns nodes of a cluster, which a single server does not show",
+    "F63": "concerns messages between nodes of a cluster",
+    "F66": "concerns the configuration of the server: --admin decides what is tested",
+    "F118": "concerns libraries and not the wire",
+    "F133": "concerns nodes of a cluster",
+    "F134": "concerns nodes of a cluster",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule of docs/protocol.md: its stable id, its place on the page and its text."""
+
+    id: str
+    anchor: str
+    section: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Which rules have cases: rule -> ids of cases; and which have none, without a reason."""
+
+    covered: dict[str, list[str]]
+    uncovered: list[str]
+
+    @property
+    def share(self) -> float:
+        """The part of the rules that have a case or a reason, from 0 to 1."""
+        known = len(rules())
+        return (known - len(self.uncovered)) / known if known else 1.0
+
+
+@cache
+def rules() -> dict[str, Rule]:
+    """Every rule by its id, in the order of the register."""
+    text = files("tmqp_conformance").joinpath("rules.json").read_text(encoding="utf-8")
+    found = [Rule(**entry) for entry in json.loads(text)["rules"]]
+    return {rule.id: rule for rule in found}
+
+
+def coverage(cases: Iterable[Case]) -> Coverage:
+    """Which rules these cases are about."""
+    covered: dict[str, list[str]] = {}
+    for case in cases:
+        for rule in case.requires:
+            covered.setdefault(rule, []).append(case.id)
+    uncovered = [rule for rule in rules() if rule not in covered and rule not in WITHOUT_CASE]
+    return Coverage(covered, uncovered)

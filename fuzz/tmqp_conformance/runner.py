@@ -1,0 +1,189 @@
+"""Runs cases against a peer: one after the other or several at once, with a probe after each.
+
+A probe (a new connection, its hello and a ping) follows each case, so that a crash is the verdict
+of the case that caused it.  Channels and routers that a case has made are removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Final
+
+from tmqp import Operation
+from tmqp.testing.conformance import (
+    FAILURES,
+    Case,
+    Patience,
+    Result,
+    Stage,
+    UnreachableError,
+    Verdict,
+    play,
+)
+from tmqp_conformance.keeper import PROBE, Keeper
+from tmqp_conformance.settings import Deviation
+
+__all__ = ["ALONE", "Plan", "Runner", "detect"]
+
+#: Groups whose cases see, or disturb, what others do at the same time.
+ALONE: Final = frozenset({"durability", "event", "keepalive", "perf"})
+_DESCRIBE_SERVER: Final = 703
+#: Capabilities that a server is taken to have: where it has not, its answers show it.
+_USUAL: Final = ("events", "router", "small-limits", "timeouts")
+_REFUSALS: Final = (400, 401, 501)
+#: How well a peer is.
+_TAKES_CLIENTS: Final = 1
+_ANSWERS_PINGS: Final = 2
+
+
+@dataclass(slots=True)
+class Plan:
+    """What is run, and how.
+
+    ``run_id`` is in all names of the run.  ``capabilities`` the peer has; ``deviations`` its
+    implementer explains.  ``probe``: probe and clean up after each case (servers only).
+    ``token`` is what clients show, ``admin_token`` what the client that cleans up shows.
+    """
+
+    cases: Sequence[Case]
+    run_id: str
+    capabilities: frozenset[str]
+    deviations: Sequence[Deviation] = ()
+    patience: Patience = field(default_factory=Patience)
+    jobs: int = 1
+    probe: bool = True
+    token: str = ""
+    admin_token: str = ""
+
+
+class Runner:
+    """Runs the cases of a plan, each on a stage that ``make_stage`` makes."""
+
+    def __init__(self, plan: Plan, make_stage: Callable[[], Stage]) -> None:
+        self.plan = plan
+        self.crashed = False
+        self._health = 0
+        self._make_stage = make_stage
+
+    def results(self) -> Iterator[tuple[Result, str]]:
+        """Run all cases; each result as soon as it is there, with its excuse or an empty text."""
+        plan = self.plan
+        if plan.probe:
+            # What the peer cannot do before the first case is no crash after it.
+            self._health = self._examine(self._make_stage(), f"{plan.run_id}h")[0]
+        numbered = list(enumerate(plan.cases))
+        if plan.jobs > 1:
+            shared = [pair for pair in numbered if pair[1].group not in ALONE]
+            numbered = [pair for pair in numbered if pair[1].group in ALONE]
+            with ThreadPoolExecutor(plan.jobs) as pool:
+                for result in pool.map(lambda pair: self._one(*pair), shared):
+                    yield result, self._excuse(result)
+        for number, each in numbered:
+            result = self._one(number, each)
+            yield result, self._excuse(result)
+
+    def _one(self, number: int, each: Case) -> Result:
+        plan = self.plan
+        missing = [word for word in each.needs if word not in plan.capabilities]
+        if missing:
+            message = f"the peer does not have: {', '.join(missing)}"
+            return Result(each, behaviour=Verdict.UNIMPLEMENTED, message=message)
+        if self.crashed:
+            return Result(each, behaviour=Verdict.ERROR, message="not run: the peer has crashed")
+        suffix = f"{plan.run_id}{number:x}"
+        try:
+            stage = self._make_stage()
+            result = play(each, stage, suffix, plan.patience, plan.token)
+            if plan.probe:
+                self._probe(stage, result)
+        except Exception as error:  # noqa: BLE001 - a fault of the tool must not end the run
+            message = f"the tool failed: {type(error).__name__}: {error}"
+            return Result(each, behaviour=Verdict.ERROR, message=message)
+        return result
+
+    def _probe(self, stage: Stage, result: Result) -> None:
+        before = self._health
+        now, left, why = self._examine(stage, result.suffix)
+        if now < before:
+            self.crashed = now < _TAKES_CLIENTS
+            result.behaviour = Verdict.CRASH
+            result.message = f"afterwards the peer does not serve a new client: {why}"
+        elif left and result.verdict is Verdict.PASS:
+            result.closing = Verdict.UNCLEAN
+            result.message = f"could not be removed afterwards: {left}"
+
+    def _examine(self, stage: Stage, suffix: str) -> tuple[int, str, str]:
+        """How well the peer is, what could not be removed, and what is wrong with it."""
+        health = 0
+        try:
+            keeper = Keeper(stage, suffix, self.plan.patience, self.plan.admin_token)
+            try:
+                health = _TAKES_CLIENTS
+                keeper.ping()
+                health = _ANSWERS_PINGS
+                left = keeper.clean_up(suffix) if "admin" in self.plan.capabilities else ""
+            finally:
+                keeper.close()
+        except UnreachableError as error:
+            return health, "", str(error)
+        return health, left, ""
+
+    def _excuse(self, result: Result) -> str:
+        """Excuse a failure that the implementer explains; returns the explanation."""
+        if result.verdict not in FAILURES or result.verdict is Verdict.CRASH:
+            return ""
+        for deviation in self.plan.deviations:
+            if deviation.covers(result.case.id):
+                result.message = f"{result.verdict}: {result.message}"
+                result.behaviour = Verdict.EXCUSED
+                result.closing = Verdict.PASS
+                return f"{deviation.reason} {deviation.link}".strip()
+        return ""
+
+
+def detect(stage: Stage, run_id: str, patience: Patience, token: str = "") -> frozenset[str]:
+    """Find out what a server has, by asking it.
+
+    :raises UnreachableError: when nobody listens, so that nothing can be tested.
+    """
+    stage.open("detect", PROBE).close("end")
+    found = {*_USUAL}
+    try:
+        keeper = Keeper(stage, f"{run_id}d", patience, token)
+    except UnreachableError:
+        return frozenset(found)
+    try:
+        _ask_about(keeper, f"{run_id}d", found)
+    except UnreachableError:
+        pass  # the cases will tell what is wrong
+    finally:
+        keeper.close()
+    return frozenset(found)
+
+
+def _ask_about(keeper: Keeper, suffix: str, found: set[str]) -> None:
+    """Add what the server shows that it has."""
+    channel = f"detect-{suffix}"
+    code, _ = keeper.ask(Operation.CHANNEL_LIST, headers=(("Channel-Name", channel),))
+    if code == 0:
+        found.add("admin")
+    code, _ = keeper.ask(_DESCRIBE_SERVER)
+    if code == 0:
+        found.add("extensions")
+    code, _ = keeper.ask(Operation.LIST_ROUTERS)
+    if code in _REFUSALS:
+        found.discard("router")
+    for word, queue, body in (
+        ("durability", 1, b'{"Durable":true}'),
+        ("pull", 2, b'{"Status":3}'),
+        ("cache", 3, b'{"Status":4}'),
+    ):
+        headers = (("Queue-Id", str(queue)),)
+        code, _ = keeper.ask(Operation.CREATE_QUEUE, channel, body, headers)
+        # Who does not know the option ignores it, and has not refused it.
+        if code == 0 and (word != "durability" or "extensions" in found):
+            found.add(word)
+    if "admin" in found:
+        keeper.clean_up(suffix)
