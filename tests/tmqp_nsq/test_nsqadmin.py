@@ -293,6 +293,9 @@ async def test_what_cannot_be_asked() -> None:
             assert bad.json() == {"message": "INVALID_CHANNEL"}
             large = await client.post("/api/topics", content=b"x" * 70_000)
             assert large.json() == {"message": "BODY_TOO_BIG"}
+            head = await client.head("/topics")
+            assert (head.status_code, head.content) == (200, b"")
+            assert int(head.headers["content-length"]) > 500
             gzipped = await client.get("/static/app.js", headers={"Accept-Encoding": "gzip"})
             assert gzipped.headers["content-encoding"] == "gzip"
 
