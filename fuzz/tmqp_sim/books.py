@@ -34,6 +34,8 @@ from tmqp_server.engine.delivery.batches import PendingBatch
 from tmqp_server.engine.delivery.feed_commits import Commit
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.keys import KeyTable
+from tmqp_server.engine.model.message import MARK_SAVED, MARK_SAVING, Message
+from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Audience, Session
 from tmqp_server.hub.hub import Hub
 
@@ -44,6 +46,7 @@ __all__ = [
     "closed_in",
     "commits_of",
     "connections_of",
+    "disk_bytes_of",
     "flights_of",
     "state_of",
     "unrefused_of",
@@ -107,6 +110,25 @@ def flights_of(broker: Broker) -> int:
         if message.holders is not None and message.held < holders_bytes(len(message.holders)):
             raise AssertionError(f"{message!r} is charged {message.held} for {message.holders!r}")
         total += message.held
+    return total
+
+
+def disk_bytes_of(broker: Broker, queue: Queue) -> int:
+    """What the storage has of a queue's messages that are not settled, or was asked to keep."""
+    there = [*queue.high.messages(), *queue.regular.messages(), *queue.deferred.messages()]
+    there += queue.all_flights().values()
+    core = broker._core
+    batches = [each for each in core.tickets.values() if isinstance(each, PendingBatch)]
+    for batch in batches + list(broker._batches._unfinished):
+        for item in batch.items[batch.done :]:
+            if item.answer is None and item.queue is queue:
+                there.append(item.message)
+    for commit in commits_of(broker):
+        there += _withheld_of(commit, queue)
+    total = sum(each.size for each in there if each.marks & (MARK_SAVED | MARK_SAVING))
+    for tail in (queue.high_tail, queue.regular_tail):
+        if tail is not None:
+            total += tail.bytes
     return total
 
 
@@ -213,6 +235,17 @@ def commits_of(broker: Broker) -> list[Commit]:
     """The commits of feeds that are not over."""
     waiting = [each for each in broker._core.tickets.values() if isinstance(each, Commit)]
     return waiting + list(broker._feeder._commits._unfinished)
+
+
+def _withheld_of(commit: Commit, queue: Queue) -> list[Message]:
+    """The messages of a queue that a commit withholds."""
+    found: list[Message] = []
+    for place, item in enumerate(commit.items):
+        if commit.queue is queue and (item.stays or place >= commit.done):
+            found.append(item.message)
+        if place >= commit.done:
+            found += [copy.message for copy in item.copies if copy.target is queue]
+    return found
 
 
 def closed_in(commit: Commit) -> int:

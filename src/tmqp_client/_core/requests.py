@@ -274,7 +274,7 @@ def check_channel(name: str) -> str:
         that no name may have (``tmqp.names``).
     """
     if not name:
-        raise LocalProtocolError("a channel's name has at least one letter")
+        raise LocalProtocolError("the channel's name is empty")
     fault = fault_of_name(name)
     if fault:
         raise LocalProtocolError(f"a channel's name holds {fault}, got {name!r}")

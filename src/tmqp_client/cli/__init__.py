@@ -6,9 +6,11 @@ turns every error into one sentence and an exit code.
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from tmqp import __version__
+from tmqp import TmqpError, __version__
 from tmqp_client.cli._run import address_option
 from tmqp_client.cli.bench import bench
 from tmqp_client.cli.completion import completion
@@ -30,7 +32,18 @@ from tmqp_client.cli.top import top
 __all__ = ["cli", "main"]
 
 
+class _Commands(click.Group):
+    """All commands; what the library refuses before anything is sent was typed wrongly."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except TmqpError as error:
+            raise click.UsageError(str(error)) from error
+
+
 @click.group(
+    cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
 Examples:

@@ -100,6 +100,7 @@ from tmqp_server.engine.commands import (
     RemoveChannel,
     RemoveCursor,
     RemoveFeed,
+    RemoveMessage,
     RemoveQueue,
     RemoveRouter,
     ResetGroup,
@@ -112,6 +113,7 @@ from tmqp_server.engine.commands import (
     Unblock,
     UpdateChannel,
     UpdateQueue,
+    targets_of,
 )
 
 __all__ = [
@@ -119,11 +121,13 @@ __all__ = [
     "NEEDS",
     "NO_QUEUE",
     "OF_CHANNELS",
+    "SHAPING",
     "Need",
     "need_of_feed",
     "need_of_message_set",
     "need_of_place",
     "needed",
+    "needs_of_shape",
 ]
 
 #: Stands for no queue in particular.
@@ -137,7 +141,8 @@ def needed(command: Command) -> Need | None:
     """What a client must be allowed for a command of its own.
 
     The right is empty when anybody may; None when nobody has decided that.  A batch needs what its
-    parts need, and connecting is another question.
+    parts need, and connecting is another question; options of queues may need more
+    (``needs_of_shape``).
     """
     if type(command) in FREE:
         return _NOTHING
@@ -310,6 +315,7 @@ NEEDS: Final[dict[type[Command], _Needing]] = {
     RemoveChannel: _on_channel(REMOVE_CHANNEL),
     RemoveCursor: _on_queue(PULL),
     RemoveFeed: _on_queue(FEED),
+    RemoveMessage: _on_queue(CLEAR_MESSAGES),
     RemoveQueue: _on_queue(REMOVE_QUEUE),
     RemoveRouter: _on_router(MANAGE_ROUTERS),
     ResetGroup: _group,
@@ -330,6 +336,22 @@ def need_of_message_set(command: PushTransaction, place: int) -> Need:
         return (TRANSACT, command.application, NO_QUEUE, 0)
     message_set = command.message_sets[place - 1]
     return (PUSH, message_set.channel, message_set.queue_id, 0)
+
+
+#: Commands that say which options channels and queues have.
+SHAPING: Final = (CreateChannel, CreateQueue, UpdateChannel, UpdateQueue)
+
+
+def needs_of_shape(command: Command) -> list[Need]:
+    """What such a command needs: its own right, and that of pushing into each queue into which it
+    lets the server move dead letters.
+    """
+    own = needed(command)
+    assert own is not None, "somebody has decided that"
+    found = [own]
+    for channel, queue_id in targets_of(command):
+        found.append((PUSH, channel, queue_id, 0))
+    return found
 
 
 def need_of_feed(command: AddFeed, place: int) -> Need:

@@ -157,7 +157,10 @@ class Door:
         raise NotImplementedError
 
     def stored(self, message: Message) -> tuple[bytes, int, int]:
-        """What is kept of a message, and where in it the payload begins and how long it is."""
+        """What is kept of a message, and where in it the payload begins and how long it is.
+
+        It should be as long as the size of its push, by which queues count what they have on disk.
+        """
         raise NotImplementedError
 
     def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:

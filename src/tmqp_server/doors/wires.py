@@ -53,7 +53,7 @@ class LetterWires(Wires):
         read_by(chosen, self._letters)
         return chosen
 
-    def dead_letter(self, message: Message, reason: str, queue_name: str) -> tuple[object, int]:
+    def with_reason(self, message: Message, reason: str, queue_name: str) -> tuple[object, int]:
         """The wire form with the headers of a dead letter, and how many bytes larger it is.
 
         They say what happened first: those of one that is moved on stay.  What a producer has

@@ -149,6 +149,8 @@ class Flights(RunFlights):
     def close_tail(self, queue: Queue, tail: Tail, high_priority: bool) -> None:
         """Forget a tail that has come back; what is missing then cannot be read any more."""
         lost = queue.close_tail(tail, high_priority)
+        if tail.count == 0:
+            self.forget_tail(queue, tail)
         queue.counters.damaged += lost
         queue.counters.dropped += lost
 
@@ -423,6 +425,7 @@ class Flights(RunFlights):
         queue.bytes -= message.size
         self._core.message_bytes -= message.size + MESSAGE_OVERHEAD_BYTES
         if marks & _KEPT and erased is not None:
+            queue.disk_bytes -= message.size
             erased.append(message.sequence)
         return True
 

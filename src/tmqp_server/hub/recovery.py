@@ -138,6 +138,8 @@ def _restore(hub: Hub, journal: Journal, found: RecoveredQueue, clean: bool, now
             found.sequence,
             found.high_count,
             found.regular_count,
+            found.high_bytes,
+            found.bytes - found.high_bytes,
             suspect,
         ),
         now,

@@ -66,7 +66,7 @@ from tmqp_server.engine.model.snapshots import QueueSnapshot
 from tmqp_server.engine.model.times import NEVER
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueChanges, QueueOptions
 from tmqp_server.engine.routing.custom import CustomRouter
-from tmqp_sim.books import closed_in, commits_of, state_of
+from tmqp_sim.books import closed_in, commits_of, disk_bytes_of, state_of
 
 __all__ = ["World", "holders_of", "queue_defaults"]
 
@@ -397,6 +397,8 @@ class World:
             assert queue.imbalance() == 0, f"{queue!r}: {queue.imbalance()}"
             self._check_found_again(queue)
             self._check_shared(queue)
+            if not core.trash:
+                assert queue.disk_bytes == disk_bytes_of(self.broker, queue), repr(queue)
             for message in queue.all_flights().values():
                 for client in holders_of(message):
                     held[client.number] = held.get(client.number, 0) + 1

@@ -46,7 +46,7 @@ from tmqp_server.engine.model.snapshots import (
     RouterSnapshot,
     TransactionSnapshot,
 )
-from tmqp_server.engine.option_table import CHANNEL_OPTIONS, QUEUE_OPTIONS, Option
+from tmqp_server.engine.option_table import ADDRESS, CHANNEL_OPTIONS, QUEUE_OPTIONS, Option
 from tmqp_server.engine.options import BindingOptions
 
 __all__ = ["most_items", "unix_ms", "written", "written_cursors"]
@@ -337,6 +337,8 @@ def _extensions(item: QueueSnapshot) -> str:
         if option is not None:
             value: object = getattr(options, option.name)
             says_something = value != option.initial
+            if option.kind == ADDRESS and isinstance(value, tuple):
+                value = f"{value[0]};{value[1]}"
         else:
             value = item.spilled
             if attribute == "dropped_messages":
@@ -345,6 +347,8 @@ def _extensions(item: QueueSnapshot) -> str:
                 value = item.displaced
             elif attribute == "dead_messages":
                 value = item.dead
+            elif attribute == "disk_bytes":
+                value = item.disk_bytes
             elif attribute == "deferred_messages":
                 value = item.deferred
             elif attribute == "released_messages":

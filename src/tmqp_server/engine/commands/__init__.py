@@ -61,6 +61,7 @@ from tmqp_server.engine.commands.messages import (
     Push,
     PushExtras,
     Release,
+    RemoveMessage,
 )
 from tmqp_server.engine.commands.nodes import (
     ApplyDecision,
@@ -136,6 +137,7 @@ from tmqp_server.engine.commands.topology import (
     RemoveQueue,
     UpdateChannel,
     UpdateQueue,
+    targets_of,
 )
 from tmqp_server.engine.commands.transactions import (
     AbortTransaction,
@@ -232,6 +234,7 @@ __all__ = [
     "RemoveChannel",
     "RemoveCursor",
     "RemoveFeed",
+    "RemoveMessage",
     "RemoveQueue",
     "RemoveRouter",
     "ReportMaster",
@@ -263,4 +266,5 @@ __all__ = [
     "branch_number",
     "connection_of",
     "index_of",
+    "targets_of",
 ]

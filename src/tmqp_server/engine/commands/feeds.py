@@ -13,8 +13,9 @@ class AddFeed(SessionCommand):
     """Copy the messages of a queue, the source, into another, the target, from now on.
 
     ``filter`` says which of them, None all; ``language`` and ``text`` are how that is written down.
-    404 when one of the queues is missing, 481 when the feed is there already, 406 when messages
-    would come back to where they were, or where the source has group keys, 482, 503.
+    With a text alone, the filter is made of it; 400 when it cannot be understood.  404 when one of
+    the queues is missing, 481 when the feed is there already, 406 when messages would come back to
+    where they were, or where the source has group keys, 482, 503.
     """
 
     __slots__ = (

@@ -157,8 +157,8 @@ class RestoreChannel(Command):
 class RestoreQueue(Command):
     """A queue that was there, whose messages are on disk.
 
-    ``sequence`` is the last one used, the counts are of messages owed.  Messages up to ``suspect``
-    may have been sent although nobody took that down.
+    ``sequence`` is the last one used, the counts and bytes are of messages owed.  Messages up to
+    ``suspect`` may have been sent although nobody took that down.
 
     :raises ValueError: by ``Broker.step``, when there is no such channel, or there is such a
         queue, or its delivery handler is not registered.
@@ -172,6 +172,8 @@ class RestoreQueue(Command):
         "sequence",
         "high_count",
         "regular_count",
+        "high_bytes",
+        "regular_bytes",
         "suspect",
     )
 
@@ -184,6 +186,8 @@ class RestoreQueue(Command):
         sequence: int,
         high_count: int,
         regular_count: int,
+        high_bytes: int,
+        regular_bytes: int,
         suspect: int,
     ) -> None:
         self.key = key
@@ -193,6 +197,8 @@ class RestoreQueue(Command):
         self.sequence = sequence
         self.high_count = high_count
         self.regular_count = regular_count
+        self.high_bytes = high_bytes
+        self.regular_bytes = regular_bytes
         self.suspect = suspect
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tmqp_server.engine.commands.base import SessionCommand
-from tmqp_server.engine.options import ChannelChanges, QueueChanges
+from tmqp_server.engine.commands.base import Command, SessionCommand
+from tmqp_server.engine.options import NOWHERE, ChannelChanges, QueueChanges
 
 __all__ = [
     "ClearMessages",
@@ -13,6 +13,7 @@ __all__ = [
     "RemoveQueue",
     "UpdateChannel",
     "UpdateQueue",
+    "targets_of",
 ]
 
 
@@ -144,3 +145,23 @@ class ClearMessages(SessionCommand):
         self.high_priority = high_priority
         self.regular = regular
         self.in_flight = in_flight
+
+
+def targets_of(command: Command) -> list[tuple[str, int]]:
+    """The queues of dead letters that a command names: the server will write into them."""
+    queues: list[QueueChanges | None] = []
+    if isinstance(command, (CreateChannel, UpdateChannel)):
+        if command.changes is not None:
+            queues.append(command.changes.queue)
+    elif isinstance(command, UpdateQueue):
+        queues.append(command.changes)
+    elif isinstance(command, CreateQueue):
+        queues.append(command.changes)
+        if command.channel_changes is not None:
+            queues.append(command.channel_changes.queue)
+    found: list[tuple[str, int]] = []
+    for changes in queues:
+        target = None if changes is None else changes.dead_letter
+        if target is not None and target != NOWHERE:
+            found.append(target)
+    return found

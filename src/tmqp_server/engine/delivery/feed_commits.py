@@ -175,7 +175,7 @@ class FeedCommits:
             for copy in item.copies:
                 if copy.kept:
                     target = copy.target
-                    appended.append(_appended(target, copy.message))
+                    appended.append(self._append(target, copy.message))
                     copy.message.sequence = copy.message.rarely().stored
                     commit.size += message.size
             rare = message.rarely()
@@ -186,7 +186,7 @@ class FeedCommits:
                 erased.append(Erase(0, queue.key, rare.stored))
             if item.stays:
                 message.marks |= MARK_FED
-                appended.append(_appended(queue, message))
+                appended.append(self._append(queue, message))
                 commit.size += message.size
         commit.memory = batch_bytes(len(appended) + len(erased), 0)
         core.unsynced_bytes += commit.size
@@ -196,6 +196,18 @@ class FeedCommits:
         effect = CommitBatch(appended, erased, core.now)
         effect.ticket = core.last_ticket
         core.out.append(effect)
+
+    def _append(self, queue: Queue, message: Message) -> Append:
+        """Have a message kept, and count it if it was not kept before."""
+        if not message.marks & _KEPT:
+            self._flights.store(queue, message.size)
+        return _appended(queue, message)
+
+    def _forget(self, queue: Queue, message: Message) -> None:
+        """The storage has forgotten a message, by the commit."""
+        if message.marks & _KEPT:
+            message.marks &= ~_KEPT
+            self._flights.unstore(queue, message.size)
 
     def synced(self, commit: Commit, ok: bool) -> None:
         """The storage has answered for a commit."""
@@ -226,6 +238,8 @@ class FeedCommits:
         message.marks &= ~MARK_SAVING
         if not ok:
             message.rarely().stored = 0
+            if not message.marks & MARK_SAVED:
+                self._flights.unstore(queue, message.size)
             return
         if not message.marks & MARK_SAVED:
             message.marks |= MARK_SAVED
@@ -277,10 +291,10 @@ class FeedCommits:
         if queue.closed:
             # It was removed meanwhile, and this was in it.
             self._flights.count_cleared(queue, 1)
-            message.marks &= ~_KEPT
+            self._forget(queue, message)
             self._outcomes.settle(queue, message)
         else:
-            message.marks &= ~_KEPT  # the storage has forgotten it
+            self._forget(queue, message)
             if item.copies:
                 self._flights.sent(queue, message, len(item.copies), now)
             self._sender.conclude(queue, message, decision, len(item.copies) > 0, now)
@@ -294,7 +308,7 @@ class FeedCommits:
             message.sequence = target.sequence
         if target.closed:
             self._flights.count_cleared(target, 1)
-            message.marks &= ~_KEPT
+            self._forget(target, message)
             self._outcomes.settle(target, message)
             return
         copy.feed.copied += 1

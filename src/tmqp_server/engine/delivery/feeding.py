@@ -272,7 +272,9 @@ class Feeder(FeedPort):
         """Let a copy of a message arrive in the target of a feed."""
         target = target_of(feed)
         if target.options.when_full != REFUSE:
-            self._outcomes.make_room(target, message.size)
+            rare = message.rare
+            deferred = rare is not None and rare.due_at > self._core.now
+            self._outcomes.make_room(target, message.size, deferred)
         copy = self._copy_of(feed, message, now)
         target.sequence += 1
         copy.sequence = target.sequence

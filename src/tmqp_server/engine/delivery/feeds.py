@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp.constants import (
+    RESULT_BAD_REQUEST,
     RESULT_BUSY,
     RESULT_DUPLICATE,
     RESULT_LIMIT_EXCEEDED,
@@ -85,7 +86,13 @@ class Feeds:
         if problem != RESULT_OK:
             return problem
         core = self._core
-        feed = Feed(source, target, command.filter, command.language, command.text, core.now)
+        chosen = command.filter
+        if chosen is None and command.text:
+            try:
+                chosen = core.wires.filter_of(command.language, command.text)
+            except ValueError:
+                return RESULT_BAD_REQUEST
+        feed = Feed(source, target, chosen, command.language, command.text, core.now)
         self._attach(feed, source, target)
         self._note_change(source, target)
         self._feeder.pump(source, core.now, 0)

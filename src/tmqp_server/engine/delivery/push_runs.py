@@ -184,6 +184,7 @@ class RunIntake:
             and queue.high_tail is None
             and queue.regular_tail is None
             and queue.bytes + run.size < queue.memory_bytes
+            and queue.disk_bytes + run.size <= queue.disk_cap
             and self._core.has_room_to_save(run.size)
         )
 
@@ -228,6 +229,7 @@ class RunIntake:
         ticket = core.last_ticket
         core.tickets[ticket] = PendingRun(messages, queue, session.origin, run.size)
         core.unsynced_bytes += run.size
+        self._flights.store(queue, run.size)
         first = queue.sequence + 1
         queue.appended = queue.sequence + run.count
         core.out.append(AppendRun(ticket, run, messages, queue.channel_name, queue.key, first))

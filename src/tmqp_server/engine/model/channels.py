@@ -397,7 +397,16 @@ class ChannelTable:
             return RESULT_UNACCEPTABLE
         if options.queue.needs_storage() and not self._options.storage:
             return RESULT_UNACCEPTABLE
-        return RESULT_OK
+        return self._problem_of_dead_letters(options.queue)
+
+    def _problem_of_dead_letters(self, options: QueueOptions) -> int:
+        """400 for a queue of dead letters that no channel can have."""
+        target = options.dead_letter
+        if target is None or is_channel_name(
+            target[0].removeprefix(EXACT_MARK), self._limits.max_name_bytes
+        ):
+            return RESULT_OK
+        return RESULT_BAD_REQUEST
 
     def create(self, name: str, options: ChannelOptions) -> Channel:
         """Create a channel; ``problem_of_new`` must have said 0."""
@@ -455,7 +464,7 @@ class ChannelTable:
             return RESULT_UNACCEPTABLE
         if problem == RESULT_OK and options.needs_storage() and not self._options.storage:
             return RESULT_UNACCEPTABLE
-        return problem
+        return problem if problem != RESULT_OK else self._problem_of_dead_letters(options)
 
     def problem_of_new_queue(
         self,

@@ -373,7 +373,7 @@ class Wires:
         """
         raise ValueError(f"nobody here reads filters, such as {text!r} in {language!r}")
 
-    def dead_letter(self, message: Message, reason: str, queue_name: str) -> tuple[object, int]:
+    def with_reason(self, message: Message, reason: str, queue_name: str) -> tuple[object, int]:
         """The wire form that *message* has as a dead letter, and how many bytes larger it is.
 
         :param reason: why it is one: ``put-backs``, ``expired`` or ``full``.

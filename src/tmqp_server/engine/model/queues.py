@@ -51,7 +51,7 @@ from tmqp_server.engine.options import NO_KEYS, QueueOptions
 
 __all__ = ["Queue", "QueueTimer", "Trash"]
 
-#: More put-backs than anything can have.
+#: More put-backs, and bytes, than anything can have.
 _NO_LIMIT: Final = 2**62
 
 
@@ -133,6 +133,7 @@ class Queue(QueueFacts):
         "size_cap",
         "count_cap",
         "byte_cap",
+        "disk_cap",
         "turn",
         "high",
         "regular",
@@ -169,6 +170,7 @@ class Queue(QueueFacts):
         "sequence",
         "count",
         "bytes",
+        "disk_bytes",
         "ack_timeout_s",
         "message_timeout_s",
         "put_back_limit",
@@ -240,8 +242,8 @@ class Queue(QueueFacts):
         #: Messages in memory: not settled, or cleared and not yet disposed of; and their bytes.
         self.count = 0
         self.bytes = 0
-        #: A message without an id has been here (F41).
-        self.nameless = False
+        self.disk_bytes = 0  # of messages that the storage has or was asked to keep
+        self.nameless = False  # a message without an id has been here (F41)
         self._begin_unfed()
         self.counters = QueueCounters()
         self.configure(options, discipline, handler, limits)
@@ -292,7 +294,7 @@ class Queue(QueueFacts):
         ) or self.spilled > 0
         self.memory_limit = options.memory_limit or limits.max_messages_in_memory
         self.memory_bytes = limits.max_queue_bytes // 2
-        # Within these a push fits without another look (Outcomes.problem_of_push looks closely).
+        # Within these a push fits without another look (Outcomes.make_room looks closely).
         self.size_cap = limits.max_message_bytes
         if options.message_size_limit:
             self.size_cap = min(self.size_cap, options.message_size_limit)
@@ -301,6 +303,7 @@ class Queue(QueueFacts):
         self.byte_cap = limits.max_queue_bytes
         if options.bytes_limit:
             self.byte_cap = min(self.byte_cap, options.bytes_limit)
+        self.disk_cap = options.disk_limit_bytes or _NO_LIMIT
         self.count_cap = limits.max_messages_per_queue
         if options.message_limit:
             self.count_cap = min(self.count_cap, options.message_limit)
@@ -318,8 +321,7 @@ class Queue(QueueFacts):
         self.keys: KeyTable | None = None  # as long as keys have made no difference
         #: Where its messages are copied to, in the order of adding; None without any.
         self.feeds: list[Feed] | None = None
-        #: The feeds that copy into it.
-        self.fed_by: list[Feed] = []
+        self.fed_by: list[Feed] = []  # the feeds that copy into it
         #: Queues whose feeds wait for room here; see ``Audience.line``.
         self.waiters: deque[QueueFacts] = deque()
         #: Copies of its messages are being saved, and it sends nothing until they are.
@@ -402,6 +404,10 @@ class Queue(QueueFacts):
             self.set_tail(high_priority, None)
         return lost
 
+    def must_save(self) -> bool:
+        """Whether a message that comes in goes to the storage, because all do or memory is full."""
+        return self.saves or (self.bounded and not self.options.ephemeral and self.is_full())
+
     def high_in_all(self) -> int:
         """High-priority messages waiting, those on disk included."""
         return self.high_count + (0 if self.high_tail is None else self.high_tail.count)
@@ -461,6 +467,12 @@ class Queue(QueueFacts):
             self.regular_count -= 1
             return self.regular.take()
         return self.take() if self.high_count else None
+
+    def has_waiting(self, message: Message) -> bool:
+        """Whether a message waits in memory."""
+        if message.marks & MARK_HIGH:
+            return self.high.holds(message)
+        return self.regular.holds(message)
 
     def look(self, newest: bool) -> Message | None:
         """The message that ``take``, or ``take_newest``, would take out; None if none waits."""

@@ -187,6 +187,7 @@ class QueueSnapshot(Record):
         "deferred",
         "in_flight",
         "bytes",
+        "disk_bytes",
         "accepted",
         "done",
         "expired",
@@ -227,6 +228,7 @@ class QueueSnapshot(Record):
         self.deferred: int = len(queue.deferred)
         self.in_flight: int = queue.in_flight()
         self.bytes: int = queue.bytes
+        self.disk_bytes: int = queue.disk_bytes
         counters = queue.counters
         self.accepted: int = counters.accepted
         self.done: int = counters.done

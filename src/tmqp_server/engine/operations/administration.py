@@ -61,7 +61,7 @@ from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.removals import Removal
 from tmqp_server.engine.model.sessions import Session, Subscription
 from tmqp_server.engine.operations.branches import with_branches
-from tmqp_server.engine.options import NO_KEYS, WITH_CONSUMERS
+from tmqp_server.engine.options import NO_KEYS, WITH_CONSUMERS, QueueChanges
 
 __all__ = ["Administration"]
 
@@ -362,6 +362,8 @@ class Administration:
         elif command.channel_changes is not None:
             rules = command.channel_changes.applied_to(rules)
         changes = command.changes
+        if _buries_in_itself(command.channel, command.queue_id, changes):
+            return RESULT_BAD_REQUEST
         options = rules.queue if changes is None else changes.applied_to(rules.queue)
         if channel is None:
             # Whoever creates a queue asks for its channel too: that is not automatic (F54).
@@ -394,6 +396,8 @@ class Administration:
         core = self._core
         was = queue.options.status
         retained = queue.options.retains()
+        if _buries_in_itself(command.channel, command.queue_id, command.changes):
+            return RESULT_BAD_REQUEST
         options = command.changes.applied_to(queue.options)
         problem = core.channels.problem_of_options(options)
         if problem != RESULT_OK:
@@ -481,3 +485,9 @@ class Administration:
                 self._workflow.clear(queue, high, regular, in_flight)
             code = RESULT_OK
         self.reply(session, command.request, code)
+
+
+def _buries_in_itself(channel: str, queue_id: int, changes: QueueChanges | None) -> bool:
+    """Whether a queue is to be its own queue of dead letters."""
+    target = None if changes is None else changes.dead_letter
+    return target is not None and target[1] == queue_id and target[0].lower() == channel.lower()

@@ -175,7 +175,8 @@ class ModelBroker(Routers):
             code = self.make_line(command.channel, command.queue_id, changes)
             line = self.line(command.channel, command.queue_id)
         if line is not None:
-            code = self.make_room(line, command.size)
+            later = extras is not None and extras.delay_ms > 0
+            code = self.make_room(line, command.size, later)
             if code:
                 line.counts["refused"] += 1
         letter = self.letter_of(client, command, line)
