@@ -18,6 +18,7 @@ from typing import Final
 from tmqp.constants import (
     RESULT_BAD_REQUEST,
     RESULT_BUSY,
+    RESULT_DUPLICATE,
     RESULT_FORBIDDEN,
     RESULT_LIMIT_EXCEEDED,
     RESULT_NOT_FOUND,
@@ -355,6 +356,8 @@ class Administration:
         channel = core.channels.find(command.channel)
         rules = core.options.channel
         if channel is not None:
+            if command.request is None and command.queue_id in channel.queues:
+                return RESULT_DUPLICATE  # nobody is told what else there may be to say
             rules = channel.options
         elif command.channel_changes is not None:
             rules = command.channel_changes.applied_to(rules)
