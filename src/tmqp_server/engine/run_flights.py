@@ -109,11 +109,6 @@ class RunFlights:
         queue.bytes += taken
         self._core.message_bytes += taken + count * MESSAGE_OVERHEAD_BYTES
 
-    def withhold(self, queue: Queue, count: int) -> None:
-        """So many messages more are seen by nobody until what they are part of is safe; fewer, if
-        *count* is negative."""
-        queue.withheld += count
-
     # --- On disk ---------------------------------------------------------------------------------
 
     def store(self, queue: Queue, size: int) -> None:
