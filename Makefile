@@ -49,10 +49,10 @@ CODE := $(wildcard setup.py src tests fuzz examples tools)
 SOURCES := pyproject.toml setup.py $(shell find src $(wildcard fuzz/tmqp_conformance) -mindepth 1 \
 	\( -name __pycache__ -o -name '*.egg-info' \) -prune -o -print)
 
-.PHONY: help demo test test-long test-wheel quick spark-demo setup wheel compiled test-compiled \
-	lint format typecheck imports tidy coverage sim sim-coverage soak soak-sim attacks bench \
-	bench-clients bench-kafka bench-peers bench-codec bench-spark docs pictures terminal ci clean \
-	distclean
+.PHONY: help demo test test-long test-wheel interop quick spark-demo setup wheel compiled \
+	test-compiled lint format typecheck imports tidy coverage sim sim-coverage soak soak-sim \
+	attacks bench bench-clients bench-kafka bench-peers bench-codec bench-spark docs pictures \
+	terminal ci clean distclean
 
 help:
 	@echo 'tmqp: TMQP/2.0 in Python - protocol, broker and client. Start with one of the first two.'
@@ -71,6 +71,10 @@ test: $(READY) ## run the tests, but for the long ones (minutes)
 
 test-long: $(READY) ## run the tests that take long: floods, kills, clusters (eight minutes)
 	$(call run_tests,src,interpreted,long)
+
+interop: $(READY) ## run clients of other projects, at every door, against the server (a minute)
+	PYTHONPATH=src TMQP_EXPECT_BUILD=interpreted $(PY) -m pytest -q -m interop \
+	  -n $(TESTERS) --dist loadfile $(ARGS) $(call marked,interop)
 
 quick: $(READY) ## run the tests that need no broker and no Spark: for work (under a minute)
 	PYTHONPATH=src $(PY) -m pytest -q -n $(TESTERS) --dist worksteal \

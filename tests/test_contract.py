@@ -69,6 +69,7 @@ TREE: Final[dict[str, tuple[str, ...]]] = {
     "tmqp_server.access.custom": ("tmqp_server.access.auth",),
     "tmqp_server.access.gate": ("tmqp_server.engine.commands", "tmqp_server.access.needs"),
     "tmqp_server.access.needs": ("tmqp_server.engine.commands", "tmqp_server.access.rights"),
+    "tmqp_server.access.nsq_auth": ("tmqp_server.access.auth",),
     "tmqp_server.access.rights": (),
     "tmqp_server.access.roles": ("tmqp_server.access.rights", "tmqp_server.access.tokens"),
     "tmqp_server.access.tokens": ("secrets",),

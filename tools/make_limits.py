@@ -39,6 +39,8 @@ _URLS: Final = ROOT / "src" / "tmqp_server" / "engine" / "routing" / "http_rules
 _CLIENT: Final = ROOT / "src" / "tmqp_client" / "config.py"
 _PARTS: Final = ROOT / "src" / "tmqp_client" / "parts.py"
 _WEB: Final = ROOT / "src" / "tmqp_server" / "doors" / "http" / "limits.py"
+_NSQ: Final = ROOT / "src" / "tmqp_server" / "doors" / "nsq" / "options.py"
+_LOOKUPD: Final = ROOT / "src" / "tmqp_server" / "doors" / "nsq_lookup" / "table.py"
 _UDP: Final = ROOT / "src" / "tmqp_server" / "settings" / "doors.py"
 _ENGINE: Final = ROOT / "src" / "tmqp_server" / "engine" / "limits.py"
 
@@ -104,10 +106,22 @@ a server answers with 400 ([F43](protocol.md#f43)). `from_json` and `parse_list`
 as `max_bytes`.
 """
 
+_LOOKUPD_HEAD: Final = """\
+## nsqlookupd
+
+`limits` of a door `nsqlookupd` ([doors/nsq-lookupd.md](doors/nsq-lookupd.md)).
+"""
+
 _WEB_HEAD: Final = """\
 ## HTTP
 
 The keys of `[web]` beside `listen` ([server.md](server.md#web)).
+"""
+
+_NSQ_HEAD: Final = """\
+## NSQ
+
+The table `limits` of a door with the protocol `nsq` ([doors/nsq.md](doors/nsq.md)).
 """
 
 _UDP_HEAD: Final = """\
@@ -291,6 +305,10 @@ def render() -> str:
         "\n".join([*_door_table(), ""]),
         _WEB_HEAD,
         "\n".join([*_limits_table(_WEB, "HttpLimits"), ""]),
+        _NSQ_HEAD,
+        "\n".join([*_limits_table(_NSQ, "NsqLimits"), ""]),
+        _LOOKUPD_HEAD,
+        "\n".join([*_limits_table(_LOOKUPD, "LookupLimits"), ""]),
         _UDP_HEAD,
         "\n".join([*_limits_table(_UDP, "UdpSettings"), ""]),
         _ENGINE_HEAD,

@@ -43,6 +43,9 @@ from tmqp.testing import (
 from tmqp_server.doors.http.door import HttpDoor
 from tmqp_server.doors.http.limits import HttpLimits
 from tmqp_server.doors.native.door import NativeDoor
+from tmqp_server.doors.nsq.context import NsqContext
+from tmqp_server.doors.nsq.door import NsqDoor
+from tmqp_server.doors.nsq.options import NsqLimits, NsqOptions
 from tmqp_server.doors.port import Door
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.limits import EngineLimits
@@ -63,6 +66,14 @@ _TIGHT: Final = Limits(max_payload_bytes=2_000, max_header_bytes=500, max_name_b
 _TIGHT_WEB: Final = HttpLimits(max_head_bytes=1_000, max_target_bytes=200, max_body_bytes=100)
 _TIGHT_NSQ: Final = ServerTerms(
     max_line_bytes=100, max_identify_bytes=300, max_msg_size=60, max_body_size=200
+)
+_TIGHT_NSQ_DOOR: Final = NsqLimits(
+    max_line_bytes=100,
+    max_identify_bytes=300,
+    max_msg_size=60,
+    max_body_size=200,
+    max_unanswered=3,
+    max_foreign_in_flight=2,
 )
 _MODELS: Final = (
     BindingInformation,
@@ -154,6 +165,12 @@ def web(data: bytes) -> None:
     assert _speak(_web_door(), chunks) == _speak(_web_door(), [whole] if whole else [])
 
 
+def _nsq_door() -> NsqDoor:
+    numbers = itertools.count(1)
+    options = NsqOptions(msg_timeout_ms=1_000, max_attempts=3)
+    return NsqDoor(NsqContext(lambda: f"{next(numbers):032x}", _TIGHT_NSQ_DOOR, options))
+
+
 def _web_door() -> HttpDoor:
     numbers = itertools.count()
 
@@ -196,7 +213,8 @@ def _sent(hub: Hub) -> bytes:
 
 
 def nsq(data: bytes) -> None:
-    """NSQ's codec in both roles: any bytes, cut in any way; no more is held than is allowed."""
+    """NSQ's codec in both roles, and hub, door and broker together: any bytes, cut in any way; no
+    more is held than is allowed."""
     chunks, whole = _cut(data)
     decoder = CommandDecoder(_TIGHT_NSQ)
     found: list[Event] = []
@@ -212,6 +230,7 @@ def nsq(data: bytes) -> None:
     for chunk in chunks:
         read += frames.feed(chunk)
     assert read == frames_at_once.feed(whole)
+    assert _speak(_nsq_door(), chunks) == _speak(_nsq_door(), [whole] if whole else [])
 
 
 def block(data: bytes) -> None:

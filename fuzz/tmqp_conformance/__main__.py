@@ -11,6 +11,7 @@ import click
 import tmqp
 from tmqp_conformance.commands.clients import client
 from tmqp_conformance.commands.common import WRONG_USE
+from tmqp_conformance.commands.fuzzing import fuzz, shrink
 from tmqp_conformance.commands.listing import explain, list_cases
 from tmqp_conformance.commands.replaying import replay
 from tmqp_conformance.commands.reporting import compare, report
@@ -59,7 +60,18 @@ def main() -> None:
     """
 
 
-for _command in (server, client, list_cases, explain, replay, report, compare, self_test):
+for _command in (
+    server,
+    client,
+    list_cases,
+    explain,
+    replay,
+    report,
+    compare,
+    self_test,
+    fuzz,
+    shrink,
+):
     main.add_command(_command)
 
 if __name__ == "__main__":

@@ -6,6 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from tmqp.frames import Frame
+from tmqp_server.doors.native import rewriting
+from tmqp_server.doors.wires import LetterWires
 from tmqp_server.engine.delivery.deferring import Deferring
 from tmqp_server.engine.delivery.intake import Intake
 from tmqp_server.engine.model.deferrals import Deferrals
@@ -77,6 +80,31 @@ def _takes_what_it_shows(_original: Any) -> Any:
     return snapshot
 
 
+def _says_nothing(_original: Any) -> Any:
+    def with_reason(
+        _self: LetterWires, message: Message, _reason: str, _queue_name: str
+    ) -> tuple[object, int]:
+        return message.wire, 0
+
+    return with_reason
+
+
+def _believes_producers(_original: Any) -> Any:
+    def forwards(frame: Frame, names: frozenset[str]) -> Frame:
+        """Every header is passed on."""
+        assert names
+        return frame
+
+    return forwards
+
+
+def _removed_in_words(_original: Any) -> Any:
+    def remove(_self: Deferring, _queue: Queue, _message: Message) -> None:
+        """It stays where it is."""
+
+    return remove
+
+
 #: What makes each of them: name, text, owner, attribute, and the change.
 APPOINTMENT_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] = (
     (
@@ -96,8 +124,20 @@ APPOINTMENT_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], .
         Deferring, "_cancel", _in_words_only,
     ),
     (
+        "removed-in-words", "a message that was removed while it waited comes all the same",
+        Deferring, "remove", _removed_in_words,
+    ),
+    (
         "counts-nobody", "a message's receivers are not counted",
         Intake, "_receive_counting", _counts_nobody,
+    ),
+    (
+        "silent-letters", "dead letters do not say why they are",
+        LetterWires, "with_reason", _says_nothing,
+    ),
+    (
+        "believed-letters", "what a producer says of dead letters is passed on",
+        rewriting, "_without", _believes_producers,
     ),
     (
         "look-overlooks", "who looks into a queue does not see what is in flight",

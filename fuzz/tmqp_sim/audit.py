@@ -22,6 +22,7 @@ from tmqp_server.engine.effects import (
     ForgetQueue,
     StageSegment,
 )
+from tmqp_server.engine.model.queues import Queue
 from tmqp_server.storage.memory import MemoryStore
 from tmqp_server.storage.port import ANY_PRIORITY, Recovered
 from tmqp_sim.world import Violation
@@ -39,8 +40,13 @@ class Audit:
     """What the store must hold, by key and sequence."""
 
     def __init__(self) -> None:
-        #: What is owed: message id, empty for transient ones, and whether its priority is high.
-        self.owed: dict[tuple[int, int], tuple[str, bool]] = {}
+        #: What is owed: message id, empty for transient ones, whether its priority is high, and its
+        #: bytes.
+        self.owed: dict[tuple[int, int], tuple[str, bool, int]] = {}
+        #: A life begins: what is owed has not been compared with what there is.
+        self.recovering = False
+        #: Queues with messages whose bytes are not known here.
+        self._unmeasured: set[int] = set()
         #: What is put aside for transactions, by number.
         self.staged: dict[int, None] = {}
         self._gathered: list[Effect] = []
@@ -82,7 +88,8 @@ class Audit:
         for effect in batch:
             if isinstance(effect, Append):
                 uid = "" if effect.transient else effect.message.message_id
-                self.owed[effect.key, effect.sequence] = (uid, effect.message.high_priority)
+                message = effect.message
+                self.owed[effect.key, effect.sequence] = (uid, message.high_priority, message.size)
                 if effect.old:
                     self.owed.pop((effect.old_key, effect.old), None)
             elif isinstance(effect, CommitBatch):
@@ -90,13 +97,15 @@ class Audit:
                     self.owed[each.key, each.sequence] = (
                         each.message.message_id,
                         each.message.high_priority,
+                        each.message.size,
                     )
                 for erased in effect.erased:
                     self.owed.pop((erased.key, erased.sequence), None)
             elif isinstance(effect, CommitStored):
                 for part in effect.parts:
+                    self._unmeasured.add(part.key)
                     for sequence in range(part.first, part.first + part.count):
-                        self.owed[part.key, sequence] = ("a commit's", False)
+                        self.owed[part.key, sequence] = ("a commit's", False, 0)
             elif isinstance(effect, Erase):
                 self.owed.pop((effect.key, effect.sequence), None)
             elif isinstance(effect, ForgetQueue):
@@ -118,7 +127,7 @@ class Audit:
             del self.owed[place]
 
     def _clear(self, effect: ClearStored) -> None:
-        for place, (_, high) in list(self.owed.items()):
+        for place, (_, high, _size) in list(self.owed.items()):
             within = effect.first <= place[1] <= effect.last
             if place[0] == effect.key and within and high == effect.high_priority:
                 del self.owed[place]
@@ -168,6 +177,23 @@ class Audit:
         risen = [str(place) for place in there if place not in self.owed]
         if risen:
             raise Violation("storage", f"settled, and on the disk again: {', '.join(risen)}")
+
+    def check_bytes(self, queues: list[Queue]) -> None:
+        """Compare what queues say they have on the disk with what is there, if nothing is about to
+        be written.
+
+        :raises Violation: when they differ.
+        """
+        if self.recovering or self._gathered or self._under_way or self._late or self._late_clears:
+            return
+        there: dict[int, int] = {}
+        for (key, _), (_, _, size) in self.owed.items():
+            there[key] = there.get(key, 0) + size
+        for queue in queues:
+            size = there.get(queue.key, 0)
+            if queue.disk_bytes != size and queue.key not in self._unmeasured:
+                text = f"{queue!r} counts {queue.disk_bytes} bytes on the disk, not {size}"
+                raise Violation("quota", text)
 
     def check_staged(self, store: MemoryStore) -> None:
         """Compare what is put aside with what the broker asked for.

@@ -31,7 +31,11 @@ from tmqp_server.engine.books import (
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.core import PendingChange
 from tmqp_server.engine.delivery.batches import PendingBatch
+from tmqp_server.engine.delivery.feed_commits import Commit
+from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.keys import KeyTable
+from tmqp_server.engine.model.message import MARK_SAVED, MARK_SAVING, Message
+from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Audience, Session
 from tmqp_server.hub.hub import Hub
 
@@ -39,7 +43,10 @@ __all__ = [
     "MOST_STATE_BYTES",
     "Ballast",
     "audience_problem",
+    "closed_in",
+    "commits_of",
     "connections_of",
+    "disk_bytes_of",
     "flights_of",
     "state_of",
     "unrefused_of",
@@ -106,6 +113,25 @@ def flights_of(broker: Broker) -> int:
     return total
 
 
+def disk_bytes_of(broker: Broker, queue: Queue) -> int:
+    """What the storage has of a queue's messages that are not settled, or was asked to keep."""
+    there = [*queue.high.messages(), *queue.regular.messages(), *queue.deferred.messages()]
+    there += queue.all_flights().values()
+    core = broker._core
+    batches = [each for each in core.tickets.values() if isinstance(each, PendingBatch)]
+    for batch in batches + list(broker._batches._unfinished):
+        for item in batch.items[batch.done :]:
+            if item.answer is None and item.queue is queue:
+                there.append(item.message)
+    for commit in commits_of(broker):
+        there += _withheld_of(commit, queue)
+    total = sum(each.size for each in there if each.marks & (MARK_SAVED | MARK_SAVING))
+    for tail in (queue.high_tail, queue.regular_tail):
+        if tail is not None:
+            total += tail.bytes
+    return total
+
+
 def unrefused_of(broker: Broker) -> int:
     """What is charged although it may be too much: deliveries to several consumers, and keys."""
     return flights_of(broker) + sum(_of_keys(queue.keys) for queue in broker.queues())
@@ -144,6 +170,7 @@ def _of_topology(broker: Broker) -> int:
             total += queue_bytes(queue.options) + _of_keys(queue.keys)
             total += sum([cursor_bytes(name) for name in queue.cursors])
             total += DEFERRAL_BYTES * len(queue.deferred)
+            total += sum([feed.memory for feed in queue.feeds or ()])
     for router in broker._routing._routers.values():
         if router.custom is None:
             total += router_bytes(router.name)
@@ -160,7 +187,7 @@ def state_of(broker: Broker) -> int:
     for ended in _ended(broker).values():
         total += ENDED_SESSION_BYTES + text_bytes(ended.client_id)
     for pending in core.tickets.values():
-        if isinstance(pending, (PendingBatch, PendingChange)):
+        if isinstance(pending, (Commit, PendingBatch, PendingChange)):
             total += pending.memory
     for watch in broker._watching._all.values():
         assert watch.memory >= watch_bytes(watch.command.filter, len(watch.known))
@@ -202,3 +229,32 @@ def audience_problem(audience: Audience) -> str:
     if not audience.stale and (audience.ready, audience.everyone) != (ready, hearing):
         return f"ready are {ready:b} and {hearing}, not {audience.ready:b} and {audience.everyone}"
     return ""
+
+
+def commits_of(broker: Broker) -> list[Commit]:
+    """The commits of feeds that are not over."""
+    waiting = [each for each in broker._core.tickets.values() if isinstance(each, Commit)]
+    return waiting + list(broker._feeder._commits._unfinished)
+
+
+def _withheld_of(commit: Commit, queue: Queue) -> list[Message]:
+    """The messages of a queue that a commit withholds."""
+    found: list[Message] = []
+    for place, item in enumerate(commit.items):
+        if commit.queue is queue and (item.stays or place >= commit.done):
+            found.append(item.message)
+        if place >= commit.done:
+            found += [copy.message for copy in item.copies if copy.target is queue]
+    return found
+
+
+def closed_in(commit: Commit) -> int:
+    """What the books are charged for messages of a commit whose queues were removed meanwhile."""
+    total = 0
+    for place, item in enumerate(commit.items):
+        if commit.queue.closed and (item.stays or place >= commit.done):
+            total += item.message.size + MESSAGE_OVERHEAD_BYTES
+        for copy in item.copies:
+            if place >= commit.done and copy.target.closed:
+                total += copy.message.size + MESSAGE_OVERHEAD_BYTES
+    return total

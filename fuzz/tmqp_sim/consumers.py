@@ -18,6 +18,7 @@ from tmqp_client._core.pending import Kind, Pending
 from tmqp_client._core.pulls import PullUnderWay
 from tmqp_client.config import ClientLimits
 from tmqp_client.errors import ClientError
+from tmqp_sim.burials import check_letter
 from tmqp_sim.clients import SimClient
 from tmqp_sim.history import Receipt
 from tmqp_sim.stage import Stage
@@ -186,6 +187,8 @@ class Consumer(SimClient):
         history = self.simulation.history
         history.received(receipt, bytes(frame.payload), frame.source)
         self.world.note("got", self.name, frame.message_id)
+        if check_letter(frame, history.sent[receipt.uid].place, receipt.place_key):
+            self.world.mark("dead letter says why")
         if frame.ttl != _TTL_OF_DELIVERY:
             raise Violation("door", f"{frame.message_id} has {frame.ttl} hops left, not 15 (F11)")
         place = self.simulation.places.get(receipt.place_key)

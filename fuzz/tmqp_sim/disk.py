@@ -85,7 +85,9 @@ class Disk:
         self._hurries = False
         if life > 1:
             self.store = self.store.restarted()
+        self.audit.recovering = True
         found = recover(self.store, hub, self.journal, self.simulation.server.now)
+        self.audit.recovering = False
         if self.simulation.watched:
             self.audit.check(self.store, found)
         owed = sum(queue.high_count + queue.regular_count for queue in found.queues)

@@ -20,6 +20,7 @@ from tmqp.frames import Frame
 from tmqp.limits import Limits
 from tmqp_server.doors.letters import Letter, Letters, frame_of_letter, letter_of_frame
 from tmqp_server.doors.native.door import NativeDoor
+from tmqp_server.doors.native.rewriting import without_dead_letter_headers
 from tmqp_server.doors.port import Door, DoorSession, IdSource
 from tmqp_server.engine.commands import (
     Acknowledge,
@@ -252,6 +253,7 @@ def _wrapped(push: Push) -> Push:
     """The push of a message in the other form."""
     assert isinstance(push.wire, Frame), "the inner door makes frames"
     push.wire = ForeignWire(push.wire)
+    push.size += len(MARK)
     extras = push.extras
     if extras is not None and isinstance(extras.nameless, Frame):
         extras.nameless = ForeignWire(extras.nameless)
@@ -307,6 +309,8 @@ class ForeignDoor(Door):
         wire = message.wire
         if isinstance(wire, ForeignWire):
             frame = wire.frame
+            if frame.has_header and not message.readdressed:
+                frame = without_dead_letter_headers(frame)
         else:
             letter = self._letters.of(message, effect.channel)
             frame = frame_of_letter(letter, high_priority=message.high_priority)
@@ -348,6 +352,6 @@ class ForeignDoor(Door):
         """
         if not body.startswith(MARK):
             raise ValueError("a message of another door")
-        frame, message_id, source, channel, size = self._inner.restored(body[1:])
+        frame, message_id, source, channel, _ = self._inner.restored(body[1:])
         assert isinstance(frame, Frame), "the inner door keeps frames"
-        return ForeignWire(frame), message_id, source, channel, size
+        return ForeignWire(frame), message_id, source, channel, len(body)

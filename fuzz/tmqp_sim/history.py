@@ -31,6 +31,7 @@ class Place:
         "acks",
         "channel",
         "dead_letter",
+        "disk_limit_bytes",
         "durable",
         "exclusive",
         "expiry_s",
@@ -95,6 +96,8 @@ class Place:
         #: Its messages have so many keys, 0 is none; and what these have to do with each other.
         self.groups = 0
         self.keys = "none"
+        #: So many bytes of it may be on the disk; 0 is any number.
+        self.disk_limit_bytes = 0
         #: Its channel is destroyed when it is empty.
         self.fleeting = False
 

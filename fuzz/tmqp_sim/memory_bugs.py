@@ -1,13 +1,17 @@
-"""Planted bugs in the account of the memory, as ``mutants.py`` has them."""
+"""Planted bugs in the accounts of the memory and of the disk, as ``mutants.py`` has them."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
+from tmqp_server.engine.commands import RestoreQueue
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.flights import Flights
+from tmqp_server.engine.keeping import Keeper
 from tmqp_server.engine.model.message import Message
+from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session
+from tmqp_server.engine.run_flights import RunFlights
 from tmqp_server.hub.outlets import Outlets
 
 __all__ = ["MEMORY_BUGS"]
@@ -40,6 +44,29 @@ def _leaky_holders(original: Any) -> Any:
     return release
 
 
+def _nothing_forgotten(_original: Any) -> Any:
+    def unstore(_self: Flights, _queue: Queue, _size: int) -> None:
+        """It is there for good."""
+
+    return unstore
+
+
+def _generous(original: Any) -> Any:
+    def configure(self: Queue, *arguments: Any) -> None:
+        original(self, *arguments)
+        self.disk_cap += 100
+
+    return configure
+
+
+def _starts_at_nothing(original: Any) -> Any:
+    def restore(self: Keeper, command: RestoreQueue) -> None:
+        command.high_bytes = command.regular_bytes = 0
+        original(self, command)
+
+    return restore
+
+
 #: What a mutant is made of.
 MEMORY_BUGS: Final[tuple[tuple[str, str, Any, str, Any], ...]] = (
     (
@@ -53,5 +80,17 @@ MEMORY_BUGS: Final[tuple[tuple[str, str, Any, str, Any], ...]] = (
     (
         "leaky-holders", "answering for a message that several had gives no memory back",
         Flights, "_release", _leaky_holders,
+    ),
+    (
+        "quota-leaks", "a message that is settled still counts for the disk",
+        RunFlights, "unstore", _nothing_forgotten,
+    ),
+    (
+        "quota-too-high", "a queue takes more than its quota of the disk",
+        Queue, "configure", _generous,
+    ),
+    (
+        "quota-starts-at-nothing", "a restart forgets how much a queue has on the disk",
+        Keeper, "_restore_queue", _starts_at_nothing,
     ),
 )  # fmt: skip

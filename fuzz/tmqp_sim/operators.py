@@ -139,6 +139,7 @@ def changes_of(place: Place) -> QueueChanges:
         durable=place.durable,
         overflow=place.overflow,
         memory_limit=place.memory_limit,
+        disk_limit_bytes=place.disk_limit_bytes,
         group_keys=place.keys,
     )
 

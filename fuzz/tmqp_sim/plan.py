@@ -20,6 +20,7 @@ from tmqp_sim.disk import DiskHabits
 from tmqp_sim.history import Place
 from tmqp_sim.network import Shape
 from tmqp_sim.planned import ORDINARY, ClientPlan, Fault, MessagePlan, Plan
+from tmqp_sim.queue_plan import draw_quotas, draw_removed
 from tmqp_sim.raw import RAW_ROLES, RAW_SHARES
 from tmqp_sim.sprayers import SPRAYER
 
@@ -92,7 +93,9 @@ def draw_plan(seed: int) -> Plan:
     _draw_releases(plan)
     _draw_filters(plan)
     _draw_keys(plan)
+    draw_quotas(plan)
     _draw_deferred(plan)
+    draw_removed(plan)
     _draw_tenants(plan)
     _draw_moves(plan)
     if not plan.quiet:

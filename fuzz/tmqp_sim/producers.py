@@ -17,11 +17,13 @@ from tmqp.extensions import (
     HEADER_MESSAGE_ID,
     HEADER_RECEIVERS,
     OP_CANCEL_MESSAGE,
+    OP_REMOVE_MESSAGE,
 )
 from tmqp_client._core.pending import Kind, Pending
 from tmqp_client._core.requests import Request
 from tmqp_client.config import ClientLimits
 from tmqp_client.errors import ClientError, NegativeAcknowledge, OperationFailed, OperationTimeout
+from tmqp_sim.burials import FORGED
 from tmqp_sim.clients import SimClient
 from tmqp_sim.history import Sent
 from tmqp_sim.stage import Stage
@@ -75,15 +77,18 @@ class Producer(SimClient):
             group = crc32(f"{sent.uid}/key".encode()) % (groups + 1)
             if group:  # the others have none
                 headers = (*headers, (HEADER_GROUP_KEY, f"g{group}"))
+        if sent.place.dead_letter is not None and crc32(sent.uid.encode()) % 3 == 0:
+            headers = (*headers, *FORGED)
         return (*headers, (HEADER_RECEIVERS, HEADER_VALUE_YES)) if sent.counts else headers
 
     def _cancel(self, sent: Sent) -> None:
-        """Take a message back that may not be due yet; nobody is owed it any more."""
+        """Take a message back that may not be due yet, or waits; nobody is owed it any more."""
         if not self.usable:
             return
         place = sent.place
         headers = ((HeaderName.QUEUE_ID.value, str(place.queue_id)), (HEADER_MESSAGE_ID, sent.uid))
-        request = Request(OP_CANCEL_MESSAGE, "cancel", place.channel, headers)
+        operation = OP_CANCEL_MESSAGE if sent.delay_s else OP_REMOVE_MESSAGE
+        request = Request(operation, "cancel", place.channel, headers)
         with suppress(ClientError, LocalProtocolError):
             self.machine.request(request, self.world.now)
             self.simulation.history.excused[sent.uid] = None

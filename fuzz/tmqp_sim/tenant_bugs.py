@@ -59,8 +59,8 @@ def _newest_makes_way(original: Any) -> Any:
 
 
 def _nothing_makes_way(original: Any) -> Any:
-    def make_room(self: Outcomes, queue: Queue, size: int) -> int:
-        return self.problem_of_push(queue, size)
+    def make_room(self: Outcomes, queue: Queue, size: int, _deferred: bool) -> int:
+        return self.problem_of_push(queue, size, False, None)
 
     return make_room
 

@@ -322,6 +322,8 @@ class WatchedBroker(Broker):
             self._check_books(queue, now, earliest)
         if ledger.steps % _SELDOM == 0:
             self._check_sessions(queues)
+            if not (self._core.trash or self._core.tickets or self._batches.has_work()):
+                self._audit.check_bytes(queues)
         return effects
 
     def _check_look(self, command: Browse, effects: list[Effect]) -> None:
@@ -367,6 +369,9 @@ class WatchedBroker(Broker):
         lost = queue.imbalance()
         if lost:
             raise Violation("conservation", f"{queue!r}: {lost} messages are nowhere")
+        most = queue.options.disk_limit_bytes
+        if most and queue.disk_bytes > most and queue.saves:
+            raise Violation("quota", f"{queue!r}: {queue.disk_bytes} bytes on the disk of {most}")
         if queue.fleeting and queue.counters.accepted and not queue.audience.subscriptions:
             self._check_fleeting(queue)
         key = (queue.channel_name, queue.queue_id)

@@ -41,7 +41,9 @@ from tmqp.errors import TmqpError
 
 __all__ = [
     "ENTRY_SIZE",
+    "FLAG_COPY",
     "FLAG_DOOR_SHIFT",
+    "FLAG_FED",
     "FLAG_HIGH",
     "FLAG_IN_FLIGHT",
     "FLAG_TRANSIENT",
@@ -78,8 +80,12 @@ FLAG_HIGH: Final = 1
 FLAG_WANTS: Final = 2
 #: It is kept to save memory only and does not survive a restart.
 FLAG_TRANSIENT: Final = 4
+#: A feed copied it: its body names another queue than the one it is in.
+FLAG_COPY: Final = 8
 #: Somebody has it and has not answered: only in the answer to a look into a queue.
 FLAG_IN_FLIGHT: Final = 128
+#: The feeds of its queue have it: only in what a server keeps.
+FLAG_FED: Final = 128
 #: Bits 8 to 15 of the flags: which door can read the body.
 FLAG_DOOR_SHIFT: Final = 8
 

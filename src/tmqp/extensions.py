@@ -27,6 +27,8 @@ __all__ = [
     "HEADER_DELIVER_AT",
     "HEADER_EPOCH",
     "HEADER_EVENT_FORM",
+    "HEADER_FEED_CHANNEL",
+    "HEADER_FEED_QUEUE",
     "HEADER_FILTER",
     "HEADER_FILTER_LANGUAGE",
     "HEADER_FROM",
@@ -56,6 +58,7 @@ __all__ = [
     "LIFETIME_CONSUMERS",
     "LIFETIME_OWNER",
     "OP_ABORT_TRANSACTION",
+    "OP_ADD_FEED",
     "OP_APPLY_BATCH",
     "OP_BROWSE",
     "OP_CANCEL_MESSAGE",
@@ -68,6 +71,7 @@ __all__ = [
     "OP_EXTEND",
     "OP_GRANT_CREDIT",
     "OP_LIST_CURSORS",
+    "OP_LIST_FEEDS",
     "OP_LIST_GROUPS",
     "OP_LIST_TRANSACTIONS",
     "OP_OFFSETS",
@@ -76,6 +80,8 @@ __all__ = [
     "OP_PUSH_TRANSACTION",
     "OP_READ_INDEX",
     "OP_READ_RANGE",
+    "OP_REMOVE_FEED",
+    "OP_REMOVE_MESSAGE",
     "OP_RESET_GROUP",
     "OP_SET_ROUTER_ENABLED",
     "OP_SET_TERMS",
@@ -115,6 +121,10 @@ OP_LIST_TRANSACTIONS: Final = 735
 OP_APPLY_BATCH: Final = 736
 OP_BROWSE: Final = 744
 OP_CANCEL_MESSAGE: Final = 745
+OP_ADD_FEED: Final = 746
+OP_REMOVE_FEED: Final = 747
+OP_LIST_FEEDS: Final = 748
+OP_REMOVE_MESSAGE: Final = 749
 OP_SPLIT_RANGE: Final = 716
 OP_OPEN_GROUP: Final = 717
 OP_COMMIT_GROUP: Final = 718
@@ -132,6 +142,9 @@ HEADER_EVENT_FORM: Final = "Event-Form"
 EVENT_FORM_SPECIFIED: Final = "specified"
 
 #: On a join: which of the channel's messages the client wants, and in which language that is said.
+#: The queue that a feed copies into.
+HEADER_FEED_CHANNEL: Final = "Feed-Channel"
+HEADER_FEED_QUEUE: Final = "Feed-Queue"
 HEADER_FILTER: Final = "Filter"
 HEADER_FILTER_LANGUAGE: Final = "Filter-Language"
 FILTER_HEADERS: Final = "headers"
@@ -250,3 +263,7 @@ class ExtensionOperation(IntEnum):
     EXTEND = OP_EXTEND
     BROWSE = OP_BROWSE
     CANCEL_MESSAGE = OP_CANCEL_MESSAGE
+    ADD_FEED = OP_ADD_FEED
+    REMOVE_FEED = OP_REMOVE_FEED
+    LIST_FEEDS = OP_LIST_FEEDS
+    REMOVE_MESSAGE = OP_REMOVE_MESSAGE

@@ -24,7 +24,7 @@ def with_key(headers: Headers, key: str | None) -> Headers:
     if key is None:
         return headers
     if not key:
-        raise LocalProtocolError("a key has one letter at least")
+        raise LocalProtocolError("the key is empty")
     return [*to_pairs(headers), (HEADER_GROUP_KEY, key)]
 
 

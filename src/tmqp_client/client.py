@@ -27,6 +27,7 @@ from tmqp_client.errors import ClientClosed
 from tmqp_client.handling import Handling
 from tmqp_client.operations.browsing import Browsing
 from tmqp_client.operations.channels import Channels
+from tmqp_client.operations.feeding import Feeding
 from tmqp_client.operations.groups import Groups
 from tmqp_client.operations.managing import Managing
 from tmqp_client.operations.messages import Messages
@@ -105,6 +106,7 @@ def connect(
 
 class Client(
     Channels,
+    Feeding,
     Messages,
     Talking,
     Routers,

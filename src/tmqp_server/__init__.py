@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     )
     from tmqp_server.access.channel_hooks import ChannelEventHandler
     from tmqp_server.access.custom import ClientGone, CustomMessage, MessageHook
+    from tmqp_server.access.nsq_auth import NsqAuthServer
     from tmqp_server.access.roles import AccessConfig, parse_access
     from tmqp_server.cluster.filters import NodeFilter, Passing
     from tmqp_server.config import (
@@ -78,6 +79,8 @@ if TYPE_CHECKING:
     )
     from tmqp_server.io.listener import ListenError
     from tmqp_server.settings.checks import ConfigError
+    from tmqp_server.settings.doors import DoorSettings
+    from tmqp_server.settings.tls import TlsSettings
     from tmqp_server.storage.port import StoreError
     from tmqp_server.wiring.app import Server, running, serve_forever
 
@@ -109,6 +112,7 @@ __all__ = [
     "CustomRouter",
     "Decision",
     "DeliveryHandler",
+    "DoorSettings",
     "EngineLimits",
     "Identity",
     "ListenError",
@@ -117,6 +121,7 @@ __all__ = [
     "MessageHook",
     "NodeFact",
     "NodeFilter",
+    "NsqAuthServer",
     "Origin",
     "OutboundLimits",
     "Passing",
@@ -131,6 +136,7 @@ __all__ = [
     "SubscriptionFact",
     "TableAccess",
     "Target",
+    "TlsSettings",
     "WebConfig",
     "parse_access",
     "parse_config",
@@ -147,6 +153,7 @@ _HOMES: Final = {
     "access.auth": "Access Admission Answer Applicant Identity TableAccess",
     "access.channel_hooks": "ChannelEventHandler",
     "access.custom": "ClientGone CustomMessage MessageHook",
+    "access.nsq_auth": "NsqAuthServer",
     "access.roles": "AccessConfig parse_access",
     "cluster.filters": "NodeFilter Passing",
     "config": "OutboundLimits ServerConfig StorageConfig WebConfig parse_config",
@@ -163,6 +170,8 @@ _HOMES: Final = {
     "engine.routing.custom": "CustomRouter RoutedMessage Target to_clients to_queue to_tag to_url",
     "io.listener": "ListenError",
     "settings.checks": "ConfigError",
+    "settings.doors": "DoorSettings",
+    "settings.tls": "TlsSettings",
     "storage.port": "StoreError",
     "wiring.app": "Server running serve_forever",
 }

@@ -228,7 +228,9 @@ def _configuration(
     if path is not None:
         try:
             values = parse_config(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
+        except OSError as error:
+            raise ConfigError(f"cannot read {path}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
             raise ConfigError(f"cannot read {path}: {error}") from error
     if listen:
         values["listen"] = listen

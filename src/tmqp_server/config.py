@@ -104,7 +104,7 @@ class OutboundLimits:
 def _addresses(values: object) -> tuple[Address, ...]:
     if isinstance(values, str):
         values = [values]
-    if not isinstance(values, (list, tuple)) or not values:
+    if not isinstance(values, (list, tuple)):
         raise ConfigError("listen must be one or more addresses")
     addresses: list[Address] = []
     for value in values:
@@ -187,7 +187,7 @@ class ServerConfig:
     listen: tuple[Address, ...] = attrs.field(
         factory=lambda: (Address("127.0.0.1", DEFAULT_PORT),), converter=_addresses
     )
-    """Addresses to listen on."""
+    """Addresses to listen on; none, if there are doors, and no TMQP is served."""
 
     allow_remote: bool = attrs.field(default=False, validator=_flag)
     """Listen on addresses other machines can reach although nobody is authenticated."""
@@ -271,6 +271,8 @@ class ServerConfig:
     """This server's part in a cluster; None while it stands alone."""
 
     def __attrs_post_init__(self) -> None:
+        if not (self.listen or self.web.listen or self.doors):
+            raise ConfigError("listen must be one or more addresses, or there must be [[doors]]")
         for door in self.doors:
             if door.tls and not self.tls.certificate:
                 raise ConfigError(

@@ -48,6 +48,7 @@ from tmqp.models import (
     parse_list,
     properties_of,
 )
+from tmqp.models._address import AddressKind
 
 ALL_MODELS: Final[list[type[Model]]] = [
     *(QueueOptions, ChannelOptions, BindingInformation),
@@ -82,11 +83,21 @@ def strategy_of(hint: object) -> st.SearchStrategy[Any]:
     return st.sampled_from(list(typing.cast("Any", hint)))
 
 
+addresses = st.just("") | st.builds(
+    "{};{}".format, st.text("aé; ", min_size=1, max_size=9), st.integers(0, 2**16 - 1)
+)
+
+
 def instances(model: type[Model]) -> st.SearchStrategy[Model]:
     hints = typing.get_type_hints(model)
     return st.builds(
         model,
-        **{item.attribute: strategy_of(hints[item.attribute]) for item in properties_of(model)},
+        **{
+            item.attribute: st.none() | addresses
+            if isinstance(item.kind, AddressKind)
+            else strategy_of(hints[item.attribute])
+            for item in properties_of(model)
+        },
     )
 
 
@@ -142,14 +153,14 @@ WIRE_NAMES: Final = {
 
 #: This implementation's own: not written when they say nothing.
 EXTENSIONS: Final = {
-    "QueueOptions": "MessageSizeLimit, BytesLimit, WhenFull, GroupKeys, ExpiredToDeadLetter,"
-    " PutBackLimit,"
+    "QueueOptions": "MessageSizeLimit, BytesLimit, DiskLimitBytes, WhenFull, GroupKeys,"
+    " ExpiredToDeadLetter, DeadLetterQueue, PutBackLimit,"
     " Durable, Overflow, Ephemeral, MemoryLimit,"
     " RetainBytes, RetainTime, RetainForReaders",
     "QueueInformation": "Durable, Overflow, Ephemeral, MemoryLimit, SpilledMessages,"
     " DroppedMessages, ReleasedMessages, DisplacedMessages, DeadMessages, DeferredMessages,"
-    " BytesLimit, WhenFull, GroupKeys, ExpiredToDeadLetter, PutBackLimit, RetainBytes, RetainTime,"
-    " RetainForReaders",
+    " BytesLimit, DiskLimitBytes, DiskBytes, WhenFull, GroupKeys, ExpiredToDeadLetter,"
+    " DeadLetterQueue, PutBackLimit, RetainBytes, RetainTime, RetainForReaders",
 }
 _OF_CHANNELS: Final = "Lifetime, IdleTimeout, OwnerOnly"
 EXTENSIONS["ChannelOptions"] = f"{_OF_CHANNELS}, {EXTENSIONS['QueueOptions']}"

@@ -25,6 +25,7 @@ from tmqp import __version__ as tmqp_version
 from tmqp.models import ChannelOptions, QueueOptions
 from tmqp_client import sync
 from tmqp_client.cli import cli
+from tmqp_client.cli._kinds import Number
 from tmqp_client.cli._output import readable
 from tmqp_client.cli.top import SORTS, sort_rows
 
@@ -205,6 +206,55 @@ def test_options_that_are_not_possible_say_why(place: str, channel: str) -> None
     assert "fixed when a channel is created" in text
     text = said(place, "channel", "update", channel + "x", "--client-limit", "2", status=1)
     assert "there is no such channel" in text
+
+
+def numeric_options() -> Iterator[tuple[list[str], click.FloatRange | click.IntRange]]:
+    """Every option that takes a number and has a range, behind the words of its command."""
+    groups: list[tuple[list[str], click.Command]] = [([], cli)]
+    while groups:
+        words, command = groups.pop()
+        if isinstance(command, click.Group):
+            groups += [([*words, name], each) for name, each in command.commands.items()]
+            continue
+        arguments = [each for each in command.params if isinstance(each, click.Argument)]
+        words = [*words, *["1" for each in arguments if each.required]]
+        for option in command.params:
+            kind = option.type
+            if isinstance(option, click.Option) and isinstance(
+                kind, click.FloatRange | click.IntRange
+            ):
+                yield [*words, option.opts[0]], kind
+
+
+def test_numbers_out_of_every_range_are_refused_before_anything_is_sent() -> None:
+    """Some ended in a traceback: of the model that they did not fit, or of their conversion."""
+    tried = 0
+    for words, kind in numeric_options():
+        values = ["nan", "x"]
+        if isinstance(kind, Number) and not kind.infinite:
+            values += ["inf"]
+        if kind.max is not None:
+            values += ["9" * 30]
+        for value in values:
+            text = said("tmq://127.0.0.1:1", *words, value, status=2)
+            assert "Error: Invalid value for" in text
+            tried += 1
+    assert tried > 200
+
+
+def test_an_acknowledgement_may_take_for_ever(place: str, channel: str) -> None:
+    """The help says so; it was refused with the other infinite numbers."""
+    said(place, "queue", "create", channel, "1")
+    said(place, "pub", channel, "1", "hello", "--no-wait")
+    waiting = ("sub", channel, "--queue", "1", "--count", "1", "--ack-timeout", "inf")
+    assert "hello" in said(place, *waiting)
+
+
+def test_what_a_model_refuses_is_a_wrong_command(channel: str) -> None:
+    """It ended in a traceback."""
+    long = "é" * 70_000
+    text = said("tmq://127.0.0.1:1", "queue", "update", channel, "1", "--handler", long, status=2)
+    assert "must be Unicode text of at most 65535 characters" in text
 
 
 # --- What people and shells read -----------------------------------------------------------------

@@ -82,5 +82,5 @@ def test_the_command_and_the_blocking_client(place: str, channel: str) -> None:
 def test_an_empty_key_is_none() -> None:
     assert with_key((), None) == ()
     assert with_key([("a", "b")], "k") == [("a", "b"), ("Group-Key", "k")]
-    with pytest.raises(LocalProtocolError, match="one letter at least"):
+    with pytest.raises(LocalProtocolError, match="key is empty"):
         with_key((), "")

@@ -10,6 +10,7 @@ from tests.tmqp_server.world import World
 from tmqp.limits import Limits
 from tmqp.testing.conformance import Case
 from tmqp_server.config import ServerConfig, read_config
+from tmqp_server.doors.wires import LetterWires
 from tmqp_server.wiring.assembly import build_broker, declare
 
 __all__ = ["HubMachine"]
@@ -25,6 +26,7 @@ class HubMachine:
         table["routers"] = []
         config = ServerConfig(**read_config(table))
         self.world = World(limits=limits or Limits(), broker=build_broker(config))
+        self.world.broker.know_wires(LetterWires(self.world.door.letters))
         declare(self.world.broker, config, self.world.now)
         self._open: set[int] = set()
 

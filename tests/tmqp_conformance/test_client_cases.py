@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tmqp_conformance.client_machine import ClientMachine
 from tmqp import Frame, MessageType
 from tmqp.testing.conformance import MemoryStage, Verdict, play
 from tmqp.testing.conformance.clients import CLIENT_CASES
+from tmqp_conformance.zoo.client import SmallClient
 
 
 def test_our_client_passes_in_memory() -> None:
     results = [
-        play(each, MemoryStage(ClientMachine()), f"c{number}")
+        play(each, MemoryStage(SmallClient()), f"c{number}")
         for number, each in enumerate(CLIENT_CASES)
     ]
     bad = [f"{each.case.id}: {each.message}" for each in results if each.verdict != Verdict.PASS]
     assert bad == []
 
 
-class _Silent(ClientMachine):
+class _Silent(SmallClient):
     """Connects and does nothing of its task."""
 
     def _begin(self, connection: object, task: str) -> None:
@@ -41,7 +41,7 @@ def test_a_client_that_does_nothing_of_its_task_fails(task: str) -> None:
 
 
 def test_a_client_that_speaks_for_another_fails() -> None:
-    class Forger(ClientMachine):
+    class Forger(SmallClient):
         def take(self, number: int) -> bytes:
             data = super().take(number)
             if not data or data.startswith(b"TMQP"):

@@ -17,6 +17,7 @@ from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import (
     AddBinding,
+    AddFeed,
     Command,
     CreateQueue,
     CreateRouter,
@@ -85,6 +86,7 @@ class Giant:
             self._messages(queue_id)
         self._deferred(9)
         self._messages(10, 3_500)
+        self._feeds()
         self.finish()
         self.longest_s = 0.0
 
@@ -151,6 +153,18 @@ class Giant:
             message_id = "same" if number < MESSAGES // 2 else f"m{number}"
             frame = Frame.build(TYPE_QUEUE_MESSAGE, "full", queue_id, b"x", message_id=message_id)
             self._do(Push(1, message_id, "full", queue_id, False, False, 30, frame, extras))
+
+    def _feeds(self) -> None:
+        """As many as there may be: a queue feeds others, of which each feeds as many as it may."""
+        many = ChannelChanges(allow_multiple_queues=True)
+        push = QueueChanges(status=STATUS_PUSH)
+        self._do(CreateQueue(1, None, "hub", 0, push))
+        for queue_id in range(1, 39):
+            self._do(CreateQueue(1, None, "feeding", queue_id, push, many))
+            for place in range(256):
+                target = 256 * queue_id + place
+                self._do(AddFeed(1, None, "feeding", queue_id, "wide", target))
+            self._do(AddFeed(1, None, "hub", 0, "feeding", queue_id))
 
     # -- asking ---------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.tmqp_server.test_doors import HTTP, TOY, ToyClient, serving
 from tmqp.constants import STATUS_PULL
+from tmqp.models import ModelError, QueueOptions
 from tmqp_client import Client, DeadLetter, connect
 from tmqp_server import Server
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
@@ -158,3 +159,26 @@ async def test_nobody_can_push_what_looks_like_a_dead_letter() -> None:
 def connected(server: Server) -> Client:
     """A client of its TMQP door."""
     return connect(str(server.addresses[0]))
+
+
+async def test_a_client_names_the_queue_of_dead_letters() -> None:
+    async with serving() as server, connected(server) as client:
+        options = QueueOptions(
+            dead_letter_queue="Dead;7", message_timeout_ms=50, expired_to_dead_letter=True
+        )
+        await client.create_queue("orders", 1, options)
+        assert (await client.queue_information("orders", 1)).dead_letter_queue == "Dead;7"
+        await client.push("orders", 1, b"first", message_id="m1", wait=True)
+        with anyio.fail_after(20):
+            async with client.consume("dead", 7) as messages:
+                message = await messages.get()
+        assert DeadLetter.of(message) == DeadLetter("expired", "orders", 1, 0)
+        none = QueueOptions(dead_letter_queue="", expired_to_dead_letter=False)
+        await client.update_queue("orders", 1, none)
+        assert (await client.queue_information("orders", 1)).dead_letter_queue is None
+
+
+@pytest.mark.parametrize("address", ["dead", ";1", "dead;", "dead;x", "dead;65536", "de\nad;1"])
+def test_what_is_no_address_is_no_queue_of_dead_letters(address: str) -> None:
+    with pytest.raises(ModelError, match="DeadLetterQueue"):
+        QueueOptions(dead_letter_queue=address)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import functools
+import json
+import shlex
 import shutil
 import socket
 import ssl
@@ -21,6 +24,7 @@ from websockets import Subprotocol
 from websockets.sync.client import connect as connect_websocket
 
 from tests.certificates import make_certificate
+from tests.project import ROOT
 from tests.tmqp_server.peers import greeting, operation
 from tmqp.address import Address
 from tmqp.codec import FrameDecoder
@@ -34,6 +38,8 @@ from tmqp_server.config import ConfigError, parse_config
 from tmqp_server.doors.registry import DoorRegistry
 from tmqp_server.settings.tls import TlsSettings
 from tmqp_server.wiring.doors import Doors
+
+pytestmark = pytest.mark.interop
 
 QUEUE = "/api/v1/channels/orders/queues/1"
 
@@ -164,6 +170,25 @@ async def test_curl_publishes_and_takes() -> None:
         await run(lambda: curl("--data-binary", big, f"{url}{QUEUE}/messages?id=m1"))
         raw = ("-X", "POST", "-H", "Accept: application/octet-stream", f"{url}{QUEUE}/deliveries")
         assert await run(lambda: curl(*raw)) == big
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+async def test_the_queue_of_the_guide_gives_its_messages_to_curl() -> None:
+    """Nobody had declared it, so its messages were pushed, and taking them was answered 409."""
+    page = (ROOT / "docs" / "guides" / "plain_http.md").read_text(encoding="utf-8")
+    toml, shell = (page.split(f"```{kind}\n")[1].partition("\n```")[0] for kind in ("toml", "sh"))
+    values = parse_config(toml.replace(":2680", ":0"))
+    said: list[str] = []
+    async with running(ServerConfig(**values, listen=(Address("127.0.0.1", 0),))) as server:
+        for line in shell.splitlines():
+            words = shlex.split(line.replace("http://127.0.0.1:2680", server.web_addresses[0]))
+            command = [words[0], "-sS", "--fail", "--max-time", "20", *words[1:]]
+            run = functools.partial(
+                subprocess.run, command, capture_output=True, text=True, check=True
+            )
+            said.append((await anyio.to_thread.run_sync(run)).stdout)
+    assert '"id"' in said[0]
+    assert [json.loads(each)["items"][0]["text"] for each in said[1:]] == ["hello", "hello"]
 
 
 async def test_a_token_decides_who_may_publish() -> None:

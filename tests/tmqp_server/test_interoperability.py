@@ -25,7 +25,7 @@ from tmqp.extensions import HEADER_ROUTER_ENABLED, ExtensionOperation
 from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.interop]
 
 FILE = ROOT / "examples" / "interoperability.toml"
 URL = "http://127.0.0.1:8080/"

@@ -278,7 +278,7 @@ BAD_OPTIONS: dict[str, tuple[list[str], str]] = {
     "payload": (["--max-payload", "0"], "0 is not in the range"),
     "huge payload": (["--max-payload", str(2**63)], "max_payload_bytes must be below 2**63"),
     "backend": (["--backend", "twisted"], "'twisted' is not one of"),
-    "file": (["-c", "/nonexistent/tmqp.toml"], "cannot read /nonexistent/tmqp.toml"),
+    "file": (["-c", "/nonexistent/tmqp.toml"], "cannot read /nonexistent/tmqp.toml: No such file"),
     "option": (["--lisen", "x"], "No such option"),
 }
 

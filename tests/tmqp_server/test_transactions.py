@@ -180,7 +180,7 @@ async def test_a_refused_push_is_raised_and_breaks_the_transaction(tmp_path: Pat
             await client.abort_transaction("app")
         with pytest.raises(LocalProtocolError, match="Epoch is a number"):
             await client.open_transaction("app", -1)
-        with pytest.raises(LocalProtocolError, match="at least one letter"):
+        with pytest.raises(LocalProtocolError, match="name is empty"):
             await client.open_transaction("", 1)
         with pytest.raises(LocalProtocolError, match="valid Unicode"):
             await client.push_transaction(transaction, "c", 1, ["\ud800"])

@@ -78,6 +78,11 @@ def op(number: int, target: str = "", headers: Headers | None = None, body: obje
     return make
 
 
+def into(target: str, target_queue: int) -> Headers:
+    """The headers that name a feed: from queue 1."""
+    return [*QUEUE, ("Feed-Channel", target), ("Feed-Queue", str(target_queue))]
+
+
 def queue(queue_id: int) -> Headers:
     return [("Queue-Id", str(queue_id))]
 
@@ -139,10 +144,24 @@ CASES: dict[int, list[Make]] = {
             [*queue(9), ("State", "deferred"), ("Message-Id", "m99999")],
         )
     ],
+    ours.OP_REMOVE_MESSAGE: [
+        op(ours.OP_REMOVE_MESSAGE, "full", [*place, ("Message-Id", "none")])
+        for place in (queue(1), queue(9), queue(10))
+    ],
     ours.OP_CANCEL_MESSAGE: [
         op(ours.OP_CANCEL_MESSAGE, "full", [*queue(9), ("Message-Id", "same")]),
         op(ours.OP_CANCEL_MESSAGE, "full", [*queue(9), ("Message-Id", "none")]),
     ],
+    ours.OP_ADD_FEED: [
+        op(ours.OP_ADD_FEED, "channel-7", into("hub", 0)),
+        op(ours.OP_ADD_FEED, "feeding", into("hub", 0)),
+        op(ours.OP_ADD_FEED, "full", into("channel-9", 2)),
+    ],
+    ours.OP_REMOVE_FEED: [
+        op(ours.OP_REMOVE_FEED, "feeding", into("wide", 256)),
+        op(ours.OP_REMOVE_FEED, "full", into("channel-9", 2)),
+    ],
+    ours.OP_LIST_FEEDS: [op(ours.OP_LIST_FEEDS, "feeding"), op(ours.OP_LIST_FEEDS, "wide")],
     Operation.QUEUE_INFORMATION: [op(Operation.QUEUE_INFORMATION, "wide", queue(65_000))],
     Operation.QUEUE_LIST: [
         op(Operation.QUEUE_LIST, "wide"),
@@ -237,6 +256,10 @@ def frame(kind: int, target: str, content_type: int = 0, **more: Any) -> Make:
 #: What is no operation, by name.
 OTHERS: dict[str, list[Make]] = {
     "push": [frame(TYPE_QUEUE_MESSAGE, "full", 7), frame(TYPE_QUEUE_MESSAGE, "crowded", 1)],
+    "push into feeds": [
+        frame(TYPE_QUEUE_MESSAGE, "feeding", 1),
+        frame(TYPE_QUEUE_MESSAGE, "hub", 0),
+    ],
     "push and remove": [
         frame(TYPE_QUEUE_MESSAGE, "crowded", 1),
         op(Operation.REMOVE_QUEUE, "crowded", queue(1)),

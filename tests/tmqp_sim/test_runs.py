@@ -35,6 +35,7 @@ BLAMELESS: Final = {
     1_286_092: "one slow consumer needed more than a minute for what was pushed again and again",
     1_386_348: "a client that was closing when the server closed read the end again and again",
     232_274: "the broker that is watched did not end steps with the queues that runs emptied",
+    245_890: "a server that stopped said so to who acknowledged by HTTP",
     234_845: "a delivery at the very moment at which the one before timed out was too early",
     11441: "a batch was written again in a crash, before the frozen server had heard of it",
 }

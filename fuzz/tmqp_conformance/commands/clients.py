@@ -40,6 +40,14 @@ Examples:
 @click.option("--fail-on", type=click.Choice(["must", "should", "crash"]), default="must")
 @click.option("--config", type=_PATH, help="A TOML file of options and deviations.")
 @click.option("--without", multiple=True, metavar="WORD", help="A capability the client lacks.")
+@click.option("--reconnects", is_flag=True, help="The client connects again on its own.")
+@click.option(
+    "--ready",
+    type=click.FloatRange(0, 60),
+    default=0.05,
+    show_default=True,
+    help="Seconds that an accepted client gets to begin its task.",
+)
 @click.option("--slow", type=click.FloatRange(0.1, 100), default=1.0, show_default=True)
 @click.option("--timeout", type=click.FloatRange(0.05, 600), default=3.0, show_default=True)
 @click.option("--connect-timeout", type=click.FloatRange(0.1, 600), default=20.0, show_default=True)
@@ -61,6 +69,7 @@ def client(context: click.Context, /, **_: Any) -> None:
     unknown = [word for word in options["without"] if word not in CAPABILITIES]
     if unknown:
         raise click.BadParameter(f"{unknown[0]!r} is no capability", param_hint="--without")
+    without = {*options["without"], *(() if options["reconnects"] else ("reconnect",))}
     try:
         listener = Listener(where.host, where.port if ":" in options["listen"] else 0)
     except OSError as error:
@@ -69,9 +78,11 @@ def client(context: click.Context, /, **_: Any) -> None:
     plan = Plan(
         cases=cases,
         run_id=run_name(),
-        capabilities=frozenset(CAPABILITIES) - {*options["without"]},
+        capabilities=frozenset(CAPABILITIES) - without,
         deviations=settings.deviations,
-        patience=Patience(answer_s=options["timeout"], slow=options["slow"]),
+        patience=Patience(
+            answer_s=options["timeout"], ready_s=options["ready"], slow=options["slow"]
+        ),
         probe=False,
     )
     try:

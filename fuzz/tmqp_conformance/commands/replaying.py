@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from tmqp.address import Address
-from tmqp.testing.conformance import FAILURES, Case, Patience, Verdict, play
+from tmqp.testing.conformance import FAILURES, Case, Patience, UnreachableError, Verdict, play
 from tmqp.testing.replay import Player
 from tmqp.testing.vectors import Exchange, RecordingError, parse_exchange
 from tmqp_conformance.commands.common import (
@@ -20,6 +20,8 @@ from tmqp_conformance.commands.common import (
     run_name,
     tls_context,
 )
+from tmqp_conformance.commands.fuzzing import play_found
+from tmqp_conformance.fuzzing.findings import Found, read_found
 from tmqp_conformance.link import connect
 from tmqp_conformance.records import wire_record
 from tmqp_conformance.sockets import ServerStage
@@ -61,7 +63,7 @@ def replay(
     Recordings are JSON files of exchanges between client and server, such as the wire logs of a
     run; they are played in the order given, on connections that later ones may go on using.
     Message ids, client ids made by the server and times are not compared.  The id of a case plays
-    the case and shows what was on the wire.
+    the case and shows what was on the wire; a finding of a fuzzer is played again.
     """
     target = read_target(address, allow_remote=allow_remote)
     tls = tls_context(target, ca)
@@ -70,7 +72,9 @@ def replay(
     failed = False
     try:
         for item in items:
-            if isinstance(item, Case):
+            if isinstance(item, Found):
+                failed |= _find_again(item, ServerStage(target, tls), patience)
+            elif isinstance(item, Case):
                 failed |= _play(item, target, ServerStage(target, tls), patience)
             else:
                 failed |= _replay(player, item)
@@ -105,10 +109,22 @@ def _play(case: Case, target: Address, stage: ServerStage, patience: float) -> b
     return result.verdict in FAILURES
 
 
-def _read(text: str) -> Exchange | Case:
+def _find_again(found: Found, stage: ServerStage, patience: float) -> bool:
+    try:
+        wrong = play_found(found, stage, Patience(answer_s=patience, quiet_s=0.05))
+    except UnreachableError as error:
+        fail(str(error))
+    click.echo(f"WRONG  {wrong}" if wrong else "nothing is wrong")
+    return bool(wrong)
+
+
+def _read(text: str) -> Exchange | Case | Found:
     case = find(text)
     if case is None:
-        return read_recording(Path(text))
+        try:
+            return read_found(Path(text))
+        except ValueError:
+            return read_recording(Path(text))
     if case.role != "server":
         raise click.BadParameter(f"{text} is a case for clients", param_hint="RECORDINGS")
     return case

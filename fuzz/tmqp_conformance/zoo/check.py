@@ -22,7 +22,9 @@ from tmqp.testing.conformance import (
 )
 from tmqp_conformance.runner import Plan, Runner
 from tmqp_conformance.suite import find
+from tmqp_conformance.zoo.broken_clients import BROKEN_CLIENTS
 from tmqp_conformance.zoo.broken_servers import BROKEN_SERVERS
+from tmqp_conformance.zoo.client import SmallClient
 from tmqp_conformance.zoo.server import SmallServer
 
 __all__ = ["WHOLE", "Animal", "Finding", "animals", "check", "observe"]
@@ -78,6 +80,8 @@ def animals() -> list[Animal]:
     """Every peer of the zoo, the whole ones first."""
     found = [Animal(WHOLE, "server", "nothing", SmallServer)]
     found += [Animal(name, "server", *rest) for name, rest in BROKEN_SERVERS.items()]
+    found.append(Animal(WHOLE, "client", "nothing", SmallClient))
+    found += [Animal(name, "client", *rest) for name, rest in BROKEN_CLIENTS.items()]
     return found
 
 

@@ -44,6 +44,7 @@ from tmqp.models.events import (
     QueueEvent,
     SubscriptionEvent,
 )
+from tmqp.models.feeds import FeedInformation
 from tmqp.models.information import (
     ChannelInformation,
     ClientInformation,
@@ -80,6 +81,7 @@ __all__ = [
     "ClientEvent",
     "ClientInformation",
     "CursorInformation",
+    "FeedInformation",
     "GroupOffsets",
     "KnownOffsets",
     "MessageEvent",

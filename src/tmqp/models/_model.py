@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Final, Protocol, Self, TypeVar
 
 from tmqp.constants import QueueStatus, queue_status_from_word
 from tmqp.errors import TmqpError
+from tmqp.models._address import UNFIT, AddressKind
 from tmqp.models._json import JsonRefusedError, dump, load
 from tmqp.models._option_facts import OptionFacts
 
@@ -37,6 +38,7 @@ __all__ = [
     "Model",
     "ModelError",
     "Property",
+    "address",
     "dump_list",
     "extension",
     "flag",
@@ -68,7 +70,6 @@ UINT31: Final = (0, 2**31 - 1)
 LIMIT31: Final = (-1, 2**31 - 1)
 UINT63: Final = (0, 2**63 - 1)
 
-_UNFIT: Final = object()
 _SHOWN_CHARACTERS: Final = 40
 
 _M = TypeVar("_M", bound="Model")
@@ -121,7 +122,7 @@ def _show(value: object) -> str:
 
 
 class _Kind(Protocol):
-    """What a property holds: ``read`` answers the value as the model keeps it, or ``_UNFIT``."""
+    """What a property holds: ``read`` answers the value as the model keeps it, or ``UNFIT``."""
 
     @property
     def expected(self) -> str: ...
@@ -138,12 +139,12 @@ class _Text:
 
     def read(self, value: object) -> object:
         if not isinstance(value, str) or len(value) > MAX_TEXT_CHARACTERS:
-            return _UNFIT
+            return UNFIT
         if not value.isascii():
             try:
                 value.encode("utf-8")
             except UnicodeEncodeError:  # "\ud800" is JSON, but no text that a frame could carry
-                return _UNFIT
+                return UNFIT
         return str(value)  # a StrEnum member becomes what will be read back
 
     def write(self, value: str) -> object:
@@ -156,7 +157,7 @@ class _Flag:
     expected = "true or false"
 
     def read(self, value: object) -> object:
-        return value if isinstance(value, bool) else _UNFIT
+        return value if isinstance(value, bool) else UNFIT
 
     def write(self, value: bool) -> object:
         return value
@@ -172,8 +173,8 @@ class _Integer:
 
     def read(self, value: object) -> object:
         if not isinstance(value, int) or isinstance(value, bool):
-            return _UNFIT
-        return int(value) if self.low <= value <= self.high else _UNFIT
+            return UNFIT
+        return int(value) if self.low <= value <= self.high else UNFIT
 
     def write(self, value: int) -> object:
         return value
@@ -192,12 +193,12 @@ class _Integers:
 
     def read(self, value: object) -> object:
         if not isinstance(value, (list, tuple)) or len(value) > self.most:
-            return _UNFIT
+            return UNFIT
         if not value:
             return ()
         # Three passes in C: a channel may report every id there is, and twice.
         if set(map(type, value)) != {int} or min(value) < self.low or max(value) > self.high:
-            return _UNFIT
+            return UNFIT
         return tuple(value)
 
     def write(self, value: tuple[int, ...]) -> object:
@@ -224,11 +225,11 @@ class _Numbered:
 
     def read(self, value: object) -> object:
         if isinstance(value, bool) or not isinstance(value, (int, str)):
-            return _UNFIT
+            return UNFIT
         if isinstance(value, str):
-            return self.members.get(value.lower(), _UNFIT)
+            return self.members.get(value.lower(), UNFIT)
         low, high = INT32
-        unknown = _UNFIT if self.strict or not low <= value <= high else int(value)
+        unknown = UNFIT if self.strict or not low <= value <= high else int(value)
         return self.members.get(value, unknown)
 
     def write(self, value: int) -> object:
@@ -244,8 +245,8 @@ class _StatusNumber:
 
     def read(self, value: object) -> object:
         if isinstance(value, bool) or not isinstance(value, int):
-            return _UNFIT
-        return _STATUS_BY_NUMBER.get(value, _UNFIT)
+            return UNFIT
+        return _STATUS_BY_NUMBER.get(value, UNFIT)
 
     def write(self, value: QueueStatus) -> object:
         return value.value
@@ -266,7 +267,7 @@ class _StatusWord:
     def read(self, value: object) -> object:
         if isinstance(value, str):
             status = queue_status_from_word(value)
-            return _UNFIT if status is None else status
+            return UNFIT if status is None else status
         return _STATUS_NUMBER.read(value)
 
     def write(self, value: QueueStatus) -> object:
@@ -318,9 +319,10 @@ class Property:
         self.default: object = MISSING
 
     @property
-    def least(self) -> int | None:
-        """The least integer that it may hold; None if it holds no integer."""
-        return self.kind.low if isinstance(self.kind, _Integer) else None
+    def bounds(self) -> tuple[int, int] | None:
+        """The least and the largest integer that it may hold; None if it holds no integer."""
+        kind = self.kind
+        return (kind.low, kind.high) if isinstance(kind, _Integer) else None
 
     def bound_to(self, declared: Field[Any]) -> Property:
         """Return this property as the dataclass field *declared* completes it."""
@@ -343,6 +345,11 @@ _KEY: Final = "tmqp"
 def text(name: str, *also: str) -> _Metadata:
     """Declare a property that holds text."""
     return {_KEY: Property(name, _Text(), also)}
+
+
+def address(name: str) -> _Metadata:
+    """Declare a property that holds the address of a queue."""
+    return {_KEY: Property(name, AddressKind())}
 
 
 def flag(name: str) -> _Metadata:
@@ -449,7 +456,7 @@ class Model:
             if value is declared.default:
                 continue
             read = declared.kind.read(value)
-            if read is _UNFIT:
+            if read is UNFIT:
                 model = type(self).__name__
                 raise ModelError(model, declared.name, declared.kind.expected, _show(value))
             if read is not value:

@@ -19,6 +19,7 @@ from tmqp.models._model import (
     UINT31,
     UINT63,
     Model,
+    address,
     extension,
     flag,
     integer,
@@ -83,6 +84,7 @@ class QueueInformation(Model):
     ``dropped_messages`` had no room or could not be read any more, ``released_messages`` counts the
     deliveries that consumers gave back, ``deferred_messages`` wait for their time.
     ``displaced_messages`` made way for others, ``dead_messages`` became dead letters elsewhere.
+    ``disk_bytes`` is what the messages take on disk that are not settled.
     ``put_back_limit`` is None for the default, 20, and -1 for no limit.
     """
 
@@ -139,10 +141,17 @@ class QueueInformation(Model):
         default=None, metadata=extension(integer("DeferredMessages", INT64))
     )
     bytes_limit: int | None = field(default=None, metadata=extension(integer("BytesLimit", UINT63)))
+    disk_limit_bytes: int | None = field(
+        default=None, metadata=extension(integer("DiskLimitBytes", UINT63))
+    )
+    disk_bytes: int | None = field(default=None, metadata=extension(integer("DiskBytes", INT64)))
     when_full: str | None = field(default=None, metadata=extension(text("WhenFull")))
     group_keys: str | None = field(default=None, metadata=extension(text("GroupKeys")))
     expired_to_dead_letter: bool | None = field(
         default=None, metadata=extension(flag("ExpiredToDeadLetter"))
+    )
+    dead_letter_queue: str | None = field(
+        default=None, metadata=extension(address("DeadLetterQueue"))
     )
     put_back_limit: int | None = field(
         default=None, metadata=extension(integer("PutBackLimit", LIMIT31))

@@ -32,6 +32,7 @@ from tmqp.models._model import (
     UINT31,
     UINT63,
     Model,
+    address,
     extension,
     flag,
     integer,
@@ -139,6 +140,14 @@ class QueueOptions(Model):
             " limit.",
         ),
     )
+    disk_limit_bytes: int | None = field(
+        default=None,
+        metadata=option(
+            extension(integer("DiskLimitBytes", UINT63)),
+            0,
+            "How many bytes of messages that are not settled may be on disk; 0: no limit.",
+        ),
+    )
     when_full: str | None = field(
         default=None,
         metadata=option(
@@ -165,6 +174,16 @@ class QueueOptions(Model):
             extension(flag("ExpiredToDeadLetter")),
             False,
             "Move messages that become too old to the queue of dead letters.",
+        ),
+    )
+    dead_letter_queue: str | None = field(
+        default=None,
+        metadata=option(
+            extension(address("DeadLetterQueue")),
+            None,
+            "The queue for messages that were put back too often, became too old or made way;"
+            " without one they are dropped.",
+            own="dead_letter",
         ),
     )
     put_back_limit: int | None = field(

@@ -60,6 +60,7 @@ from tmqp.extensions import (
     OP_EXTEND,
     OP_GRANT_CREDIT,
     OP_LIST_CURSORS,
+    OP_LIST_FEEDS,
     OP_LIST_GROUPS,
     OP_OFFSETS,
     OP_READ_INDEX,
@@ -136,6 +137,7 @@ _REPEATABLE: Final = frozenset(
         OP_BROWSE,
         OP_SPLIT_RANGE,
         OP_LIST_CURSORS,
+        OP_LIST_FEEDS,
         OP_LIST_GROUPS,
         OP_SET_TERMS,
     }
@@ -272,7 +274,7 @@ def check_channel(name: str) -> str:
         that no name may have (``tmqp.names``).
     """
     if not name:
-        raise LocalProtocolError("a channel's name has at least one letter")
+        raise LocalProtocolError("the channel's name is empty")
     fault = fault_of_name(name)
     if fault:
         raise LocalProtocolError(f"a channel's name holds {fault}, got {name!r}")

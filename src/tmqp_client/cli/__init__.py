@@ -6,14 +6,17 @@ turns every error into one sentence and an exit code.
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from tmqp import __version__
+from tmqp import TmqpError, __version__
 from tmqp_client.cli._run import address_option
 from tmqp_client.cli.bench import bench
 from tmqp_client.cli.completion import completion
 from tmqp_client.cli.config import config
 from tmqp_client.cli.doctor import doctor
+from tmqp_client.cli.feeds import feed
 from tmqp_client.cli.look import clients
 from tmqp_client.cli.manage import channel, queue
 from tmqp_client.cli.nodes import nodes
@@ -29,7 +32,18 @@ from tmqp_client.cli.top import top
 __all__ = ["cli", "main"]
 
 
+class _Commands(click.Group):
+    """All commands; what the library refuses before anything is sent was typed wrongly."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except TmqpError as error:
+            raise click.UsageError(str(error)) from error
+
+
 @click.group(
+    cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
 Examples:
@@ -64,7 +78,7 @@ def cli(**_before: object) -> None:
 _COMMANDS: tuple[click.Command, ...] = (
     *(ping, pub, sub, pull, cache, request, reply),
     *(peek, offsets, read, cursor),
-    *(channel, queue, router, clients, nodes, events, top),
+    *(channel, queue, feed, router, clients, nodes, events, top),
     *(doctor, bench, config, completion),
 )
 for _command in _COMMANDS:

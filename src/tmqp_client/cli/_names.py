@@ -71,6 +71,8 @@ class _Router(click.types.StringParamType):
 class _QueueId(click.IntRange):
     """A queue id."""
 
+    name = "queue id"
+
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:

@@ -16,7 +16,9 @@ import click
 
 from tmqp import QueueStatus
 from tmqp.models import QueueOptions
+from tmqp.models._address import AddressKind
 from tmqp.models._model import properties_of
+from tmqp_client.cli._kinds import Number
 
 __all__ = ["MOMENT", "STATUS_WORDS", "model_options", "split"]
 
@@ -65,12 +67,18 @@ MOMENT: Final = _Moment()
 
 
 def _option(
-    name: str, kind: object, help_text: str, least: int | None, words: tuple[str, ...]
+    name: str,
+    kind: object,
+    help_text: str,
+    bounds: tuple[int, int] | None,
+    words: tuple[str, ...],
+    metavar: str,
 ) -> Callable[[_C], _C]:
     """The option of one field.
 
-    :param least: the least integer that it may be.
+    :param bounds: the least and the largest integer that it may be.
     :param words: the texts that it may be; empty for any.
+    :param metavar: what stands for such a text.
     """
     plain = name.removesuffix(_MILLISECONDS)
     word = _SHORT.get(plain, plain).replace("_", "-")
@@ -80,14 +88,14 @@ def _option(
     if name == "status":
         return click.option("--status", type=click.Choice(STATUS_WORDS), help=help_text)
     if name.endswith(_MILLISECONDS):
-        seconds = click.FloatRange(0)
+        seconds = Number(0, None if bounds is None else bounds[1] // 1_000)
         return click.option(f"--{word}", name, type=seconds, metavar="SECONDS", help=help_text)
     if int in types:
-        return click.option(f"--{word}", name, type=click.IntRange(least), help=help_text)
+        return click.option(f"--{word}", name, type=click.IntRange(*bounds or ()), help=help_text)
     if words:
         return click.option(f"--{word}", name, type=click.Choice(words), help=help_text)
     if str in types:
-        return click.option(f"--{word}", name, metavar="NAME", help=help_text)
+        return click.option(f"--{word}", name, metavar=metavar, help=help_text)
     help_text += " Separate them by commas."
     return click.option(f"--{word}", name, type=_Ids(), metavar="IDS", help=help_text)
 
@@ -102,8 +110,9 @@ def model_options(model: type[_M]) -> Callable[[_C], _C]:
             each.attribute,
             kinds[each.attribute],
             each.option.meaning,
-            each.least,
+            each.bounds,
             each.option.words,
+            "CHANNEL;ID" if isinstance(each.kind, AddressKind) else "NAME",
         )
         for each in by_field
         if each.option is not None

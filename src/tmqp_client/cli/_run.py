@@ -31,6 +31,7 @@ from tmqp_client import (
     connect,
 )
 from tmqp_client.cli import contexts
+from tmqp_client.cli._kinds import Number
 
 __all__ = [
     "EXIT_CONNECTION",
@@ -176,7 +177,7 @@ def connected(command: _C) -> _C:
         click.option(
             "--timeout",
             "timeout_s",
-            type=click.FloatRange(0, min_open=True),
+            type=Number(0, above=True),
             metavar="SECONDS",
             help="Wait this long for the connection and for each answer.  [default: 10 to connect,"
             " 15 for a push, 30 for anything else]",

@@ -8,6 +8,7 @@ import anyio
 import click
 
 from tmqp_client import Client, ReconnectPolicy
+from tmqp_client.cli._kinds import Number
 from tmqp_client.cli._run import connected, json_option, report, run
 
 __all__ = ["ping"]
@@ -26,7 +27,7 @@ Examples:
     "-i",
     "--interval",
     "interval_s",
-    type=click.FloatRange(0),
+    type=Number(0),
     default=1.0,
     show_default=True,
     metavar="SECONDS",
@@ -36,7 +37,7 @@ Examples:
     "-w",
     "--wait",
     "wait_s",
-    type=click.FloatRange(0, min_open=True),
+    type=Number(0, above=True),
     metavar="SECONDS",
     help="Try to connect for so long, for a server that is starting.",
 )

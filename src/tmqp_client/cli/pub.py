@@ -17,6 +17,7 @@ import click
 
 from tmqp.events import AcknowledgeReceived, ResponseReceived
 from tmqp_client import BatchFailed, BatchReport, Client, ClientLimits, OperationFailed
+from tmqp_client.cli._kinds import Number
 from tmqp_client.cli._names import CHANNEL, QUEUE_ID
 from tmqp_client.cli._options import MOMENT
 from tmqp_client.cli._run import (
@@ -75,7 +76,7 @@ Examples:
 )
 @click.option(
     "--rate",
-    type=click.FloatRange(0, min_open=True),
+    type=Number(0, above=True),
     metavar="NUMBER",
     help="So many a second at most.",
 )
@@ -96,7 +97,7 @@ Examples:
 @click.option(
     "--delay",
     "delay_s",
-    type=click.FloatRange(0),
+    type=Number(0),
     metavar="SECONDS",
     help="Deliver no sooner than after so many seconds.",
 )
@@ -108,7 +109,7 @@ Examples:
 @click.option(
     "--expires",
     "expires_s",
-    type=click.FloatRange(0, min_open=True),
+    type=Number(0, above=True),
     metavar="SECONDS",
     help="Drop what still waits after so many seconds.",
 )

@@ -8,6 +8,7 @@ import click
 
 from tmqp.constants import BindingInteraction, BindingType, RouteMethod
 from tmqp.models import BindingInformation
+from tmqp.models._model import INT32
 from tmqp_client import Client
 from tmqp_client.cli._names import QUEUE_ID, ROUTER
 from tmqp_client.cli._output import plain, show_rows
@@ -105,7 +106,7 @@ def router_info(router_name: str, as_json: bool, **where: Any) -> None:
 @click.argument("target")
 @click.option("--kind", type=click.Choice(_words(BindingType)), default="queue", show_default=True)
 @click.option("-q", "--queue", "content_type", type=QUEUE_ID, help="Queue, or content type.")
-@click.option("--priority", type=int, default=0, show_default=True)
+@click.option("--priority", type=click.IntRange(*INT32), default=0, show_default=True)
 @click.option("--interaction", type=click.Choice(_words(BindingInteraction)), default="none")
 @json_option()
 @connected

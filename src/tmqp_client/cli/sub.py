@@ -13,6 +13,7 @@ import anyio.to_thread
 import click
 
 from tmqp_client import Client, Message, OperationFailed, OperationTimeout
+from tmqp_client.cli._kinds import Number
 from tmqp_client.cli._names import CHANNEL, QUEUE_ID
 from tmqp_client.cli._programs import status_of
 from tmqp_client.cli._run import (
@@ -50,7 +51,7 @@ def _terms_options(command: _C) -> _C:
         click.option(
             "--ack-timeout",
             "ack_timeout_s",
-            type=click.FloatRange(0),
+            type=Number(0, infinite=True),
             metavar="SECONDS",
             help="Time to acknowledge a message in, instead of the queue's; inf for as long as this"
             " command runs.  [default: 30 with COMMAND]",
@@ -112,7 +113,7 @@ Examples:
 @click.option(
     "--retry-delay",
     "retry_delay_s",
-    type=click.FloatRange(0),
+    type=Number(0),
     default=1.0,
     show_default=True,
     metavar="SECONDS",

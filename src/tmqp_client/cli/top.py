@@ -11,6 +11,7 @@ import click
 
 from tmqp_client import Client
 from tmqp_client.cli._keys import next_key, single_keys
+from tmqp_client.cli._kinds import Number
 from tmqp_client.cli._output import plain, show_rows, table
 from tmqp_client.cli._run import KEEP_TRYING, connected, json_option, run
 
@@ -42,7 +43,7 @@ _Counts = dict[tuple[str, int], tuple[int, int, int]]
     "-i",
     "--interval",
     "interval_s",
-    type=click.FloatRange(0.1),
+    type=Number(0.1),
     default=2.0,
     show_default=True,
     metavar="SECONDS",

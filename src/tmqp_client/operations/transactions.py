@@ -241,5 +241,5 @@ def _information(pending: Pending) -> TransactionInformation:
 
 def _application(name: str) -> str:
     if not name:
-        raise LocalProtocolError("an application's name has at least one letter")
+        raise LocalProtocolError("the application name is empty")
     return name

@@ -13,6 +13,7 @@ from tmqp.models import (
     ChannelInformation,
     ChannelOptions,
     ClientInformation,
+    FeedInformation,
     NodeInformation,
     QueueInformation,
     QueueOptions,
@@ -35,6 +36,52 @@ __all__ = ["More"]
 
 class More(Blocking[Client]):
     """The blocking form of :class:`tmqp_client.Client`."""
+
+    def add_feed(
+        self,
+        channel: str,
+        queue_id: int,
+        target: str,
+        target_queue: int,
+        *,
+        filter: str | None = None,
+        filter_language: str | None = None,
+        timeout_s: float | None = None,
+    ) -> None:
+        """As :meth:`tmqp_client.Client.add_feed`, blocking."""
+        self._call(
+            self._wrapped.add_feed,
+            channel,
+            queue_id,
+            target,
+            target_queue,
+            filter=filter,
+            filter_language=filter_language,
+            timeout_s=timeout_s,
+        )
+
+    def remove_feed(
+        self,
+        channel: str,
+        queue_id: int,
+        target: str,
+        target_queue: int,
+        *,
+        timeout_s: float | None = None,
+    ) -> None:
+        """As :meth:`tmqp_client.Client.remove_feed`, blocking."""
+        self._call(
+            self._wrapped.remove_feed, channel, queue_id, target, target_queue, timeout_s=timeout_s
+        )
+
+    def feeds(
+        self, channel: str, queue_id: int | None = None, *, timeout_s: float | None = None
+    ) -> list[FeedInformation]:
+        """As :meth:`tmqp_client.Client.feeds`, blocking."""
+        result: list[FeedInformation] = self._call(
+            self._wrapped.feeds, channel, queue_id, timeout_s=timeout_s
+        )
+        return result
 
     def send_direct(
         self,

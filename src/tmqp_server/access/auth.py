@@ -36,6 +36,7 @@ from tmqp_server.access.rights import (
     CREATE_QUEUE,
     CUSTOM,
     DIRECT,
+    FEED,
     JOIN,
     MANAGE_ROUTERS,
     PUBLISH,
@@ -114,6 +115,8 @@ class Admission:
     :param node: it is a node of the cluster, which speaks for clients of its own: nothing is asked
         about it any more.
     :param data: whatever should be known of it later, see :class:`Identity`.
+    :param identity: who it is, a URL about that, and how many permissions it has, for protocols
+        that tell it the client.
     """
 
     client_id: str | None = None
@@ -122,6 +125,7 @@ class Admission:
     authenticated: bool = True
     node: bool = False
     data: Any = None
+    identity: tuple[str, str, int] | None = None
 
 
 @final
@@ -246,6 +250,11 @@ class Access:
     async def may_cancel(self, who: Identity, channel: str, queue_id: int) -> bool | Answer:
         """Remove deferred messages from a queue, whoever pushed them."""
         return await self.may(who, CANCEL, channel, queue_id)
+
+    async def may_feed(self, who: Identity, channel: str, queue_id: int) -> bool | Answer:
+        """Add or remove a feed; who adds one is asked about the queue that is copied from, and
+        about the one that is copied into."""
+        return await self.may(who, FEED, channel, queue_id)
 
     async def may_send_direct(self, who: Identity, target: str) -> bool | Answer:
         """Send to clients: ``target`` is an id, ``@name:`` or ``@type:`` and a name (F113)."""

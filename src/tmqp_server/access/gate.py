@@ -29,15 +29,19 @@ from tmqp_server.access.needs import (
     FREE,
     NO_QUEUE,
     OF_CHANNELS,
+    SHAPING,
     Need,
+    need_of_feed,
     need_of_message_set,
     need_of_place,
     needed,
+    needs_of_shape,
 )
 from tmqp_server.access.rights import ANSWER, PULL, PUSH, SEE_CHANNEL
 from tmqp_server.engine.commands import (
     Acknowledge,
     AcknowledgeRun,
+    AddFeed,
     Batch,
     Command,
     Connect,
@@ -195,9 +199,9 @@ class Gate:
 
     # -- sessions -------------------------------------------------------------------------------
 
-    def open(self, number: int) -> None:
-        """A session begins."""
-        self._kept[number] = {}
+    def open(self, number: int, trusted: bool = False) -> None:
+        """A session begins; nothing is asked about one that is *trusted*."""
+        self._kept[number] = None if trusted else {}
 
     def trust(self, number: int) -> None:
         """Ask nothing about this session any more: it is a node, whose clients were asked."""
@@ -237,6 +241,9 @@ class Gate:
         if kind is Batch:
             assert isinstance(command, Batch)
             return self._check_batch(number, command, 0, now)[0]
+        if kind is AddFeed:
+            assert isinstance(command, AddFeed)
+            return _check_feed(kept, command, 0, now)[0]
         if kind is PushTransaction:
             assert isinstance(command, PushTransaction)
             return _check_message_sets(kept, command, 0, now)[0]
@@ -246,6 +253,8 @@ class Gate:
             return self._check_group(kept, command, 0, now)[0]
         if kind in FREE:
             return ALLOWED
+        if isinstance(command, SHAPING):
+            return _check_shape(kept, command, 0, now)[0]
         need = needed(command)
         if need is None:
             return REFUSED
@@ -315,6 +324,9 @@ class Gate:
             need = needed(command.commands[place])
             assert need is not None, "pushes and acknowledges need something"
             return self._about(number, need, command, place)
+        if isinstance(command, AddFeed):
+            place = _check_feed(self._kept.get(number) or {}, command, start, now)[1]
+            return self._about(number, need_of_feed(command, place), command, place)
         if isinstance(command, PushTransaction):
             kept = self._kept.get(number)
             place = 0 if kept is None else _check_message_sets(kept, command, start, now)[1]
@@ -322,6 +334,9 @@ class Gate:
         if isinstance(command, GroupCommand):
             place = self._check_group(self._kept[number] or {}, command, start, now)[1]
             return self._about(number, need_of_place(command, place), command, place)
+        if isinstance(command, SHAPING):
+            place = _check_shape(self._kept[number] or {}, command, start, now)[1]
+            return self._about(number, needs_of_shape(command)[place], command, place)
         need = needed(command)
         assert need is not None, f"nothing is to be asked about {command!r}"
         return self._about(number, need, command, 0)
@@ -360,10 +375,14 @@ class Gate:
             return REFUSED
         elif isinstance(command, Batch):
             verdict, following = self._check_batch(number, command, following, now)
+        elif isinstance(command, AddFeed) and kept is not None:
+            verdict, following = _check_feed(kept, command, following, now)
         elif isinstance(command, PushTransaction) and kept is not None:
             verdict, following = _check_message_sets(kept, command, following, now)
+        elif isinstance(command, SHAPING) and kept is not None:
+            verdict, following = _check_shape(kept, command, following, now)
         if verdict == ASK:
-            assert command is not None, "a batch, a group or a push"
+            assert command is not None, "one that needs several rights"
             return self._question(number, command, following, now)
         return verdict
 
@@ -393,6 +412,29 @@ def _held(kept: dict[Need, float], need: Need, now: float) -> int:
     if until > now:
         return ALLOWED
     return REFUSED if -until > now else ASK
+
+
+def _check_shape(
+    kept: dict[Need, float], command: Command, start: int, now: float
+) -> tuple[int, int]:
+    """What is to be said of the rights that options need from a place on, and at which place."""
+    needs = needs_of_shape(command)
+    for place in range(start, len(needs)):
+        verdict = _held(kept, needs[place], now)
+        if verdict != ALLOWED:
+            return verdict, place
+    return ALLOWED, len(needs)
+
+
+def _check_feed(
+    kept: dict[Need, float], command: AddFeed, start: int, now: float
+) -> tuple[int, int]:
+    """What is to be said of the queues of a feed from a place on, and at which place."""
+    for place in range(start, 2):
+        verdict = _held(kept, need_of_feed(command, place), now)
+        if verdict != ALLOWED:
+            return verdict, place
+    return ALLOWED, 2
 
 
 def _check_message_sets(

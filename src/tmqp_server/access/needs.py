@@ -22,6 +22,7 @@ from tmqp_server.access.rights import (
     CREATE_QUEUE,
     CUSTOM,
     DIRECT,
+    FEED,
     JOIN,
     MANAGE_ROUTERS,
     PUBLISH,
@@ -46,6 +47,7 @@ from tmqp_server.engine.commands import (
     Acknowledge,
     AcknowledgeRun,
     AddBinding,
+    AddFeed,
     Block,
     Browse,
     CancelMessage,
@@ -74,6 +76,7 @@ from tmqp_server.engine.commands import (
     ListClients,
     ListConsumers,
     ListCursors,
+    ListFeeds,
     ListGroups,
     ListNodes,
     ListOffsets,
@@ -96,6 +99,8 @@ from tmqp_server.engine.commands import (
     RemoveBinding,
     RemoveChannel,
     RemoveCursor,
+    RemoveFeed,
+    RemoveMessage,
     RemoveQueue,
     RemoveRouter,
     ResetGroup,
@@ -108,6 +113,7 @@ from tmqp_server.engine.commands import (
     Unblock,
     UpdateChannel,
     UpdateQueue,
+    targets_of,
 )
 
 __all__ = [
@@ -115,10 +121,13 @@ __all__ = [
     "NEEDS",
     "NO_QUEUE",
     "OF_CHANNELS",
+    "SHAPING",
     "Need",
+    "need_of_feed",
     "need_of_message_set",
     "need_of_place",
     "needed",
+    "needs_of_shape",
 ]
 
 #: Stands for no queue in particular.
@@ -132,7 +141,8 @@ def needed(command: Command) -> Need | None:
     """What a client must be allowed for a command of its own.
 
     The right is empty when anybody may; None when nobody has decided that.  A batch needs what its
-    parts need, and connecting is another question.
+    parts need, and connecting is another question; options of queues may need more
+    (``needs_of_shape``).
     """
     if type(command) in FREE:
         return _NOTHING
@@ -168,6 +178,7 @@ OF_CHANNELS: Final = frozenset(
         CANCEL,
         CLEAR_MESSAGES,
         CREATE_QUEUE,
+        FEED,
         JOIN,
         PULL,
         PUSH,
@@ -262,6 +273,7 @@ NEEDS: Final[dict[type[Command], _Needing]] = {
     Acknowledge: _acknowledge,
     AcknowledgeRun: _acknowledge,
     AddBinding: _on_router(MANAGE_ROUTERS),
+    AddFeed: _on_queue(FEED),
     Browse: _on_queue(BROWSE),
     CancelMessage: _on_queue(CANCEL),
     ClearMessages: _on_queue(CLEAR_MESSAGES),
@@ -281,6 +293,7 @@ NEEDS: Final[dict[type[Command], _Needing]] = {
     ListClients: _on_everything(SEE_CLIENTS),
     ListConsumers: _on_channel(SEE_CONSUMERS),
     ListCursors: _on_queue(SEE_CHANNEL),
+    ListFeeds: _on_channel(SEE_CHANNEL),
     ListGroups: _on_everything(SEE_CHANNEL),
     ListNodes: _on_everything(SEE_NODES),
     ListOffsets: _on_everything(SEE_CHANNEL),
@@ -301,6 +314,8 @@ NEEDS: Final[dict[type[Command], _Needing]] = {
     RemoveBinding: _on_router(MANAGE_ROUTERS),
     RemoveChannel: _on_channel(REMOVE_CHANNEL),
     RemoveCursor: _on_queue(PULL),
+    RemoveFeed: _on_queue(FEED),
+    RemoveMessage: _on_queue(CLEAR_MESSAGES),
     RemoveQueue: _on_queue(REMOVE_QUEUE),
     RemoveRouter: _on_router(MANAGE_ROUTERS),
     ResetGroup: _group,
@@ -321,6 +336,29 @@ def need_of_message_set(command: PushTransaction, place: int) -> Need:
         return (TRANSACT, command.application, NO_QUEUE, 0)
     message_set = command.message_sets[place - 1]
     return (PUSH, message_set.channel, message_set.queue_id, 0)
+
+
+#: Commands that say which options channels and queues have.
+SHAPING: Final = (CreateChannel, CreateQueue, UpdateChannel, UpdateQueue)
+
+
+def needs_of_shape(command: Command) -> list[Need]:
+    """What such a command needs: its own right, and that of pushing into each queue into which it
+    lets the server move dead letters.
+    """
+    own = needed(command)
+    assert own is not None, "somebody has decided that"
+    found = [own]
+    for channel, queue_id in targets_of(command):
+        found.append((PUSH, channel, queue_id, 0))
+    return found
+
+
+def need_of_feed(command: AddFeed, place: int) -> Need:
+    """What adding a feed needs in one place: the first is the source, then comes the target."""
+    if place == 0:
+        return (FEED, command.channel, command.queue_id, 0)
+    return (FEED, command.target, command.target_queue, 0)
 
 
 def need_of_place(command: GroupCommand, place: int) -> Need:

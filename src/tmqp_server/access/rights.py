@@ -18,6 +18,7 @@ __all__ = [
     "CREATE_QUEUE",
     "CUSTOM",
     "DIRECT",
+    "FEED",
     "JOIN",
     "MANAGE_ROUTERS",
     "OF_APPLICATIONS",
@@ -54,6 +55,7 @@ CREATE_QUEUE: Final = "create-queue"
 UPDATE_QUEUE: Final = "update-queue"
 REMOVE_QUEUE: Final = "remove-queue"
 CLEAR_MESSAGES: Final = "clear-messages"
+FEED: Final = "feed"
 SEE_CHANNEL: Final = "see-channel"
 SEE_CONSUMERS: Final = "see-consumers"
 SUBSCRIBE: Final = "subscribe"
@@ -88,6 +90,7 @@ RIGHTS: Final[dict[str, str]] = {
     UPDATE_QUEUE: OF_CHANNELS,
     REMOVE_QUEUE: OF_CHANNELS,
     CLEAR_MESSAGES: OF_CHANNELS,
+    FEED: OF_CHANNELS,
     SEE_CHANNEL: OF_CHANNELS,
     SEE_CONSUMERS: OF_CHANNELS,
     SUBSCRIBE: OF_CHANNELS,

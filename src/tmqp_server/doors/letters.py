@@ -276,7 +276,7 @@ class Letters:
             letter.priority = TOP_PRIORITY
         if not letter.expires_ms and message.expires_at < math.inf:
             letter.expires_ms = max(1, int((message.expires_at + self._offset_s) * 1_000))
-        if letter.headers and not message.readdressed:
+        if letter.headers and not message.is_dead_letter:
             letter.headers = [
                 pair for pair in letter.headers if pair[0].lower() not in OF_DEAD_LETTERS
             ]

@@ -35,7 +35,8 @@ class DoorSession:
     deliveries are, at least; ``work``, units (``Broker.take_work``) that reading the last bytes
     took beyond what all bytes take; ``hurried``, :meth:`apply` has made its deadline nearer, or
     lets the peer be read again; ``peer``, where the connection comes from (``127.0.0.1:40000``),
-    empty if that is not known: set after the session was opened, before it gets any bytes.
+    empty if that is not known: set after the session was opened, before it gets any bytes;
+    ``trusted``, the session is the server's own, and nobody is asked what it may do.
 
     A session stops its peer by ``reads``: while it is false no further chunk is read, so a peer
     waits in its own kernel.  It knows that its answers and deliveries left by ``wants_written``:
@@ -56,6 +57,7 @@ class DoorSession:
         self.outbound_bytes = 0
         self.work = 0
         self.peer = ""
+        self.trusted = False
         self.hurried = False
         self.reads = True
         self.wants_written = False
@@ -155,7 +157,10 @@ class Door:
         raise NotImplementedError
 
     def stored(self, message: Message) -> tuple[bytes, int, int]:
-        """What is kept of a message, and where in it the payload begins and how long it is."""
+        """What is kept of a message, and where in it the payload begins and how long it is.
+
+        It should be as long as the size of its push, by which queues count what they have on disk.
+        """
         raise NotImplementedError
 
     def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeVar, final
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, final
 
 from tmqp.address import Address
 from tmqp.limits import Limits
@@ -22,6 +22,14 @@ from tmqp_server.doors.http.limits import HttpLimits
 from tmqp_server.doors.letters import Letter, Letters
 from tmqp_server.doors.names import DoorNames
 from tmqp_server.doors.native.door import NativeDoor
+from tmqp_server.doors.nsq.message import DOOR as NSQ_DOOR
+from tmqp_server.doors.nsq.message import NUMBER as NSQ_NUMBER
+from tmqp_server.doors.nsq.message import NsqBodies
+from tmqp_server.doors.nsq.options import NsqLimits
+from tmqp_server.doors.nsq.options import options_from as nsq_options
+from tmqp_server.doors.nsq_lookup.door import DEFAULT_VERSION, Lookupd, LookupDoor
+from tmqp_server.doors.nsq_lookup.table import LookupLimits
+from tmqp_server.doors.nsq_world import NsqWorld
 from tmqp_server.doors.port import Door, IdSource
 from tmqp_server.engine.model.message import Message
 
@@ -32,15 +40,30 @@ __all__ = [
     "DoorKind",
     "DoorRegistry",
     "HttpKind",
+    "LookupHttpKind",
+    "LookupKind",
+    "NsqHttpKind",
+    "NsqKind",
     "TmqpKind",
     "limits_from",
+    "options_from",
     "refuse_options",
 ]
 
 #: The number of a kind is kept with each message in this many bits.
 LAST_NUMBER: Final = 255
 
-_Limits = TypeVar("_Limits", Limits, HttpLimits)
+_Limits = TypeVar("_Limits", Limits, HttpLimits, LookupLimits, NsqLimits)
+#: What an option can be.
+_Option: TypeAlias = bool | int | str | tuple[str, ...]
+_TYPES: Final[dict[type, str]] = {
+    bool: "true or false",
+    int: "a whole number",
+    str: "a text",
+    tuple: "a list of texts",
+}
+#: Options that any door of an nsqd may have: they are about the whole of it.
+_OF_NSQD: Final[dict[str, _Option]] = {"broadcast_address": "", "nsqlookupd_tcp_addresses": ()}
 
 
 class Bodies(Protocol):
@@ -72,7 +95,9 @@ class DoorContext:
     ``limits`` and ``options`` are those of the door's table in the configuration, ``addresses``
     where it listens, whose port may be 0 for any; ``connection`` are the limits of
     TMQP connections; ``native`` is the server's own TMQP door, None where it is being made;
-    ``has_tls`` says that connections can change to TLS (``DoorSession.wants_tls``); ``names`` turns
+    ``has_tls`` says that connections can change to TLS (``DoorSession.wants_tls``), ``has_storage``
+    that queues can be durable; ``hostname`` is this machine's, ``started_s`` when the server began,
+    in the engine's time; ``names`` turns
     the protocol's names into channels and back, with the aliases of the door's table; ``datagrams``
     that the door is for the peers of a UDP socket: each chunk is one datagram then, and each
     portion of ``DoorSession.next_to_send`` leaves as one, or is lost.
@@ -82,13 +107,16 @@ class DoorContext:
         "addresses",
         "connection",
         "datagrams",
+        "has_storage",
         "has_tls",
+        "hostname",
         "letters",
         "limits",
         "names",
         "native",
         "new_id",
         "options",
+        "started_s",
         "wall_clock_offset_s",
     )
 
@@ -102,11 +130,16 @@ class DoorContext:
         native: NativeDoor | None = None,
         *,
         has_tls: bool = False,
+        has_storage: bool = False,
         datagrams: bool = False,
         names: DoorNames | None = None,
         options: Mapping[str, Any] | None = None,
         addresses: Sequence[Address] = (),
+        hostname: str = "localhost",
+        started_s: float = 0.0,
     ) -> None:
+        self.started_s = started_s
+        self.hostname = hostname
         self.options: Mapping[str, Any] = {} if options is None else options
         self.addresses = addresses
         self.new_id = new_id
@@ -116,6 +149,7 @@ class DoorContext:
         self.limits = limits
         self.native = native
         self.has_tls = has_tls
+        self.has_storage = has_storage
         self.datagrams = datagrams
         self.names = DoorNames() if names is None else names
 
@@ -147,6 +181,9 @@ class DoorKind:
         :raises ModuleNotFoundError: when a package that it needs is not installed.
         """
         raise NotImplementedError
+
+    def listens(self, addresses: Sequence[Address]) -> None:
+        """A door of this kind listens, on these ports: port 0 of its table was any."""
 
 
 @final
@@ -201,6 +238,126 @@ class HttpKind(DoorKind):
         )
 
 
+@final
+class NsqKind(DoorKind):
+    """NSQ's TCP protocol V2, as nsqd speaks it.
+
+    :param world: what the doors of one nsqd share.
+    """
+
+    name = NSQ_DOOR
+    number = NSQ_NUMBER
+    default_port = 4150
+
+    def __init__(self, world: NsqWorld) -> None:
+        self._world = world
+
+    def bodies(self) -> Bodies:
+        """Read without the packages that compression needs."""
+        return NsqBodies()
+
+    def open(self, context: DoorContext) -> Door:
+        """A door; without the packages for snappy it offers none."""
+        from tmqp_server.doors.nsq.context import NsqContext  # noqa: PLC0415 - few servers have it
+        from tmqp_server.doors.nsq.door import NsqDoor  # noqa: PLC0415 - as above
+
+        world = self._world
+        options, own = _divided(context, _OF_NSQD)
+        shared = NsqContext(
+            context.new_id,
+            limits_from(NsqLimits(), context.limits),
+            nsq_options(options),
+            context.wall_clock_offset_s,
+            has_tls=context.has_tls,
+            durable=context.has_storage,
+            world=world,
+        )
+        world.terms, world.shapes = shared.terms, shared.shapes
+        world.tell(tcp_port=_first_port(context.addresses))
+        _tell(world, own, context)
+        return NsqDoor(shared, context.letters)
+
+    def listens(self, addresses: Sequence[Address]) -> None:
+        """Tell lookupds the port that was chosen."""
+        self._world.tell(tcp_port=_first_port(addresses))
+
+
+@final
+class NsqHttpKind(DoorKind):
+    """nsqd's HTTP interface.
+
+    :param world: what the doors of one nsqd share.
+    """
+
+    name = "nsqd-http"
+    number = 0
+    default_port = 4151
+
+    def __init__(self, world: NsqWorld) -> None:
+        self._world = world
+
+    def open(self, context: DoorContext) -> Door:
+        """A door of HTTP in the manner of NSQ.
+
+        Options about topics and clients are those of the TCP door, if there is one.
+        """
+        from tmqp_server.doors.http.door import HttpDoor  # noqa: PLC0415 - an extra
+        from tmqp_server.doors.nsq_http.door import make_routes  # noqa: PLC0415
+        from tmqp_server.doors.nsq_http.manner import NsqManner  # noqa: PLC0415
+
+        world = self._world
+        rest, own = _divided(context, {**_OF_NSQD, "old_names": True, "https_port": 0})
+        secure = any(address.tls for address in context.addresses)
+        if not secure:
+            world.tell(http_port=_first_port(context.addresses))
+        world.started_s = context.started_s
+        limits = limits_from(HttpLimits(), context.limits)
+        routes = make_routes(
+            world,
+            context.new_id,
+            context.wall_clock_offset_s,
+            rest,
+            durable=context.has_storage,
+            old_names=bool(own["old_names"]),
+        )
+        _tell(world, own, context)
+        return HttpDoor(
+            context.new_id,
+            limits,
+            context.wall_clock_offset_s,
+            routes=routes,
+            letters=context.letters,
+            manner=NsqManner(0 if secure else int(str(own["https_port"]))),
+            door_name=NSQ_DOOR,
+        )
+
+    def listens(self, addresses: Sequence[Address]) -> None:
+        """Tell lookupds the port that was chosen."""
+        self._world.tell(http_port=_first_port([each for each in addresses if not each.tls]))
+
+
+def _divided(
+    context: DoorContext, own: Mapping[str, _Option]
+) -> tuple[dict[str, Any], dict[str, _Option]]:
+    """The options that others read, and those of *own* with their defaults.
+
+    :raises ValueError: for one of *own* that has another type.
+    """
+    given = {name: value for name, value in context.options.items() if name in own}
+    rest = {name: value for name, value in context.options.items() if name not in own}
+    return rest, _typed(own, given)
+
+
+def _tell(world: NsqWorld, own: Mapping[str, _Option], context: DoorContext) -> None:
+    """Let the world know what a table says of the whole nsqd."""
+    address = str(own["broadcast_address"])
+    if address or not world.about.broadcast_address:
+        world.tell(hostname=context.hostname, broadcast_address=address or context.hostname)
+    lookups = own["nsqlookupd_tcp_addresses"]
+    if isinstance(lookups, tuple) and lookups:
+        world.set_lookups(lookups)
+
+
 def refuse_options(context: DoorContext) -> None:
     """For a protocol that has no options.
 
@@ -222,10 +379,7 @@ def limits_from(defaults: _Limits, table: Mapping[str, Any]) -> _Limits:
     values = {name: getattr(defaults, name) for name in defaults.__dataclass_fields__}
     given: dict[str, Any] = {}
     for name, value in table.items():
-        if name not in values:
-            near = difflib.get_close_matches(name, values, 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise ValueError(f"there is no limit {name!r}{hint}")
+        _check_known("limit", name, values)
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         whole = isinstance(values[name], int)
         if not number or (whole and not isinstance(value, int)):
@@ -235,16 +389,138 @@ def limits_from(defaults: _Limits, table: Mapping[str, Any]) -> _Limits:
 
 
 @final
+class LookupKind(DoorKind):
+    """nsqlookupd, for nsqds that tell what they have.
+
+    :param lookupd: what its doors share.
+    """
+
+    name = LookupDoor.name
+    number = 0
+    default_port = 4160
+
+    def __init__(self, lookupd: Lookupd) -> None:
+        self._lookupd = lookupd
+
+    def open(self, context: DoorContext) -> Door:
+        """A door, whose limits are those of the table."""
+        lookupd = self._lookupd
+        options = options_from({"broadcast_address": "", "version": DEFAULT_VERSION}, context)
+        lookupd.table.limits = limits_from(LookupLimits(), context.limits)
+        lookupd.hostname = context.hostname
+        lookupd.broadcast_address = str(options["broadcast_address"]) or context.hostname
+        lookupd.version = str(options["version"])
+        lookupd.tcp_port = _first_port(context.addresses)
+        return LookupDoor(lookupd, context.new_id)
+
+    def listens(self, addresses: Sequence[Address]) -> None:
+        """Tell producers the port that was chosen."""
+        self._lookupd.tcp_port = _first_port(addresses) or self._lookupd.tcp_port
+
+
+@final
+class LookupHttpKind(DoorKind):
+    """nsqlookupd, for clients that look for a topic.
+
+    :param lookupd: what its doors share.
+    """
+
+    name = "nsqlookupd-http"
+    number = 0
+    default_port = 4161
+
+    def __init__(self, lookupd: Lookupd) -> None:
+        self._lookupd = lookupd
+
+    def open(self, context: DoorContext) -> Door:
+        """A door of HTTP in the manner of NSQ."""
+        from tmqp_server.doors.http.door import HttpDoor  # noqa: PLC0415 - an extra
+        from tmqp_server.doors.nsq_http.lookup import LookupRoutes  # noqa: PLC0415
+        from tmqp_server.doors.nsq_http.manner import NsqManner  # noqa: PLC0415
+
+        options = options_from({"old_names": True}, context)
+        lookupd = self._lookupd
+        if not lookupd.http_port:
+            lookupd.http_port = _first_port(context.addresses)
+        routes = LookupRoutes(
+            lookupd, context.wall_clock_offset_s, old_names=bool(options["old_names"])
+        )
+        return HttpDoor(
+            context.new_id,
+            limits_from(HttpLimits(), context.limits),
+            context.wall_clock_offset_s,
+            routes=routes.routes,
+            letters=context.letters,
+            manner=NsqManner(),
+            door_name=self.name,
+        )
+
+    def listens(self, addresses: Sequence[Address]) -> None:
+        """Tell producers the port that was chosen."""
+        self._lookupd.http_port = _first_port(addresses) or self._lookupd.http_port
+
+
+def _first_port(addresses: Sequence[Address]) -> int:
+    ports = [address.port for address in addresses if not address.socket_path]
+    return ports[0] if ports else 0
+
+
+def options_from(defaults: Mapping[str, _Option], context: DoorContext) -> dict[str, _Option]:
+    """The options of a door's table, the defaults where it has none.
+
+    :raises ValueError: for an unknown name, or a value of another type.
+    """
+    for name in context.options:
+        _check_known("option", name, defaults)
+    return _typed(defaults, context.options)
+
+
+def _typed(defaults: Mapping[str, _Option], given: Mapping[str, Any]) -> dict[str, _Option]:
+    found = dict(defaults)
+    for name, value in given.items():
+        kind = type(defaults[name])
+        texts = isinstance(value, (list, tuple)) and all([isinstance(each, str) for each in value])
+        if not (texts if kind is tuple else type(value) is kind):
+            raise ValueError(f"{name} must be {_TYPES[kind]}, not {value!r}")
+        found[name] = tuple(value) if kind is tuple else value
+    return found
+
+
+def _check_known(what: str, name: str, known: Iterable[str]) -> None:
+    """Refuse a name that is unknown.
+
+    :raises ValueError: with the nearest one.
+    """
+    if name not in known:
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ValueError(f"there is no {what} {name!r}{hint}")
+
+
+@final
 class DoorRegistry:
     """The kinds that a server knows.
 
     :param more: kinds beside those of this package.
+
+    Attributes: ``nsq``, what the doors of NSQ share.
+
     :raises ValueError: when two of them have one name or one number.
     """
 
     def __init__(self, more: Iterable[DoorKind] = ()) -> None:
         self._kinds: dict[str, DoorKind] = {}
-        for kind in (TmqpKind(), HttpKind(), *more):
+        self.nsq = NsqWorld()
+        lookupd = Lookupd()
+        kinds = (
+            TmqpKind(),
+            HttpKind(),
+            NsqKind(self.nsq),
+            NsqHttpKind(self.nsq),
+            LookupKind(lookupd),
+            LookupHttpKind(lookupd),
+        )
+        for kind in (*kinds, *more):
             self._add(kind)
 
     def _add(self, kind: DoorKind) -> None:

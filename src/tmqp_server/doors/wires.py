@@ -1,4 +1,4 @@
-"""What the engine needs of messages: their keys, and what they say as dead letters.
+"""What the engine needs of messages: their keys, filters, and what they say as dead letters.
 
 The key of a TMQP message is its header ``Group-Key``; that of a message of another protocol is the
 group key of its letter (``letters.py``).  A dead letter has headers that say why it is one; where a
@@ -17,7 +17,8 @@ from tmqp.extensions import (
 from tmqp.frames import Frame
 from tmqp_server.doors.letters import OF_DEAD_LETTERS, Letters
 from tmqp_server.doors.rewriting import rewritten, writable_headers
-from tmqp_server.engine.model.message import Message, Wires
+from tmqp_server.doors.selecting import filter_of, read_by
+from tmqp_server.engine.model.message import Message, SubscriptionFilter, Wires
 
 __all__ = ["LetterWires"]
 
@@ -43,7 +44,16 @@ class LetterWires(Wires):
             return ""
         return wire.header(HEADER_GROUP_KEY) or ""
 
-    def dead_letter(self, message: Message, reason: str, queue_name: str) -> tuple[object, int]:
+    def filter_of(self, language: str, text: str) -> SubscriptionFilter:
+        """A filter as it was written down.
+
+        :raises FilterError: when it cannot be understood.
+        """
+        chosen = filter_of(language, text)
+        read_by(chosen, self._letters)
+        return chosen
+
+    def with_reason(self, message: Message, reason: str, queue_name: str) -> tuple[object, int]:
         """The wire form with the headers of a dead letter, and how many bytes larger it is.
 
         They say what happened first: those of one that is moved on stay.  What a producer has
@@ -67,7 +77,7 @@ class LetterWires(Wires):
         else:
             said = self._letters.of_wire(wire, message.producer.door).headers
         others = [pair for pair in said if pair[0].lower() not in OF_DEAD_LETTERS]
-        if message.readdressed and len(others) < len(said):
+        if message.is_dead_letter and len(others) < len(said):
             return wire, 0
         if not isinstance(wire, Frame):
             return self._letters.with_headers(wire, message.producer.door, [*others, *headers])

@@ -43,6 +43,7 @@ __all__ = [
     "binding_bytes",
     "channel_bytes",
     "cursor_bytes",
+    "feed_bytes",
     "holders_bytes",
     "listening_bytes",
     "lock_bytes",
@@ -97,6 +98,8 @@ GRIP_BYTES: Final = 256
 BROWSE_BYTES: Final = 2_048
 #: A pull that waits, without its request.
 PULL_BYTES: Final = 1_024
+#: A feed: itself, the consumer that it is, and its places in the lists of both queues.
+_FEED_BYTES: Final = 768
 _ROUTER_BYTES: Final = 320
 _BINDING_BYTES: Final = 448
 #: A place in a list or table: of a binding's queues, of a held answer's queues.
@@ -213,6 +216,11 @@ def channel_bytes(name: str, options: ChannelOptions) -> int:
 def queue_bytes(options: QueueOptions) -> int:
     """What an empty queue takes."""
     return _QUEUE_BYTES + _options_bytes(options)
+
+
+def feed_bytes(target: str, text: str) -> int:
+    """What a feed takes, by the name of its target and the text of its filter."""
+    return _FEED_BYTES + text_bytes(target) + 2 * text_bytes(text)
 
 
 def lock_bytes(key: str) -> int:

@@ -37,19 +37,14 @@ from tmqp.constants import RESULT_OK
 from tmqp_server.engine.commands import (
     Acknowledge,
     AcknowledgeRun,
-    AddBinding,
     ApplyDecision,
     Batch,
-    Browse,
     CancelMessage,
     ClearMessages,
     Command,
     Connect,
     CreateChannel,
     CreateQueue,
-    CreateRouter,
-    DescribeChannel,
-    DescribeQueue,
     DescribeServer,
     Extend,
     Grant,
@@ -57,25 +52,17 @@ from tmqp_server.engine.commands import (
     HttpAnswered,
     Join,
     Leave,
-    ListBindings,
-    ListChannels,
-    ListClients,
-    ListConsumers,
     ListNodes,
-    ListQueues,
-    ListRouters,
     Publish,
     Pull,
     Push,
     PushRun,
     Release,
-    RemoveBinding,
     RemoveChannel,
+    RemoveFeed,
     RemoveQueue,
-    RemoveRouter,
     ReportMaster,
     SessionCommand,
-    SetRouterEnabled,
     SetTerms,
     SubscribeEvent,
     UpdateChannel,
@@ -85,6 +72,8 @@ from tmqp_server.engine.core import Core, Performers
 from tmqp_server.engine.delivery.batches import Batches
 from tmqp_server.engine.delivery.deferring import Deferring
 from tmqp_server.engine.delivery.direct import Direct
+from tmqp_server.engine.delivery.feeding import Feeder
+from tmqp_server.engine.delivery.feeds import Feeds
 from tmqp_server.engine.delivery.intake import Intake
 from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.pulls import Puller
@@ -99,6 +88,7 @@ from tmqp_server.engine.keeping import Keeper
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.channels import IdleTimer
 from tmqp_server.engine.model.delivery import HandlerRegistry
+from tmqp_server.engine.model.feeds import FeedTimer
 from tmqp_server.engine.model.handlers import built_in_handlers
 from tmqp_server.engine.model.message import MARK_SAVED, MARK_SAVING, Wires
 from tmqp_server.engine.model.queues import Queue, QueueTimer
@@ -170,6 +160,8 @@ class Broker:
         "_deferring",
         "_direct",
         "_events",
+        "_feeder",
+        "_feeds",
         "_groups",
         "_information",
         "_intake",
@@ -210,6 +202,9 @@ class Broker:
         self._sender = Sender(core, flights, self._outcomes)
         self._pump = pump = Pump(core, flights, self._outcomes, self._sender)
         self._workflow = workflow = Workflow(core, flights, outcomes, self._sender, pump)
+        self._feeder = feeder = Feeder(core, flights, outcomes, self._sender, pump, workflow)
+        pump.feeder = feeder
+        self._feeds = feeds = Feeds(core, directory, feeder)
         self._puller = Puller(core, flights, self._outcomes, self._sender, self._workflow)
         self._direct = Direct(core)
         self._events = Subscribing(core)
@@ -222,12 +217,21 @@ class Broker:
         for name, router in (routers or {}).items():
             self._routing.add_custom(name, router)
         self._publishing = Publishing(core, self._routing, self._direct, self._intake)
-        self._administration = Administration(core, directory, self._pump, self._workflow)
+        self._administration = Administration(core, directory, pump, workflow, feeds)
         self._information = Information(core)
         self._transactions = transactions = Transactions(core, flights, directory, self._pump)
-        self._browsing = Browsing(core, directory)
+        self._browsing = Browsing(core, directory, self._deferring)
         self._keeper = Keeper(
-            core, flights, outcomes, pump, self._routing, transactions, batches, self._browsing
+            core,
+            flights,
+            outcomes,
+            pump,
+            self._routing,
+            transactions,
+            batches,
+            self._browsing,
+            feeder,
+            feeds,
         )
         self._nodes = Nodes(core, directory, self._outcomes)
         questions = StorageQuestions(core)
@@ -249,7 +253,6 @@ class Broker:
     def _table(self) -> Performers:
         """Which method serves which command of a connected session."""
         administration = self._administration
-        information = self._information
         return {
             **self._clients.performers(),
             CreateChannel: administration.create_channel,
@@ -262,28 +265,19 @@ class Broker:
             CreateQueue: administration.create_queue,
             UpdateQueue: administration.update_queue,
             RemoveQueue: administration.remove_queue,
+            RemoveFeed: administration.remove_feed,
+            **self._feeds.performers(),
             ClearMessages: administration.clear_messages,
             Batch: self._batches.apply,
-            Browse: self._browsing.browse,
             CancelMessage: self._deferring.cancel,
+            **self._browsing.performers(),
             Pull: self._puller.pull,
             Release: self._intake.release,
             Extend: self._intake.extend,
-            DescribeChannel: information.describe_channel,
-            ListChannels: information.list_channels,
-            ListConsumers: information.list_consumers,
-            DescribeQueue: information.describe_queue,
-            ListQueues: information.list_queues,
-            ListClients: information.list_clients,
+            **self._information.performers(),
             ListNodes: self._nodes.list_nodes,
             DescribeServer: self._nodes.describe_server,
-            CreateRouter: self._routing.create_router,
-            RemoveRouter: self._routing.remove_router,
-            ListRouters: self._routing.list_routers,
-            AddBinding: self._routing.add_binding,
-            RemoveBinding: self._routing.remove_binding,
-            ListBindings: self._routing.list_bindings,
-            SetRouterEnabled: self._routing.set_enabled,
+            **self._routing.performers(),
             Publish: self._publishing.publish,
             **self._direct.performers(),
             SubscribeEvent: self._events.subscribe,
@@ -440,6 +434,7 @@ class Broker:
             or self._watching.has_work()
             or self._browsing.has_work()
             or self._batches.has_work()
+            or self._feeder.has_work()
         ):
             return self._core.now
         due = self._core.wakeups.next_due()
@@ -457,6 +452,7 @@ class Broker:
         self._serve_timers(now)
         core.budget += kept
         self._batches.go_on()
+        self._feeder.go_on(now)
         self._puller.go_on(now)
         self._administration.go_on()
         self._pump.go_on(now)
@@ -484,6 +480,8 @@ class Broker:
                 self._transactions.wake()
             elif isinstance(timer, IdleTimer):
                 self._administration.wake_idle(timer)
+            elif isinstance(timer, FeedTimer):
+                self._feeder.wake(now)
             else:
                 self._watching.wake()
             core.budget -= 1  # afterwards, or the smallest budget would never get anything done

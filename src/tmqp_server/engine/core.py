@@ -39,6 +39,7 @@ from tmqp_server.engine.model.counters import BrokerCounters
 from tmqp_server.engine.model.delivery import HandlerRegistry, QueueFacts
 from tmqp_server.engine.model.message import Message, Wires
 from tmqp_server.engine.model.queues import Queue, Trash
+from tmqp_server.engine.model.removals import Removal
 from tmqp_server.engine.model.sessions import Audience, Pulling, Session
 from tmqp_server.engine.model.tails import Tail
 from tmqp_server.engine.model.timers import Wakeups
@@ -54,7 +55,6 @@ __all__ = [
     "PendingSave",
     "PendingWrite",
     "Performers",
-    "Removal",
 ]
 
 #: Messages, and bytes, that are brought back from the storage at a time.
@@ -136,48 +136,6 @@ class PendingFetch:
         self.queue = queue
         self.tail = tail
         self.high_priority = high_priority
-
-
-class Removal:
-    """A channel that is being removed.
-
-    *session* is told when it is over; None tells nobody.  With *deserted* the channel is removed
-    because it is empty (F101): queues that are not are left, and so is the rest when somebody joins
-    meanwhile.
-    """
-
-    __slots__ = ("channel", "session", "request", "deserted", "begun")
-
-    def __init__(
-        self, channel: Channel, session: Session | None, request: object, deserted: bool
-    ) -> None:
-        self.channel = channel
-        self.session = session
-        self.request = request
-        self.deserted = deserted
-        self.begun = False
-
-    def is_void(self) -> bool:
-        """Whether the reason for it has gone."""
-        channel = self.channel
-        return self.deserted and (
-            bool(channel.audience.subscriptions) or not channel.options.destroy_when_empty
-        )
-
-    def next_queue(self) -> Queue | None:
-        """The next queue, in the order of creation; the channel must have one.
-
-        It may be closed already, for others remove queues as well.  None when each has been looked
-        at once and that is enough.
-        """
-        leaving = self.channel.leaving
-        if not leaving:
-            if self.begun and self.deserted:
-                return None
-            leaving.extend(self.channel.queues.values())
-            leaving.reverse()
-        self.begun = True
-        return leaving.pop()
 
 
 class Core(Books):

@@ -22,6 +22,7 @@ for the rest: ``take_in``, ``sent_to_all``, ``answer_in_place``, ``finish``, ``t
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Final
 
 from tmqp_server.engine.books import DEFERRAL_BYTES, holders_bytes
@@ -109,8 +110,8 @@ class Flights(RunFlights):
         queue.count -= 1
         queue.bytes -= size
         self._core.message_bytes -= size + MESSAGE_OVERHEAD_BYTES
-        if queue.fleeting and queue.count == 0:
-            self._core.note_emptied(queue)
+        if queue.heeded:
+            self._note_left(queue)
 
     def finish(self, queue: Queue, message: Message) -> None:
         """Count a message as done, and ``let_go``."""
@@ -119,8 +120,18 @@ class Flights(RunFlights):
         queue.count -= 1
         queue.bytes -= size
         self._core.message_bytes -= size + MESSAGE_OVERHEAD_BYTES
+        if queue.heeded:
+            self._note_left(queue)
+
+    def _note_left(self, queue: Queue) -> None:
+        """A message has left a queue to which somebody pays heed."""
+        core = self._core
         if queue.fleeting and queue.count == 0:
-            self._core.note_emptied(queue)
+            core.note_emptied(queue)
+        if queue.waiters:
+            core.awake.append(queue.waiters)
+            queue.waiters = deque()
+            queue.heed()
 
     def drop(self, queue: Queue, message: Message) -> None:
         """Count a message as given up, and ``let_go``."""
@@ -138,6 +149,8 @@ class Flights(RunFlights):
     def close_tail(self, queue: Queue, tail: Tail, high_priority: bool) -> None:
         """Forget a tail that has come back; what is missing then cannot be read any more."""
         lost = queue.close_tail(tail, high_priority)
+        if tail.count == 0:
+            self.forget_tail(queue, tail)
         queue.counters.damaged += lost
         queue.counters.dropped += lost
 
@@ -208,6 +221,10 @@ class Flights(RunFlights):
         counters.sent += 1
         counters.deliveries += deliveries
         counters.last_sent = now
+
+    def count_copies(self, queue: Queue, copies: int) -> None:
+        """Count deliveries to feeds of a message that consumers got as well."""
+        queue.counters.deliveries += copies
 
     def sent_to_all(
         self, queue: Queue, message: Message, audience: Audience, wants: bool, now: float
@@ -383,7 +400,7 @@ class Flights(RunFlights):
         if (
             message.rare is not None
             or marks & _NOT_PLAIN
-            or queue.fleeting
+            or queue.heeded
             or (marks & _KEPT and erased is None)
         ):
             return False
@@ -408,8 +425,14 @@ class Flights(RunFlights):
         queue.bytes -= message.size
         self._core.message_bytes -= message.size + MESSAGE_OVERHEAD_BYTES
         if marks & _KEPT and erased is not None:
+            queue.disk_bytes -= message.size
             erased.append(message.sequence)
         return True
+
+    def withhold(self, queue: Queue, count: int) -> None:
+        """So many messages more are seen by nobody until what they are part of is safe; fewer, if
+        *count* is negative."""
+        queue.withheld += count
 
     def time_out(self, queue: Queue, message: Message, client: Client) -> None:
         """Take a message from a consumer that has not answered in time (F94)."""

@@ -21,6 +21,7 @@ from tmqp_server.engine.commands import (
     Fetched,
     KeptMessage,
     RestoreChannel,
+    RestoreFeed,
     RestoreKeys,
     RestoreMark,
     RestoreQueue,
@@ -30,6 +31,9 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.core import Core, PendingChange, PendingFetch, PendingRun, PendingSave
 from tmqp_server.engine.delivery.batches import Batches, PendingBatch
+from tmqp_server.engine.delivery.feed_commits import Commit
+from tmqp_server.engine.delivery.feeding import Feeder
+from tmqp_server.engine.delivery.feeds import Feeds
 from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.pump import Pump
 from tmqp_server.engine.delivery.saving import tell_apart
@@ -66,6 +70,8 @@ class Keeper:
         "_batches",
         "_browsing",
         "_core",
+        "_feeder",
+        "_feeds",
         "_flights",
         "_outcomes",
         "_pump",
@@ -83,10 +89,14 @@ class Keeper:
         transactions: Transactions,
         batches: Batches,
         browsing: Browsing,
+        feeder: Feeder,
+        feeds: Feeds,
     ) -> None:
         self._batches = batches
         self._browsing = browsing
         self._core = core
+        self._feeder = feeder
+        self._feeds = feeds
         self._flights = flights
         self._outcomes = outcomes
         self._pump = pump
@@ -107,6 +117,8 @@ class Keeper:
             self._restore_channel(command)
         elif isinstance(command, RestoreQueue):
             self._restore_queue(command)
+        elif isinstance(command, RestoreFeed):
+            self._feeds.restore(command)
         elif isinstance(command, RestoreRouter):
             self._routing.restore(command)
         elif isinstance(command, RestoreMark):
@@ -149,6 +161,8 @@ class Keeper:
                     core.out.append(reply)
             elif isinstance(pending, PendingCommit):
                 self._transactions.synced(pending, command.ok)
+            elif isinstance(pending, Commit):
+                self._feeder.synced(pending, command.ok)
             elif isinstance(pending, PendingBatch):
                 self._batches.synced(pending, command.ok)
             elif isinstance(pending, PendingStage):
@@ -230,13 +244,19 @@ class Keeper:
         if rare.old and rare.old_key == queue.key:
             rare.stored = rare.old
             rare.old = 0
-        kept = message.marks & MARK_SAVED != 0 or transient
+        saved = message.marks & MARK_SAVED != 0
+        kept = saved or transient
         self._release(queue, message, kept)
         if tail is not None:
             tail.unsynced -= 1
             if queue.tail_of(message) is not tail:
+                if saved:
+                    self._flights.store(queue, message.size)  # which the tail gave back
                 self._outcomes.settle(queue, message)  # it was cleared
                 return
+            self._flights.take_from_disk(tail, message.size)
+            if not saved:
+                self._flights.unstore(queue, message.size)
             tail.count -= 1
             queue.spilled -= 1
             self._flights.close_tail(queue, tail, message.marks & MARK_HIGH != 0)
@@ -245,8 +265,11 @@ class Keeper:
                 tail.skip[rare.stored] = None
             if message.rare is not None:
                 self._core.arm(queue)
-        elif stored == 0 or message.marks & MARK_GONE:
-            return
+        else:
+            if not saved and not message.marks & MARK_GONE:
+                self._flights.unstore(queue, message.size)
+            if stored == 0 or message.marks & MARK_GONE:
+                return
         if queue.saves and not kept and message.holder is None and not message.holders:
             message.marks |= MARK_FAILED
 
@@ -298,8 +321,10 @@ class Keeper:
             if tail.count > 0:
                 tail.count -= 1
                 queue.spilled -= 1
+                self._flights.take_from_disk(tail, kept.size)
             else:
                 self._flights.admit_on_disk(queue, 1)
+                self._flights.store(queue, kept.size)
             producer = producers.get(kept.source)
             if producer is None or producer.door != kept.door:
                 producer = Origin(0, kept.source, None, None, kept.door)
@@ -321,13 +346,14 @@ class Keeper:
         self, queue: Queue, kept: KeptMessage, producer: Origin, asked: PendingFetch
     ) -> None:
         core = self._core
-        marks = MARK_CONFIRMED
+        marks = MARK_CONFIRMED | kept.marks
         if asked.high_priority:
             marks |= MARK_HIGH
         if kept.wants_confirm:
             marks |= MARK_WANTS
         if kept.transient:
             # In memory it is as if it had never been away.
+            self._flights.unstore(queue, kept.size)
             core.out.append(Erase(0, queue.key, kept.sequence))
         else:
             marks |= MARK_SAVED
@@ -401,8 +427,11 @@ class Keeper:
         self._flights.admit_on_disk(queue, queue.spilled)
         if queue.spilled:
             queue.bounded = True
+        self._flights.store(queue, command.high_bytes + command.regular_bytes)
         if command.high_count:
             queue.high_tail = Tail(0, command.sequence, command.high_count)
+            self._flights.put_on_disk(queue.high_tail, command.high_bytes)
         if command.regular_count:
             queue.regular_tail = Tail(0, command.sequence, command.regular_count)
+            self._flights.put_on_disk(queue.regular_tail, command.regular_bytes)
         core.refill(queue)

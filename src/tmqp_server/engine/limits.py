@@ -27,6 +27,13 @@ class EngineLimits:
         build raises TypeError) or past what the protocol knows.
     """
 
+    max_feeds: int = 10_000
+    """Feeds of all queues; adding another is answered with 482."""
+
+    max_feeds_per_queue: int = 256
+    """Feeds of one queue; adding another is answered with 482. A message is copied to all of them
+    in one step."""
+
     max_sessions: int = 10_000
     """Clients connected at one time; a further one is refused with 482 (F33, F64)."""
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from tmqp.constants import QueueStatus
 from tmqp.models import ChannelOptions, Model, QueueOptions
+from tmqp.models._address import AddressKind
 from tmqp.models._model import properties_of
 
 __all__ = [
@@ -86,7 +87,7 @@ def _options_of(model: type[Model]) -> tuple[Option, ...]:
         assert facts is not None, f"{each.name} is declared as a property only"
         name = facts.own or each.attribute
         initial = facts.initial
-        kind = _kind_of(initial)
+        kind = ADDRESS if isinstance(each.kind, AddressKind) else _kind_of(initial)
         if kind == STATUS and isinstance(initial, int):
             initial = int(initial)
         kept = facts.older or name
@@ -101,14 +102,6 @@ _OF_QUEUES: Final = _options_of(QueueOptions)
 #: The options of queues.
 QUEUE_OPTIONS: Final[tuple[Option, ...]] = (
     *_OF_QUEUES,
-    Option(
-        "dead_letter",
-        ADDRESS,
-        None,
-        "The queue for messages that were put back too often; without one they are dropped.",
-        "",
-        "dead_letter",
-    ),
     Option("tag", TEXT, None, "The name by which tag bindings find the queue.", "", "tag"),
 )
 #: The options of channels, but for those that their queues start with.

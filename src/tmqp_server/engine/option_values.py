@@ -26,9 +26,11 @@ class QueueValues(Record):
         "message_limit",
         "message_size_limit",
         "bytes_limit",
+        "disk_limit_bytes",
         "when_full",
         "group_keys",
         "expired_to_dead_letter",
+        "dead_letter",
         "put_back_limit",
         "durable",
         "overflow",
@@ -37,7 +39,6 @@ class QueueValues(Record):
         "retain_bytes",
         "retain_time_ms",
         "retain_for_readers",
-        "dead_letter",
         "tag",
     )
 
@@ -56,9 +57,11 @@ class QueueValues(Record):
         message_limit: int = 0,
         message_size_limit: int = 0,
         bytes_limit: int = 0,
+        disk_limit_bytes: int = 0,
         when_full: str = "refuse",
         group_keys: str = "none",
         expired_to_dead_letter: bool = False,
+        dead_letter: tuple[str, int] | None = None,
         put_back_limit: int = 20,
         durable: bool = False,
         overflow: bool = False,
@@ -67,7 +70,6 @@ class QueueValues(Record):
         retain_bytes: int = 0,
         retain_time_ms: int = 0,
         retain_for_readers: bool = False,
-        dead_letter: tuple[str, int] | None = None,
         tag: str | None = None,
     ) -> None:
         self.send_only_first_acquirer = send_only_first_acquirer
@@ -82,9 +84,11 @@ class QueueValues(Record):
         self.message_limit = message_limit
         self.message_size_limit = message_size_limit
         self.bytes_limit = bytes_limit
+        self.disk_limit_bytes = disk_limit_bytes
         self.when_full = when_full
         self.group_keys = group_keys
         self.expired_to_dead_letter = expired_to_dead_letter
+        self.dead_letter = dead_letter
         self.put_back_limit = put_back_limit
         self.durable = durable
         self.overflow = overflow
@@ -93,7 +97,6 @@ class QueueValues(Record):
         self.retain_bytes = retain_bytes
         self.retain_time_ms = retain_time_ms
         self.retain_for_readers = retain_for_readers
-        self.dead_letter = dead_letter
         self.tag = tag
 
 
@@ -113,9 +116,11 @@ class GivenQueueValues(Record):
         "message_limit",
         "message_size_limit",
         "bytes_limit",
+        "disk_limit_bytes",
         "when_full",
         "group_keys",
         "expired_to_dead_letter",
+        "dead_letter",
         "put_back_limit",
         "durable",
         "overflow",
@@ -124,7 +129,6 @@ class GivenQueueValues(Record):
         "retain_bytes",
         "retain_time_ms",
         "retain_for_readers",
-        "dead_letter",
         "tag",
     )
 
@@ -143,9 +147,11 @@ class GivenQueueValues(Record):
         message_limit: int | None = None,
         message_size_limit: int | None = None,
         bytes_limit: int | None = None,
+        disk_limit_bytes: int | None = None,
         when_full: str | None = None,
         group_keys: str | None = None,
         expired_to_dead_letter: bool | None = None,
+        dead_letter: tuple[str, int] | None = None,
         put_back_limit: int | None = None,
         durable: bool | None = None,
         overflow: bool | None = None,
@@ -154,7 +160,6 @@ class GivenQueueValues(Record):
         retain_bytes: int | None = None,
         retain_time_ms: int | None = None,
         retain_for_readers: bool | None = None,
-        dead_letter: tuple[str, int] | None = None,
         tag: str | None = None,
     ) -> None:
         self.send_only_first_acquirer = send_only_first_acquirer
@@ -169,9 +174,11 @@ class GivenQueueValues(Record):
         self.message_limit = message_limit
         self.message_size_limit = message_size_limit
         self.bytes_limit = bytes_limit
+        self.disk_limit_bytes = disk_limit_bytes
         self.when_full = when_full
         self.group_keys = group_keys
         self.expired_to_dead_letter = expired_to_dead_letter
+        self.dead_letter = dead_letter
         self.put_back_limit = put_back_limit
         self.durable = durable
         self.overflow = overflow
@@ -180,5 +187,4 @@ class GivenQueueValues(Record):
         self.retain_bytes = retain_bytes
         self.retain_time_ms = retain_time_ms
         self.retain_for_readers = retain_for_readers
-        self.dead_letter = dead_letter
         self.tag = tag

@@ -40,6 +40,7 @@ __all__ = [
     "DEFAULT_HANDLER",
     "DROP_OLDEST",
     "KEPT",
+    "NOWHERE",
     "NO_KEYS",
     "REFUSE",
     "STICKY",
@@ -83,6 +84,9 @@ WITH_CONSUMERS: Final = LIFETIME_CONSUMERS
 REFUSE: Final = WHEN_FULL_REFUSE
 DROP_OLDEST: Final = WHEN_FULL_DROP_OLDEST
 DEAD_LETTER: Final = WHEN_FULL_DEAD_LETTER
+
+#: What changes give as ``dead_letter`` to have none.
+NOWHERE: Final = ("", 0)
 
 #: What messages with the same key have to do with each other: nothing, one consumer gets them, one
 #: of them is unanswered at a time.
@@ -162,7 +166,8 @@ class QueueOptions(QueueValues):
 
 
 class QueueChanges(GivenQueueValues):
-    """Options of a queue to set; None leaves an option as it is (F56, F71)."""
+    """Options of a queue to set; None leaves an option as it is (F56, F71); with NOWHERE as
+    ``dead_letter`` it has none."""
 
     __slots__ = ()
 
@@ -172,6 +177,8 @@ class QueueChanges(GivenQueueValues):
         for option in QUEUE_OPTIONS:
             given: object = getattr(self, option.name)
             setattr(new, option.name, getattr(old, option.name) if given is None else given)
+        if new.dead_letter == NOWHERE:
+            new.dead_letter = None
         return new
 
 

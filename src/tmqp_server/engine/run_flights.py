@@ -8,6 +8,7 @@ from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.client import Client, Origin
 from tmqp_server.engine.model.message import MARK_SAVING, Message
 from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.tails import Tail
 
 __all__ = ["RunFlights"]
 
@@ -107,6 +108,29 @@ class RunFlights:
         queue.count += count
         queue.bytes += taken
         self._core.message_bytes += taken + count * MESSAGE_OVERHEAD_BYTES
+
+    # --- On disk ---------------------------------------------------------------------------------
+
+    def store(self, queue: Queue, size: int) -> None:
+        """Count bytes of messages that the storage is asked to keep and was not before."""
+        queue.disk_bytes += size
+
+    def unstore(self, queue: Queue, size: int) -> None:
+        """Count bytes of messages that the storage may forget, or could not keep."""
+        queue.disk_bytes -= size
+
+    def put_on_disk(self, tail: Tail, size: int) -> None:
+        """Messages of so many bytes, counted already, are on disk only from now on."""
+        tail.bytes += size
+
+    def take_from_disk(self, tail: Tail, size: int) -> None:
+        """A message of that size is no longer on disk only."""
+        tail.bytes -= size
+
+    def forget_tail(self, queue: Queue, tail: Tail) -> None:
+        """Whatever is still counted of a tail is there no more: cleared, or it cannot be read."""
+        queue.disk_bytes -= tail.bytes
+        tail.bytes = 0
 
     def _fill(self, client: Client) -> None:
         """Let no queue that keeps its messages send to *client* before it has answered some."""

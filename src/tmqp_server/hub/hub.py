@@ -153,7 +153,7 @@ class Hub:
         assert number not in self._sessions, "session numbers are not used twice"
         self._outlets.open(number, door, now, peer)
         if self.gate is not None:
-            self.gate.open(number)
+            self.gate.open(number, self._sessions[number].trusted)
 
     def receive(self, number: int, data: bytes, now: float) -> bool:
         """Bytes came in.

@@ -29,6 +29,7 @@ from tmqp_server.engine.commands import (
     RangeSplit,
     RestoreChannel,
     RestoreCursor,
+    RestoreFeed,
     RestoreKeys,
     RestoreMark,
     RestoreQueue,
@@ -73,6 +74,8 @@ def recover(store: Store, hub: Hub, journal: Journal, now: float) -> Recovered:
             hub.perform(RestoreChannel(channel.name, channel_from_bytes(channel.options)), now)
         for queue in found.queues:
             _restore(hub, journal, queue, found.clean, now)
+        for queue in found.queues:
+            _restore_feeds(hub, queue, now)
         places = {each.queue.key: each.queue for each in found.queues}
         for cursor in found.cursors:
             queue_of = places.get(cursor.key)
@@ -123,7 +126,9 @@ def _restore(hub: Hub, journal: Journal, found: RecoveredQueue, clean: bool, now
     if not clean and found.high_count + found.regular_count:
         suspect = found.sequence
         # Taken down, for not all of them may have been read again when the server stops next.
-        journal.change(StoreQueue(queue.key, queue.channel, queue.queue_id, kept.options, suspect))
+        journal.change(
+            StoreQueue(queue.key, queue.channel, queue.queue_id, kept.options, suspect, kept.feeds)
+        )
     hub.perform(
         RestoreQueue(
             queue.key,
@@ -133,10 +138,38 @@ def _restore(hub: Hub, journal: Journal, found: RecoveredQueue, clean: bool, now
             found.sequence,
             found.high_count,
             found.regular_count,
+            found.high_bytes,
+            found.bytes - found.high_bytes,
             suspect,
         ),
         now,
     )
+
+
+def _restore_feeds(hub: Hub, found: RecoveredQueue, now: float) -> None:
+    """Restore the feeds of one queue; all queues are there."""
+    queue = found.queue
+    for feed in queue_from_bytes(queue.options).feeds:
+        if not hub.broker.has_queue(feed.target, feed.target_queue):
+            logger.warning(
+                "the feed from %s/%d to %s/%d is left out: there is no such queue",
+                queue.channel,
+                queue.queue_id,
+                feed.target,
+                feed.target_queue,
+            )
+            continue
+        hub.perform(
+            RestoreFeed(
+                queue.channel,
+                queue.queue_id,
+                feed.target,
+                feed.target_queue,
+                feed.language,
+                feed.text,
+            ),
+            now,
+        )
 
 
 def answer_of(store: Store, journal: Journal, asked: StorageQuestion, now: float) -> Command:

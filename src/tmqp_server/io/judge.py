@@ -30,6 +30,7 @@ from tmqp_server.access.rights import (
     CREATE_QUEUE,
     CUSTOM,
     DIRECT,
+    FEED,
     JOIN,
     MANAGE_ROUTERS,
     PUBLISH,
@@ -87,6 +88,7 @@ RIGHT_CALLS: Final[dict[str, _RightCall]] = {
     ANSWER: lambda a, who, q: a.may_answer(who, q.about),
     BROWSE: lambda a, who, q: a.may_browse(who, q.about, q.queue_id),
     CANCEL: lambda a, who, q: a.may_cancel(who, q.about, q.queue_id),
+    FEED: lambda a, who, q: a.may_feed(who, q.about, q.queue_id),
     CLEAR_MESSAGES: lambda a, who, q: a.may_clear_messages(who, q.about, q.queue_id),
     CREATE_CHANNEL: lambda a, who, q: a.may_create_channel(who, q.about),
     CREATE_QUEUE: lambda a, who, q: a.may_create_queue(who, q.about, q.queue_id),
@@ -119,6 +121,8 @@ class Judge:
     :param timeout_s: seconds a hook for custom messages may take.
     :param most_bytes: the largest payload a hook may send.
     :param authenticators: who is asked about channels that name one, instead of *access*.
+    :param identities: where a door finds what it tells its clients about themselves, by session
+        (``Admission.identity``).
     """
 
     def __init__(
@@ -128,8 +132,10 @@ class Judge:
         timeout_s: float,
         most_bytes: int,
         authenticators: Mapping[str, Access] | None = None,
+        identities: dict[int, tuple[str, str, int]] | None = None,
     ) -> None:
         self.access = access
+        self._identities = {} if identities is None else identities
         self.hook = hook
         self._authenticators = {} if authenticators is None else authenticators
         self._timeout_s = timeout_s
@@ -168,6 +174,7 @@ class Judge:
     def forget(self, session: int) -> None:
         """A session is over."""
         self._known.pop(session, None)
+        self._identities.pop(session, None)
 
     # -- connecting -----------------------------------------------------------------------------
 
@@ -195,6 +202,8 @@ class Judge:
             admission.node,
             kept=connect.kept,
         )
+        if admission.identity is not None:
+            self._identities[connect.session] = admission.identity
         self._known[connect.session] = _identity(accepted, place, admission.data)
         return Verdict(True, connect=accepted)
 

@@ -40,6 +40,7 @@ __all__ = [
     "CHANNEL_KEYS",
     "QUEUE_KEYS",
     "DeclaredChannel",
+    "DeclaredFeed",
     "DeclaredQueue",
     "channel_changes",
     "declared_channels",
@@ -69,12 +70,24 @@ class DeclaredQueue:
 
 
 @attrs.frozen
+class DeclaredFeed:
+    """A feed to add at the start, from a queue of a channel to another queue."""
+
+    queue_id: int
+    target: str
+    target_queue: int
+    filter: str = ""
+    filter_language: str = ""
+
+
+@attrs.frozen
 class DeclaredChannel:
-    """A channel to create at the start, with its queues."""
+    """A channel to create at the start, with its queues and their feeds."""
 
     name: str
     changes: ChannelChanges
     queues: tuple[DeclaredQueue, ...]
+    feeds: tuple[DeclaredFeed, ...] = ()
 
 
 def queue_changes(table: Mapping[str, Any], prefix: str) -> QueueChanges:
@@ -146,13 +159,14 @@ def channel_changes(
 
 
 def declared_channels(tables: object) -> tuple[DeclaredChannel, ...]:
-    """Read ``[[channels]]``: a name, options, ``queue`` defaults and a list of ``queues``.
+    """Read ``[[channels]]``: a name, options, ``queue`` defaults, ``queues`` and ``feeds``.
 
     :raises ConfigError: for an unknown key, a bad value or a name that stands there twice.
     """
     channels: list[DeclaredChannel] = []
     for number, table in enumerate(tables_of(tables, "channels"), 1):
-        values = known(table, ("name", *CHANNEL_KEYS, "queue", "queues"), f"channels[{number}].")
+        keys = ("name", *CHANNEL_KEYS, "queue", "queues", "feeds")
+        values = known(table, keys, f"channels[{number}].")
         name = text_of(values.pop("name", None), f"channels[{number}].name")
         if any(name.lower() == each.name.lower() for each in channels):
             raise ConfigError(f"channels: {name!r} stands there twice")
@@ -161,8 +175,32 @@ def declared_channels(tables: object) -> tuple[DeclaredChannel, ...]:
             table_of(values.pop("queue", {}), f"{prefix}queue"), f"{prefix}queue."
         )
         queues = _declared_queues(values.pop("queues", []), f"{prefix}queues")
-        channels.append(DeclaredChannel(name, channel_changes(values, prefix, queue), queues))
+        feeds = _declared_feeds(values.pop("feeds", []), f"{prefix}feeds")
+        changes = channel_changes(values, prefix, queue)
+        channels.append(DeclaredChannel(name, changes, queues, feeds))
     return tuple(channels)
+
+
+def _declared_feeds(tables: object, key: str) -> tuple[DeclaredFeed, ...]:
+    feeds: list[DeclaredFeed] = []
+    keys = ("queue", "target", "target_queue", "filter", "filter_language")
+    for table in tables_of(tables, key):
+        values = known(table, keys, f"{key}.")
+        feed = DeclaredFeed(
+            number_of(values.get("queue"), f"{key}.queue", 0, MAX_QUEUE_ID),
+            text_of(values.get("target"), f"{key}.target"),
+            number_of(values.get("target_queue"), f"{key}.target_queue", 0, MAX_QUEUE_ID),
+            _text_or_empty(values, "filter", key),
+            _text_or_empty(values, "filter_language", key),
+        )
+        if feed.filter_language and not feed.filter:
+            raise ConfigError(f"{key}.filter_language is the language of a filter: give that, too")
+        place = (feed.queue_id, feed.target.lower(), feed.target_queue)
+        if any(place == (each.queue_id, each.target.lower(), each.target_queue) for each in feeds):
+            name = f"{feed.target}/{feed.target_queue}"
+            raise ConfigError(f"{key}: the feed of queue {feed.queue_id} to {name} is there twice")
+        feeds.append(feed)
+    return tuple(feeds)
 
 
 def _declared_queues(tables: object, key: str) -> tuple[DeclaredQueue, ...]:
@@ -174,3 +212,7 @@ def _declared_queues(tables: object, key: str) -> tuple[DeclaredQueue, ...]:
             raise ConfigError(f"{key}: the queue {queue_id} stands there twice")
         queues.append(DeclaredQueue(queue_id, queue_changes(values, f"{key}.")))
     return tuple(queues)
+
+
+def _text_or_empty(values: Mapping[str, Any], name: str, key: str) -> str:
+    return text_of(values[name], f"{key}.{name}") if name in values else ""

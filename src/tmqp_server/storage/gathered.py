@@ -9,13 +9,29 @@ from array import array
 from struct import Struct, error
 from typing import Final, Protocol
 
-from tmqp.blocks import FLAG_DOOR_SHIFT, FLAG_HIGH, FLAG_WANTS, StoredMessage
+from tmqp.blocks import (
+    FLAG_COPY,
+    FLAG_DOOR_SHIFT,
+    FLAG_FED,
+    FLAG_HIGH,
+    FLAG_WANTS,
+    StoredMessage,
+)
 from tmqp_server.engine.commands import MessageSet, Segment
-from tmqp_server.engine.model.message import Message
+from tmqp_server.engine.model.message import MARK_COPY, MARK_FED, Message
 from tmqp_server.storage.port import Portion, StagedBody
 from tmqp_server.storage.stored_runs import StoredRun
 
-__all__ = ["BodyCodec", "CommittedSegment", "Gathered", "Sealed", "SetAside"]
+__all__ = [
+    "BodyCodec",
+    "CommittedSegment",
+    "Gathered",
+    "Sealed",
+    "SetAside",
+    "flags_of_feeds",
+    "marks_of_feeds",
+    "names_its_queue",
+]
 
 #: A message set of a body that is put aside: the length of the door's name, messages, those of high
 #: priority, and the lengths of data, sizes and offsets.
@@ -250,3 +266,29 @@ def _message_sets_of(body: bytes) -> list[MessageSet]:
     if at != len(body):
         raise ValueError("what was put aside is cut off")
     return found
+
+
+def flags_of_feeds(marks: int) -> int:
+    """The flags that stand for a message's marks."""
+    flags = 0
+    if marks & MARK_COPY:
+        flags |= FLAG_COPY
+    if marks & MARK_FED:
+        flags |= FLAG_FED
+    return flags
+
+
+def marks_of_feeds(flags: int) -> int:
+    """The marks again."""
+    marks = 0
+    if flags & FLAG_COPY:
+        marks |= MARK_COPY
+    if flags & FLAG_FED:
+        marks |= MARK_FED
+    return marks
+
+
+def names_its_queue(stored: StoredMessage) -> bool:
+    """Whether the body of a message names the queue that it is in; that of a dead letter, or of
+    what a feed copied, names another one."""
+    return stored.hops == 0 and not stored.flags & FLAG_COPY

@@ -54,7 +54,16 @@ from tmqp_server.engine.effects import (
 )
 from tmqp_server.engine.model.message import MARK_HIGH, MARK_WANTS, Message
 from tmqp_server.engine.model.times import AT_ONCE, NEVER
-from tmqp_server.storage.gathered import BodyCodec, CommittedSegment, Gathered, Sealed, SetAside
+from tmqp_server.storage.gathered import (
+    BodyCodec,
+    CommittedSegment,
+    Gathered,
+    Sealed,
+    SetAside,
+    flags_of_feeds,
+    marks_of_feeds,
+    names_its_queue,
+)
 from tmqp_server.storage.port import (
     HIGH_ONLY,
     REGULAR_ONLY,
@@ -250,7 +259,7 @@ class Journal:
             flags |= FLAG_HIGH
         if marks & MARK_WANTS:
             flags |= FLAG_WANTS
-        return flags
+        return flags | flags_of_feeds(marks)
 
     def _stored(
         self, message: Message, sequence: int, flags: int, timestamp_us: int, now: float
@@ -329,7 +338,7 @@ class Journal:
         elif isinstance(effect, StoreQueue):
             retention = retention_of(effect.options)
             self.retains(effect.key, effect.options.retains())
-            options = queue_to_bytes(effect.options, effect.suspect)
+            options = queue_to_bytes(effect.options, effect.suspect, effect.feeds)
             self._changes.append(
                 KeepQueue(effect.key, effect.channel, effect.queue_id, options, retention)
             )
@@ -562,7 +571,7 @@ class Journal:
             message_id,
             source,
             door.name,
-            None if stored.hops else channel,
+            channel if names_its_queue(stored) else None,
             size,
             wire,
             flags & FLAG_WANTS != 0,
@@ -572,6 +581,7 @@ class Journal:
             stored.hops,
             stored.expires_us / _SECOND_US - offset_s if stored.expires_us else NEVER,
             stored.due_us / _SECOND_US - offset_s if stored.due_us else AT_ONCE,
+            marks_of_feeds(flags),
         )
 
     def monotonic_s(self, unix_us: int) -> float:

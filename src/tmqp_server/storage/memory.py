@@ -145,7 +145,7 @@ class MemoryStore:
         """
         queues: list[RecoveredQueue] = []
         for queue in self._queues.values():
-            high = regular = size = 0
+            high = regular = size = high_size = 0
             for sequence, message in list(queue.messages.items()):
                 if message.flags & FLAG_TRANSIENT:
                     del queue.messages[sequence]
@@ -154,9 +154,12 @@ class MemoryStore:
                     size += len(message.body)
                     if message.flags & FLAG_HIGH:
                         high += 1
+                        high_size += len(message.body)
                     else:
                         regular += 1
-            queues.append(RecoveredQueue(queue.queue, queue.sequence, high, regular, size))
+            queues.append(
+                RecoveredQueue(queue.queue, queue.sequence, high, regular, size, high_size)
+            )
         was_clean, self._was_clean = self._was_clean, False
         return Recovered(
             self.store_id,

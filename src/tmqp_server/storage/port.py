@@ -382,19 +382,26 @@ class RecoveredQueue(Record):
     """A queue as it was found.
 
     ``sequence`` is the last one used; ``high_count``, ``regular_count`` and ``bytes`` are about
-    what is owed, without transient messages.
+    what is owed, without transient messages; ``high_bytes`` are those of high priority.
     """
 
-    __slots__ = ("queue", "sequence", "high_count", "regular_count", "bytes")
+    __slots__ = ("queue", "sequence", "high_count", "regular_count", "bytes", "high_bytes")
 
     def __init__(
-        self, queue: KeepQueue, sequence: int, high_count: int, regular_count: int, bytes: int
+        self,
+        queue: KeepQueue,
+        sequence: int,
+        high_count: int,
+        regular_count: int,
+        bytes: int,
+        high_bytes: int,
     ) -> None:
         self.queue = queue
         self.sequence = sequence
         self.high_count = high_count
         self.regular_count = regular_count
         self.bytes = bytes
+        self.high_bytes = high_bytes
 
 
 class Recovered(Record):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from tmqp_server.engine.model.feeds import KeptFeed
 from tmqp_server.engine.option_table import (
     ADDRESS,
     CHANNEL_OPTIONS,
@@ -36,13 +37,14 @@ _VERSION: Final = 1
 
 
 class KeptQueue:
-    """A queue's options, and the sequence up to which its messages may have been sent."""
+    """A queue's options, the sequence up to which its messages may have been sent, its feeds."""
 
-    __slots__ = ("options", "suspect")
+    __slots__ = ("options", "suspect", "feeds")
 
-    def __init__(self, options: QueueOptions, suspect: int) -> None:
+    def __init__(self, options: QueueOptions, suspect: int, feeds: list[KeptFeed]) -> None:
         self.options = options
         self.suspect = suspect
+        self.feeds = feeds
 
 
 def channel_to_bytes(options: ChannelOptions) -> bytes:
@@ -64,10 +66,14 @@ def channel_from_bytes(kept: bytes) -> ChannelOptions:
     return known
 
 
-def queue_to_bytes(options: QueueOptions, suspect: int) -> bytes:
-    """A queue's options; ``suspect`` is as in ``RestoreQueue``."""
+def queue_to_bytes(
+    options: QueueOptions, suspect: int, feeds: list[KeptFeed] | None = None
+) -> bytes:
+    """A queue's options and feeds; ``suspect`` is as in ``RestoreQueue``."""
     values = _kept(options, QUEUE_OPTIONS)
     values["suspect"] = suspect
+    if feeds:
+        values["feeds"] = [_values(each) for each in feeds]
     return _dump(values)
 
 
@@ -78,7 +84,9 @@ def queue_from_bytes(kept: bytes) -> KeptQueue:
     """
     values = _load(kept, "a queue")
     suspect = values.pop("suspect", 0)
-    return KeptQueue(_options(QueueOptions, QUEUE_OPTIONS, values, "a queue"), int(suspect))
+    feeds = [_made(KeptFeed, each, "a feed") for each in values.pop("feeds", [])]
+    options = _options(QueueOptions, QUEUE_OPTIONS, values, "a queue")
+    return KeptQueue(options, int(suspect), feeds)
 
 
 def retention_of(options: QueueOptions) -> Retention:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import random
 import signal
 import socket
 import time
@@ -23,6 +24,7 @@ import anyio.abc
 import anyio.to_thread
 
 from tmqp.address import Address
+from tmqp.backoff import Backoff
 from tmqp_server.access.auth import Access, load_access
 from tmqp_server.access.channel_hooks import (
     ChannelEventHandler,
@@ -32,6 +34,11 @@ from tmqp_server.access.channel_hooks import (
 )
 from tmqp_server.access.custom import MessageHook, load_hook
 from tmqp_server.config import ConfigError, OutboundLimits, ServerConfig
+from tmqp_server.doors.nsq_announce.asking import AskDoor
+from tmqp_server.doors.nsq_announce.links import Announcer
+from tmqp_server.doors.nsq_announce.session import AnnounceDoor
+from tmqp_server.doors.nsq_world import NsqWorld
+from tmqp_server.doors.port import Door
 from tmqp_server.doors.registry import DoorKind, DoorRegistry, HttpKind
 from tmqp_server.doors.wires import LetterWires
 from tmqp_server.engine.books import TLS_BYTES
@@ -40,6 +47,7 @@ from tmqp_server.engine.model.delivery import DeliveryHandler
 from tmqp_server.engine.routing.custom import CustomRouter
 from tmqp_server.hub.hub import Hub
 from tmqp_server.hub.recovery import recover
+from tmqp_server.io.announcing import Announcing
 from tmqp_server.io.connection import Connection
 from tmqp_server.io.event_handlers import Teller
 from tmqp_server.io.judge import Judge
@@ -69,6 +77,11 @@ logger = logging.getLogger("tmqp_server")
 
 #: What ends a server that runs until it is told to.
 _ENDING: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+#: How long a lookupd that failed is left alone, after the first failure and at most; seconds.
+_LEAST_WAIT_S: Final = 1.0
+_MOST_WAIT_S: Final = 15.0
 
 
 def _marks_of(limits: OutboundLimits) -> Marks:
@@ -101,6 +114,24 @@ def _caller_of(config: ServerConfig) -> HttpCaller | None:
     return HttpCaller(config.http)
 
 
+def _judge(
+    config: ServerConfig,
+    access: Access | None,
+    custom_messages: MessageHook | None,
+    hooks: ChannelHooks,
+    identities: dict[int, tuple[str, str, int]],
+) -> Judge:
+    """Who asks the server's own code, with the time that it may take."""
+    return Judge(
+        access,
+        custom_messages,
+        config.hook_timeout_s,
+        config.connection.max_payload_bytes,
+        hooks.authenticators,
+        identities,
+    )
+
+
 def _new_id() -> str:
     return uuid.uuid4().hex
 
@@ -127,10 +158,11 @@ class Server:
         self.config = config
         self.access = access
         self.broker = broker
-        offset_s = time.time() - anyio.current_time()
+        started_s = anyio.current_time()
+        offset_s = time.time() - started_s
         registry = DoorRegistry() if registry is None else registry
         #: Its doors beside TMQP's are ``doors.further``.
-        self.doors = Doors(config, registry, _new_id, offset_s)
+        self.doors = Doors(config, registry, _new_id, offset_s, started_s)
         broker.know_wires(LetterWires(self.doors.native.letters))
         self._store = store
         self._journal = None if store is None else Journal(self.doors.bodies, offset_s)
@@ -159,11 +191,10 @@ class Server:
             config.connection.handshake_timeout_s,
         )
         tls = server_context(config.tls) if config.tls.certificate else None
-        most_bytes = config.connection.max_payload_bytes
         self._shell = Shell(
             self._turn,
             self.doors.native,
-            Judge(access, custom_messages, config.hook_timeout_s, most_bytes, hooks.authenticators),
+            _judge(config, access, custom_messages, hooks, registry.nsq.identities),
             _caller_of(config),
             Teller(hooks.event_handlers),
             store,
@@ -179,6 +210,7 @@ class Server:
         self.door_listeners: list[list[Listener]] = [[] for _ in self.doors.further]
         self._udp = UdpSockets(self.doors.further)
         self._last_number = 0
+        self._announcing = _announcing(registry.nsq, self._shell, self._new_number)
         # Counted here and not by the turn, which hears of a session only when its task runs.
         self._connected_now = Connected(config.max_connections, config.max_connections_per_address)
 
@@ -212,6 +244,7 @@ class Server:
         for each, listeners in zip(self.doors.further, self.door_listeners, strict=True):
             for address in each.addresses:
                 listeners.append(await open_listener(address))
+            each.kind.listens([listener.address for listener in listeners])
         await self._udp.listen()
 
     def close_listeners(self) -> None:
@@ -272,8 +305,10 @@ class Server:
                         self._serve(tasks, listener, opened)
                         name = door_name(opened.protocol, listener.address)
                         logger.info("listening on %s", name)
+                tasks.start_soon(self._announcing.run)
                 self._udp.serve(tasks, self._shell, self._new_number)
                 await self._stopping.wait()
+                self._announcing.stop()
                 await self._close_all()
                 await self._finish_storage()
                 tasks.cancel_scope.cancel()
@@ -379,6 +414,27 @@ class Server:
             if secure:
                 self.broker.charge(-TLS_BYTES)
             self._connected_now.leave(host)
+
+
+def _announcing(world: NsqWorld, shell: Shell, new_number: Callable[[], int]) -> Announcing:
+    """What tells lookupds which topics are here, to as many as the world names."""
+    announcer = Announcer(Backoff(_LEAST_WAIT_S, _MOST_WAIT_S), random.random)
+    door = AnnounceDoor(world, announcer, _new_id)
+    announcing = Announcing(announcer, door, functools.partial(_ask_door, world), shell, new_number)
+    world.watch_lookups(announcing.set)
+    world.watch_log_level(_set_log_level)
+    return announcing
+
+
+def _ask_door(world: NsqWorld, topic: bytes) -> Door | None:
+    """What asks a lookupd which channels a new topic has."""
+    return None if world.shapes is None else AskDoor(topic, world.shapes, _new_id)
+
+
+def _set_log_level(level: str) -> None:
+    """Log more or less; ``warn`` and ``fatal`` are words of NSQ."""
+    words = {"warn": "WARNING", "fatal": "CRITICAL"}
+    logging.getLogger("tmqp_server").setLevel(words.get(level, level.upper()))
 
 
 def _open_store(config: ServerConfig) -> Store | None:

@@ -17,9 +17,12 @@ from tmqp.constants import (
 )
 from tmqp_server.access.channel_hooks import ChannelHooks, load_channel_hooks
 from tmqp_server.config import ConfigError, ServerConfig
+from tmqp_server.doors.letters import Letters
+from tmqp_server.doors.wires import LetterWires
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import (
     AddBinding,
+    AddFeed,
     Connect,
     CreateChannel,
     CreateQueue,
@@ -99,9 +102,11 @@ def build_broker(
         hooks = load_channel_hooks(config.authenticators, config.event_handlers)
     try:
         options = broker_options(config, hooks, storage=storage)
-        return Broker(config.broker, options, registry, custom)
+        broker = Broker(config.broker, options, registry, custom)
     except ValueError as error:
         raise ConfigError(str(error)) from error
+    broker.know_wires(LetterWires(Letters()))  # until the doors are there, and all their letters
+    return broker
 
 
 def declare(
@@ -128,6 +133,21 @@ def declare(
             what = f"{name}.queues.{queue.queue_id}"
             command = CreateQueue(_SESSION, what, channel.name, queue.queue_id, queue.changes)
             maker.create(command)
+    for channel in config.channels:
+        for feed in channel.feeds:
+            maker.create(
+                AddFeed(
+                    _SESSION,
+                    f"channels.{channel.name}.feeds.{feed.target}",
+                    channel.name,
+                    feed.queue_id,
+                    feed.target,
+                    feed.target_queue,
+                    None,
+                    feed.filter_language,
+                    feed.filter,
+                )
+            )
     for router in config.routers:
         name = f"routers.{router.name}"
         if router.name in config.custom_routers:
@@ -156,7 +176,7 @@ def summary(config: ServerConfig) -> list[str]:
     told = "requested" if queue.request_acknowledge else "not requested"
     status = STATUS_INFORMATION_WORDS[QueueStatus(queue.status)]
     lines = [
-        f"listen          {' '.join(map(str, config.listen))}",
+        f"listen          {' '.join(map(str, config.listen)) or 'no TMQP'}",
         *_doors_of(config),
         f"created by use  {' and '.join(automatic) or 'nothing'}",
         f"new queues      {status}, handler {queue.delivery_handler}, acknowledges {told}",
@@ -164,6 +184,9 @@ def summary(config: ServerConfig) -> list[str]:
     for channel in config.channels:
         ids = " ".join(str(each.queue_id) for each in channel.queues) or "none"
         lines.append(f"channel         {channel.name}: queues {ids}")
+        for feed in channel.feeds:
+            target = f"{feed.target}/{feed.target_queue}"
+            lines.append(f"feed            {channel.name}/{feed.queue_id} to {target}")
     for router in config.routers:
         method = RouteMethod(router.method).name.lower().replace("_", "-")
         targets = " ".join(binding.target for binding in router.bindings) or "no bindings"
@@ -197,9 +220,10 @@ def _doors_of(config: ServerConfig) -> list[str]:
 _REASONS = {
     400: "a name or a value is not possible",
     401: "the URL is not among those that http.allow allows",
+    404: "there is no such queue",
     406: (
         "no delivery handler has the name given, nor an authenticator or event handler, or the"
-        " channel does not allow this queue"
+        " channel does not allow this queue, or a feed leads back to its own queue"
     ),
     482: "it is past a limit of [broker] or of its channel",
     501: "HTTP bindings are off: http.allow allows no URL",

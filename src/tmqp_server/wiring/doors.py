@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import socket
 from typing import final
 
 from tmqp.address import Address
@@ -12,7 +13,7 @@ from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.names import DoorNames
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.doors.port import Door, IdSource
-from tmqp_server.doors.registry import Bodies, DoorContext, DoorRegistry, HttpKind
+from tmqp_server.doors.registry import Bodies, DoorContext, DoorKind, DoorRegistry, HttpKind
 from tmqp_server.settings.doors import DoorSettings
 
 __all__ = ["Doors", "OpenDoor", "door_name", "further_doors"]
@@ -20,17 +21,19 @@ __all__ = ["Doors", "OpenDoor", "door_name", "further_doors"]
 
 @final
 class OpenDoor:
-    """A door, and where it is to listen; ``by_datagrams`` is the same protocol's over UDP, None
-    where it is not spoken."""
+    """A door, its kind, and where it is to listen; ``by_datagrams`` is the same protocol's over
+    UDP, None where it is not spoken."""
 
     def __init__(
         self,
         settings: DoorSettings,
+        kind: DoorKind,
         door: Door,
         addresses: tuple[Address, ...],
         by_datagrams: Door | None,
     ) -> None:
         self.settings = settings
+        self.kind = kind
         self.protocol = settings.protocol
         self.door = door
         self.addresses = addresses
@@ -42,6 +45,7 @@ class Doors:
     """All doors of a server.
 
     :param registry: the protocols that it knows.
+    :param started_s: when the server began, in the engine's time.
     :raises ConfigError: when one cannot be opened.
 
     Attributes: ``native``, the TMQP door; ``further``, the others, those of ``[web]`` first;
@@ -54,6 +58,7 @@ class Doors:
         registry: DoorRegistry,
         new_id: IdSource,
         wall_clock_offset_s: float,
+        started_s: float = 0.0,
     ) -> None:
         letters = Letters((), wall_clock_offset_s)
         self.native = NativeDoor(new_id, config.connection, wall_clock_offset_s, letters)
@@ -64,8 +69,12 @@ class Doors:
             bodies = self.native if kind.name == self.native.name else kind.bodies()
             self.bodies.append(bodies)
             letters.add(bodies)
-        self.further: list[OpenDoor] = []
-        for settings in further_doors(config):
+        wanted = further_doors(config)
+        order = [kind.name for kind in registry]
+        opened: dict[int, OpenDoor] = {}
+        # What doors of one family share is said by the first of them in the registry.
+        for place in sorted(range(len(wanted)), key=lambda each: _rank(wanted[each], order)):
+            settings = wanted[place]
             names = _names(settings, config.broker.max_name_bytes)
             context, for_datagrams = [
                 DoorContext(
@@ -76,14 +85,23 @@ class Doors:
                     settings.limits,
                     self.native,
                     has_tls=bool(config.tls.certificate) and not datagrams,
+                    has_storage=config.data is not None,
                     options=settings.options,
                     addresses=settings.datagrams if datagrams else settings.listen,
+                    hostname=socket.gethostname(),
+                    started_s=started_s,
                     datagrams=datagrams,
                     names=names,
                 )
                 for datagrams in (False, True)
             ]
-            self.further.append(_opened(settings, registry, context, for_datagrams))
+            opened[place] = _opened(settings, registry, context, for_datagrams)
+        self.further = [opened[place] for place in range(len(wanted))]
+
+
+def _rank(settings: DoorSettings, order: list[str]) -> int:
+    name = settings.protocol
+    return order.index(name) if name in order else len(order)
 
 
 def further_doors(config: ServerConfig) -> list[DoorSettings]:
@@ -133,7 +151,8 @@ def _opened(
             by_datagrams = kind.open(for_datagrams)
         elif not addresses:
             addresses = (Address(port=kind.default_port, tls=settings.tls),)
-        return OpenDoor(settings, kind.open(context), addresses, by_datagrams)
+        context.addresses = addresses
+        return OpenDoor(settings, kind, kind.open(context), addresses, by_datagrams)
     except (LocalProtocolError, ValueError) as error:
         raise ConfigError(f"doors: {name}: {error}") from error
     except ModuleNotFoundError as error:

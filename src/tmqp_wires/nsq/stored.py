@@ -10,10 +10,12 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final, final
 
-__all__ = ["StoredMessage", "read", "stored_head"]
+__all__ = ["ID_AT", "StoredMessage", "read", "stored_head"]
 
 _VERSION: Final = 1
 _HEAD: Final = Struct(">BBBq16s")
+#: Where in the head the id begins.
+ID_AT: Final = 11
 _MAX_TEXT_BYTES: Final = 255
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import get_type_hints
 
 import pytest
 from hypothesis import given
@@ -32,14 +33,19 @@ from tmqp_server.engine.commands import (
     Batch,
     Command,
     Connect,
+    CreateChannel,
+    CreateQueue,
     Join,
     ListCommand,
     ListNodes,
     Push,
     SessionCommand,
+    UpdateChannel,
+    UpdateQueue,
 )
 from tmqp_server.engine.effects import Accept, Confirm, Effect, Reply
 from tmqp_server.engine.events import CHANNEL_CREATED, MESSAGE_PRODUCED
+from tmqp_server.engine.options import NOWHERE, ChannelChanges, QueueChanges
 from tmqp_server.hub.hub import Hub
 
 YES = Verdict(True)
@@ -509,3 +515,51 @@ def test_what_waits_when_this_side_closes_is_dropped() -> None:
     assert not world.hub.has_more(me.link.number)
     world.decide(YES)
     assert {queue.channel_name for queue in world.broker.queues()} == {"c"}
+
+
+# --- Dead letters, which the server writes -------------------------------------------------------
+
+_INTO = QueueChanges(dead_letter=("graves", 7))
+_DEFAULTS = ChannelChanges(queue=_INTO)
+#: Every command that can name a queue of dead letters.
+_NAMING: tuple[Command, ...] = (
+    CreateChannel(1, "r", "mine", _DEFAULTS),
+    UpdateChannel(1, "r", "mine", _DEFAULTS),
+    CreateQueue(1, "r", "mine", 2, _INTO),
+    CreateQueue(1, "r", "mine", 3, None, _DEFAULTS),
+    UpdateQueue(1, "r", "mine", 1, _INTO),
+)
+
+
+@pytest.mark.parametrize("command", _NAMING, ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize("keep_s", [0.0, 60.0])
+def test_nobody_lets_the_server_write_where_he_may_not_push(
+    command: Command, keep_s: float
+) -> None:
+    hub, sink = guarded_hub()
+    run(hub, sink, {"mine"}, Push(1, "m", "mine", 1, False, False, 1, "wire"))
+    sink.said.clear()
+    assert run(hub, sink, {"mine"}, command, keep_s=keep_s) == 2
+    assert repr(sink.said) == repr([Reply(1, "r", 401)])
+    assert [queue.options.dead_letter for queue in hub.broker.queues()] == [None]
+    hub, sink = guarded_hub()
+    run(hub, sink, {"mine", "graves"}, command, keep_s=keep_s)
+    (answer,) = sink.said
+    assert isinstance(answer, Reply)
+    assert answer.code != 401
+
+
+def test_every_command_with_options_of_queues_is_asked_about_their_dead_letters() -> None:
+    named = {type(each) for each in _NAMING}
+    with_options = {
+        kind
+        for kind in session_commands()
+        if kind.__module__.endswith("topology")
+        and any("Changes" in str(hint) for hint in get_type_hints(kind.__init__).values())
+    }
+    assert with_options == named
+
+
+def test_giving_up_dead_letters_needs_no_more_than_changing_the_queue() -> None:
+    command = UpdateQueue(1, "r", "mine", 1, QueueChanges(dead_letter=NOWHERE))
+    assert needs.needs_of_shape(command) == [needed(command)]

@@ -16,9 +16,12 @@ from tests.tmqp_server.world import World
 from tmqp.constants import MessageType, Operation
 from tmqp.extensions import (
     HEADER_EPOCH,
+    HEADER_FEED_CHANNEL,
+    HEADER_FEED_QUEUE,
     HEADER_ROUTER_ENABLED,
     HEADER_TRANSACTION,
     OP_ABORT_TRANSACTION,
+    OP_ADD_FEED,
     OP_APPLY_BATCH,
     OP_BROWSE,
     OP_CANCEL_MESSAGE,
@@ -29,6 +32,7 @@ from tmqp.extensions import (
     OP_DROP_CURSOR,
     OP_DROP_GROUP,
     OP_LIST_CURSORS,
+    OP_LIST_FEEDS,
     OP_LIST_GROUPS,
     OP_LIST_TRANSACTIONS,
     OP_OFFSETS,
@@ -37,6 +41,8 @@ from tmqp.extensions import (
     OP_PUSH_TRANSACTION,
     OP_READ_INDEX,
     OP_READ_RANGE,
+    OP_REMOVE_FEED,
+    OP_REMOVE_MESSAGE,
     OP_RESET_GROUP,
     OP_SET_ROUTER_ENABLED,
     OP_SPLIT_RANGE,
@@ -51,6 +57,8 @@ from tmqp_server.engine.commands import GroupCommand, ListBindings, ListRouters
 NO: Final = Verdict(False)
 BINDING = json.dumps({"Name": "b", "Target": "c", "BindingType": 1, "ContentType": 1}).encode()
 PLACES = json.dumps([{"Channel": "c", "Queue": 1}]).encode()
+
+FEED = [("Queue-Id", "1"), (HEADER_FEED_CHANNEL, "d"), (HEADER_FEED_QUEUE, "2")]
 
 Shape = tuple[int, int, list[tuple[str, str]]]
 CODE_401: list[Shape] = [(MessageType.RESPONSE, 401, [])]
@@ -113,9 +121,29 @@ MATRIX: dict[str, tuple[Frame, tuple[str, str, int], list[Shape]]] = {
         (rights.BROWSE, "c", 1),
         CODE_401,
     ),
+    "remove message": (
+        asks(OP_REMOVE_MESSAGE, "c", headers=[*QUEUE, ("Message-Id", "m")]),
+        (rights.CLEAR_MESSAGES, "c", 1),
+        CODE_401,
+    ),
     "cancel message": (
         asks(OP_CANCEL_MESSAGE, "c", headers=[*QUEUE, ("Message-Id", "m")]),
         (rights.CANCEL, "c", 1),
+        CODE_401,
+    ),
+    "add feed": (
+        asks(OP_ADD_FEED, "c", headers=FEED),
+        (rights.FEED, "c", 1),
+        CODE_401,
+    ),
+    "remove feed": (
+        asks(OP_REMOVE_FEED, "c", headers=FEED),
+        (rights.FEED, "c", 1),
+        CODE_401,
+    ),
+    "list feeds": (
+        asks(OP_LIST_FEEDS, "c"),
+        (rights.SEE_CHANNEL, "c", NO_QUEUE),
         CODE_401,
     ),
     "queue information": (
@@ -354,7 +382,8 @@ def test_each_operation_that_is_allowed_does_what_it_does_anyway(what: str) -> N
     if what in ("channel list", "offsets", "list groups"):
         guarded.policy = lambda question: Verdict(True, names=frozenset(question.names))
     me.say(request)
-    (question,) = guarded.asked
+    (question, *others) = guarded.asked
+    assert len(others) == (what == "add feed")  # which is asked about of its target, too
     assert (question.right, question.subject, question.queue_id) == need
     answers = me.take()
     assert (MessageType.RESPONSE, 401) not in {(a.type, a.content_type) for a in answers}
@@ -392,6 +421,19 @@ def test_a_group_by_filter_asks_about_each_queue_and_leaves_out_what_is_refused(
     world.asked.clear()
     me.say(asks(operation, "*", headers=headers))
     assert world.asked == []
+
+
+def test_a_feed_needs_the_right_for_both_of_its_queues() -> None:
+    world, me, _ = stage()
+    world.policy = lambda question: Verdict(question.subject == "c", keep_s=1.0)
+    me.say(asks(OP_ADD_FEED, "c", headers=FEED))
+    asked = [(each.right, each.subject, each.queue_id) for each in world.asked]
+    assert asked == [(rights.FEED, "c", 1), (rights.FEED, "d", 2)]
+    assert [each.content_type for each in me.take()] == [401]
+    world.asked.clear()
+    me.say(asks(OP_ADD_FEED, "c", headers=FEED))
+    assert not world.asked, "the answers hold for a while"
+    assert [each.content_type for each in me.take()] == [401]
 
 
 def test_every_right_is_needed_for_something_in_the_matrix() -> None:

@@ -59,7 +59,7 @@ def test_a_message_of_another_protocol() -> None:
 
 def as_dead_letter(wire: object, door: str = "tmqp") -> tuple[object, int]:
     message = Message("m", Origin(1, "p", None, None, door), "c", 1, 10, wire, 0, 1)
-    return LetterWires(Letters([Owner()])).dead_letter(message, "expired", "c;1")
+    return LetterWires(Letters([Owner()])).with_reason(message, "expired", "c;1")
 
 
 @pytest.mark.parametrize("spare", [0, 1, 2, 60])

@@ -43,6 +43,7 @@ _LIMITS: Final = EngineLimits(
     max_delay_ms=YEARS_MS,
     max_deferred_per_queue=_MANY,
     max_channels=_MANY,
+    max_feeds=_MANY,
     max_queues_per_channel=65_536,
     max_subscriptions_per_session=_MANY,
     max_branches_per_session=_MANY,

@@ -90,6 +90,15 @@ def channels(count: int) -> list[c.Command]:
     return [c.CreateChannel(ME, "r", name(number)) for number in range(count)]
 
 
+def feeding(targets: Iterable[int]) -> list[c.Command]:
+    """Create a queue that feeds others."""
+    commands = [queue(1)]
+    for queue_id in targets:
+        commands.append(queue(queue_id, PULLED))
+        commands.append(c.AddFeed(ME, "r", "ch", 1, "ch", queue_id))
+    return commands
+
+
 class _Wire(RunWire):
     """A run of pushes or answers."""
 
@@ -285,6 +294,28 @@ CASES: Final[dict[str, Case]] = {
             push(n, delay_ms=YEARS_MS),
             c.CancelMessage(ME, "r", "ch", 1, f"{n:032x}"),
         ],
+    ),
+    "AddFeed": (
+        [queue(n) for n in range(300)],
+        lambda n: c.AddFeed(
+            ME, "r", "ch", n // 150 % 150, "ch", 150 + n % 150, None, "x", name(n, 200)
+        ),
+    ),
+    "Push: into feeds": (feeding(range(2, 50)), push),
+    "RemoveFeed": (
+        [queue(1), queue(2)],
+        lambda n: [
+            c.AddFeed(ME, "r", "ch", 1, "ch", 2, None, "x", name(n)),
+            c.RemoveFeed(ME, "r", "ch", 1, "ch", 2),
+        ],
+    ),
+    "ListFeeds": (
+        feeding(range(2, 50)),
+        lambda n: c.ListFeeds(ME, n, "ch"),
+    ),
+    "RemoveMessage": (
+        (queue(1, PULLED),),
+        lambda n: [push(n), c.RemoveMessage(ME, "r", "ch", 1, f"{n:032x}")],
     ),
     "Browse": (
         (queue(1, PULLED), *[push(number) for number in range(2_000)]),

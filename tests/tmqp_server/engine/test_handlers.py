@@ -32,6 +32,7 @@ def test_the_names() -> None:
         "putback-start",
         "reject",
         "reject-nack",
+        "retry-timeouts",
     ]
     assert DEFAULT_HANDLER == "ack-if-asked"
 

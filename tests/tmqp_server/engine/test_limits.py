@@ -14,6 +14,7 @@ from tmqp.constants import STATUS_PULL
 from tmqp_server.engine.commands import (
     BY_ID,
     AddBinding,
+    AddFeed,
     Batch,
     Block,
     Connect,
@@ -72,6 +73,18 @@ def batch(world: World, count: int) -> list[str]:
     world.connect("admin")
     pushes = [Push(1, f"m{n}", "ch", 1, False, False, 1, "w") for n in range(count)]
     return world.step(Batch(1, "r", list(pushes)))
+
+
+def feeds(world: World, count: int, each: int) -> list[str]:
+    """Add so many feeds, so many of each queue."""
+    words: list[str] = []
+    for queue_id in range(1, count + 1):
+        world.create(channel="to", queue_id=queue_id)
+        source = 1 + (queue_id - 1) // each
+        world.create(queue_id=source)
+        command = AddFeed(world.numbers["admin"], "feed", "ch", source, "to", queue_id)
+        words = world.step(command)
+    return words
 
 
 def routers(world: World, number: int) -> list[str]:
@@ -306,6 +319,16 @@ CASES: dict[str, Case] = {
     ),
     "max_in_flight_per_session": (EngineLimits(max_in_flight_per_session=3), in_flight, ""),
     "max_name_bytes": (EngineLimits(max_name_bytes=5), named, "admin r: 400"),
+    "max_feeds": (
+        EngineLimits(max_feeds=3),
+        lambda world, n: feeds(world, n, 1),
+        "admin feed: 482",
+    ),
+    "max_feeds_per_queue": (
+        EngineLimits(max_feeds_per_queue=3),
+        lambda world, n: feeds(world, n, 100),
+        "admin feed: 482",
+    ),
     "max_batch_length": (EngineLimits(max_batch_length=3), batch, "admin r: 482"),
     "max_batch_bytes": (EngineLimits(max_batch_bytes=3), batch, "admin r: 482"),
     "max_pull_count": (

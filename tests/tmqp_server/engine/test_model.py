@@ -252,8 +252,12 @@ class Machine(RuleBasedStateMachine):
         elif what == "channel":
             self.duel.do(CreateChannel(number, "r", name, rules))
         elif what == "clear":
-            both = (given.request_acknowledge is None, given.wait_for_acknowledge is None)
-            self.duel.do(ClearMessages(number, "r", name, queue_id, *both))
+            which = (
+                given.request_acknowledge is None,
+                given.wait_for_acknowledge is None,
+                given.delivery_handler is not None,
+            )
+            self.duel.do(ClearMessages(number, "r", name, queue_id, *which))
         elif what == "ask":
             self.duel.do(DescribeQueue(number, "r", name, queue_id))
             self.duel.do(DescribeChannel(number, "r", name))

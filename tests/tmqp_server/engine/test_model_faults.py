@@ -39,12 +39,14 @@ def a_lost_nack(patch: Patch) -> None:
 
 def a_limit_one_too_high(patch: Patch) -> None:
     """A queue takes one message more than its limit."""
-    right = Outcomes.problem_of_push
+    right = Outcomes.problem_of_queue
 
-    def wrong(self: Outcomes, queue: Queue, size: int, more: int = 0, more_bytes: int = 0) -> int:
-        return right(self, queue, size, more - 1, more_bytes)
+    def wrong(
+        self: Outcomes, queue: Queue, size: int, more: int, more_bytes: int, has_disk: bool = False
+    ) -> int:
+        return right(self, queue, size, more - 1, more_bytes, has_disk)
 
-    patch.setattr(Outcomes, "problem_of_push", wrong)
+    patch.setattr(Outcomes, "problem_of_queue", wrong)
 
 
 def a_put_back_too_many(patch: Patch) -> None:

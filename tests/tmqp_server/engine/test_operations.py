@@ -442,6 +442,21 @@ def test_clearing_leaves_what_is_in_flight(world: World) -> None:
     assert world.nack("a", "m1") == ["a <- m1 AR"]
 
 
+def test_clearing_takes_what_is_in_flight_where_that_is_wanted(world: World) -> None:
+    world.create(QueueChanges(delivery_handler="putback-start", wait_for_acknowledge=True))
+    world.join("a")
+    world.push("m1")
+    world.push("m2", extras=PushExtras(delay_ms=1000))
+    assert world.push("m3") == []
+    command = ClearMessages(world.numbers["admin"], "clear", "ch", 1, True, True, True)
+    assert world.step(command) == ["admin clear: 0"]
+    world.finish()
+    assert world.nack("a", "m1") == []
+    assert world.queue().bytes == 0
+    assert world.books()["cleared"] == 3
+    assert world.push("m4") == ["a <- m4 FA"]
+
+
 # --- Events (F36, F93, F102, F103) ---------------------------------------------------------------
 
 

@@ -7,11 +7,17 @@ import pytest
 from tests.tmqp_server.engine.kept import KeptWorld
 from tests.tmqp_server.engine.world import World
 from tmqp.constants import STATUS_CACHE, STATUS_PULL
-from tmqp_server.engine.commands import Batch, Command, Push
+from tmqp_server.engine.commands import Batch, Command, Push, PushExtras
 from tmqp_server.engine.effects import Append, Erase
 from tmqp_server.engine.events import NO_EVENTS
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.options import DEAD_LETTER, DROP_OLDEST, BrokerOptions, QueueChanges
+from tmqp_server.engine.options import (
+    DEAD_LETTER,
+    DROP_OLDEST,
+    NOWHERE,
+    BrokerOptions,
+    QueueChanges,
+)
 
 DEAD = ("dead", 1)
 
@@ -225,3 +231,90 @@ def test_a_stored_message_that_a_cache_replaces_is_erased_after_the_new_one_is_w
     world.push("m2")
     kinds = [type(each) for each in world.last if isinstance(each, (Append, Erase))]
     assert kinds == [Append, Erase]
+
+
+def test_a_large_message_in_a_cache_could_never_be_updated() -> None:
+    """The next one was refused, as if the one that it replaces went on filling ``bytes_limit``."""
+    world = World()
+    world.create(QueueChanges(status=STATUS_CACHE, bytes_limit=100))
+    assert world.push("m1", size=80) == []
+    assert world.push("m2", size=90) == []
+    assert world.push("m3", size=101) == ["p wire of m3: 482"]
+    later = PushExtras(delay_ms=500)
+    assert world.push("m4", size=20, extras=later) == ["p wire of m4: 482"], "nothing makes way yet"
+    assert world.push("m5", size=70, wants=True) == ["p: m5 ok F"]
+    assert waiting(world) == ["m5"]
+    assert (world.queue().bytes, world.books()["cleared"]) == (70, 2)
+
+
+def test_a_cache_is_updated_when_the_server_and_its_quota_are_full() -> None:
+    world = KeptWorld(EngineLimits(max_messages_per_queue=1))
+    world.create(QueueChanges(status=STATUS_CACHE, durable=True, disk_limit_bytes=100))
+    for number in range(3):
+        assert [each for each in world.push(f"m{number}", size=90) if "482" in each] == []
+        world.sync()
+    assert waiting(world) == ["m2"]
+    assert world.queue().disk_bytes == 90
+    world.push("larger", size=110)
+    assert waiting(world) == ["m2"]
+
+
+def test_a_large_dead_letter_in_a_cache_is_replaced_by_the_next() -> None:
+    world = World()
+    world.create(QueueChanges(status=STATUS_CACHE, bytes_limit=100), channel="dead")
+    world.create(
+        QueueChanges(status=STATUS_PULL, message_limit=1, when_full=DEAD_LETTER, dead_letter=DEAD)
+    )
+    for number in range(4):
+        world.push(f"m{number}", size=80)
+    assert waiting(world, "dead") == ["m2"]
+    assert "dropped" not in world.books()
+
+
+# --- Queues of dead letters that clients name ----------------------------------------------------
+
+
+def test_a_circle_of_dead_letters_ends() -> None:
+    world = World()
+    for mine, other in (("a", "b"), ("b", "a")):
+        world.create(
+            QueueChanges(message_timeout_ms=100, dead_letter=(other, 1)),
+            channel=mine,
+        )
+        world.update(
+            QueueChanges(message_limit=1, when_full=DEAD_LETTER, expired_to_dead_letter=True),
+            channel=mine,
+        )
+    for number in range(6):
+        world.push(f"m{number}", channel="a")
+    books = [world.books("a"), world.books("b")]
+    assert [waiting(world, "a"), waiting(world, "b")] != [[], []]
+    assert sum(each["accepted"] - each.get("dead", 0) for each in books) == 6
+    assert world.broker.statistics().dead_lettered <= 6 * EngineLimits().max_dead_letter_hops
+
+
+def test_no_queue_is_its_own_queue_of_dead_letters() -> None:
+    world = World()
+    changes = QueueChanges(dead_letter=("CH", 1))
+    assert world.create(changes) == ["admin create: 400"]
+    world.create(QueueChanges())
+    assert world.update(changes)[-1].endswith("400")
+    assert world.update(QueueChanges(dead_letter=("ch", 2)))[-1].endswith("0")
+    assert world.update(QueueChanges(dead_letter=NOWHERE))[-1].endswith("0")
+    assert world.queue().options.dead_letter is None
+
+
+def test_a_name_that_no_channel_can_have_is_refused() -> None:
+    for name in ("", "a*", "a;b", "n" * 70_000):
+        changes = QueueChanges(dead_letter=(name, 2))
+        assert World().create(changes)[-1] == "admin create: 400", name
+
+
+def test_a_target_that_is_missing_and_may_not_be_created_takes_nothing() -> None:
+    world = World(options=BrokerOptions(auto_channel_creation=False, events=NO_EVENTS))
+    world.create(
+        QueueChanges(message_timeout_ms=100, expired_to_dead_letter=True, dead_letter=DEAD)
+    )
+    world.push("m1")
+    world.wait(1)
+    assert (world.books()["dropped"], world.books().get("dead", 0)) == (1, 0)

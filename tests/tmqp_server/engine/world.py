@@ -24,6 +24,7 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.core import PendingSave
 from tmqp_server.engine.delivery.batches import PendingBatch
+from tmqp_server.engine.delivery.feed_commits import Commit
 from tmqp_server.engine.effects import (
     Accept,
     AnswerPull,
@@ -65,7 +66,7 @@ from tmqp_server.engine.model.snapshots import QueueSnapshot
 from tmqp_server.engine.model.times import NEVER
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueChanges, QueueOptions
 from tmqp_server.engine.routing.custom import CustomRouter
-from tmqp_sim.books import state_of
+from tmqp_sim.books import closed_in, commits_of, disk_bytes_of, state_of
 
 __all__ = ["World", "holders_of", "queue_defaults"]
 
@@ -396,6 +397,8 @@ class World:
             assert queue.imbalance() == 0, f"{queue!r}: {queue.imbalance()}"
             self._check_found_again(queue)
             self._check_shared(queue)
+            if not core.trash:
+                assert queue.disk_bytes == disk_bytes_of(self.broker, queue), repr(queue)
             for message in queue.all_flights().values():
                 for client in holders_of(message):
                     held[client.number] = held.get(client.number, 0) + 1
@@ -416,12 +419,13 @@ class World:
                 for item in batch.items[batch.done :]:
                     if item.answer is None and item.queue.closed:
                         total += item.message.size + MESSAGE_OVERHEAD_BYTES
+            total += sum([closed_in(commit) for commit in commits_of(self.broker)])
             assert core.total_bytes == total + core.state_bytes
             assert core.state_bytes == state_of(self.broker)
         saving = [each for each in core.tickets.values() if isinstance(each, PendingSave)]
         unsynced = sum(each.message.size for each in saving)
         unsynced += sum(
-            each.size for each in core.tickets.values() if isinstance(each, PendingBatch)
+            each.size for each in core.tickets.values() if isinstance(each, (Commit, PendingBatch))
         )
         assert core.unsynced_bytes == unsynced
         self._check_audiences()
@@ -436,11 +440,15 @@ class World:
         """A queue that has messages and does not send them stands where it will be found."""
         core = self.broker._core
         in_line = queue in queue.audience.line or any(queue in line for line in core.awake)
+        for feed in queue.feeds or ():
+            assert isinstance(feed.target, Queue)
+            in_line = in_line or queue in feed.target.waiters
         assert queue.waiting == in_line
         assert queue.runnable == (queue in core.runnable)
         if (queue.high_count or queue.regular_count) and queue.discipline.sends:
             comes_first = queue.high_tail is not None and not queue.high_count
             found = queue.waiting or queue.runnable or queue.held is not None or comes_first
+            found = found or queue.committing or queue.key in self.broker._feeder._late
             assert found, repr(queue)
         spilled = 0
         for tail in (queue.high_tail, queue.regular_tail):

@@ -18,7 +18,7 @@ from tmqp_server import (
     ServerConfig,
     parse_config,
 )
-from tmqp_server.engine.commands import Connect, ListBindings, ListRouters
+from tmqp_server.engine.commands import Connect, ListBindings, ListFeeds, ListRouters
 from tmqp_server.engine.effects import Reply
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueOptions
 from tmqp_server.engine.records import field_names
@@ -357,6 +357,57 @@ def test_declared_twice_is_there_once() -> None:
     broker = prepared(text)
     declare(broker, read(text), 3.0)
     assert len(broker.queues()) == 1
+
+
+FEEDS = """
+[[channels]]
+name = "shop"
+queues = [{ id = 1 }]
+feeds = [
+  { queue = 1, target = "all", target_queue = 1 },
+  { queue = 1, target = "some", target_queue = 2, filter = "kind=order" },
+]
+
+[[channels]]
+name = "all"
+queues = [{ id = 1 }]
+
+[[channels]]
+name = "some"
+queues = [{ id = 2 }]
+"""
+
+
+def test_feeds_are_added_when_all_queues_are_there() -> None:
+    broker = prepared(FEEDS)
+    feeds = asked(broker, ListFeeds(1, "list", "shop"))
+    assert [(each.target, each.target_queue, each.text) for each in feeds] == [
+        ("all", 1, ""),
+        ("some", 2, "kind=order"),
+    ]
+    declare(broker, read(FEEDS), 3.0)
+    assert len(asked(broker, ListFeeds(1, "list", "shop"))) == 2
+    assert "feed            shop/1 to some/2" in summary(read(FEEDS))
+
+
+@pytest.mark.parametrize(
+    ("feeds", "reason"),
+    [
+        ("{ queue = 1, target = 'b' }", "channels.a.feeds.target_queue must be a whole number"),
+        ("{ queue = 1, target = 'b', target_queue = 1, filter_language = 'x' }", "give that, too"),
+        (", ".join(2 * ["{ queue = 1, target = 'b', target_queue = 1 }"]), "to b/1 is there twice"),
+        ("{ queue = 1, target = 'b', target_queue = 1 }", r"feeds.b: there is no such queue \(404"),
+        ("{ queue = 1, target = 'a', target_queue = 1 }", r"leads back to its own queue \(406\)"),
+        (
+            "{ queue = 1, target = 'a', target_queue = 2, filter = ';' }",
+            r"feeds.a: a name or a value is not possible \(400\)",
+        ),
+    ],
+)
+def test_a_feed_that_cannot_be(feeds: str, reason: str) -> None:
+    queues = "queues = [{ id = 1 }, { id = 2 }]"
+    with pytest.raises(ConfigError, match=reason):
+        prepared(f"[[channels]]\nname = 'a'\n{queues}\nfeeds = [{feeds}]")
 
 
 def test_the_summary_names_what_is_served() -> None:

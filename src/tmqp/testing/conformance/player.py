@@ -49,12 +49,14 @@ _NOT_MORE: Final = Answer(end=End.EITHER)
 class Patience:
     """How long the player waits, in seconds, before it takes silence for an answer.
 
-    ``slow`` multiplies all of them, for peers on slow machines.
+    ``slow`` multiplies all of them, for peers on slow machines.  ``ready_s`` is how long a client
+    gets, once it is accepted, to begin its task: the program on it may hear that a little later.
     """
 
     answer_s: float = 3.0
     quiet_s: float = 0.15
     close_s: float = 5.0
+    ready_s: float = 0.0
     slow: float = 1.0
 
     @property
@@ -66,6 +68,11 @@ class Patience:
     def quiet(self) -> float:
         """For silence where nothing proves it."""
         return self.quiet_s * self.slow
+
+    @property
+    def ready(self) -> float:
+        """For a client to begin its task."""
+        return self.ready_s * self.slow
 
     @property
     def close(self) -> float:
@@ -214,11 +221,11 @@ class _Player:
                 data = item
             parts.append(data)
         data = b"".join(parts)
-        if step.chop is None:
-            line.send(data, frame)
-            return
-        for piece in _pieces(data, step.chop):
+        was_accepted = line.accepted
+        for piece in [data] if step.chop is None else _pieces(data, step.chop):
             line.send(piece, frame)
+        if self._case.task and line.accepted and not was_accepted:
+            self._stage.wait(self._patience.ready)
 
     # -- hearing --------------------------------------------------------------------------------
 

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from tmqp.frames import Frame
-from tmqp_server.doors.http.bodies import HttpBodies
+from tmqp_server.doors.http.bodies import DOOR_NAME, HttpBodies
 from tmqp_server.doors.http.context import HttpContext
 from tmqp_server.doors.http.events import event_bytes, follow
 from tmqp_server.doors.http.exchange import Exchange
 from tmqp_server.doors.http.limits import HttpLimits
+from tmqp_server.doors.http.manner import Manner
 from tmqp_server.doors.http.messages import BadRequest, HttpResponse
 from tmqp_server.doors.http.queues import (
     acknowledge,
@@ -65,6 +66,8 @@ class HttpDoor(Door):
     :param inner: the doors whose protocols are spoken in WebSocket messages, by subprotocol.
     :param routes: what is served beside the WebSocket; the queues if None.
     :param letters: reads what came in by doors of other kinds.
+    :param manner: how requests are answered.
+    :param door_name: the door whose messages clients push, if it is not this one.
     """
 
     name = HttpBodies.name
@@ -78,6 +81,8 @@ class HttpDoor(Door):
         inner: Mapping[str, Door] | None = None,
         routes: Iterable[Route] | None = None,
         letters: Letters | None = None,
+        manner: Manner | None = None,
+        door_name: str = DOOR_NAME,
     ) -> None:
         inner = {} if inner is None else inner
         table = list(queue_routes() if routes is None else routes)
@@ -85,7 +90,9 @@ class HttpDoor(Door):
             table.append(Route("GET", "/api/v1/ws", self._upgrade, public=True))
         limits = HttpLimits() if limits is None else limits
         letters = Letters() if letters is None else letters
-        self.context = HttpContext(new_id, limits, wall_clock_offset_s, inner, table, letters)
+        self.context = HttpContext(
+            new_id, limits, wall_clock_offset_s, inner, table, letters, manner, door_name
+        )
         self._bodies = HttpBodies()
 
     def open(self, session: int, now: float) -> HttpSession:

@@ -69,6 +69,10 @@ class Handler:
         """It is ``due``."""
         raise NotImplementedError
 
+    def pushed(self, wire: object) -> bool:
+        """Whether this is what it has pushed, and is not confirmed."""
+        return False
+
     def event(self, data: bytes) -> None:
         """An event that the client has subscribed to, as the door encodes it."""
 
@@ -122,7 +126,10 @@ class Exchange:
         self._slot: Slot = answers.open()
         self._date = date
         self._manner = manner
-        self._now = 0.0
+        #: What the clock reads.
+        self.now = 0.0
+        #: Puts an answer into another form.
+        self.rewrite: Callable[[HttpResponse], HttpResponse] | None = None
         self._is_head = False
 
     @property
@@ -133,7 +140,7 @@ class Exchange:
 
     def at(self, now: float) -> None:
         """What the clock reads while the next calls are made."""
-        self._now = now
+        self.now = now
 
     def heard_head(self, event: h11.Request) -> None:
         """The head is complete."""
@@ -163,6 +170,8 @@ class Exchange:
         """
         if self.answered:
             return
+        if self.rewrite is not None:
+            response = self.rewrite(response)
         self._head(response, closes)
         if response.body and not self._is_head:
             self._write(h11.Data(data=response.body))
@@ -185,7 +194,7 @@ class Exchange:
             self._finish()
 
     def _head(self, response: HttpResponse, closes: bool) -> None:
-        headers = self._manner.fields(response, self._date(self._now))
+        headers = self._manner.fields(response, self._date(self.now))
         if closes or self.machine.their_state in (h11.SEND_BODY, h11.ERROR):
             # What is left of the request would be taken for the next one.
             headers.append((b"Connection", b"close"))

@@ -20,13 +20,15 @@ class Manner:
 
     Attributes: ``answers_head``, a path that answers GET answers HEAD, too; ``needs_length``,
     a request that may have a body must say how long it is; ``options_status``, of the answer to
-    OPTIONS; ``first_counts``, of equal keys of a query the first one counts, not the last.
+    OPTIONS; ``first_counts``, of equal keys of a query the first one counts, not the last;
+    ``refuses``, status and detail of the answer to every request, None where there are others.
     """
 
     answers_head = True
     needs_length = True
     options_status = 204
     first_counts = False
+    refuses: tuple[int, str] | None = None
 
     def problem(
         self, status: int, detail: str, *more: tuple[bytes, bytes], code: int = 0

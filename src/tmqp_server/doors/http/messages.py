@@ -15,6 +15,7 @@ __all__ = [
     "HttpRequest",
     "HttpResponse",
     "as_json",
+    "has_bare_newline",
     "of_result",
     "parse_query",
     "problem",
@@ -289,3 +290,11 @@ def parse_query(query: bytes, *, first_counts: bool = False) -> dict[str, str]:
             if not (first_counts and name in found):
                 found[name] = text
     return found
+
+
+def has_bare_newline(data: bytes) -> bool:
+    """Whether a line of the head at the beginning of some bytes ends with LF alone: programs
+    disagree on whether it ends there."""
+    end = data.find(b"\r\n\r\n")
+    head = data if end < 0 else data[:end]
+    return head.count(b"\n") != head.count(b"\r\n")

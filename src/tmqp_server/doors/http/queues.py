@@ -321,7 +321,8 @@ class _Take(Handler):
         elif reason in (NoContent.NO_CHANNEL, NoContent.NO_QUEUE):
             exchange.respond(problem(404, "there is no such queue"))
         else:
-            exchange.respond(problem(409, "the queue's status is neither pull nor cache"))
+            words = "the queue's status is not pull: its messages cannot be taken by request"
+            exchange.respond(problem(409, words))
         return self._leave()
 
     def _tell_empty(self) -> None:

@@ -30,6 +30,7 @@ from tmqp_server.doors.http.messages import (
     BadRequest,
     HttpRequest,
     HttpResponse,
+    has_bare_newline,
     parse_query,
     split_path,
 )
@@ -42,6 +43,7 @@ from tmqp_server.engine.effects import (
     AnswerPull,
     CloseSession,
     Confirm,
+    ConfirmRun,
     DeliverPulled,
     Effect,
     EndPull,
@@ -208,7 +210,7 @@ class HttpSession(DoorSession):
         exchange.at(now)
         machine = exchange.machine
         try:
-            if exchange.request is None and _has_bare_newline(machine.trailing_data[0]):
+            if exchange.request is None and has_bare_newline(machine.trailing_data[0]):
                 raise BadRequest(400, "lines of a request end with CR and LF")
             while True:
                 event = machine.next_event()
@@ -247,6 +249,8 @@ class HttpSession(DoorSession):
             raise BadRequest(431, f"a request has at most {limits.max_header_fields} fields")
         method = event.method.decode("ascii")
         request = HttpRequest(method, (), {}, headers)
+        if self._context.manner.refuses is not None:
+            raise BadRequest(*self._context.manner.refuses)
         length = request.header(b"content-length")
         if length is not None and request.header(b"transfer-encoding") is not None:
             raise BadRequest(400, "a request has a Content-Length or a Transfer-Encoding, not both")
@@ -462,12 +466,17 @@ class HttpSession(DoorSession):
     def _handler_of(self, effect: Effect) -> Handler | None:
         """Who asked for an effect; None for an answer that comes too late."""
         found: object = None
-        if isinstance(effect, Confirm):
+        if isinstance(effect, ConfirmRun):
+            found = self._client.confirms.get(effect.message_ids[0])
+        elif isinstance(effect, Confirm):
             found = self._client.confirms.get(effect.message_id)
         elif isinstance(effect, (Reply, DeliverPulled, EndPull, AnswerPull)):
             found = effect.request
             if isinstance(found, Frame):  # a push that was refused
                 found = self._client.confirms.get(found.message_id)
+            elif not isinstance(found, Handler):
+                handlers = [each.handler for each in self._begun]
+                found = next((each for each in handlers if each and each.pushed(found)), None)
         return found if isinstance(found, Handler) else None
 
     def deliver(self, data: bytes) -> None:
@@ -563,14 +572,6 @@ class HttpSession(DoorSession):
                 commands += self._end("no request came for a while")
         self._work(now, commands)
         return self._note(commands)
-
-
-def _has_bare_newline(data: bytes) -> bool:
-    """Whether a line of the head at the beginning of some bytes ends with LF alone: programs
-    disagree on whether it ends there."""
-    end = data.find(b"\r\n\r\n")
-    head = data if end < 0 else data[:end]
-    return head.count(b"\n") != head.count(b"\r\n")
 
 
 def _has_body(exchange: Exchange) -> bool:

@@ -74,6 +74,7 @@ from tmqp_server.doors.rewriting import exact_target, without_exact_name
 from tmqp_server.doors.selecting import read_by
 from tmqp_server.engine.commands import (
     Acknowledge,
+    AddFeed,
     Command,
     Connect,
     Credentials,
@@ -114,10 +115,9 @@ from tmqp_server.engine.options import ASKS_ACKNOWLEDGE, ASKS_RESPONSE
 __all__ = ["NativeDoor", "NativeSession"]
 
 _NOTHING: tuple[Command, ...] = ()
-#: For so many chunks no runs are brought after the engine had to divide one: that costs more than
-#: it would have saved.
+#: Chunks in which no runs are brought after the engine had to divide one, which costs more.
 _SINGLY_CHUNKS = 64
-#: Connection information without its properties and token.
+#: Connection information without its properties and token, and each of its properties.
 _HELLO_BYTES = 2_048
 _PROPERTY_BYTES = 256
 #: Bytes of a JSON body that are read for one unit of work.
@@ -165,7 +165,7 @@ class NativeDoor(Door):
             frame = self.letters.frame_of(message, effect.channel)
         ttl = frame.ttl - 1  # one hop less than received, however often it is sent (F11, F12)
         if frame.has_header:
-            frame = without_ours(frame, is_dead_letter=message.readdressed)
+            frame = without_ours(frame, is_dead_letter=message.is_dead_letter)
         if effect.hide_source or message.readdressed:
             frame = frame.replace(
                 source="" if effect.hide_source else None,
@@ -468,7 +468,7 @@ class NativeSession(AnsweringSession):
                 elif isinstance(command, ListCommand):
                     most_bytes = self._door.limits.max_payload_bytes
                     command.most_items = most_items(type(command), most_bytes)
-                elif isinstance(command, Join):
+                elif isinstance(command, (Join, AddFeed)):
                     read_by(command.filter, self._door.letters)
                 commands.append(command)
         except BadRequestError as error:

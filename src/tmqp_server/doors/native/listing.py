@@ -17,6 +17,7 @@ from tmqp.models import (
     ChannelInformation,
     ClientInformation,
     CursorInformation,
+    FeedInformation,
     Model,
     OffsetsInformation,
     PartInformation,
@@ -32,18 +33,20 @@ from tmqp_server.engine.commands import (
     ListClients,
     ListCommand,
     ListConsumers,
+    ListFeeds,
     ListQueues,
 )
 from tmqp_server.engine.model.snapshots import (
     ChannelSnapshot,
     ClientSnapshot,
     CursorSnapshot,
+    FeedSnapshot,
     OffsetsSnapshot,
     QueueSnapshot,
     RouterSnapshot,
     TransactionSnapshot,
 )
-from tmqp_server.engine.option_table import CHANNEL_OPTIONS, QUEUE_OPTIONS, Option
+from tmqp_server.engine.option_table import ADDRESS, CHANNEL_OPTIONS, QUEUE_OPTIONS, Option
 from tmqp_server.engine.options import BindingOptions
 
 __all__ = ["most_items", "unix_ms", "written", "written_cursors"]
@@ -58,6 +61,7 @@ _BINDING: Final[str] = _template(BindingInformation)
 _CHANNEL: Final[str] = _template(ChannelInformation)
 _CLIENT: Final[str] = _template(ClientInformation)
 _CURSORS: Final[list[str]] = _template(CursorInformation).split("%s")
+_FEED: Final[str] = _template(FeedInformation)
 _OFFSETS: Final[str] = _template(OffsetsInformation)
 _PART: Final[str] = _template(PartInformation)
 _QUEUE: Final[str] = _template(QueueInformation)
@@ -89,6 +93,7 @@ _LEAST_BYTES: Final[dict[type[ListCommand], int]] = {
     ListChannels: _least_bytes(_CHANNEL),
     ListClients: _least_bytes(_CLIENT),
     ListConsumers: _least_bytes(_CLIENT),
+    ListFeeds: _least_bytes(_FEED),
     ListQueues: _least_bytes(_QUEUE),
 }
 #: Larger than any item.
@@ -109,6 +114,8 @@ def written(item: object, wall_clock_offset_s: float) -> bytes | None:
         return _channel(item)
     if isinstance(item, TransactionSnapshot):
         return _transaction(item, wall_clock_offset_s)
+    if isinstance(item, FeedSnapshot):
+        return _feed(item)
     if isinstance(item, OffsetsSnapshot):
         return _offsets(item)
     if isinstance(item, CursorSnapshot):
@@ -221,6 +228,22 @@ def _transaction(item: TransactionSnapshot, offset_s: float) -> bytes:
     return (_TRANSACTION % values).encode()
 
 
+def _feed(item: FeedSnapshot) -> bytes:
+    values = (
+        _text(item.channel),
+        item.queue_id,
+        _text(item.target),
+        item.target_queue,
+        _text(item.language),
+        _text(item.text),
+        item.copied,
+        item.passed,
+        item.skipped,
+        item.waiting,
+    )
+    return (_FEED % values).encode()
+
+
 def _offsets(item: OffsetsSnapshot) -> bytes:
     text = _OFFSETS % (
         _text(item.channel),
@@ -314,6 +337,8 @@ def _extensions(item: QueueSnapshot) -> str:
         if option is not None:
             value: object = getattr(options, option.name)
             says_something = value != option.initial
+            if option.kind == ADDRESS and isinstance(value, tuple):
+                value = f"{value[0]};{value[1]}"
         else:
             value = item.spilled
             if attribute == "dropped_messages":
@@ -322,6 +347,8 @@ def _extensions(item: QueueSnapshot) -> str:
                 value = item.displaced
             elif attribute == "dead_messages":
                 value = item.dead
+            elif attribute == "disk_bytes":
+                value = item.disk_bytes
             elif attribute == "deferred_messages":
                 value = item.deferred
             elif attribute == "released_messages":

@@ -48,10 +48,14 @@ from tmqp.extensions import (
     HEADER_MESSAGE_TIMEOUT,
     HEADER_RECEIVERS,
     HEADER_ROUTER_ENABLED,
+    OP_ADD_FEED,
     OP_CANCEL_MESSAGE,
     OP_DESCRIBE_SERVER,
     OP_EXTEND,
     OP_GRANT_CREDIT,
+    OP_LIST_FEEDS,
+    OP_REMOVE_FEED,
+    OP_REMOVE_MESSAGE,
     OP_SET_ROUTER_ENABLED,
     OP_SET_TERMS,
     OP_UPDATE_CHANNEL,
@@ -59,6 +63,7 @@ from tmqp.extensions import (
 from tmqp.frames import Frame
 from tmqp.header_names import HeaderNames
 from tmqp.models import BindingInformation, ChannelOptions, ModelError, QueueOptions
+from tmqp_server.doors.native.feeds import add_feed_of, list_feeds_of, remove_feed_of
 from tmqp_server.doors.native.parameters import BadRequestError, number_header, queue_id_of
 from tmqp_server.doors.native.reading import READING
 from tmqp_server.doors.native.terms import extend_of, grant_of, join_of, set_terms_of
@@ -85,14 +90,15 @@ from tmqp_server.engine.commands import (
     PushExtras,
     RemoveBinding,
     RemoveChannel,
+    RemoveMessage,
     RemoveQueue,
     RemoveRouter,
     SetRouterEnabled,
     UpdateChannel,
     UpdateQueue,
 )
-from tmqp_server.engine.option_table import CHANNEL_OPTIONS, QUEUE_OPTIONS, TEXT, Option
-from tmqp_server.engine.options import BindingOptions, ChannelChanges, QueueChanges
+from tmqp_server.engine.option_table import ADDRESS, CHANNEL_OPTIONS, QUEUE_OPTIONS, TEXT, Option
+from tmqp_server.engine.options import NOWHERE, BindingOptions, ChannelChanges, QueueChanges
 
 __all__ = ["OPERATIONS", "PUSH_HEADERS", "command_of", "may_have_times", "push_extras"]
 
@@ -162,7 +168,12 @@ def _channel_changes(frame: Frame, *, takes_none: bool = False) -> ChannelChange
 
 def _given(body: QueueOptions, options: tuple[Option, ...]) -> dict[str, Any]:
     """What a body says of some options, by our names; None where it says nothing."""
-    return {each.name: getattr(body, each.attribute) for each in options if each.attribute}
+    given = {each.name: getattr(body, each.attribute) for each in options if each.attribute}
+    for each in options:
+        if each.kind == ADDRESS and given.get(each.name) is not None:
+            channel, _, queue_id = given[each.name].rpartition(";")
+            given[each.name] = (channel, int(queue_id)) if channel else NOWHERE
+    return given
 
 
 _QUEUE_HEADER_NAMES: Final = (
@@ -301,10 +312,19 @@ def _clear_messages(session: int, frame: Frame) -> Command:
 
 def _cancel_message(session: int, frame: Frame) -> Command:
     queue_id = queue_id_of(frame, body_may_hold_it=False)
+    return CancelMessage(session, frame, frame.target, queue_id, _message_id_of(frame))
+
+
+def _remove_message(session: int, frame: Frame) -> Command:
+    queue_id = queue_id_of(frame, body_may_hold_it=False)
+    return RemoveMessage(session, frame, frame.target, queue_id, _message_id_of(frame))
+
+
+def _message_id_of(frame: Frame) -> str:
     message_id = (frame.header(HEADER_MESSAGE_ID) or "").strip()
     if not message_id:
         raise BadRequestError(f"the header {HEADER_MESSAGE_ID} is missing")
-    return CancelMessage(session, frame, frame.target, queue_id, message_id)
+    return message_id
 
 
 def _says_yes(frame: Frame, name: str) -> bool:
@@ -382,6 +402,7 @@ OPERATIONS: dict[int, Callable[[int, Frame], Command]] = {
     OP_REMOVE_QUEUE: _remove_queue,
     OP_CLEAR_MESSAGES: _clear_messages,
     OP_CANCEL_MESSAGE: _cancel_message,
+    OP_REMOVE_MESSAGE: _remove_message,
     OP_QUEUE_INFORMATION: _describe_queue,
     OP_QUEUE_LIST: lambda session, frame: ListQueues(session, frame, frame.target),
     OP_INSTANCE_LIST: ListNodes,
@@ -397,6 +418,9 @@ OPERATIONS: dict[int, Callable[[int, Frame], Command]] = {
     OP_SET_TERMS: set_terms_of,
     OP_GRANT_CREDIT: grant_of,
     OP_EXTEND: extend_of,
+    OP_ADD_FEED: add_feed_of,
+    OP_REMOVE_FEED: remove_feed_of,
+    OP_LIST_FEEDS: list_feeds_of,
     **READING,
     OP_CLIENT_LIST: lambda session, frame: ListClients(session, frame, frame.target),
 }

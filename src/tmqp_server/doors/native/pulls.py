@@ -102,7 +102,7 @@ def pulled_message(effect: DeliverPulled, letters: Letters) -> bytes:
     message = effect.message
     assert isinstance(request, Frame), "the token of every request is its frame"
     frame = letters.frame_of(message, effect.channel)
-    if frame.has_header and not message.readdressed:
+    if frame.has_header and not message.is_dead_letter:
         frame = without_dead_letter_headers(frame)
     headers = [
         (_REQUEST_ID, request.message_id),

@@ -164,11 +164,12 @@ def _whole(value: object) -> int:
 class _Gathered:
     """The messages of a block that go to one queue."""
 
-    __slots__ = ("changes", "high", "largest", "pieces", "size")
+    __slots__ = ("changes", "high", "high_size", "largest", "pieces", "size")
 
     def __init__(self) -> None:
         self.pieces: list[bytes] = []
         self.high = 0
+        self.high_size = 0
         self.size = 0
         self.largest = 0
         self.changes: QueueChanges | None = None
@@ -226,6 +227,7 @@ def _message_sets_of(
         current.largest = max(current.largest, size)
         if each.high_priority:
             current.high += 1
+            current.high_size += size
     message_sets: list[MessageSet] = []
     for place, gathered in found.items():
         message_sets.append(
@@ -239,6 +241,7 @@ def _message_sets_of(
                 gathered.size,
                 gathered.largest,
                 gathered.changes,
+                high_size=gathered.high_size,
             )
         )
     return message_sets

@@ -26,6 +26,12 @@ from tmqp_server.engine.commands.clients import (
     SendDirect,
     SubscribeEvent,
 )
+from tmqp_server.engine.commands.feeds import (
+    AddFeed,
+    ListFeeds,
+    RemoveFeed,
+    RestoreFeed,
+)
 from tmqp_server.engine.commands.groups import (
     CommitGroup,
     DropGroup,
@@ -55,6 +61,7 @@ from tmqp_server.engine.commands.messages import (
     Push,
     PushExtras,
     Release,
+    RemoveMessage,
 )
 from tmqp_server.engine.commands.nodes import (
     ApplyDecision,
@@ -130,6 +137,7 @@ from tmqp_server.engine.commands.topology import (
     RemoveQueue,
     UpdateChannel,
     UpdateQueue,
+    targets_of,
 )
 from tmqp_server.engine.commands.transactions import (
     AbortTransaction,
@@ -151,6 +159,7 @@ __all__ = [
     "Acknowledge",
     "AcknowledgeRun",
     "AddBinding",
+    "AddFeed",
     "ApplyDecision",
     "Batch",
     "Block",
@@ -195,6 +204,7 @@ __all__ = [
     "ListCommand",
     "ListConsumers",
     "ListCursors",
+    "ListFeeds",
     "ListGroups",
     "ListNodes",
     "ListOffsets",
@@ -223,12 +233,15 @@ __all__ = [
     "RemoveBinding",
     "RemoveChannel",
     "RemoveCursor",
+    "RemoveFeed",
+    "RemoveMessage",
     "RemoveQueue",
     "RemoveRouter",
     "ReportMaster",
     "ResetGroup",
     "RestoreChannel",
     "RestoreCursor",
+    "RestoreFeed",
     "RestoreKeys",
     "RestoreMark",
     "RestoreQueue",
@@ -253,4 +266,5 @@ __all__ = [
     "branch_number",
     "connection_of",
     "index_of",
+    "targets_of",
 ]

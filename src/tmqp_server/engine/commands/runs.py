@@ -117,11 +117,13 @@ class PushRun(SessionCommand):
 class AcknowledgeRun(SessionCommand):
     """Positive answers of a consumer about messages of one queue, in their order (F95).
 
+    Where it ``answers``, an answer for a message that the session has not in its hands is answered
+    itself, as an Acknowledge's: by a Reply whose ``request`` is the message's id.
     ``at`` is how many of ``message_ids`` have been taken; ``left`` are the answers still to be
     taken of a run that is divided, the next one last.
     """
 
-    __slots__ = ("channel", "queue_id", "message_ids", "wire", "notes", "at", "left")
+    __slots__ = ("channel", "queue_id", "message_ids", "wire", "notes", "answers", "at", "left")
 
     def __init__(
         self,
@@ -131,6 +133,7 @@ class AcknowledgeRun(SessionCommand):
         message_ids: list[str],
         wire: RunWire,
         notes: RunNotes,
+        answers: bool = False,
     ) -> None:
         self.session = session
         self.channel = channel
@@ -138,6 +141,7 @@ class AcknowledgeRun(SessionCommand):
         self.message_ids = message_ids
         self.wire = wire
         self.notes = notes
+        self.answers = answers
         self.at = 0
         self.left: list[Acknowledge] = []
 

@@ -206,13 +206,14 @@ class SetTerms(SessionCommand):
 
 
 class Extend(SessionCommand):
-    """Give a consumer ``timeout_ms`` from now to answer for a delivery.
+    """Give a consumer ``timeout_ms`` from now to answer for a delivery, but no longer than
+    ``most_ms`` since it was sent, unless that is 0.
 
     404 when the message is not in flight, 403 when only others have it, 400 and 482 for an
     impossible time.
     """
 
-    __slots__ = ("request", "message_id", "channel", "queue_id", "timeout_ms")
+    __slots__ = ("request", "message_id", "channel", "queue_id", "timeout_ms", "most_ms")
 
     def __init__(
         self,
@@ -222,6 +223,7 @@ class Extend(SessionCommand):
         channel: str,
         queue_id: int,
         timeout_ms: int,
+        most_ms: int = 0,
     ) -> None:
         super().__init__(session)
         self.request = request
@@ -229,3 +231,4 @@ class Extend(SessionCommand):
         self.channel = channel
         self.queue_id = queue_id
         self.timeout_ms = timeout_ms
+        self.most_ms = most_ms

@@ -46,8 +46,9 @@ class KeptMessage(Record):
 
     ``expires_at`` and ``due_at`` are monotonic seconds, or NEVER and AT_ONCE, and may be in the
     past.  ``door`` is the name of the one that can read it.  ``channel`` is its producer's
-    spelling; None for a dead letter, which bears the address of the queue it is in.  A
-    ``transient`` one was on disk to save memory only.
+    spelling; None for a dead letter and what a feed copied, which bear the address of the queue
+    they are in.  A ``transient`` one was on disk to save memory only.  ``marks`` are those of
+    feeds.
     """
 
     __slots__ = (
@@ -65,6 +66,7 @@ class KeptMessage(Record):
         "hops",
         "expires_at",
         "due_at",
+        "marks",
     )
 
     def __init__(
@@ -83,6 +85,7 @@ class KeptMessage(Record):
         hops: int,
         expires_at: float,
         due_at: float,
+        marks: int = 0,
     ) -> None:
         self.sequence = sequence
         self.message_id = message_id
@@ -98,6 +101,7 @@ class KeptMessage(Record):
         self.hops = hops
         self.expires_at = expires_at
         self.due_at = due_at
+        self.marks = marks
 
 
 class Fetched(Command):
@@ -153,8 +157,8 @@ class RestoreChannel(Command):
 class RestoreQueue(Command):
     """A queue that was there, whose messages are on disk.
 
-    ``sequence`` is the last one used, the counts are of messages owed.  Messages up to ``suspect``
-    may have been sent although nobody took that down.
+    ``sequence`` is the last one used, the counts and bytes are of messages owed.  Messages up to
+    ``suspect`` may have been sent although nobody took that down.
 
     :raises ValueError: by ``Broker.step``, when there is no such channel, or there is such a
         queue, or its delivery handler is not registered.
@@ -168,6 +172,8 @@ class RestoreQueue(Command):
         "sequence",
         "high_count",
         "regular_count",
+        "high_bytes",
+        "regular_bytes",
         "suspect",
     )
 
@@ -180,6 +186,8 @@ class RestoreQueue(Command):
         sequence: int,
         high_count: int,
         regular_count: int,
+        high_bytes: int,
+        regular_bytes: int,
         suspect: int,
     ) -> None:
         self.key = key
@@ -189,6 +197,8 @@ class RestoreQueue(Command):
         self.sequence = sequence
         self.high_count = high_count
         self.regular_count = regular_count
+        self.high_bytes = high_bytes
+        self.regular_bytes = regular_bytes
         self.suspect = suspect
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tmqp_server.engine.commands.base import SessionCommand
-from tmqp_server.engine.options import ChannelChanges, QueueChanges
+from tmqp_server.engine.commands.base import Command, SessionCommand
+from tmqp_server.engine.options import NOWHERE, ChannelChanges, QueueChanges
 
 __all__ = [
     "ClearMessages",
@@ -13,6 +13,7 @@ __all__ = [
     "RemoveQueue",
     "UpdateChannel",
     "UpdateQueue",
+    "targets_of",
 ]
 
 
@@ -122,9 +123,10 @@ class RemoveQueue(SessionCommand):
 
 
 class ClearMessages(SessionCommand):
-    """Remove waiting messages of either priority, or of both, or of none (F58).  404."""
+    """Remove waiting messages of either priority, or of both, or of none (F58), deferred ones too;
+    with ``in_flight`` what consumers have as well, whose answers then find nothing.  404."""
 
-    __slots__ = ("request", "channel", "queue_id", "high_priority", "regular")
+    __slots__ = ("request", "channel", "queue_id", "high_priority", "regular", "in_flight")
 
     def __init__(
         self,
@@ -134,6 +136,7 @@ class ClearMessages(SessionCommand):
         queue_id: int,
         high_priority: bool,
         regular: bool,
+        in_flight: bool = False,
     ) -> None:
         super().__init__(session)
         self.request = request
@@ -141,3 +144,24 @@ class ClearMessages(SessionCommand):
         self.queue_id = queue_id
         self.high_priority = high_priority
         self.regular = regular
+        self.in_flight = in_flight
+
+
+def targets_of(command: Command) -> list[tuple[str, int]]:
+    """The queues of dead letters that a command names: the server will write into them."""
+    queues: list[QueueChanges | None] = []
+    if isinstance(command, (CreateChannel, UpdateChannel)):
+        if command.changes is not None:
+            queues.append(command.changes.queue)
+    elif isinstance(command, UpdateQueue):
+        queues.append(command.changes)
+    elif isinstance(command, CreateQueue):
+        queues.append(command.changes)
+        if command.channel_changes is not None:
+            queues.append(command.channel_changes.queue)
+    found: list[tuple[str, int]] = []
+    for changes in queues:
+        target = None if changes is None else changes.dead_letter
+        if target is not None and target != NOWHERE:
+            found.append(target)
+    return found

@@ -36,7 +36,8 @@ class MessageSet(Record):
 
     ``data`` is for the storage to hand back to the door of that name; ``size`` is in bytes as the
     door counts messages, ``largest`` that of the largest one, ``high`` how many of the ``count``
-    have high priority.  ``changes`` is what they say of a queue that may have to be created.
+    have high priority and ``high_size`` their bytes.  ``changes`` is what they say of a queue that
+    may have to be created.
 
     ``sizes`` are those of the messages in ``data``, and ``offsets`` where in each its payload
     begins, which reaches to its end: numbers of 4 bytes in the machine's order, a single one where
@@ -56,6 +57,7 @@ class MessageSet(Record):
         "changes",
         "sizes",
         "offsets",
+        "high_size",
     )
 
     def __init__(
@@ -71,6 +73,8 @@ class MessageSet(Record):
         changes: QueueChanges | None = None,
         sizes: bytes = b"",
         offsets: bytes = b"",
+        *,
+        high_size: int = 0,
     ) -> None:
         self.door = door
         self.channel = channel
@@ -83,6 +87,7 @@ class MessageSet(Record):
         self.changes = changes
         self.sizes = sizes
         self.offsets = offsets
+        self.high_size = size if high == count else high_size
 
     @property
     def weight(self) -> int:

@@ -241,6 +241,9 @@ class Batches:
         item = _Item(queue, message, batch.session, None, decision)
         item.kept = self._outcomes.will_save(queue, message, decision)
         if item.kept:
+            if queue.disk_bytes + room.size > queue.disk_cap:
+                self._outcomes.count_refused(queue)
+                return RESULT_LIMIT_EXCEEDED
             batch.size += push.size
         batch.items.append(item)
         return RESULT_OK
@@ -332,7 +335,7 @@ class Batches:
                 if item.kept:
                     item.queue.sequence = item.message.sequence
                 self._flights.take_in(item.queue, item.message, self._core.now)
-                item.queue.withheld += 1
+                self._flights.withhold(item.queue, 1)
                 batch.session.pushed += 1
 
     def _commit(self, batch: PendingBatch) -> None:
@@ -349,6 +352,7 @@ class Batches:
                 sequence = message.sequence
                 message.marks |= MARK_SAVING
                 message.rarely().stored = sequence
+                self._flights.store(queue, message.size)
                 queue.appended = sequence
                 tail = queue.tail_of(message)
                 if tail is not None:
@@ -399,6 +403,7 @@ class Batches:
         message.marks &= ~MARK_SAVING
         if not ok:
             message.rarely().stored = 0
+            self._flights.unstore(item.queue, message.size)
             return
         message.marks |= MARK_SAVED
         self._flights.save(item.queue, 1)
@@ -435,14 +440,14 @@ class Batches:
     def _push(self, item: _Item) -> None:
         queue = item.queue
         message = item.message
-        queue.withheld -= 1
+        self._flights.withhold(queue, -1)
         if not item.kept:
             queue.sequence += 1
             message.sequence = queue.sequence  # for others came meanwhile
         if queue.closed:
             # It was removed meanwhile, and this was in it.
             self._flights.count_cleared(queue, 1)
-            message.marks &= ~_KEPT
+            self._forgotten(queue, message)
             self._outcomes.settle(queue, message)
         else:
             self._workflow.receive_safe(queue, message, item.decision, self._core.now)
@@ -454,7 +459,7 @@ class Batches:
         if queue.flight(message.flight_key) is not message or not message.is_held_by(session):
             return  # it was cleared meanwhile
         if item.kept and not message.rarely().old:
-            message.marks &= ~_KEPT  # the storage has forgotten it
+            self._forgotten(queue, message)
         now = self._core.now
         if isinstance(answer, Release):
             self._flights.release(queue, message, session)
@@ -467,11 +472,17 @@ class Batches:
                 outcomes.mark_put_back(message, item.decision.put_back)
         self._workflow.judge(queue, message, now)
 
+    def _forgotten(self, queue: Queue, message: Message) -> None:
+        """The storage has forgotten a message, and need not be told to."""
+        if message.marks & _KEPT:
+            message.marks &= ~_KEPT
+            self._flights.unstore(queue, message.size)
+
     def _give_up(self, batch: PendingBatch) -> None:
         """Let it be as if the batch had never been."""
         for item in batch.items:
             if item.answer is None:
-                item.queue.withheld -= 1
+                self._flights.withhold(item.queue, -1)
                 self._flights.take_back(item.queue, 1)
                 self._flights.let_go(item.queue, item.message)
                 batch.session.pushed -= 1

@@ -18,18 +18,15 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp_server.engine.core import Core
-from tmqp_server.engine.delivery.keyed_choosing import KeyChooser
+from tmqp_server.engine.delivery.keyed_choosing import Choosing, KeyChooser
 from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.sending import Sender
-from tmqp_server.engine.model.message import MARK_HIGH, Message
 from tmqp_server.engine.model.parking import ParkingList
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.selection import Selection
 
 __all__ = ["Chooser"]
 
-#: A stored message costs one more unit for so many bytes: 2 ** 10.
-_UNIT_SHIFT: Final = 10
 #: Lanes of one priority; when there are more, what comes next waits until one is empty.
 _MOST_LANES: Final = 1_024
 #: Filters that are tried, and lanes that are looked at, for one unit of work: 2 ** 3, 2 ** 6.
@@ -37,15 +34,13 @@ _FILTERS_SHIFT: Final = 3
 _LANES_SHIFT: Final = 6
 
 
-class Chooser:
+class Chooser(Choosing):
     """Carries out the passes of queues that choose."""
 
-    __slots__ = ("_core", "_keys", "_outcomes", "_sender")
+    __slots__ = ("_keys",)
 
     def __init__(self, core: Core, outcomes: Outcomes, sender: Sender) -> None:
-        self._core = core
-        self._outcomes = outcomes
-        self._sender = sender
+        super().__init__(core, outcomes, sender)
         self._keys = KeyChooser(core, outcomes, sender)
 
     def pump(self, queue: Queue, now: float, floor: int) -> None:
@@ -117,23 +112,6 @@ class Chooser:
             return False
         waiting.park(message, mask)
         return True
-
-    def _send(
-        self, queue: Queue, waiting: ParkingList, message: Message, takers: int, now: float
-    ) -> None:
-        waiting.leave(message)
-        if message.marks & MARK_HIGH:
-            queue.high_count -= 1
-        else:
-            queue.regular_count -= 1
-        rare = message.rare
-        if rare is not None and rare.expires_at <= now:
-            # Too old within this tick, and the timer has not come round yet.
-            if not self._outcomes.expire(queue, message):
-                queue.put_first(message)
-            return
-        self._core.budget -= message.size >> _UNIT_SHIFT
-        self._sender.send_chosen(queue, message, takers, now)
 
 
 def _parking_list(queue: Queue, high: bool) -> ParkingList:

@@ -12,10 +12,10 @@ from tmqp_server.engine.model.message import (
 )
 from tmqp_server.engine.model.queues import Queue
 
-__all__ = ["dead_letter"]
+__all__ = ["moved_letter"]
 
 
-def dead_letter(
+def moved_letter(
     message: Message, reason: str, queue: Queue, target: Queue, wires: Wires
 ) -> Message:
     """A copy of *message*, which leaves *queue*, for another one, with nobody left to tell.
@@ -23,7 +23,7 @@ def dead_letter(
     :param reason: ``put-backs``, ``expired`` or ``full``; the copy says so.
     """
     place = f"{queue.channel_name.removeprefix(EXACT_MARK)};{queue.queue_id}"
-    wire, more_bytes = wires.dead_letter(message, reason, place)
+    wire, more_bytes = wires.with_reason(message, reason, place)
     target.sequence += 1
     if not message.message_id:
         target.expect_nameless()

@@ -97,6 +97,10 @@ def take_extras(queue: Queue, message: Message, extras: PushExtras, now: float) 
     return timeout_s
 
 
+def _is_deferred(command: Push) -> bool:
+    return command.extras is not None and command.extras.delay_ms > 0
+
+
 class Intake:
     """Takes pushes and acknowledges."""
 
@@ -144,12 +148,15 @@ class Intake:
         if (
             size > queue.size_cap
             or queue.count + queue.spilled >= queue.count_cap
-            or ((queue.saves or queue.bounded) and not core.has_room_to_save(size))
+            or (
+                (queue.saves or queue.bounded)
+                and (queue.disk_bytes + size > queue.disk_cap or not core.has_room_to_save(size))
+            )
             or queue.bytes + size > queue.byte_cap
             or core.message_bytes + core.state_bytes + size + MESSAGE_OVERHEAD_BYTES
             > self._max_total_bytes
         ):
-            problem = self._outcomes.make_room(queue, size)
+            problem = self._outcomes.make_room(queue, size, _is_deferred(command))
             if problem != RESULT_OK:
                 self._outcomes.count_refused(queue)
                 busy = problem == RESULT_BUSY and not core.has_room_to_save(size)
@@ -187,7 +194,7 @@ class Intake:
         queue = self._directory.find_queue(command.channel, command.queue_id)
         if queue is None:
             return False
-        if self._outcomes.make_room(queue, command.size) != RESULT_OK:
+        if self._outcomes.make_room(queue, command.size, _is_deferred(command)) != RESULT_OK:
             self._outcomes.count_refused(queue)
             return False
         self._enter(queue, command, session, self._core.now)

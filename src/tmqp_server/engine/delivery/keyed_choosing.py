@@ -20,10 +20,11 @@ from tmqp_server.engine.keying import assign, follow, hand_out, lock, table_of
 from tmqp_server.engine.model.keyed import KeyedList
 from tmqp_server.engine.model.keys import Bucket, KeyTable, bucket_of
 from tmqp_server.engine.model.message import MARK_GONE, MARK_HIGH, Message
+from tmqp_server.engine.model.parking import ParkingList
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.selection import Selection
 
-__all__ = ["KeyChooser"]
+__all__ = ["Choosing", "KeyChooser"]
 
 #: A stored message costs one more unit for so many bytes: 2 ** 10.
 _UNIT_SHIFT: Final = 10
@@ -35,8 +36,8 @@ _FILTERS_SHIFT: Final = 3
 _LANES_SHIFT: Final = 6
 
 
-class KeyChooser:
-    """Sends the messages of queues where keys count, or puts them aside."""
+class Choosing:
+    """What those share who choose: how a message leaves its list."""
 
     __slots__ = ("_core", "_outcomes", "_sender")
 
@@ -44,6 +45,29 @@ class KeyChooser:
         self._core = core
         self._outcomes = outcomes
         self._sender = sender
+
+    def _send(
+        self, queue: Queue, waiting: ParkingList, message: Message, takers: int, now: float
+    ) -> None:
+        waiting.leave(message)
+        if message.marks & MARK_HIGH:
+            queue.high_count -= 1
+        else:
+            queue.regular_count -= 1
+        rare = message.rare
+        if rare is not None and rare.expires_at <= now:
+            # Too old within this tick, and the timer has not come round yet.
+            if not self._outcomes.expire(queue, message):
+                queue.put_first(message)
+            return
+        self._core.budget -= message.size >> _UNIT_SHIFT
+        self._sender.send_chosen(queue, message, takers, now)
+
+
+class KeyChooser(Choosing):
+    """Sends the messages of queues where keys count, or puts them aside."""
+
+    __slots__ = ()
 
     def go_on(self, queue: Queue, ready: int, now: float) -> bool:
         """Send a message to one of those who are ready, or put one aside; False when all that are
@@ -205,23 +229,6 @@ class KeyChooser:
         self._send(queue, waiting, message, 1 << bucket.owner.subscription.place, now)
         if message.holder is not None and not message.marks & MARK_GONE:
             hand_out(self._core, queue, waiting.table, message, bucket, stamp)
-
-    def _send(
-        self, queue: Queue, waiting: KeyedList, message: Message, takers: int, now: float
-    ) -> None:
-        waiting.leave(message)
-        if message.marks & MARK_HIGH:
-            queue.high_count -= 1
-        else:
-            queue.regular_count -= 1
-        rare = message.rare
-        if rare is not None and rare.expires_at <= now:
-            # Too old within this tick, and the timer has not come round yet.
-            if not self._outcomes.expire(queue, message):
-                queue.put_first(message)
-            return
-        self._core.budget -= message.size >> _UNIT_SHIFT
-        self._sender.send_chosen(queue, message, takers, now)
 
 
 def _keyed_list(queue: Queue, high: bool, table: KeyTable) -> KeyedList:

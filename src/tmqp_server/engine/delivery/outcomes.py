@@ -25,21 +25,19 @@ from tmqp.constants import (
     PUT_BACK_END,
     PUT_BACK_NO,
     PUT_BACK_START,
-    RESULT_BUSY,
     RESULT_LIMIT_EXCEEDED,
     RESULT_OK,
-    RESULT_UNAUTHORIZED,
 )
 from tmqp_server.engine.commands import Acknowledge
 from tmqp_server.engine.core import Core
-from tmqp_server.engine.delivery.dead_letters import dead_letter
+from tmqp_server.engine.delivery.dead_letters import moved_letter
+from tmqp_server.engine.delivery.rooms import Rooms
 from tmqp_server.engine.delivery.saving import Saver
 from tmqp_server.engine.delivery.sharing import forget, reindex, tell
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import Confirm
 from tmqp_server.engine.flights import Flights
 from tmqp_server.engine.keying import leave_place, let_go
-from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.client import Client
 from tmqp_server.engine.model.delivery import (
     HOOK_ACKNOWLEDGED,
@@ -90,17 +88,16 @@ _NO_ROOM: Final = "limit-exceeded"
 _MOST_DISPLACED: Final = 1_000
 
 
-class Outcomes:
+class Outcomes(Rooms):
     """Asks handlers and carries their decisions out."""
 
-    __slots__ = ("saver", "_core", "_directory", "_flights", "_limits")
+    __slots__ = ("saver", "_directory", "_flights")
 
     def __init__(self, core: Core, flights: Flights, directory: Directory) -> None:
+        super().__init__(core)
         self.saver = Saver(core, flights)
         self._flights = flights
-        self._core = core
         self._directory = directory
-        self._limits = core.limits
 
     # --- Asking ----------------------------------------------------------------------------------
 
@@ -265,7 +262,8 @@ class Outcomes:
     def _save(self, queue: Queue, message: Message) -> bool:
         """Ask the storage to keep a message, once; a queue that stores nothing saves nothing.
 
-        False when the storage cannot take it now: it fails, or has too much to do already.
+        False when the storage cannot take it now: it fails, has too much to do already, or the
+        queue has as much there as it may.
         """
         if message.marks & (MARK_SAVED | MARK_SAVING) or not queue.discipline.stores:
             return True
@@ -280,6 +278,8 @@ class Outcomes:
             return True
         if not self._core.has_room_to_save(message.size):
             return False
+        if not queue.saves and queue.disk_bytes + message.size > queue.disk_cap:
+            return False  # where all are saved that was looked at when it came
         self.saver.save(queue, message)
         return True
 
@@ -299,35 +299,30 @@ class Outcomes:
 
     # --- Entering and leaving the queue ----------------------------------------------------------
 
-    def problem_of_push(self, queue: Queue, size: int, more: int = 0, more_bytes: int = 0) -> int:
+    def make_room(self, queue: Queue, size: int, deferred: bool) -> int:
         """0 when a message of *size* bytes can enter, else the result code to answer (F75).
 
-        *more* messages of *more_bytes* bytes are to enter before it.
-        """
-        problem = self.problem_of_queue(queue, size, more, more_bytes)
-        if problem == RESULT_OK:
-            memory = size + more_bytes + (more + 1) * MESSAGE_OVERHEAD_BYTES
-            if self._core.total_bytes + memory > self._limits.max_total_bytes:
-                problem = RESULT_BUSY
-        return problem
+        What has waited longest makes way if the queue wants that; what waits in a cache makes way
+        for a message that is not *deferred*.  One that fits no empty queue displaces nothing, nor
+        does one that is refused because the server is full: others need that room.
 
-    def make_room(self, queue: Queue, size: int) -> int:
-        """As ``problem_of_push``; but what has waited longest makes way if the queue wants that.
-
-        A message that fits no empty queue displaces nothing, nor does one that is refused because
-        the server is full: others need that room.
+        What is only in memory makes room on disk, too: as much comes back from there.
         """
-        problem = self.problem_of_push(queue, size)
+        replaced = None if deferred else self.replaced_in(queue)
+        problem = self.problem_of_push(queue, size, False, replaced)
         if problem != RESULT_LIMIT_EXCEEDED or queue.options.when_full == REFUSE:
             return problem
-        if size > queue.size_cap or size > queue.byte_cap:
+        if size > queue.size_cap or size > queue.byte_cap or size > queue.disk_cap:
             return problem
+        made = 0
         for _ in range(_MOST_DISPLACED):
             oldest = queue.take_oldest()
             if oldest is None:
                 break
+            if not oldest.marks & (MARK_SAVED | MARK_SAVING):
+                made += oldest.size
             self._displace(queue, oldest)
-            problem = self.problem_of_push(queue, size)
+            problem = self.problem_of_push(queue, size, made >= size, None)
             if problem != RESULT_LIMIT_EXCEEDED:
                 break
         if queue.spilled:
@@ -344,35 +339,6 @@ class Outcomes:
         if message.marks & (MARK_WANTS | MARK_CONFIRMED) == MARK_WANTS:
             self.confirm(message, False, _NO_ROOM, "", None)
         self.drop(queue, message)
-
-    def problem_of_queue(self, queue: Queue, size: int, more: int, more_bytes: int) -> int:
-        """The same as far as this queue is concerned: for a message that moves memory is taken
-        already, and for a batch it is counted as a whole."""
-        limits = self._limits
-        if queue.discipline.refuses:
-            return RESULT_UNAUTHORIZED
-        options = queue.options
-        if 0 < options.message_size_limit < size or size > limits.max_message_bytes:
-            return RESULT_LIMIT_EXCEEDED
-        if not queue.discipline.replaces:
-            waiting = queue.waiting_count() + queue.spilled + len(queue.deferred)
-            waiting += queue.withheld + more
-            if 0 < options.message_limit <= waiting:
-                return RESULT_LIMIT_EXCEEDED
-        if queue.count + more >= limits.max_messages_per_queue:
-            return RESULT_LIMIT_EXCEEDED
-        size += more_bytes
-        if queue.bytes + size > queue.byte_cap:
-            return RESULT_LIMIT_EXCEEDED
-        return self._problem_of_storage(queue, size)
-
-    def _problem_of_storage(self, queue: Queue, size: int) -> int:
-        """503 when a message must go to the storage, which fails or has too much to do already."""
-        if not queue.saves:
-            goes_to_disk = queue.bounded and not queue.options.ephemeral and queue.is_full()
-            if not goes_to_disk:
-                return RESULT_OK
-        return RESULT_OK if self._core.has_room_to_save(size) else RESULT_BUSY
 
     def settle(self, queue: Queue, message: Message) -> None:
         """Close the books on a message; the caller has counted what became of it."""
@@ -400,6 +366,7 @@ class Outcomes:
             if marks & MARK_KEYED:
                 freed = let_go(self._core, queue, message, True)
         if marks & (MARK_SAVED | MARK_SAVING):
+            self._flights.unstore(queue, message.size)
             self.saver.erase(queue, message)
         return freed
 
@@ -448,6 +415,7 @@ class Outcomes:
         """Close the books on a message that never entered: only the storage may know it."""
         message.marks |= MARK_GONE
         if message.marks & (MARK_SAVED | MARK_SAVING):
+            self._flights.unstore(queue, message.size)
             self.saver.erase(queue, message)
 
     def expire(self, queue: Queue, message: Message) -> bool:
@@ -576,18 +544,24 @@ class Outcomes:
         if target is None or target is queue or not target.discipline.stores:
             self.drop(queue, message)
             return
-        if self.problem_of_queue(target, message.size, 0, 0) != RESULT_OK:
+        replaced = self.replaced_in(target)
+        more = 0 if replaced is None else -1
+        more_bytes = 0 if replaced is None else -replaced.size
+        if self.problem_of_queue(target, message.size, more, more_bytes) != RESULT_OK or (
+            message.marks & (MARK_SAVED | MARK_SAVING)
+            and target.disk_bytes + message.size + more_bytes > target.disk_cap
+        ):
             self.drop(queue, message)
             return
         queue.counters.dead += 1
         self._core.counters.dead_lettered += 1
-        letter = dead_letter(message, reason, queue, target, self._core.wires)
+        letter = moved_letter(message, reason, queue, target, self._core.wires)
         letter.rarely().hops = hops
         self._flights.admit(target, letter)
         if target.temporary:
             pass  # the storage does not know it
         elif message.marks & (MARK_SAVED | MARK_SAVING):
-            self.saver.move(queue, message, letter)
+            self.saver.move(queue, message, target, letter)
             self.saver.save(target, letter)
         elif target.saves:
             self.saver.save(target, letter)

@@ -7,6 +7,7 @@ used up.  A queue that waits is always found again by what it waits for:
 it waits for           and is pumped again by
 =====================  ============================================================================
 an acknowledge         the acknowledge or its timeout (``queue.held``, F96)
+a feed's target        a message that leaves it (``queue.waiters``), or a while later
 what is on disk only   ``Fetched`` (``queue.spilled``)
 its audience           a join, an Unblock, a Grant, an answer: the audience's ``line`` is *awake*
 a status that sends    the update of its options
@@ -23,6 +24,7 @@ from typing import Final
 
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.delivery.choosing import Chooser
+from tmqp_server.engine.delivery.feed_port import FeedPort
 from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.sending import Sender
 from tmqp_server.engine.flights import Flights
@@ -39,7 +41,7 @@ _UNIT_SHIFT: Final = 10
 class Pump:
     """Drains queues."""
 
-    __slots__ = ("_chooser", "_core", "_flights", "_outcomes", "_sender")
+    __slots__ = ("_chooser", "_core", "_flights", "_outcomes", "_sender", "feeder")
 
     def __init__(self, core: Core, flights: Flights, outcomes: Outcomes, sender: Sender) -> None:
         self._core = core
@@ -47,10 +49,15 @@ class Pump:
         self._outcomes = outcomes
         self._sender = sender
         self._chooser = Chooser(core, outcomes, sender)
+        #: Moves the messages of queues that have feeds.
+        self.feeder = FeedPort()
 
     def pump(self, queue: Queue, now: float, floor: int = 0) -> None:
         """Send what waits in *queue* until the budget is down to *floor*."""
         core = self._core
+        if queue.feeds is not None:
+            self.feeder.pump(queue, now, floor)
+            return
         if queue.chooses():
             self._chooser.pump(queue, now, floor)
             return

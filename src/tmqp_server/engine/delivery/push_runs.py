@@ -184,6 +184,7 @@ class RunIntake:
             and queue.high_tail is None
             and queue.regular_tail is None
             and queue.bytes + run.size < queue.memory_bytes
+            and queue.disk_bytes + run.size <= queue.disk_cap
             and self._core.has_room_to_save(run.size)
         )
 
@@ -228,6 +229,7 @@ class RunIntake:
         ticket = core.last_ticket
         core.tickets[ticket] = PendingRun(messages, queue, session.origin, run.size)
         core.unsynced_bytes += run.size
+        self._flights.store(queue, run.size)
         first = queue.sequence + 1
         queue.appended = queue.sequence + run.count
         core.out.append(AppendRun(ticket, run, messages, queue.channel_name, queue.key, first))
@@ -361,7 +363,8 @@ class RunIntake:
                 if queue.high_count or queue.regular_count or queue.parked:
                     workflow.go_on(queue, now)
             else:
-                workflow.take_answer(queue, session, ids[at], True, None, now)
+                request = ids[at] if run.answers else None
+                workflow.take_answer(queue, session, ids[at], True, None, now, request)
             at += 1
             if core.awake or len(core.out) >= most_effects:
                 break

@@ -79,6 +79,7 @@ class Saver:
         tail.count += 1
         tail.unsynced += 1
         queue.spilled += 1
+        self._flights.put_on_disk(tail, message.size)
         pending = self._core.tickets[rare.ticket]
         assert isinstance(pending, PendingSave)
         pending.tail = tail
@@ -87,7 +88,9 @@ class Saver:
         core = self._core
         rare = message.rarely()
         tell_apart(message)
-        if rare.stored and message.marks & (MARK_SAVED | MARK_SAVING):
+        if not message.marks & (MARK_SAVED | MARK_SAVING):
+            self._flights.store(queue, message.size)
+        elif rare.stored:
             if message.marks & MARK_SAVING:
                 # That copy was not answered for, and nobody has been promised anything by it.
                 core.out.append(Erase(rare.ticket, queue.key, rare.stored))
@@ -116,8 +119,9 @@ class Saver:
             )
         )
 
-    def move(self, source: Queue, message: Message, letter: Message) -> None:
+    def move(self, source: Queue, message: Message, target: Queue, letter: Message) -> None:
         """Let the copy of *message* be owed until its dead letter is safe elsewhere."""
+        self._flights.unstore(source, message.size)
         rare = message.rarely()
         moved = letter.rarely()
         if rare.old and rare.old_key != source.key:
@@ -127,6 +131,8 @@ class Saver:
             self._core.claim(source)
         moved.old = rare.old or rare.stored
         letter.marks |= message.marks & MARK_SAVED
+        if letter.marks & MARK_SAVED:
+            self._flights.store(target, letter.size)
         if rare.old and rare.stored:
             self._core.out.append(Erase(rare.ticket, source.key, rare.stored))
         message.marks &= ~(MARK_SAVED | MARK_SAVING)
@@ -156,6 +162,7 @@ class Saver:
 
     def _clear_tail(self, queue: Queue, tail: Tail, high_priority: bool) -> None:
         self._flights.count_cleared(queue, tail.count)
+        self._flights.forget_tail(queue, tail)
         queue.spilled -= tail.count
         queue.set_tail(high_priority, None)
         if queue.closed:

@@ -105,16 +105,27 @@ class Sender:
     def _send_deciding(self, queue: Queue, message: Message, now: float, places: int = -1) -> None:
         """The long way: every step is asked about, every consumer looked at, but for those at other
         places of the ring than these."""
-        hooks = queue.hooks
-        decision = ALLOW
-        if hooks & HOOK_BEGIN_SEND:
-            decision = self._outcomes.ask(HOOK_BEGIN_SEND, queue, message, None, None)
-            self._outcomes.apply(queue, message, decision)
-            if not decision.allow:
-                self._close_unsent(queue, message, decision, now)
-                return
-        sent, decision = self._send_to_some(queue, message, decision, now, places)
-        if hooks & HOOK_END_SEND:
+        decision = self.begin(queue, message, now)
+        if decision is not None:
+            sent, decision = self.send_to_some(queue, message, decision, now, places)
+            self.conclude(queue, message, decision, sent, now)
+
+    def begin(self, queue: Queue, message: Message, now: float) -> Decision | None:
+        """Begin the pass of a message; None when it is over, for it is not to be sent."""
+        if not queue.hooks & HOOK_BEGIN_SEND:
+            return ALLOW
+        decision = self._outcomes.ask(HOOK_BEGIN_SEND, queue, message, None, None)
+        self._outcomes.apply(queue, message, decision)
+        if decision.allow:
+            return decision
+        self._close_unsent(queue, message, decision, now)
+        return None
+
+    def conclude(
+        self, queue: Queue, message: Message, decision: Decision, sent: bool, now: float
+    ) -> None:
+        """End the pass of a message, which somebody got or nobody."""
+        if queue.hooks & HOOK_END_SEND:
             closing = self._outcomes.ask(HOOK_END_SEND, queue, message, None, None)
             decision = combine(decision, closing)
         if decision is not ALLOW:
@@ -245,7 +256,7 @@ class Sender:
             flights.dequeue(queue)
             self._outcomes.finish(queue, message)
 
-    def _send_to_some(
+    def send_to_some(
         self,
         queue: Queue,
         message: Message,
@@ -261,7 +272,7 @@ class Sender:
             session = subscription.session
             if places >= 0 and not places >> subscription.place & 1:
                 continue
-            if subscription.filter is not None and not self._passes(queue, subscription, message):
+            if not self.passes(queue, subscription, message):
                 continue
             if hooks & HOOK_CAN_RECEIVE:
                 answer = outcomes.ask(HOOK_CAN_RECEIVE, queue, message, session, None)
@@ -331,10 +342,13 @@ class Sender:
                 return found[place:]
         return []
 
-    def _passes(self, queue: Queue, subscription: Subscription, message: Message) -> bool:
+    def passes(self, queue: Queue, subscription: Subscription, message: Message) -> bool:
+        """Whether the filter of a subscription, if it has one, accepts a message."""
+        chooser = subscription.filter
+        if chooser is None:
+            return True
         try:
-            chooser = subscription.filter
-            return chooser is None or chooser.accepts(message)
+            return chooser.accepts(message)
         except Exception:  # noqa: BLE001 - a door's filter hurts its own subscription only
             self._outcomes.count_error(queue)
             return False

@@ -105,6 +105,9 @@ class Workflow:
             self._produced(queue, message)
         rare = message.rare
         if rare is not None and rare.due_at > now:
+            if queue.feeds is not None:
+                self._pump.feeder.arrive_deferred(queue, message, now)
+                return
             self._flights.defer(queue, message, rare.due_at)
             self._core.arm(queue)
             return
@@ -155,10 +158,20 @@ class Workflow:
             queue.put_last(message)  # it was promised its place
             self._pump.resume(queue, now)
         else:
+            self._enter(queue, message, now)
+
+    def _enter(self, queue: Queue, message: Message, now: float) -> None:
+        """Let a message that was accepted earlier be sent in its turn."""
+        if queue.feeds is not None:
+            self._pump.feeder.wait(queue, message, now)
+        else:
             self._arrive(queue, message, now)
 
     def _arrive(self, queue: Queue, message: Message, now: float) -> None:
         """Send a message now if nothing is before it and somebody can take it; else let it wait."""
+        if queue.feeds is not None:
+            self._pump.feeder.arrive(queue, message, now)
+            return
         discipline = queue.discipline
         if queue.high_count or queue.regular_count or queue.spilled:
             self._outcomes.make_way(queue, message)
@@ -233,12 +246,15 @@ class Workflow:
         positive: bool,
         command: Acknowledge | None,
         now: float,
+        request: object = None,
     ) -> None:
-        """The same; *command* may be missing where the handler is not asked."""
+        """The same; *command* may be missing where the handler is not asked, and its *request* is
+        given then."""
         message = self._flights.answer(queue, session, message_id, positive)
         if message is None:
-            if command is not None and command.request is not None:
-                self.refuse_answer(queue, session, message_id, command.request)
+            if command is not None:
+                request = command.request
+            self.refuse_answer(queue, session, message_id, request)
             return
         if queue.hooks & HOOK_ACKNOWLEDGED and command is not None:
             outcomes = self._outcomes
@@ -326,7 +342,10 @@ class Workflow:
         message = self._flights.held_by(queue, session, command.message_id)
         if message is None:
             return _code_of_nothing(queue, command.message_id)
-        set_due(message, session, now + command.timeout_ms / 1000)
+        due = now + command.timeout_ms / 1000
+        if command.most_ms:
+            due = min(due, message.sent_at + command.most_ms / 1000)
+        set_due(message, session, due)
         self._flights.retime(queue, message)
         return RESULT_OK
 
@@ -393,7 +412,7 @@ class Workflow:
                     queue.put_first(deferred)
                     self._pump.resume(queue, now)
                     continue
-            self._arrive(queue, deferred, now)
+            self._enter(queue, deferred, now)
         if not queue.runnable:
             self._pump.pump(queue, now)
         core.release_pull(queue)

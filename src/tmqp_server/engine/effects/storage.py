@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tmqp._compat import mypyc_attr
 from tmqp_server.engine.effects.base import Effect
+from tmqp_server.engine.model.feeds import KeptFeed
 from tmqp_server.engine.model.message import Message
 from tmqp_server.engine.options import BindingOptions, ChannelOptions, QueueOptions
 
@@ -124,12 +125,18 @@ class ForgetChannel(StoredChange):
 
 
 class StoreQueue(StoredChange):
-    """A queue is new or has new options; ``suspect`` is as in ``RestoreQueue``."""
+    """A queue is new or has new options or feeds; ``suspect`` is as in ``RestoreQueue``."""
 
-    __slots__ = ("key", "channel", "queue_id", "options", "suspect")
+    __slots__ = ("key", "channel", "queue_id", "options", "suspect", "feeds")
 
     def __init__(
-        self, key: int, channel: str, queue_id: int, options: QueueOptions, suspect: int
+        self,
+        key: int,
+        channel: str,
+        queue_id: int,
+        options: QueueOptions,
+        suspect: int,
+        feeds: list[KeptFeed] | None = None,
     ) -> None:
         super().__init__()
         self.key = key
@@ -137,6 +144,7 @@ class StoreQueue(StoredChange):
         self.queue_id = queue_id
         self.options = options
         self.suspect = suspect
+        self.feeds = feeds
 
 
 class ForgetQueue(StoredChange):

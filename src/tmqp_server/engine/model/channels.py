@@ -90,6 +90,8 @@ def matches(text: str, pattern: str) -> bool:
 
 def is_disposable(queue: Queue) -> bool:
     """Whether destroying a queue loses nothing: it has no message, and nothing needs it to stay."""
+    if queue.feeds is not None or queue.fed_by:
+        return False
     needed = queue.claims or queue.cursors or queue.options.retains()
     return not needed and queue.is_empty()
 
@@ -186,6 +188,12 @@ class Channel:
         for queue in self.queues.values():
             total += queue.sequence
         return total
+
+    def is_used(self) -> bool:
+        """Whether it has a consumer, or a queue of it has a feed."""
+        if self.audience.subscriptions:
+            return True
+        return any([queue.feeds is not None for queue in self.queues.values()])
 
     def is_idle(self, before: int) -> bool:
         """Whether nobody has used the channel since ``pushed`` was *before* and ``Audience.used``
@@ -389,7 +397,16 @@ class ChannelTable:
             return RESULT_UNACCEPTABLE
         if options.queue.needs_storage() and not self._options.storage:
             return RESULT_UNACCEPTABLE
-        return RESULT_OK
+        return self._problem_of_dead_letters(options.queue)
+
+    def _problem_of_dead_letters(self, options: QueueOptions) -> int:
+        """400 for a queue of dead letters that no channel can have."""
+        target = options.dead_letter
+        if target is None or is_channel_name(
+            target[0].removeprefix(EXACT_MARK), self._limits.max_name_bytes
+        ):
+            return RESULT_OK
+        return RESULT_BAD_REQUEST
 
     def create(self, name: str, options: ChannelOptions) -> Channel:
         """Create a channel; ``problem_of_new`` must have said 0."""
@@ -414,7 +431,7 @@ class ChannelTable:
         channel.options = options
         if changes:
             for queue in channel.queues.values():
-                queue.fleeting = options.destroy_when_empty
+                queue.make_fleeting(options.destroy_when_empty)
 
     def _note_authenticator(self, options: ChannelOptions) -> None:
         """A channel came or went; nothing changes if it has the authenticator that all have."""
@@ -447,7 +464,7 @@ class ChannelTable:
             return RESULT_UNACCEPTABLE
         if problem == RESULT_OK and options.needs_storage() and not self._options.storage:
             return RESULT_UNACCEPTABLE
-        return problem
+        return problem if problem != RESULT_OK else self._problem_of_dead_letters(options)
 
     def problem_of_new_queue(
         self,
@@ -500,7 +517,7 @@ class ChannelTable:
         queue.key = self.last_key
         queue.memory = queue_bytes(options)
         self._books.charge(queue.memory)
-        queue.fleeting = channel.options.destroy_when_empty
+        queue.make_fleeting(channel.options.destroy_when_empty)
         queue.temporary = bool(channel.options.lifetime)
         channel.audience.used = True
         channel.queues[queue_id] = queue

@@ -6,6 +6,7 @@ name             what it does
 allow-all        sends everything, tells producers nothing
 ack-if-asked     tells a producer that asked as soon as the message is accepted; what was promised
                  that way is sent again, from the end of the queue, when a consumer lets it time out
+retry-timeouts   as ack-if-asked, and sends again whatever a consumer lets time out
 ack-received     tells every producer as soon as the message is accepted
 ack-sent         tells every producer when the message has been sent to a consumer
 ack-consumer     passes the consumer's own answer on; its silence becomes a negative one
@@ -57,6 +58,7 @@ __all__ = [
     "PutBack",
     "Reject",
     "RejectNack",
+    "RetryTimeouts",
     "built_in_handlers",
     "receipt_of",
     "saving",
@@ -87,6 +89,21 @@ class AckIfAsked(DeliveryHandler):
     ) -> Decision:
         """Send again what was promised; at the end, so that one bad message blocks no other."""
         return PUT_BACK_AT_END if message.wants_confirm else ALLOW
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class RetryTimeouts(DeliveryHandler):
+    """Whoever asks is told on receipt; every message is owed until a consumer answers."""
+
+    def received_from_producer(self, queue: QueueFacts, message: Message) -> Decision:
+        """Acknowledge when asked."""
+        return ACKNOWLEDGE if message.wants_confirm else ALLOW
+
+    def acknowledge_timed_out(
+        self, queue: QueueFacts, message: Message, consumer: Client
+    ) -> Decision:
+        """Send it again, behind what waits."""
+        return PUT_BACK_AT_END
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -181,6 +198,7 @@ class PutBack(DeliveryHandler):
 #: these the answer needs no call, and a push is the one step that every message goes through.
 _RECEIPTS: Final[dict[type, tuple[Decision, Decision]]] = {
     AckIfAsked: (ALLOW, ACKNOWLEDGE),
+    RetryTimeouts: (ALLOW, ACKNOWLEDGE),
     AckReceived: (ACKNOWLEDGE, ACKNOWLEDGE),
     AckIfSaved: (_SAVE_AND_ACKNOWLEDGE, _SAVE_AND_ACKNOWLEDGE),
     Reject: (REFUSE, REFUSE),
@@ -208,6 +226,7 @@ def built_in_handlers() -> HandlerRegistry:
     """A new registry with every built-in handler."""
     registry = HandlerRegistry()
     registry.register(DEFAULT_HANDLER, AckIfAsked())
+    registry.register("retry-timeouts", RetryTimeouts())
     registry.register("allow-all", AllowAll())
     registry.register("ack-received", AckReceived())
     registry.register("ack-sent", AckSent())

@@ -26,9 +26,11 @@ __all__ = [
     "MARK_BACK_END",
     "MARK_BACK_START",
     "MARK_CONFIRMED",
+    "MARK_COPY",
     "MARK_DECIDED",
     "MARK_DUPLICATE",
     "MARK_FAILED",
+    "MARK_FED",
     "MARK_GONE",
     "MARK_HIGH",
     "MARK_KEYED",
@@ -86,6 +88,10 @@ MARK_SILENT: Final = 65_536
 MARK_UNCOUNTED: Final = 131_072
 #: Others of its key or bucket wait for it, or may; it has a grip in ``Queue.keys``.
 MARK_KEYED: Final = 262_144
+#: A feed made it from a message of another queue: ``wire`` names that one.
+MARK_COPY: Final = 524_288
+#: The feeds of its queue have it, so that only consumers still get it.
+MARK_FED: Final = 1_048_576
 
 
 class Timing:
@@ -266,8 +272,14 @@ class Message:
     def readdressed(self) -> bool:
         """Whether its channel and queue are no longer those that ``wire`` names.
 
-        True for a dead letter: the door must write the real address (contradiction 19).
+        True for a dead letter and for what a feed copied: the door must write the real address
+        (contradiction 19).
         """
+        return self.marks & MARK_COPY != 0 or self.is_dead_letter
+
+    @property
+    def is_dead_letter(self) -> bool:
+        """Whether it was moved here from a queue that gave it up."""
         rare = self.rare
         return rare is not None and rare.hops > 0
 
@@ -354,7 +366,14 @@ class Wires:
         """The key of *message*, the same each time; empty if it has none."""
         return ""
 
-    def dead_letter(self, message: Message, reason: str, queue_name: str) -> tuple[object, int]:
+    def filter_of(self, language: str, text: str) -> SubscriptionFilter:
+        """A filter as it was written down.
+
+        :raises ValueError: when it cannot be understood.
+        """
+        raise ValueError(f"nobody here reads filters, such as {text!r} in {language!r}")
+
+    def with_reason(self, message: Message, reason: str, queue_name: str) -> tuple[object, int]:
         """The wire form that *message* has as a dead letter, and how many bytes larger it is.
 
         :param reason: why it is one: ``put-backs``, ``expired`` or ``full``.

@@ -7,18 +7,15 @@ is settled:
   first out in each; a put-back goes to either end, F98), or behind one in its ``Tail`` on disk;
 * deferred, in ``Deferrals``, until its not-before time;
 * in flight, in ``flights``, from the sending until every consumer that has it has answered or
-  timed out.  A dict keeps them in the order of sending, which is the order of their timeouts.
-  Those with other timeouts than the queue's stand in ``timed``;
+  timed out, in the order of their timeouts; those with other timeouts stand in ``timed``;
 * withheld, as part of a batch, until that is safe: nobody sees it.
 
 Settled messages are only counted: *done* (answered for, or sent where nobody need answer),
-*expired*, *dead* (moved to the dead-letter queue), *cleared* (by an operation), *dropped* (given
-up).  ``imbalance`` checks that accepted = waiting + deferred + in flight + withheld + settled; it
-must be 0 after every step.
+*expired*, *dead* (moved to the dead-letter queue), *cleared*, *dropped* (given up).  ``imbalance``
+is 0 after every step: accepted = waiting + deferred + in flight + withheld + settled.
 
-``flights`` is keyed by message id, as acknowledges name messages (F95).  Ids are the producers'
-choice and may repeat: a second message with an id in flight is a *duplicate*, kept under a key of
-its own and found through ``duplicates``; an acknowledge closes the oldest its sender has in hand.
+``flights`` is keyed by message id (F95).  Ids may repeat: a second message with an id in flight is
+a *duplicate*, found through ``duplicates``; an acknowledge closes the oldest its sender has.
 """
 
 from __future__ import annotations
@@ -38,6 +35,7 @@ from tmqp_server.engine.model.delivery import (
     hooks_of,
 )
 from tmqp_server.engine.model.disciplines import Discipline
+from tmqp_server.engine.model.feeds import Feed
 from tmqp_server.engine.model.handlers import receipt_of, saving
 from tmqp_server.engine.model.keys import KeyTable
 from tmqp_server.engine.model.message import MARK_GONE, MARK_HIGH, Message
@@ -50,15 +48,12 @@ from tmqp_server.engine.options import NO_KEYS, QueueOptions
 
 __all__ = ["Queue", "QueueTimer", "Trash"]
 
-#: More put-backs than anything can have.
+#: More put-backs, and bytes, than anything can have.
 _NO_LIMIT: Final = 2**62
 
 
 class Trash:
-    """Messages cleared from a queue and not yet disposed of, one by one.
-
-    Disposing of a million messages takes a while, so the scheduler does it in portions.
-    """
+    """Messages cleared from a queue; the scheduler disposes of them in portions."""
 
     __slots__ = ("queue", "lists", "deferred", "in_hand", "timed")
 
@@ -132,6 +127,7 @@ class Queue(QueueFacts):
         "size_cap",
         "count_cap",
         "byte_cap",
+        "disk_cap",
         "turn",
         "high",
         "regular",
@@ -149,8 +145,13 @@ class Queue(QueueFacts):
         "parked",
         "closed",
         "fleeting",
+        "heeded",
         "temporary",
         "claims",
+        "feeds",
+        "fed_by",
+        "waiters",
+        "committing",
         "high_tail",
         "regular_tail",
         "spilled",
@@ -163,6 +164,7 @@ class Queue(QueueFacts):
         "sequence",
         "count",
         "bytes",
+        "disk_bytes",
         "ack_timeout_s",
         "message_timeout_s",
         "put_back_limit",
@@ -234,9 +236,9 @@ class Queue(QueueFacts):
         #: Messages in memory: not settled, or cleared and not yet disposed of; and their bytes.
         self.count = 0
         self.bytes = 0
-        #: A message without an id has been here (F41).
-        self.nameless = False
-        self.keys: KeyTable | None = None  # as long as keys have made no difference
+        self.disk_bytes = 0  # of messages that the storage has or was asked to keep
+        self.nameless = False  # a message without an id has been here (F41)
+        self._begin_unfed()
         self.counters = QueueCounters()
         self.configure(options, discipline, handler, limits)
 
@@ -254,7 +256,7 @@ class Queue(QueueFacts):
         self.hooks = hooks_of(handler)
         self.exclusive = discipline.exclusive or options.send_only_first_acquirer
         #: Nothing is decided in a send pass; see Sender.
-        decides = self.nameless or self.hooks & SEND_HOOKS != 0
+        decides = self.nameless or self.hooks & SEND_HOOKS != 0 or self.feeds is not None
         self.plain = not (self.exclusive or decides)
         #: Some messages wait for others of their keys; only where consumers take turns.
         self.keyed = options.group_keys != NO_KEYS and discipline.exclusive and discipline.sends
@@ -286,7 +288,7 @@ class Queue(QueueFacts):
         ) or self.spilled > 0
         self.memory_limit = options.memory_limit or limits.max_messages_in_memory
         self.memory_bytes = limits.max_queue_bytes // 2
-        # Within these a push fits without another look (Outcomes.problem_of_push looks closely).
+        # Within these a push fits without another look (Outcomes.make_room looks closely).
         self.size_cap = limits.max_message_bytes
         if options.message_size_limit:
             self.size_cap = min(self.size_cap, options.message_size_limit)
@@ -295,6 +297,7 @@ class Queue(QueueFacts):
         self.byte_cap = limits.max_queue_bytes
         if options.bytes_limit:
             self.byte_cap = min(self.byte_cap, options.bytes_limit)
+        self.disk_cap = options.disk_limit_bytes or _NO_LIMIT
         self.count_cap = limits.max_messages_per_queue
         if options.message_limit:
             self.count_cap = min(self.count_cap, options.message_limit)
@@ -306,6 +309,28 @@ class Queue(QueueFacts):
         self.put_back_limit = options.put_back_limit or limits.max_put_backs
         if options.put_back_limit < 0:
             self.put_back_limit = _NO_LIMIT
+
+    def _begin_unfed(self) -> None:
+        """Begin with no feeds, and no keys."""
+        self.keys: KeyTable | None = None  # as long as keys have made no difference
+        #: Where its messages are copied to, in the order of adding; None without any.
+        self.feeds: list[Feed] | None = None
+        self.fed_by: list[Feed] = []  # the feeds that copy into it
+        #: Queues whose feeds wait for room here; see ``Audience.line``.
+        self.waiters: deque[QueueFacts] = deque()
+        #: Copies of its messages are being saved, and it sends nothing until they are.
+        self.committing = False
+        #: Somebody must hear when a message has left it for good.
+        self.heeded = False
+
+    def heed(self) -> None:
+        """Note anew whether somebody must hear that a message has left."""
+        self.heeded = self.fleeting or len(self.waiters) > 0
+
+    def make_fleeting(self, fleeting: bool) -> None:
+        """Note whether its channel is destroyed when it is empty."""
+        self.fleeting = fleeting
+        self.heed()
 
     def expect_nameless(self) -> None:
         """A message without an id comes in, which nobody can acknowledge: look at each from now on.
@@ -320,7 +345,7 @@ class Queue(QueueFacts):
     def chooses(self) -> bool:
         """Whether it must look who would take a message: each goes to one consumer, of those who
         want it, or whose it is."""
-        if not self.exclusive:
+        if not self.exclusive or self.feeds is not None:
             return False
         return (self.audience.filters != 0 or self.keyed) and self.discipline.sends
 
@@ -372,6 +397,10 @@ class Queue(QueueFacts):
         if tail.count == 0:
             self.set_tail(high_priority, None)
         return lost
+
+    def must_save(self) -> bool:
+        """Whether a message that comes in goes to the storage, because all do or memory is full."""
+        return self.saves or (self.bounded and not self.options.ephemeral and self.is_full())
 
     def high_in_all(self) -> int:
         """High-priority messages waiting, those on disk included."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp_server.engine.model.channels import Channel
+from tmqp_server.engine.model.feeds import Feed
 from tmqp_server.engine.model.message import Message
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session
@@ -31,6 +32,7 @@ __all__ = [
     "ChannelSnapshot",
     "ClientSnapshot",
     "CursorSnapshot",
+    "FeedSnapshot",
     "KeptOffsets",
     "NodeSnapshot",
     "OffsetsSnapshot",
@@ -132,6 +134,41 @@ class ChannelSnapshot(Record):
         self.owner: str | None = None if owner is None else owner.client_id
 
 
+class FeedSnapshot(Record):
+    """One feed: the queues, the filter as it was written down, and what became of messages.
+
+    ``copied`` were; ``passed`` its filter did not accept; ``skipped`` the target could not take.
+    ``waiting`` is how many messages wait in the source, of which there is no copy yet.
+    """
+
+    __slots__ = (
+        "channel",
+        "queue_id",
+        "target",
+        "target_queue",
+        "language",
+        "text",
+        "copied",
+        "passed",
+        "skipped",
+        "waiting",
+    )
+
+    def __init__(self, feed: Feed) -> None:
+        source, target = feed.source, feed.target
+        assert isinstance(source, Queue)
+        self.channel: str = source.channel_name
+        self.queue_id: int = source.queue_id
+        self.target: str = target.channel_name
+        self.target_queue: int = target.queue_id
+        self.language: str = feed.language
+        self.text: str = feed.text
+        self.copied: int = feed.copied
+        self.passed: int = feed.passed
+        self.skipped: int = feed.skipped
+        self.waiting: int = source.high_in_all() + source.regular_in_all()
+
+
 class QueueSnapshot(Record):
     """One queue (F68): its own options (contradiction 44), its counters, and where messages are.
 
@@ -150,6 +187,7 @@ class QueueSnapshot(Record):
         "deferred",
         "in_flight",
         "bytes",
+        "disk_bytes",
         "accepted",
         "done",
         "expired",
@@ -190,6 +228,7 @@ class QueueSnapshot(Record):
         self.deferred: int = len(queue.deferred)
         self.in_flight: int = queue.in_flight()
         self.bytes: int = queue.bytes
+        self.disk_bytes: int = queue.disk_bytes
         counters = queue.counters
         self.accepted: int = counters.accepted
         self.done: int = counters.done

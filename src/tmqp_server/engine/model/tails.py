@@ -19,7 +19,7 @@ __all__ = ["Tail"]
 class Tail:
     """The part of one priority of one queue that is on disk only."""
 
-    __slots__ = ("after", "count", "fetching", "last", "skip", "unsynced")
+    __slots__ = ("after", "bytes", "count", "fetching", "last", "skip", "unsynced")
 
     def __init__(self, after: int, last: int, count: int) -> None:
         #: Everything up to this sequence has come back.
@@ -28,6 +28,8 @@ class Tail:
         self.last = last
         #: Messages in it, those the storage has not confirmed included.
         self.count = count
+        #: The bytes of these messages.
+        self.bytes = 0
         #: Messages in it that the storage has not confirmed.
         self.unsynced = 0
         #: A portion has been asked for.

@@ -18,6 +18,7 @@ from typing import Final
 from tmqp.constants import (
     RESULT_BAD_REQUEST,
     RESULT_BUSY,
+    RESULT_DUPLICATE,
     RESULT_FORBIDDEN,
     RESULT_LIMIT_EXCEEDED,
     RESULT_NOT_FOUND,
@@ -36,16 +37,18 @@ from tmqp_server.engine.commands import (
     Join,
     Leave,
     RemoveChannel,
+    RemoveFeed,
     RemoveQueue,
     SetTerms,
     UpdateChannel,
     UpdateQueue,
 )
-from tmqp_server.engine.core import Core, Removal
+from tmqp_server.engine.core import Core
+from tmqp_server.engine.delivery.feeds import Feeds, stored
 from tmqp_server.engine.delivery.pump import Pump
 from tmqp_server.engine.delivery.workflow import Workflow
 from tmqp_server.engine.directory import Directory
-from tmqp_server.engine.effects import ForgetChannel, ForgetQueue, Left, StoreChannel, StoreQueue
+from tmqp_server.engine.effects import ForgetChannel, ForgetQueue, Left, StoreChannel
 from tmqp_server.engine.events import (
     CHANNEL_REMOVED,
     CLIENT_JOINED,
@@ -55,9 +58,10 @@ from tmqp_server.engine.events import (
 )
 from tmqp_server.engine.model.channels import Channel, IdleTimer, is_disposable
 from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.removals import Removal
 from tmqp_server.engine.model.sessions import Session, Subscription
 from tmqp_server.engine.operations.branches import with_branches
-from tmqp_server.engine.options import WITH_CONSUMERS
+from tmqp_server.engine.options import NO_KEYS, WITH_CONSUMERS, QueueChanges
 
 __all__ = ["Administration"]
 
@@ -70,11 +74,14 @@ _MOST_WORK: Final = 2_000
 class Administration:
     """Carries out operations on channels and queues."""
 
-    __slots__ = ("_core", "_directory", "_pump", "_workflow")
+    __slots__ = ("_core", "_directory", "_feeds", "_pump", "_workflow")
 
-    def __init__(self, core: Core, directory: Directory, pump: Pump, workflow: Workflow) -> None:
+    def __init__(
+        self, core: Core, directory: Directory, pump: Pump, workflow: Workflow, feeds: Feeds
+    ) -> None:
         self._core = core
         self._directory = directory
+        self._feeds = feeds
         self._pump = pump
         self._workflow = workflow
 
@@ -281,7 +288,8 @@ class Administration:
         if audience.subscriptions:
             return
         if channel.options.lifetime == WITH_CONSUMERS:
-            self._remove(Removal(channel, None, None, False))
+            if not channel.is_used():
+                self._remove(Removal(channel, None, None, False))
         elif channel.options.destroy_when_empty:
             self._remove(Removal(channel, None, None, True))  # F101
 
@@ -348,10 +356,14 @@ class Administration:
         channel = core.channels.find(command.channel)
         rules = core.options.channel
         if channel is not None:
+            if command.request is None and command.queue_id in channel.queues:
+                return RESULT_DUPLICATE  # nobody is told what else there may be to say
             rules = channel.options
         elif command.channel_changes is not None:
             rules = command.channel_changes.applied_to(rules)
         changes = command.changes
+        if _buries_in_itself(command.channel, command.queue_id, changes):
+            return RESULT_BAD_REQUEST
         options = rules.queue if changes is None else changes.applied_to(rules.queue)
         if channel is None:
             # Whoever creates a queue asks for its channel too: that is not automatic (F54).
@@ -384,6 +396,8 @@ class Administration:
         core = self._core
         was = queue.options.status
         retained = queue.options.retains()
+        if _buries_in_itself(command.channel, command.queue_id, command.changes):
+            return RESULT_BAD_REQUEST
         options = command.changes.applied_to(queue.options)
         problem = core.channels.problem_of_options(options)
         if problem != RESULT_OK:
@@ -395,11 +409,12 @@ class Administration:
             return RESULT_BUSY
         if queue.spilled and options.status == STATUS_CACHE:
             return RESULT_UNACCEPTABLE  # which message is the latest stands on disk only
+        if queue.feeds is not None and options.group_keys != NO_KEYS:
+            return RESULT_UNACCEPTABLE
         core.channels.reconfigure(queue, options)
         core.notify_queue(QUEUE_UPDATED, queue, options.status)
         if core.stores and not queue.temporary:
-            name = queue.channel_name
-            core.keep(StoreQueue(queue.key, name, queue.queue_id, options, queue.suspect))
+            core.keep(stored(queue))
         self._workflow.reconfigured(queue, was, core.now)
         if queue.fleeting and retained and not options.retains():
             core.note_emptied(queue)
@@ -429,14 +444,50 @@ class Administration:
         self._core.notify_queue(QUEUE_REMOVED, queue, STATUS_STOPPED)  # F93
         notices = self._core.notices
         self._core.work += notices.forget_queue(self._core.out, channel.key, queue.queue_id)
+        if queue.feeds is not None or queue.fed_by:
+            for source in self._feeds.forget(queue):
+                self._lost_feed(source)
+
+    # --- Feeds -----------------------------------------------------------------------------------
+
+    def remove_feed(self, command: Command, session: Session) -> None:
+        """Let a queue feed another no longer."""
+        assert isinstance(command, RemoveFeed)
+        source = self._directory.find_queue(command.channel, command.queue_id)
+        target = self._directory.find_queue(command.target, command.target_queue)
+        code = RESULT_NOT_FOUND
+        if source is not None and target is not None and self._feeds.remove(source, target):
+            code = RESULT_OK
+            self._lost_feed(source)
+        self.reply(session, command.request, code)
+
+    def _lost_feed(self, source: Queue) -> None:
+        """A queue has lost a feed: its channel may end with the last consumer or feed."""
+        core = self._core
+        channel = core.channels.find(source.channel_name)
+        if (
+            channel is not None
+            and channel.options.lifetime == WITH_CONSUMERS
+            and not channel.is_used()
+        ):
+            removal = Removal(channel, None, None, False)
+            removal.unused = True
+            core.removals.append(removal)  # for its own queues may feed others that end so
 
     def clear_messages(self, command: Command, session: Session) -> None:
-        """Remove waiting messages (F58)."""
+        """Remove waiting messages (F58), and those in flight if that is wanted."""
         assert isinstance(command, ClearMessages)
         queue = self._directory.find_queue(command.channel, command.queue_id)
         code = RESULT_NOT_FOUND
         if queue is not None:
-            if command.high_priority or command.regular:
-                self._workflow.clear(queue, command.high_priority, command.regular, False)
+            high, regular, in_flight = command.high_priority, command.regular, command.in_flight
+            if high or regular or in_flight:
+                self._workflow.clear(queue, high, regular, in_flight)
             code = RESULT_OK
         self.reply(session, command.request, code)
+
+
+def _buries_in_itself(channel: str, queue_id: int, changes: QueueChanges | None) -> bool:
+    """Whether a queue is to be its own queue of dead letters."""
+    target = None if changes is None else changes.dead_letter
+    return target is not None and target[1] == queue_id and target[0].lower() == channel.lower()

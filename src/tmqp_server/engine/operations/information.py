@@ -20,7 +20,7 @@ from tmqp_server.engine.commands import (
     ListConsumers,
     ListQueues,
 )
-from tmqp_server.engine.core import Core, PendingRun
+from tmqp_server.engine.core import Core, PendingRun, Performers
 from tmqp_server.engine.effects import Reply
 from tmqp_server.engine.model.channels import Channel, matches
 from tmqp_server.engine.model.sessions import Session
@@ -44,6 +44,17 @@ class Information:
 
     def __init__(self, core: Core) -> None:
         self._core = core
+
+    def performers(self) -> Performers:
+        """Which method serves which command."""
+        return {
+            DescribeChannel: self.describe_channel,
+            ListChannels: self.list_channels,
+            ListConsumers: self.list_consumers,
+            DescribeQueue: self.describe_queue,
+            ListQueues: self.list_queues,
+            ListClients: self.list_clients,
+        }
 
     def _reply(self, session: Session, request: object, code: int, body: object) -> None:
         if request is not None:

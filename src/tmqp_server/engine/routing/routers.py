@@ -27,7 +27,7 @@ from tmqp_server.engine.commands import (
     RestoreRouter,
     SetRouterEnabled,
 )
-from tmqp_server.engine.core import Core
+from tmqp_server.engine.core import Core, Performers
 from tmqp_server.engine.effects import ForgetRouter, StoreRouter
 from tmqp_server.engine.model.channels import is_channel_name
 from tmqp_server.engine.model.sessions import Session
@@ -181,6 +181,18 @@ class Routing:
             else:
                 self.left_out.append((command.router, options.name))
         self._routers[command.router] = router
+
+    def performers(self) -> Performers:
+        """Which method serves which command."""
+        return {
+            CreateRouter: self.create_router,
+            RemoveRouter: self.remove_router,
+            ListRouters: self.list_routers,
+            AddBinding: self.add_binding,
+            RemoveBinding: self.remove_binding,
+            ListBindings: self.list_bindings,
+            SetRouterEnabled: self.set_enabled,
+        }
 
     # --- Operations ------------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ __all__ = [
     "Transaction",
     "any_under_way",
     "gathered",
-    "held_tail",
+    "hold_tails",
     "release_tail",
 ]
 
@@ -40,13 +40,15 @@ STAGED_BYTES: Final = 512
 class Staged:
     """What is staged for one queue."""
 
-    __slots__ = ("queue", "segments", "count", "high", "largest")
+    __slots__ = ("queue", "segments", "count", "high", "size", "high_size", "largest")
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
         self.segments: list[Segment] = []
         self.count = 0
         self.high = 0
+        self.size = 0
+        self.high_size = 0
         self.largest = 0
 
     def add(self, message_set: MessageSet) -> Segment:
@@ -57,6 +59,8 @@ class Staged:
         segment.add(message_set)
         self.count += message_set.count
         self.high += message_set.high
+        self.size += message_set.size
+        self.high_size += message_set.high_size
         self.largest = max(self.largest, message_set.largest)
         return segment
 
@@ -65,6 +69,8 @@ class Staged:
         self.segments.extend(other.segments)
         self.count += other.count
         self.high += other.high
+        self.size += other.size
+        self.high_size += other.high_size
         self.largest = max(self.largest, other.largest)
 
 
@@ -163,13 +169,24 @@ class Mark:
 class CommittedQueue:
     """What a commit has brought into the books of one queue."""
 
-    __slots__ = ("queue", "last", "count", "high", "high_tail", "regular_tail")
+    __slots__ = (
+        "queue",
+        "last",
+        "count",
+        "high",
+        "size",
+        "high_size",
+        "high_tail",
+        "regular_tail",
+    )
 
-    def __init__(self, queue: Queue, last: int, count: int, high: int) -> None:
-        self.queue = queue
+    def __init__(self, staged: Staged, last: int) -> None:
+        self.queue = staged.queue
         self.last = last
-        self.count = count
-        self.high = high
+        self.count = staged.count
+        self.high = staged.high
+        self.size = staged.size
+        self.high_size = staged.high_size
         self.high_tail: Tail | None = None
         self.regular_tail: Tail | None = None
 
@@ -211,7 +228,18 @@ def gathered(transactions: list[Transaction]) -> dict[int, Staged]:
     return whole
 
 
-def held_tail(queue: Queue, first: int, count: int, high_priority: bool) -> Tail:
+def hold_tails(flights: Flights, entry: CommittedQueue, first: int) -> None:
+    """Hold the tails open for what a commit brings, from a sequence on."""
+    regular = entry.count - entry.high
+    if entry.high:
+        entry.high_tail = _held_tail(entry.queue, first, entry.high, True)
+        flights.put_on_disk(entry.high_tail, entry.high_size)
+    if regular:
+        entry.regular_tail = _held_tail(entry.queue, first, regular, False)
+        flights.put_on_disk(entry.regular_tail, entry.size - entry.high_size)
+
+
+def _held_tail(queue: Queue, first: int, count: int, high_priority: bool) -> Tail:
     """A priority's tail with so many messages more, from a sequence on, held open for them."""
     tail = queue.high_tail if high_priority else queue.regular_tail
     if tail is None:
@@ -222,15 +250,9 @@ def held_tail(queue: Queue, first: int, count: int, high_priority: bool) -> Tail
     return tail
 
 
-def release_tail(
-    flights: Flights,
-    entry: CommittedQueue,
-    tail: Tail | None,
-    count: int,
-    high_priority: bool,
-    ok: bool,
-) -> None:
+def release_tail(flights: Flights, entry: CommittedQueue, high_priority: bool, ok: bool) -> None:
     """Let go of a tail that was held open: with what it promises, or without."""
+    tail = entry.high_tail if high_priority else entry.regular_tail
     if tail is None:
         return
     queue = entry.queue
@@ -241,7 +263,11 @@ def release_tail(
     if ok:
         tail.last = max(tail.last, entry.last)
     else:
+        count = entry.high if high_priority else entry.count - entry.high
+        size = entry.high_size if high_priority else entry.size - entry.high_size
         tail.count -= count
         queue.spilled -= count
+        flights.take_from_disk(tail, size)
+        flights.unstore(queue, size)
         flights.take_back(queue, count)
     flights.close_tail(queue, tail, high_priority)

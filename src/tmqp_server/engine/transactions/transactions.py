@@ -86,7 +86,7 @@ from tmqp_server.engine.transactions.staging import (
     Transaction,
     any_under_way,
     gathered,
-    held_tail,
+    hold_tails,
     release_tail,
 )
 
@@ -413,6 +413,8 @@ class Transactions:
             waiting = queue.waiting_count() + queue.spilled + len(queue.deferred) + queue.withheld
             if 0 < limit < waiting + staged.count:
                 return RESULT_LIMIT_EXCEEDED
+            if queue.disk_bytes + staged.size > queue.disk_cap:
+                return RESULT_LIMIT_EXCEEDED
         return RESULT_OK
 
     def _begin(self, pending: PendingCommit, whole: dict[int, Staged]) -> None:
@@ -429,12 +431,9 @@ class Transactions:
             self._flights.receive(queue, staged.count, now)
             self._flights.admit_on_disk(queue, staged.count)
             queue.spilled += staged.count
-            entry = CommittedQueue(queue, last, staged.count, staged.high)
-            if staged.high:
-                entry.high_tail = held_tail(queue, first, staged.high, True)
-            if staged.high < staged.count:
-                regular = staged.count - staged.high
-                entry.regular_tail = held_tail(queue, first, regular, False)
+            self._flights.store(queue, staged.size)
+            entry = CommittedQueue(staged, last)
+            hold_tails(self._flights, entry, first)
             pending.entries.append(entry)
             timeout_s = queue.message_timeout_s
             expires_at = now + timeout_s if timeout_s > 0.0 else NEVER
@@ -459,10 +458,8 @@ class Transactions:
             if ok:
                 self._flights.save(queue, entry.count)
                 core.became_safe(queue, entry.last)
-            release_tail(self._flights, entry, entry.high_tail, entry.high, True, ok)
-            release_tail(
-                self._flights, entry, entry.regular_tail, entry.count - entry.high, False, ok
-            )
+            release_tail(self._flights, entry, True, ok)
+            release_tail(self._flights, entry, False, ok)
             core.refill(queue)
             self._pump.resume(queue, core.now)
             core.release_pull(queue)

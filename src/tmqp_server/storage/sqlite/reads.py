@@ -42,12 +42,13 @@ def fetch(
 
 def recovered(shelf: Shelf, state: QueueState) -> RecoveredQueue:
     """A queue as it is found: how much is owed of it."""
-    high = regular = size = 0
+    high = regular = size = high_size = 0
     for extent in state.extents:
         owed = extent.owed & ~extent.transient
         if owed:
             of_high = (owed & extent.high).bit_count()
+            high_size += shelf.size_of(extent, owed & extent.high)
             high += of_high
             regular += owed.bit_count() - of_high
             size += shelf.size_of(extent, owed)
-    return RecoveredQueue(state.queue, state.sequence, high, regular, size)
+    return RecoveredQueue(state.queue, state.sequence, high, regular, size, high_size)

@@ -136,8 +136,8 @@ class ModelBroker(Routers):
         elif isinstance(command, commands.UpdateQueue):
             self.update_queue(client, request, name, given["queue_id"], given["changes"] or {})
         elif isinstance(command, commands.ClearMessages):
-            both = (command.high_priority, command.regular)
-            self.clear_messages(client, request, name, command.queue_id, *both)
+            which = (command.high_priority, command.regular, command.in_flight)
+            self.clear_messages(client, request, name, command.queue_id, *which)
         elif isinstance(command, commands.CancelMessage):
             self.cancel_message(client, request, name, command.queue_id, command.message_id)
         elif isinstance(command, commands.RemoveQueue):
@@ -175,7 +175,8 @@ class ModelBroker(Routers):
             code = self.make_line(command.channel, command.queue_id, changes)
             line = self.line(command.channel, command.queue_id)
         if line is not None:
-            code = self.make_room(line, command.size)
+            later = extras is not None and extras.delay_ms > 0
+            code = self.make_room(line, command.size, later)
             if code:
                 line.counts["refused"] += 1
         letter = self.letter_of(client, command, line)

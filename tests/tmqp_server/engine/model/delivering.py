@@ -378,7 +378,7 @@ class Delivering(Counting):
         if grave is None or grave is line or grave.options["status"] == BROADCAST:
             return None
         # It moves: the memory it takes is taken already.
-        return None if self.problem_of_line(grave, letter.size) else grave
+        return None if self.problem_of_line(grave, letter.size, False) else grave
 
     # --- Taking in -------------------------------------------------------------------------------
 
@@ -386,17 +386,24 @@ class Delivering(Counting):
         """Create a queue if it is missing; why that cannot be, or 0."""
         raise NotImplementedError
 
-    def problem_of_push(self, line: Line, size: int) -> int:
-        """Why a queue takes no message of that size (F64, F75); 0 if it does."""
-        full = 0 if self.has_room(size + OVERHEAD) else 503
-        return self.problem_of_line(line, size) or full
+    def replaced(self, line: Line, later: bool) -> list[Letter]:
+        """What makes way for the next message of a cache, unless that waits for its time."""
+        waiting = line.waiting()
+        makes_way = line.options["status"] == CACHE and len(waiting) == 1 and not later
+        return waiting if makes_way else []
 
-    def make_room(self, line: Line, size: int) -> int:
+    def problem_of_push(self, line: Line, size: int, later: bool) -> int:
+        """Why a queue takes no message of that size (F64, F75); 0 if it does."""
+        freed = sum(letter.size + OVERHEAD for letter in self.replaced(line, later))
+        full = 0 if self.has_room(size + OVERHEAD - freed) else 503
+        return self.problem_of_line(line, size, later) or full
+
+    def make_room(self, line: Line, size: int, later: bool) -> int:
         """The same, after what has waited longest has made way if the queue wants that."""
         limits = [line.amount("bytes_limit"), self.settings.queue_bytes]
         most = min([limit for limit in limits if limit])
         while (
-            (problem := self.problem_of_push(line, size)) == 482
+            (problem := self.problem_of_push(line, size, later)) == 482
             and line.options["when_full"] != "refuse"
             and line.waiting()
             and size <= min(line.amount("message_size_limit") or size, self.settings.message_bytes)
@@ -413,9 +420,10 @@ class Delivering(Counting):
             self.end(line, letter, "dropped")
         return problem
 
-    def problem_of_line(self, line: Line, size: int) -> int:
+    def problem_of_line(self, line: Line, size: int, later: bool) -> int:
         """The same, whatever the other queues hold."""
-        live = line.live()
+        replaced = self.replaced(line, later)
+        live = [letter for letter in line.live() if letter not in replaced]
         limits = self.settings
         if line.options["status"] == STOPPED:
             return 401

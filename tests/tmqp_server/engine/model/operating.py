@@ -407,12 +407,19 @@ class Operating(Delivering):
         self.forget_listeners(None, line.channel.name, line.queue_id)
 
     def clear_messages(
-        self, client: Client, request: object, name: str, queue_id: int, high: bool, regular: bool
+        self,
+        client: Client,
+        request: object,
+        name: str,
+        queue_id: int,
+        high: bool,
+        regular: bool,
+        in_flight: bool,
     ) -> None:
-        """F58."""
+        """F58; what is in flight goes if that is wanted, too."""
         line = self.line(name, queue_id)
         if line is not None:
-            self.clear(line, high, regular, False)
+            self.clear(line, high, regular, in_flight)
         self.reply(client, request, 404 if line is None else 0)
 
     def cancel_message(

@@ -31,6 +31,7 @@ class Policy:
 POLICIES = {
     "allow-all": Policy(),
     "ack-if-asked": Policy(receipt="asked", silent_back="end", silent_asked=True),
+    "retry-timeouts": Policy(receipt="asked", silent_back="end"),
     "ack-received": Policy(receipt="always"),
     "ack-sent": Policy(sent=True),
     "ack-consumer": Policy(passes=True, silent_nack=True),

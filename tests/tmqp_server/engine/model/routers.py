@@ -240,7 +240,7 @@ class Routers(Operating):
         line = self.line(push.channel, push.queue_id)
         if line is None:
             return False
-        if self.make_room(line, push.size):
+        if self.make_room(line, push.size, later=False):
             line.counts["refused"] += 1
             return False
         self.take_in(line, self.letter_of(client, push, line), 0.0)

@@ -183,7 +183,9 @@ def _chopped(slug: str, chop: int | tuple[int, ...], title: str) -> Case:
         "F5",
         Open("a"),
         hear("a", _HELLO, fence=Fence.FIRST),
-        say("a", PREAMBLE, _ACCEPTED, _request(headers=[("K", "v")]), PING_BYTES, chop=chop),
+        say("a", PREAMBLE, _ACCEPTED, chop=chop),
+        # A program may need a moment after the acceptance before it takes requests.
+        say("a", _request(headers=[("K", "v")]), PING_BYTES, chop=chop),
         hear("a", Answer(_ASKED, pong()), Answer(pong(), _ASKED), fence=Fence.FIRST),
         task="echo",
         pongs=False,

@@ -14,6 +14,7 @@ from tmqp.testing.conformance.servers import (
     durability,
     error,
     event,
+    extension,
     frame,
     hello,
     keepalive,
@@ -51,5 +52,6 @@ SERVER_CASES: Final[tuple[Case, ...]] = (
     *limits.CASES,
     *durability.CASES,
     *security.CASES,
+    *extension.CASES,
     *perf.CASES,
 )

@@ -16,10 +16,12 @@ from tmqp.testing.conformance.talk import (
     connect,
     create_queue,
     delivery,
+    event,
     hear,
     response,
     route,
     say,
+    subscribe,
 )
 
 __all__ = ["CASES"]
@@ -434,6 +436,24 @@ _BINDINGS: Final = (
         *_binding("one", "$tag-*", _TAG, content_type=None),
         say("a", route("$rt", 9, b"x")),
         hear("c", Answer(delivery("$q1", 1, b"x"), delivery("$q2", 2, b"x"), ordered=False)),
+        needs="router",
+    ),
+    case(
+        "server.router.tag-binding-event",
+        "A message by a tag binding is produced like any other",
+        "Who watches a queue must see every message that reaches it.",
+        "F132 F126",
+        *connect("a"),
+        *create_queue("a", "$q1", 1, _QUIET, Queue_Status="push", Queue_Tag="$tag-one"),
+        *_router(),
+        *_binding("one", "$tag-*", _TAG, content_type=None),
+        say(
+            "a",
+            subscribe("MessageProduced", [("Channel-Name", "$q1"), ("Queue-Id", "1")]),
+        ),
+        hear("a", Answer(response(0))),
+        say("a", route("$rt", 9, b"x")),
+        hear("a", Answer(event("MessageProduced", "$q1", content_type=1))),
         needs="router",
     ),
     case(

@@ -1,8 +1,12 @@
-"""A client on our connection, without I/O, that carries out the tasks of the suite."""
+"""A small client without I/O that carries out the tasks of the suite; right in what it does.
+
+The broken clients of the zoo change one of its methods.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from tmqp import (
     Connection,
@@ -10,6 +14,7 @@ from tmqp import (
     DirectMessageReceived,
     Event,
     Frame,
+    FrameDecoder,
     HandshakeAccepted,
     MessageType,
     Operation,
@@ -20,17 +25,19 @@ from tmqp import (
 )
 from tmqp.testing.conformance import Case
 
-__all__ = ["ClientMachine"]
+__all__ = ["SmallClient"]
 
-_CHANNEL = "conformance"
+_CHANNEL: Final = "conformance"
+_PREAMBLE_BYTES: Final = 8
 
 
-class ClientMachine:
+class SmallClient:
     """Connects once for each case, and does its task; a client that reconnects does so when its
     connection has ended."""
 
     def __init__(self) -> None:
         self._connections: dict[int, Connection] = {}
+        self._begun: dict[int, FrameDecoder] = {}
         self._tasks: dict[int, str] = {}
         self._ids = 0
         self._waiting: dict[str, Callable[[Connection], None]] = {}
@@ -126,11 +133,34 @@ class ClientMachine:
 
     def take(self, number: int) -> bytes:
         """What there is to send."""
-        return self._connections[number].data_to_send()
+        data = self._connections[number].data_to_send()
+        if not data:
+            return b""
+        parts = []
+        if number not in self._begun:
+            self._begun[number] = FrameDecoder()
+            parts.append(self.outgoing_preamble(data[:_PREAMBLE_BYTES]))
+            data = data[_PREAMBLE_BYTES:]
+        parts += [self.outgoing(frame) for frame in self._begun[number].feed(data)]
+        return b"".join(parts)
 
     def is_closed(self, number: int) -> bool:
         """Whether the client has closed."""
-        return self._connections[number].state is State.CLOSED
+        return self._connections[number].state is State.CLOSED and not self.lingers()
+
+    # -- what broken clients change -------------------------------------------------------------
+
+    def outgoing(self, frame: Frame) -> bytes:
+        """The bytes of a message that leaves."""
+        return frame.raw
+
+    def outgoing_preamble(self, data: bytes) -> bytes:
+        """The bytes of the preamble that leaves."""
+        return data
+
+    def lingers(self) -> bool:
+        """Whether an ended connection stays open all the same."""
+        return False
 
     def end(self, number: int, now: float) -> None:
         """The server sends no more."""

@@ -1,0 +1,97 @@
+"""The part of the client that lets queues feed other queues (an extension)."""
+
+from __future__ import annotations
+
+from tmqp.constants import HeaderName
+from tmqp.errors import LocalProtocolError
+from tmqp.extensions import (
+    HEADER_FEED_CHANNEL,
+    HEADER_FEED_QUEUE,
+    HEADER_FILTER,
+    HEADER_FILTER_LANGUAGE,
+    OP_ADD_FEED,
+    OP_LIST_FEEDS,
+    OP_REMOVE_FEED,
+)
+from tmqp.models import FeedInformation
+from tmqp_client._core.requests import Request, check_channel, check_queue_id
+from tmqp_client._port import Operations
+
+__all__ = ["Feeding"]
+
+
+class Feeding(Operations):
+    """What :class:`tmqp_client.Client` can do about feeds: queues whose messages are copied into
+    other queues.
+
+    Every method raises ``OperationFailed`` when the server refuses: 404 when a queue or feed is
+    missing, 401 without the right ``feed`` on both queues, 503 when it could not be written down.
+    """
+
+    async def add_feed(
+        self,
+        channel: str,
+        queue_id: int,
+        target: str,
+        target_queue: int,
+        *,
+        filter: str | None = None,
+        filter_language: str | None = None,
+        timeout_s: float | None = None,
+    ) -> None:
+        """Copy the messages of a queue into another one from now on.
+
+        ::
+
+            await client.create_queue("orders", 1, status="push")
+            await client.create_queue("billing", 1, status="round-robin")
+            await client.add_feed("orders", 1, "billing", 1)
+
+        Raises ``OperationFailed``: 481 when the feed is there already, 406 when messages would come
+        back to a queue that they have left, 482 when there are too many.
+
+        :param filter: copy only messages that pass; in the language ``headers`` if none is given.
+        :raises LocalProtocolError: for a language without a filter.
+        """
+        headers = list(_place(queue_id, target, target_queue))
+        if filter is not None:
+            headers.append((HEADER_FILTER, filter))
+            if filter_language is not None:
+                headers.append((HEADER_FILTER_LANGUAGE, filter_language))
+        elif filter_language is not None:
+            raise LocalProtocolError("filter_language is the language of filter, which is missing")
+        request = Request(OP_ADD_FEED, "add feed", check_channel(channel), tuple(headers))
+        await self._answer(request, timeout_s)
+
+    async def remove_feed(
+        self,
+        channel: str,
+        queue_id: int,
+        target: str,
+        target_queue: int,
+        *,
+        timeout_s: float | None = None,
+    ) -> None:
+        """Copy no more messages; what was copied stays."""
+        headers = _place(queue_id, target, target_queue)
+        request = Request(OP_REMOVE_FEED, "remove feed", check_channel(channel), headers)
+        await self._answer(request, timeout_s)
+
+    async def feeds(
+        self, channel: str, queue_id: int | None = None, *, timeout_s: float | None = None
+    ) -> list[FeedInformation]:
+        """The feeds of a queue, or of all queues of a channel, in the order of adding."""
+        headers: tuple[tuple[str, str], ...] = ()
+        if queue_id is not None:
+            headers = ((HeaderName.QUEUE_ID.value, str(check_queue_id(queue_id))),)
+        request = Request(OP_LIST_FEEDS, "list feeds", check_channel(channel), headers)
+        return await self._list(FeedInformation, request, timeout_s)
+
+
+def _place(queue_id: int, target: str, target_queue: int) -> tuple[tuple[str, str], ...]:
+    """The headers that name a feed."""
+    return (
+        (HeaderName.QUEUE_ID.value, str(check_queue_id(queue_id))),
+        (HEADER_FEED_CHANNEL, check_channel(target)),
+        (HEADER_FEED_QUEUE, str(check_queue_id(target_queue))),
+    )

@@ -1,0 +1,179 @@
+"""Clients of NSQ are asked about at an auth server, as nsqd does it (N45 to N54).
+
+In the configuration::
+
+    [access]
+    kind = "tmqp_server:NsqAuthServer"
+    arguments = { addresses = ["127.0.0.1:4181"] }
+
+A client that sends AUTH is who the auth server says.  What it may do holds for the ``ttl`` of the
+answer; then the auth server is asked again, when the client does something.  An auth server that
+cannot be reached, or gives an answer that cannot be used, is passed over for the next one; when
+none is left, the client is refused.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, final
+
+import anyio
+
+from tmqp_server.access.auth import Access, Admission, Answer, Applicant, Identity
+from tmqp_server.access.rights import (
+    CREATE_CHANNEL,
+    CREATE_QUEUE,
+    FEED,
+    JOIN,
+    PUSH,
+    SEE_CHANNEL,
+)
+from tmqp_wires.nsq.auth_server import (
+    MAX_ANSWER_BYTES,
+    AuthAnswer,
+    AuthAnswerError,
+    AuthQuestion,
+    AuthRequest,
+    read_answer,
+)
+
+__all__ = ["NsqAuthServer"]
+
+logger = logging.getLogger("tmqp_server.nsq")
+
+#: Sends a request and returns status and body; raises OSError when that is not possible.
+_Asker = Callable[[AuthRequest], Awaitable[tuple[int, bytes]]]
+
+#: Types of clients that bring no secret, and are let in: HTTP is not covered by AUTH (N54), nor are
+#: those that ask a lookupd.
+_OPEN: Final = ("http", "nsqlookupd")
+#: Whoever asks bounds it.
+_NO_TIMEOUT: Final = None
+#: What making a channel of a topic, or publishing to it, needs besides.
+_AROUND: Final = (CREATE_CHANNEL, CREATE_QUEUE, FEED, SEE_CHANNEL)
+
+
+@final
+class _Client:
+    """What is known of a client: ``answer``, which holds until ``until_s``."""
+
+    __slots__ = ("answer", "question", "until_s")
+
+    def __init__(self, question: AuthQuestion, answer: AuthAnswer, now: float) -> None:
+        self.question = question
+        self.answer = answer
+        self.until_s = now + answer.ttl_s
+
+
+class NsqAuthServer(Access):
+    """Asks auth servers about clients of NSQ.
+
+    :param addresses: ``HOST:PORT`` or URLs; one is chosen by chance, the others come after it.
+    :param method: ``get`` or ``post``.
+    :param timeout_s: seconds that one of them may take.
+    :param grace_s: seconds behind the ``ttl`` for which an answer still holds when no auth server
+        can be asked.
+    :param open_types: types of clients that need no secret and may do everything.
+    :param ask: sends a request; by httpx if None.
+    :raises ValueError: for an impossible value.
+    """
+
+    def __init__(
+        self,
+        addresses: Sequence[str],
+        method: str = "get",
+        timeout_s: float = 2.0,
+        grace_s: float = 0.0,
+        open_types: Sequence[str] = _OPEN,
+        ask: _Asker | None = None,
+    ) -> None:
+        if isinstance(addresses, str) or not addresses:
+            raise ValueError("addresses must be a list of at least one auth server")
+        if method not in ("get", "post"):
+            raise ValueError(f"method must be get or post, not {method!r}")
+        if not timeout_s > 0 or grace_s < 0:
+            raise ValueError("timeout_s must be positive and grace_s not negative")
+        self._addresses = list(addresses)
+        self._method = method
+        self._timeout_s = timeout_s
+        self._grace_s = grace_s
+        self._open_types = frozenset(open_types)
+        self._ask = _by_httpx if ask is None else ask
+
+    async def authenticate(self, applicant: Applicant) -> bool | Admission:
+        """Let in whom an auth server knows, and who needs no secret."""
+        if not applicant.token:
+            if applicant.client_type in self._open_types or applicant.door in self._open_types:
+                return Admission(authenticated=False)
+            return False
+        host = applicant.peer.rpartition(":")[0] or applicant.peer
+        question = AuthQuestion(host, applicant.token, applicant.secure, applicant.common_name)
+        answer = await self._answer(question)
+        if answer is None:
+            return False
+        who = (answer.identity, answer.identity_url, len(answer.authorizations))
+        client = _Client(question, answer, anyio.current_time())
+        return Admission(data=client, identity=who)
+
+    async def may(self, who: Identity, right: str, subject: str, queue_id: int) -> bool | Answer:
+        """What the answer of the auth server says; it is asked again when that holds no more."""
+        client = who.data
+        if client is None:
+            return True
+        assert isinstance(client, _Client), "who was let in is known"
+        now = anyio.current_time()
+        if now >= client.until_s:
+            answer = await self._answer(client.question)
+            if answer is not None:
+                client.answer = answer
+                client.until_s = now + answer.ttl_s
+            elif now >= client.until_s + self._grace_s:
+                return False
+        allowed = _allows(client.answer, right, subject)
+        return Answer(allowed, max(client.until_s - now, 0.0))
+
+    async def _answer(self, question: AuthQuestion) -> AuthAnswer | None:
+        """The answer of the first auth server that has one."""
+        start = random.randrange(len(self._addresses))  # noqa: S311 - it spreads questions
+        for address in self._addresses[start:] + self._addresses[:start]:
+            try:
+                with anyio.fail_after(self._timeout_s):
+                    status, body = await self._ask(question.request(address, self._method))
+                return read_answer(status, body)
+            except (AuthAnswerError, OSError) as error:  # a timeout is an OSError
+                logger.warning("auth server %s: %s", address, str(error) or "no answer in time")
+        return None
+
+
+def _allows(answer: AuthAnswer, right: str, subject: str) -> bool:
+    """Whether an answer covers a right to a topic, or to a channel of one."""
+    topic, _, channel = subject.partition(":")
+    if not channel:
+        return answer.allows(topic) if right == PUSH else right in _AROUND and answer.knows(topic)
+    return right in (JOIN, *_AROUND) and answer.allows(topic, channel)
+
+
+async def _by_httpx(request: AuthRequest) -> tuple[int, bytes]:
+    """Send a request and read the answer, no more of it than is allowed.
+
+    :raises OSError: when that is not possible.
+    """
+    import httpx  # noqa: PLC0415 - an extra
+
+    try:
+        async with (
+            httpx.AsyncClient(timeout=_NO_TIMEOUT, trust_env=False) as client,
+            client.stream(
+                request.method, request.url, headers=request.headers, content=request.body or None
+            ) as response,
+        ):
+            body = b""
+            async for part in response.aiter_raw():
+                body += part
+                if len(body) > MAX_ANSWER_BYTES:
+                    break
+            return response.status_code, body
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise OSError(str(error) or type(error).__name__) from error

@@ -1,0 +1,88 @@
+"""The door of NSQ's TCP protocol V2."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp_server.doors.letters import Letter, Letters
+from tmqp_server.doors.nsq.context import NsqContext
+from tmqp_server.doors.nsq.message import DOOR, NUMBER, NsqBodies, NsqRun
+from tmqp_server.doors.nsq.session import NsqSession
+from tmqp_server.doors.port import Door
+from tmqp_server.engine.effects import Deliver, DeliverRun, Forward, Inform
+from tmqp_server.engine.model.message import Message
+from tmqp_wires.nsq.writing import message_frame, retried
+
+__all__ = ["NsqDoor"]
+
+_NS_PER_MS: Final = 1_000_000
+
+
+class NsqDoor(Door):
+    """NSQ, TCP.
+
+    :param letters: reads what came in by doors of other kinds.
+    """
+
+    name = DOOR
+    number = NUMBER
+
+    def __init__(self, context: NsqContext, letters: Letters | None = None) -> None:
+        self.context = context
+        self.letters = Letters() if letters is None else letters
+        self._bodies = NsqBodies()
+
+    def open(self, session: int, now: float) -> NsqSession:
+        """A new connection."""
+        self.context.time_s = now
+        return NsqSession(self.context, session, now)
+
+    def encode_delivery(self, effect: Deliver) -> bytes:
+        """The frame of the message, with the number of this attempt; of another protocol's message
+        that of its letter."""
+        message = effect.message
+        wire = message.wire
+        attempts = message.attempts
+        if isinstance(wire, bytes) and message.producer.door == DOOR:
+            return wire if attempts <= 1 else retried(wire, attempts)
+        letter = self.letters.of(message, effect.channel)
+        name = self.context.name_of_foreign(effect)
+        timestamp_ns = letter.timestamp_ms * _NS_PER_MS or self.context.unix_ns(self.context.time_s)
+        return message_frame(timestamp_ns, max(attempts, 1), name, letter.body)
+
+    def encode_run(self, effect: DeliverRun) -> bytes:
+        """The frames of a run."""
+        run = effect.run.wire
+        if not isinstance(run, NsqRun):
+            return b"".join([self.encode_delivery(each) for each in effect.deliveries()])
+        if effect.is_whole():
+            return b"".join(run.frames)
+        return b"".join(run.frames[effect.start : effect.stop : effect.step])
+
+    def encode_forward(self, effect: Forward) -> bytes:
+        """NSQ's clients say nothing to each other."""
+        return b""
+
+    def encode_event(self, effect: Inform) -> bytes:
+        """NSQ's clients are told of no events."""
+        return b""
+
+    def letter(self, wire: object) -> Letter:
+        """What a message says."""
+        return self._bodies.letter(wire)
+
+    def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
+        """Messages of NSQ have no headers."""
+        return wire, 0
+
+    def stored(self, message: Message) -> tuple[bytes, int, int]:
+        """What is kept of a message."""
+        return self._bodies.stored(message)
+
+    def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
+        """NSQ has no message sets."""
+        return self._bodies.unpacked(data)
+
+    def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
+        """A kept message again."""
+        return self._bodies.restored(body)

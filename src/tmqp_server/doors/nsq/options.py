@@ -1,0 +1,209 @@
+"""What NSQ's doors can be told: the limits of one peer, and options under the original's names."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+from tmqp_wires.nsq import ServerTerms
+from tmqp_wires.nsq.names import is_name
+
+__all__ = ["NsqLimits", "NsqOptions", "options_from", "terms_of"]
+
+#: Options that must not be below this; the others are positive.
+_LEAST: Final[dict[str, int]] = {
+    "max_deflate_level": 1,
+    "max_channel_consumers": 0,
+    "max_attempts": 0,
+    "mem_queue_size": 0,
+}
+_MOST_DEFLATE: Final = 9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NsqLimits:
+    """What one peer may cost.
+
+    :raises ValueError: when a value is not positive.
+    """
+
+    max_line_bytes: int = 16_384
+    """Bytes of a command's line; a longer one ends the connection without an answer."""
+
+    max_identify_bytes: int = 65_536
+    """Bytes of the body of an IDENTIFY or AUTH; a larger one is answered with ``E_BAD_BODY``."""
+
+    max_msg_size: int = 1_048_576
+    """Bytes of a message; a larger one is answered with ``E_BAD_MESSAGE``."""
+
+    max_body_size: int = 5_242_880
+    """Bytes of an MPUB, its messages and their sizes; more are answered with ``E_BAD_BODY``."""
+
+    max_rdy_count: int = 2_500
+    """Messages that a consumer may have in flight; a larger RDY is answered with ``E_INVALID``."""
+
+    max_unanswered: int = 1_024
+    """Publications of a connection that wait for their answers; the next ones wait to be read."""
+
+    max_early_bytes: int = 8_388_608
+    """Bytes of commands that a client sends before the server has decided about it; more end the
+    connection."""
+
+    max_foreign_in_flight: int = 10_000
+    """Messages of other protocols that a client has not answered and whose ids are remembered;
+    beyond it those that were sent first cannot be answered and time out."""
+
+    greeting_timeout_s: float = 10.0
+    """Seconds from the connection to its first four bytes; then it is closed."""
+
+    linger_timeout_s: float = 5.0
+    """Seconds for which a connection that broke the protocol waits for earlier answers."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not value > 0:
+                raise ValueError(f"{field.name} must be positive, got {value!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NsqOptions:
+    """What a server does for NSQ's clients.  Names and defaults are the original's where it has
+    them (N18), with the unit at the end."""
+
+    version: str = "1.3.0"
+    """The version of nsqd that clients are told; some decide by it what the server can do."""
+
+    msg_timeout_ms: int = 60_000
+    """How long a consumer has for a message, if it asks for no other time."""
+
+    max_msg_timeout_ms: int = 900_000
+    """The longest such time, from the delivery on, however often it is extended."""
+
+    max_req_timeout_ms: int = 3_600_000
+    """The longest delay of DPUB and REQ."""
+
+    heartbeat_interval_ms: int = 30_000
+    """How often a client is asked for a sign of life, if it asks for no other time."""
+
+    max_heartbeat_interval_ms: int = 60_000
+    """The longest such time."""
+
+    output_buffer_size: int = 16_384
+    """What clients are told of the output buffer.  The door sends messages at once."""
+
+    max_output_buffer_size: int = 65_536
+    """The largest size that a client may ask for."""
+
+    output_buffer_timeout_ms: int = 250
+    """What clients are told of the output buffer's timer."""
+
+    min_output_buffer_timeout_ms: int = 25
+    """The shortest timer that a client may ask for."""
+
+    max_output_buffer_timeout_ms: int = 30_000
+    """The longest timer that a client may ask for."""
+
+    snappy: bool = True
+    """Whether connections may be compressed with snappy."""
+
+    deflate: bool = True
+    """Whether connections may be compressed with deflate."""
+
+    max_deflate_level: int = 6
+    """The best compression that a client may ask for, 1 to 9."""
+
+    tls_required: bool = False
+    """Whether clients must change to TLS before anything else."""
+
+    auth_required: bool = False
+    """Whether clients must send AUTH with a token of ``[access]``."""
+
+    max_channel_consumers: int = 0
+    """Consumers of a channel; 0 for no limit."""
+
+    durable: bool = True
+    """Whether topics and channels are kept on disk, where the server has a data directory."""
+
+    mem_queue_size: int = 10_000
+    """Waiting messages of a topic, and of a channel, that stay in memory; the rest waits on disk
+    where there is one.  0: the server's limit."""
+
+    max_attempts: int = 0
+    """How often a message is sent before it becomes a dead letter; 0 for ever."""
+
+    dead_letter: str = ""
+    """The topic to which dead letters go; without one they are dropped."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, bool) or not isinstance(value, int):
+                continue
+            least = _LEAST.get(field.name, 1)
+            if value < least:
+                raise ValueError(f"{field.name} must be at least {least}, got {value}")
+        if self.max_deflate_level > _MOST_DEFLATE:
+            raise ValueError(f"max_deflate_level goes up to 9, got {self.max_deflate_level}")
+        if self.msg_timeout_ms > self.max_msg_timeout_ms:
+            raise ValueError("msg_timeout_ms must not be beyond max_msg_timeout_ms")
+        if self.heartbeat_interval_ms > self.max_heartbeat_interval_ms:
+            raise ValueError("heartbeat_interval_ms must not be beyond max_heartbeat_interval_ms")
+        if self.dead_letter and not is_name(self.dead_letter.encode()):
+            raise ValueError(f"dead_letter: {self.dead_letter!r} is no name of a topic")
+
+
+def options_from(table: Mapping[str, Any]) -> NsqOptions:
+    """Options with the values of a configuration table in place of their own.
+
+    :raises ValueError: for an unknown name, or a value that cannot be used.
+    """
+    defaults = NsqOptions()
+    values: dict[str, Any] = {each.name: getattr(defaults, each.name) for each in fields(defaults)}
+    for name, value in table.items():
+        if name not in values:
+            near = difflib.get_close_matches(name, values, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise ValueError(f"there is no option {name!r}{hint}")
+        kind = type(getattr(defaults, name))
+        if type(value) is not kind:
+            words = {bool: "true or false", int: "a whole number", str: "a text"}
+            raise ValueError(f"{name} must be {words[kind]}, not {value!r}")
+        values[name] = value
+    return NsqOptions(**values)
+
+
+def terms_of(
+    limits: NsqLimits, options: NsqOptions, *, has_tls: bool, has_snappy: bool
+) -> ServerTerms:
+    """What the codec needs to know of both.
+
+    :param has_tls: whether connections can change to TLS.
+    :param has_snappy: whether the packages for snappy are installed.
+    """
+    return ServerTerms(
+        version=options.version,
+        max_line_bytes=limits.max_line_bytes,
+        max_identify_bytes=limits.max_identify_bytes,
+        max_msg_size=limits.max_msg_size,
+        max_body_size=limits.max_body_size,
+        max_rdy_count=limits.max_rdy_count,
+        msg_timeout_ms=options.msg_timeout_ms,
+        max_msg_timeout_ms=options.max_msg_timeout_ms,
+        max_req_timeout_ms=options.max_req_timeout_ms,
+        heartbeat_interval_ms=options.heartbeat_interval_ms,
+        max_heartbeat_interval_ms=options.max_heartbeat_interval_ms,
+        output_buffer_size=options.output_buffer_size,
+        max_output_buffer_size=options.max_output_buffer_size,
+        output_buffer_timeout_ms=options.output_buffer_timeout_ms,
+        min_output_buffer_timeout_ms=options.min_output_buffer_timeout_ms,
+        max_output_buffer_timeout_ms=options.max_output_buffer_timeout_ms,
+        tls=has_tls,
+        tls_required=options.tls_required,
+        deflate=options.deflate,
+        max_deflate_level=options.max_deflate_level,
+        snappy=options.snappy and has_snappy,
+        auth_required=options.auth_required,
+    )

@@ -1,0 +1,183 @@
+"""Publications of a session of NSQ, and their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from tmqp.constants import RESULT_UNAUTHORIZED
+from tmqp_server.doors.nsq.context import NsqContext
+from tmqp_server.doors.nsq.message import NsqRun
+from tmqp_server.doors.nsq.publications import PendingPublication, PendingPublications
+from tmqp_server.doors.nsq.topics import QUEUE
+from tmqp_server.doors.nsq.writing import CONNECTED, NOTHING, WritingSession
+from tmqp_server.engine.commands import Command, Push, PushExtras, PushRun, RunNotes
+from tmqp_server.engine.effects import Confirm, ConfirmRun
+from tmqp_wires.nsq.events import Event, Publish, PublishDeferred, PublishMany
+from tmqp_wires.nsq.names import quoted
+from tmqp_wires.nsq.writing import OK, message_frame
+
+__all__ = ["PublishingSession"]
+
+#: As the native door has it: for so many chunks no runs are brought after one had to be divided.
+_SINGLY_CHUNKS: Final = 64
+
+
+class PublishingSession(WritingSession):
+    """The part of a session that publishes."""
+
+    def __init__(self, context: NsqContext, number: int) -> None:
+        super().__init__(context, number)
+        self._source = b""
+        self._publications = PendingPublications()
+        #: Why messages were refused, until their publications are told.
+        self._codes: dict[str, int] = {}
+        self._notes = RunNotes()
+        self._singly = 0
+
+    def _look_at_notes(self) -> None:
+        """Before a chunk: whether runs are of use."""
+        if self._notes.divided:
+            self._notes.divided = False
+            self._singly = _SINGLY_CHUNKS
+        elif self._singly:
+            self._singly -= 1
+
+    def _forget_publications(self) -> None:
+        """Nobody waits for the answers any more."""
+        self._publications.clear()
+        self._codes.clear()
+
+    def _publication(self, word: bytes, topic: bytes, ids: list[str], *, each: bool) -> None:
+        self._orders += 1
+        slot = self._answers.open()
+        publication = PendingPublication(word, topic, ids, each, slot, self._orders)
+        self._publications.add(publication)
+        if self._publications.count >= self._context.limits.max_unanswered:
+            self.reads = False
+
+    def _publish(self, events: list[Event], at: int, commands: list[Command], now: float) -> int:
+        """A PUB, or several in a row to one topic; returns where the next command is."""
+        first = events[at]
+        assert isinstance(first, Publish)
+        bodies = [first.body]
+        at += 1
+        if not self._singly:
+            while at < len(events):
+                event = events[at]
+                if not isinstance(event, Publish) or event.topic != first.topic:
+                    break
+                bodies.append(event.body)
+                at += 1
+        self._push(b"PUB", first.topic, bodies, commands, now)
+        return at
+
+    def _publish_many(self, event: Event, commands: list[Command], now: float) -> None:
+        assert isinstance(event, PublishMany)
+        self._push(b"MPUB", event.topic, event.bodies, commands, now)
+
+    def _publish_deferred(self, event: Event, commands: list[Command], now: float) -> None:
+        assert isinstance(event, PublishDeferred)
+        self._push(b"DPUB", event.topic, [event.body], commands, now, event.delay_ms)
+
+    def _push(
+        self,
+        word: bytes,
+        topic: bytes,
+        bodies: list[bytes],
+        commands: list[Command],
+        now: float,
+        delay_ms: int = 0,
+    ) -> None:
+        """Make the topic, if it is new, and put messages into it (N55)."""
+        context = self._context
+        number = self._number
+        timestamp_ns = context.unix_ns(now)
+        create = context.shapes.create_topic(number, topic)
+        channel = create.channel
+        commands.append(create)
+        context.world.published(self._row, topic, len(bodies), sum([len(body) for body in bodies]))
+        if len(bodies) == 1:
+            name = context.ids.new()
+            frame = message_frame(timestamp_ns, 1, name.encode("ascii"), bodies[0])
+            extras = PushExtras(delay_ms=delay_ms) if delay_ms else None
+            self._publication(word, topic, [name], each=False)
+            commands.append(
+                Push(number, name, channel, QUEUE, False, True, len(frame), frame, extras)
+            )
+            return
+        ids = context.ids.several(len(bodies))
+        run = NsqRun(ids, bodies, timestamp_ns, topic, self._source)
+        self._publication(word, topic, ids, each=word == b"PUB")
+        command = PushRun(
+            number,
+            channel,
+            QUEUE,
+            False,
+            True,
+            len(ids),
+            run.size(),
+            run.largest(),
+            run,
+            self._notes,
+        )
+        if self._singly:
+            commands.extend(run.pushes(command))
+        else:
+            commands.append(command)
+
+    def _run_confirmed(self, effect: ConfirmRun, now: float) -> Sequence[Command]:
+        ids = effect.message_ids
+        whole = self._publications.whole(ids)
+        if whole is None:
+            commands: list[Command] = []
+            for confirm in effect.confirms():
+                commands.extend(self._confirmed(confirm, now))
+            return commands
+        self._publications.remove(whole)
+        self._settle(whole, OK * len(ids) if whole.each else OK)
+        return self._end_if_answered()
+
+    def _confirmed(self, effect: Confirm, now: float) -> Sequence[Command]:
+        publications = self._publications
+        name = effect.message_id
+        publication = publications.find(name)
+        if publication is None:
+            return NOTHING  # its publication was answered with an error
+        if not effect.positive:
+            code = self._codes.pop(name, 0)
+            publications.remove(publication)
+            return self._not_published(publication, code, effect.reason, now)
+        publications.take(publication, name)
+        if publication.left == 0:
+            self._settle(publication, OK)
+            return self._end_if_answered()
+        if publication.each and publication.order <= self._ended_at:
+            self._answers.add(publication.slot, OK)
+            self._note()
+        return NOTHING
+
+    def _settle(self, publication: PendingPublication, data: bytes) -> None:
+        """All of its messages were taken in."""
+        is_void = publication.order > self._ended_at
+        self._answers.finish(publication.slot, b"" if is_void else data)
+        room = self._publications.count < self._context.limits.max_unanswered
+        if room and not self.reads and not self._ends and self._standing == CONNECTED:
+            self.reads = True
+            self.hurried = True
+        self._note()
+
+    def _not_published(
+        self, publication: PendingPublication, code: int, reason: str, now: float
+    ) -> Sequence[Command]:
+        word = publication.word
+        if code == RESULT_UNAUTHORIZED:
+            topic = quoted(publication.topic)
+            text = b'E_UNAUTHORIZED AUTH failed for %s on %s ""' % (word, topic)
+        else:
+            told = f"{word.decode()} failed {reason or code}".encode()
+            text = b"E_%s_FAILED %s" % (word, told)
+        if publication.order > self._ended_at:
+            self._answers.finish(publication.slot)
+            return self._end_if_answered()
+        return self._fatal(text, publication.slot, publication.order, now)

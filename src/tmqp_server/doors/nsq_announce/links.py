@@ -1,0 +1,99 @@
+"""To which lookupds there is a connection, and when the next one is tried.
+
+Who carries the bytes dials what :meth:`Announcer.due` names, and says what became of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Final, final
+
+from tmqp.backoff import Backoff
+
+__all__ = ["Announcer"]
+
+#: Questions that wait to be asked.
+_MAX_QUESTIONS: Final = 10_000
+
+
+@final
+class _Link:
+    """One lookupd."""
+
+    __slots__ = ("busy", "due_s", "failures")
+
+    def __init__(self) -> None:
+        self.due_s = 0.0
+        self.busy = False
+        self.failures = 0
+
+
+@final
+class Announcer:
+    """The connections of one server to its lookupds.
+
+    :param backoff: how long it waits behind failures.
+    :param chance: draws a number from 0 up to 1.
+
+    Attributes: ``removed``, addresses whose connection must end, and ``questions``, what is to be
+    asked at which HTTP address about which new topic, until somebody takes them.
+    """
+
+    def __init__(self, backoff: Backoff, chance: Callable[[], float]) -> None:
+        self._backoff = backoff
+        self._chance = chance
+        self._links: dict[str, _Link] = {}
+        self.removed: list[str] = []
+        self.questions: list[tuple[str, bytes]] = []
+        self._woken: Callable[[], None] | None = None
+
+    def wake(self, woken: Callable[[], None]) -> None:
+        """Have *woken* called when there is a question."""
+        self._woken = woken
+
+    def ask(self, address: str, topic: bytes) -> None:
+        """Ask a lookupd which channels a new topic has; past a bound nothing is asked."""
+        if len(self.questions) < _MAX_QUESTIONS:
+            self.questions.append((address, topic))
+            if self._woken is not None:
+                self._woken()
+
+    def set(self, addresses: Sequence[str]) -> None:
+        """There are to be connections to these, and to no others."""
+        for address in list(self._links):
+            if address not in addresses and self._links.pop(address).busy:
+                self.removed.append(address)
+        for address in addresses:
+            if address in self.removed:
+                self.removed.remove(address)
+                self._links.setdefault(address, _Link()).busy = True
+            self._links.setdefault(address, _Link())
+
+    def due(self, now: float) -> list[str]:
+        """What is to be dialled now; it is taken as being dialled."""
+        found = [
+            address for address, link in self._links.items() if not link.busy and link.due_s <= now
+        ]
+        for address in found:
+            self._links[address].busy = True
+        return found
+
+    def next_due(self) -> float:
+        """When the next one is to be dialled; infinity if none is."""
+        return min((link.due_s for link in self._links.values() if not link.busy), default=math.inf)
+
+    def accepted(self, address: str) -> None:
+        """A lookupd has answered."""
+        link = self._links.get(address)
+        if link is not None:
+            link.failures = 0
+
+    def ended(self, address: str, now: float) -> None:
+        """There is no connection, or no longer: another one is tried later."""
+        link = self._links.get(address)
+        if link is None:
+            return
+        link.busy = False
+        link.failures += 1
+        link.due_s = now + self._backoff.delay_s(link.failures, self._chance())

@@ -1,0 +1,71 @@
+"""The TCP door of a lookupd, and what it has in common with its HTTP door."""
+
+from __future__ import annotations
+
+import json
+from typing import Final, final
+
+from tmqp_server.doors.nsq_lookup.session import DOOR_NAME, LookupSession
+from tmqp_server.doors.nsq_lookup.table import LookupTable
+from tmqp_server.doors.port import Door, IdSource
+from tmqp_server.engine.effects import Forward
+
+__all__ = ["DEFAULT_VERSION", "LookupDoor", "Lookupd"]
+
+#: The version of the original whose interface this is; clients judge by it what they may use.
+DEFAULT_VERSION: Final = "1.3.0"
+_HELLO_TIMEOUT_S: Final = 60.0
+
+
+@final
+class Lookupd:
+    """One lookupd: what its doors share.
+
+    Attributes: ``table``, all registrations; and what it tells of itself.
+    """
+
+    def __init__(self) -> None:
+        self.table = LookupTable()
+        self.broadcast_address = ""
+        self.hostname = ""
+        self.tcp_port = 0
+        self.http_port = 0
+        self.version = DEFAULT_VERSION
+
+    def about(self) -> bytes:
+        """The answer to IDENTIFY (N138)."""
+        told = {
+            "broadcast_address": self.broadcast_address,
+            "hostname": self.hostname,
+            "http_port": self.http_port,
+            "tcp_port": self.tcp_port,
+            "version": self.version,
+        }
+        return json.dumps(told, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+@final
+class LookupDoor(Door):
+    """Opens sessions of nsqds that tell what they have.
+
+    No client of this door pushes or gets messages, so nothing is encoded or kept by it.
+    """
+
+    name = DOOR_NAME
+    number = 0
+
+    def __init__(self, lookupd: Lookupd, new_id: IdSource) -> None:
+        self._lookupd = lookupd
+        self._new_id = new_id
+
+    def open(self, session: int, now: float) -> LookupSession:
+        """A new connection."""
+        # A client that is left out of all answers, and says nothing for as long again, is gone.
+        table = self._lookupd.table
+        idle_s = 2 * table.limits.inactive_producer_timeout_s
+        about = self._lookupd.about
+        return LookupSession(session, table, about, self._new_id, now, _HELLO_TIMEOUT_S, idle_s)
+
+    def encode_forward(self, effect: Forward) -> bytes:
+        """Nothing: the protocol has no form for what clients say to each other."""
+        return b""

@@ -1,0 +1,33 @@
+"""What the workflow asks of those who move messages through feeds; see ``feeding.py``."""
+
+from __future__ import annotations
+
+from tmqp._compat import mypyc_attr
+from tmqp_server.engine.model.message import Message
+from tmqp_server.engine.model.queues import Queue
+
+__all__ = ["FeedPort"]
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class FeedPort:
+    """Sends the messages of queues that have feeds.  This base is for a broker without any."""
+
+    __slots__ = ()
+
+    def arrive(self, queue: Queue, message: Message, now: float) -> None:
+        """Send a message, which was accepted in this very step, now if it can be; else let it
+        wait."""
+        raise NotImplementedError
+
+    def arrive_deferred(self, queue: Queue, message: Message, now: float) -> None:
+        """The same for one that is not due yet: the feeds get it, consumers do not."""
+        raise NotImplementedError
+
+    def wait(self, queue: Queue, message: Message, now: float) -> None:
+        """Let a message wait behind the others, and send what can be sent."""
+        raise NotImplementedError
+
+    def pump(self, queue: Queue, now: float, floor: int) -> None:
+        """Send what waits until the budget is down to *floor*."""
+        raise NotImplementedError

@@ -1,0 +1,89 @@
+"""Whether the targets of feeds, and the server, have room for copies; and who wants one."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp.constants import RESULT_LIMIT_EXCEEDED, RESULT_OK
+from tmqp_server.engine.books import DEFERRAL_BYTES
+from tmqp_server.engine.core import Core
+from tmqp_server.engine.delivery.outcomes import Outcomes
+from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
+from tmqp_server.engine.model.feeds import Feed
+from tmqp_server.engine.model.message import Message
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.options import REFUSE
+
+__all__ = ["FREE", "FULL", "NEVER_ROOM", "FeedRooms"]
+
+#: What a target says of a message: it has room, it is full, or it never has any.
+FREE: Final = 0
+FULL: Final = 1
+NEVER_ROOM: Final = 2
+
+
+class FeedRooms:
+    """Asks targets, filters and the server about copies."""
+
+    __slots__ = ("_core", "_outcomes")
+
+    def __init__(self, core: Core, outcomes: Outcomes) -> None:
+        self._core = core
+        self._outcomes = outcomes
+
+    def has_room_for(self, message: Message, copies: int, saving: int) -> bool:
+        """Whether there is memory for so many copies, and the storage can take those it saves.
+
+        Copies count as if each had bytes of its own, which they share; so one message with many
+        large copies may pass that would fit at no time, if little else is there.
+        """
+        core = self._core
+        size = message.size + MESSAGE_OVERHEAD_BYTES
+        if message.rare is not None:
+            size += DEFERRAL_BYTES
+        most = core.limits.max_total_bytes
+        if not core.has_room(copies * size) and (
+            copies * size <= most // 4 or core.total_bytes > most // 2
+        ):
+            return False
+        if not saving:
+            return True
+        return core.has_room_to_save(saving * message.size) or (
+            core.storage_ok and core.unsynced_bytes == 0
+        )
+
+    def room(self, target: Queue, message: Message) -> int:
+        """What a target says of a message: it has room, it is full, or it never has any."""
+        size = message.size
+        if size > target.size_cap or size > target.byte_cap or size > target.disk_cap:
+            return NEVER_ROOM
+        if target.saves and size > target.disk_cap:
+            return NEVER_ROOM
+        if not target.discipline.stores:
+            return FREE
+        problem = self._outcomes.problem_of_queue(target, size, 0, 0)
+        if problem == RESULT_LIMIT_EXCEEDED and target.options.when_full != REFUSE:
+            problem = RESULT_OK  # others make way
+        if problem != RESULT_OK:
+            return FULL
+        rare = message.rare
+        if rare is not None and rare.due_at > self._core.now:
+            limits = self._core.limits
+            deferred = target.deferred
+            if (
+                len(deferred) >= limits.max_deferred_per_queue
+                or deferred.size() + size > limits.max_deferred_bytes_per_queue
+            ):
+                return FULL
+        return FREE
+
+    def wants(self, queue: Queue, feed: Feed, message: Message) -> bool:
+        """Whether the filter of a feed, if it has one, accepts a message."""
+        chooser = feed.filter
+        if chooser is None:
+            return True
+        try:
+            return chooser.accepts(message)
+        except Exception:  # noqa: BLE001 - a door's filter hurts its own feed only
+            self._outcomes.count_error(queue)
+            return False

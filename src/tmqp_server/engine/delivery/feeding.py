@@ -1,0 +1,549 @@
+"""Feeding: copying the messages of a queue into the queues that it feeds.
+
+Theory of operation.  A feed is a consumer that is a queue: it takes a message at once and answers
+at once.  What a queue with feeds does follows from its status, as for consumers:
+
+* push: every feed and every consumer gets each message; while there is neither, messages are kept;
+* broadcast: those that can take a message now get it, nothing waits;
+* round robin (and first acquirer): consumers and feeds take turns, the feeds behind the consumers.
+
+A message that only feeds got is done.  One that consumers have as well is marked (``MARK_FED``), so
+that no feed gets it twice, whatever consumers do with it; once they have all gone it is done.
+
+*Full.*  A target that has no room is like a slow consumer: what would be copied into it waits in
+the source, with all that is behind it.  The source is tried again when a message has left the
+target, and in any case a little later, for room may come from elsewhere.  What a target never
+takes, because it is too large or the target is stopped, is passed over and counted.
+
+*Deferred.*  A message that is not due passes at once, and each copy waits in its own queue; live
+consumers of the source get it when it is due.  If it cannot pass at once, it passes when it is due.
+
+*Saved.*  Of a message that was accepted in the same step, the copy in the source, the copies in the
+targets and the settling are one step, and so one batch of the storage; its confirm waits for that.
+What was saved in an earlier step is moved by ``feed_commits.py``.
+
+*Work.*  A message is copied to all feeds of a queue in one step; what these feed in turn is done
+within the budget, and left to the pump beyond it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp_server.engine.core import Core
+from tmqp_server.engine.delivery.feed_commits import Commit, FeedCommits, target_of
+from tmqp_server.engine.delivery.feed_port import FeedPort
+from tmqp_server.engine.delivery.feed_rooms import FREE, FULL, FeedRooms
+from tmqp_server.engine.delivery.outcomes import Outcomes
+from tmqp_server.engine.delivery.pump import Pump
+from tmqp_server.engine.delivery.sending import Sender
+from tmqp_server.engine.delivery.workflow import Workflow
+from tmqp_server.engine.flights import Flights
+from tmqp_server.engine.model.delivery import (
+    ALLOW,
+    HOOK_CAN_RECEIVE,
+    HOOK_CONSUMER_FAILED,
+    HOOK_SAVE,
+    Decision,
+    combine,
+)
+from tmqp_server.engine.model.feeds import Feed, FeedTimer
+from tmqp_server.engine.model.message import (
+    MARK_CONFIRMED,
+    MARK_COPY,
+    MARK_FED,
+    MARK_HIGH,
+    MARK_SAVED,
+    MARK_SAVING,
+    MARK_WANTS,
+    Message,
+)
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.times import NEVER
+from tmqp_server.engine.options import REFUSE
+
+__all__ = ["Feeder"]
+
+#: A stored message costs one more unit for so many bytes: 2 ** 10.
+_UNIT_SHIFT: Final = 10
+#: Queues in a row that a message passes in one step.
+_MOST_DEPTH: Final = 8
+#: How long a queue waits that could not feed, if nothing else lets it go on; in seconds.
+_RETRY_S: Final = 0.02
+_KEPT: Final = MARK_SAVED | MARK_SAVING
+
+
+class Feeder(FeedPort):
+    """Moves messages through feeds."""
+
+    __slots__ = (
+        "_commits",
+        "_core",
+        "_depth",
+        "_flights",
+        "_late",
+        "_outcomes",
+        "_rooms",
+        "_sender",
+        "_timer",
+        "_workflow",
+    )
+
+    def __init__(
+        self,
+        core: Core,
+        flights: Flights,
+        outcomes: Outcomes,
+        sender: Sender,
+        pump: Pump,
+        workflow: Workflow,
+    ) -> None:
+        self._core = core
+        self._flights = flights
+        self._outcomes = outcomes
+        self._sender = sender
+        self._workflow = workflow
+        self._rooms = FeedRooms(core, outcomes)
+        self._commits = FeedCommits(core, flights, outcomes, sender, pump, workflow)
+        #: Queues that a message has passed in this step, one within the other.
+        self._depth = 0
+        #: Queues that could not feed, by key, and what lets them try again.
+        self._late: dict[int, Queue] = {}
+        self._timer = FeedTimer()
+
+    # --- Coming in -------------------------------------------------------------------------------
+
+    def arrive(self, queue: Queue, message: Message, now: float) -> None:
+        """Send a message, which was accepted in this very step, now if it can be; else let it
+        wait."""
+        if self._is_free(queue) and self._is_ready(queue, message, True):
+            self._pass_on(queue, message, now)
+            if queue.waiting_count() and not queue.runnable:
+                self.pump(queue, now, 0)  # a decision has put it back at once
+        else:
+            self.wait(queue, message, now)
+
+    def arrive_deferred(self, queue: Queue, message: Message, now: float) -> None:
+        """The same for one that is not due yet: the feeds get it, consumers do not."""
+        if not queue.exclusive and self._is_free(queue) and self._is_ready(queue, message, False):
+            self._pass_on(queue, message, now)
+            return
+        self._flights.defer(queue, message, message.rarely().due_at)
+        self._core.arm(queue)
+
+    def wait(self, queue: Queue, message: Message, now: float) -> None:
+        """Let a message wait behind the others, and send what can be sent."""
+        self._outcomes.make_way(queue, message)
+        self._outcomes.wait_last(queue, message)
+        if message.rare is not None:
+            self._core.arm(queue)
+        if not queue.runnable and not queue.waiting:
+            self.pump(queue, now, 0)
+
+    def _is_free(self, queue: Queue) -> bool:
+        """Whether nothing is before a message that arrives."""
+        return (
+            queue.discipline.sends
+            and queue.held is None
+            and not (queue.high_count or queue.regular_count or queue.spilled)
+            and not queue.runnable
+            and not queue.committing
+            and self._depth < _MOST_DEPTH
+            and self._core.budget > 0
+        )
+
+    # --- Going out -------------------------------------------------------------------------------
+
+    def pump(self, queue: Queue, now: float, floor: int) -> None:
+        """Send what waits until the budget is down to *floor*."""
+        core = self._core
+        while queue.high_count or queue.regular_count:
+            if queue.spilled:
+                core.refill(queue)
+                if queue.high_tail is not None and not queue.high_count:
+                    return  # the high-priority ones are on their way
+            if queue.held is not None or not queue.discipline.sends or queue.closed:
+                return
+            if queue.committing:
+                return
+            if core.budget <= floor or self._depth >= _MOST_DEPTH:
+                core.schedule(queue)
+                return
+            message = queue.look(False)
+            assert message is not None, "one waits"
+            rare = message.rare
+            if rare is not None and rare.expires_at <= now:
+                core.budget -= 1
+                # Too old within this tick, and the timer has not come round yet.
+                queue.take()
+                if not self._outcomes.expire(queue, message):
+                    queue.put_first(message)
+                continue
+            if not self._is_ready(queue, message, True):
+                return
+            if message.marks & _KEPT and self._must_commit(queue, message):
+                if message.marks & MARK_SAVING:
+                    self._try_later(queue)  # the storage is about to answer
+                else:
+                    self._commit(queue, now, floor)
+                return
+            queue.take()
+            core.budget -= message.size >> _UNIT_SHIFT
+            self._pass_on(queue, message, now)
+        if queue.spilled:
+            core.refill(queue)
+
+    def _pass_on(self, queue: Queue, message: Message, now: float) -> None:
+        """Send a message, which is in no list any more and can be sent."""
+        self._core.budget -= 1
+        decision = self._sender.begin(queue, message, now)
+        if decision is None:
+            return
+        self._depth += 1
+        if queue.exclusive:
+            self._to_one(queue, message, decision, now)
+        else:
+            self._to_all(queue, message, decision, now)
+        self._depth -= 1
+
+    def _to_all(self, queue: Queue, message: Message, decision: Decision, now: float) -> None:
+        """Send it to every feed that has not got it, and to every consumer."""
+        was_fed = message.marks & MARK_FED != 0
+        taken = 0
+        if not was_fed:
+            message.marks |= MARK_FED
+            taken, decision = self._copy_to_all(queue, message, decision, now)
+        sent = False
+        if queue.audience.subscriptions:
+            rare = message.rare
+            if rare is not None and rare.due_at > now:
+                if decision is not ALLOW:
+                    self._outcomes.apply(queue, message, decision)
+                self._flights.defer(queue, message, rare.due_at)
+                self._core.arm(queue)
+                return
+            sent, decision = self._sender.send_to_some(queue, message, decision, now, -1)
+        if sent:
+            self._flights.count_copies(queue, taken)
+        elif taken:
+            self._flights.sent(queue, message, taken, now)
+        self._sender.conclude(queue, message, decision, sent or was_fed or taken > 0, now)
+
+    def _copy_to_all(
+        self, queue: Queue, message: Message, decision: Decision, now: float
+    ) -> tuple[int, Decision]:
+        """Copy a message to all feeds; returns how many took it, and all decisions in one."""
+        feeds = queue.feeds
+        assert feeds is not None, "the queue has feeds"
+        taken = 0
+        for feed in feeds:
+            if not self._rooms.wants(queue, feed, message):
+                feed.passed += 1
+                continue
+            took, decision = self._offer(queue, feed, message, decision, now)
+            taken += took
+        return taken, decision
+
+    def _offer(
+        self, queue: Queue, feed: Feed, message: Message, decision: Decision, now: float
+    ) -> tuple[int, Decision]:
+        """Copy a message that a feed wants, if it may have it and has room; 1 if it took it."""
+        outcomes = self._outcomes
+        hooks = queue.hooks
+        if hooks & HOOK_CAN_RECEIVE:
+            answer = outcomes.ask(HOOK_CAN_RECEIVE, queue, message, feed.client, None)
+            decision = combine(decision, answer)
+            if not answer.allow:
+                return 0, decision
+        if self._rooms.room(target_of(feed), message) != FREE:
+            feed.skipped += 1
+            self._flights.skip(queue, 1)
+            if hooks & HOOK_CONSUMER_FAILED:
+                answer = outcomes.ask(HOOK_CONSUMER_FAILED, queue, message, feed.client, None)
+                decision = combine(decision, answer)
+            return 0, decision
+        self._copy(feed, message, now)
+        rare = message.rare
+        if rare is not None and rare.receivers >= 0:
+            rare.receivers += 1
+        return 1, self._commits.answer(queue, feed, message, decision)
+
+    def _copy(self, feed: Feed, message: Message, now: float) -> None:
+        """Let a copy of a message arrive in the target of a feed."""
+        target = target_of(feed)
+        if target.options.when_full != REFUSE:
+            rare = message.rare
+            deferred = rare is not None and rare.due_at > self._core.now
+            self._outcomes.make_room(target, message.size, deferred)
+        copy = self._copy_of(feed, message, now)
+        target.sequence += 1
+        copy.sequence = target.sequence
+        if target.saves and not target.hooks & HOOK_SAVE and not target.temporary:
+            # There was room for all copies together, which is not asked of each again.
+            self._outcomes.saver.save(target, copy)
+        feed.copied += 1
+        core = self._core
+        core.budget -= 1
+        core.work += 1  # one command may have many copies to follow, and many commands may wait
+        self._workflow.receive(target, copy, now)
+
+    def _copy_of(self, feed: Feed, message: Message, now: float) -> Message:
+        """A copy of a message for a feed, with no sequence yet."""
+        target = target_of(feed)
+        if not message.message_id:
+            target.expect_nameless()
+        copy = Message(
+            message.message_id,
+            message.producer,
+            target.channel_name,
+            target.queue_id,
+            message.size,
+            message.wire,
+            (message.marks & (MARK_HIGH | MARK_WANTS)) | MARK_CONFIRMED | MARK_COPY,
+            0,
+        )
+        expires_at = message.expires_at
+        if target.message_timeout_s > 0.0:
+            expires_at = min(expires_at, now + target.message_timeout_s)
+        if expires_at != NEVER and target.discipline.stores:
+            copy.rarely().expires_at = expires_at
+        rare = message.rare
+        if rare is not None:
+            if rare.due_at > now:
+                copy.rarely().due_at = rare.due_at
+            if rare.hops:
+                copy.rarely().hops = rare.hops
+        return copy
+
+    # --- In turn ---------------------------------------------------------------------------------
+
+    def _to_one(self, queue: Queue, message: Message, decision: Decision, now: float) -> None:
+        """Send it to the consumer or feed whose turn it is, or to the next that may have it."""
+        audience = queue.audience
+        feeds = queue.feeds
+        assert feeds is not None, "the queue has feeds"
+        sent = False
+        for place in self._in_turn(queue):
+            at = place - len(audience.ring)
+            if at < 0:
+                if audience.ring[place].stalled:
+                    continue
+                sent, decision = self._sender.send_to_some(
+                    queue, message, decision, now, 1 << place
+                )
+            elif self._rooms.wants(queue, feeds[at], message):
+                taken, decision = self._offer(queue, feeds[at], message, decision, now)
+                sent = taken > 0
+                if sent:
+                    self._flights.sent(queue, message, 1, now)
+            if sent:
+                if queue.discipline.exclusive:
+                    queue.turn = place
+                break
+        self._sender.conclude(queue, message, decision, sent, now)
+
+    def _in_turn(self, queue: Queue) -> list[int]:
+        """The places of consumers, and of feeds behind them, the one whose turn it is first."""
+        audience = queue.audience
+        audience.ready_places()  # which forms the ring
+        feeds = queue.feeds
+        assert feeds is not None, "the queue has feeds"
+        ring = audience.ring
+        count = len(ring) + len(feeds)
+        places = list(range(count))
+        if queue.discipline.exclusive and queue.turn + 1 < count:
+            places = places[queue.turn + 1 :] + places[: queue.turn + 1]
+        if not audience.has_tiers():
+            return places
+        ranked: dict[int, list[int]] = {}
+        for place in places:
+            priority = ring[place].priority if place < len(ring) else 0
+            ranked.setdefault(priority, []).append(place)
+        return [place for priority in sorted(ranked, reverse=True) for place in ranked[priority]]
+
+    def _next_taker(self, queue: Queue, message: Message) -> tuple[bool, Feed | None]:
+        """Whether somebody can take a message, of those whose turn it is; and the feed, if it is
+        one."""
+        feeds = queue.feeds
+        assert feeds is not None, "the queue has feeds"
+        places = self._in_turn(queue)
+        ring = queue.audience.ring
+        for place in places:
+            if place < len(ring):
+                subscription = ring[place]
+                if not subscription.stalled and self._sender.passes(queue, subscription, message):
+                    return True, None
+                continue
+            feed = feeds[place - len(ring)]
+            has_room = self._rooms.room(target_of(feed), message) == FREE
+            if has_room and self._rooms.wants(queue, feed, message):
+                return True, feed
+        return False, None
+
+    # --- Whether a message can be sent -----------------------------------------------------------
+
+    def _is_ready(self, queue: Queue, message: Message, is_due: bool) -> bool:
+        """Whether all, or one, can take a message who are to; if not, the queue is tried again."""
+        audience = queue.audience
+        if queue.exclusive:
+            if self._next_taker(queue, message)[0]:
+                return True
+            if not queue.waiting:
+                queue.waiting = True
+                audience.line.append(queue)
+            self._try_later(queue)
+            return False
+        if not queue.discipline.stores:
+            return True
+        if not message.marks & MARK_FED and not self._can_feed(queue, message):
+            return False
+        if is_due and audience.stalled:
+            if queue.waiting:
+                self._try_later(queue)  # it stands in another line
+            else:
+                queue.waiting = True
+                audience.line.append(queue)
+            return False
+        return True
+
+    def _can_feed(self, queue: Queue, message: Message) -> bool:
+        """Whether all feeds that want a message have room for it."""
+        feeds = queue.feeds
+        assert feeds is not None, "the queue has feeds"
+        self._core.budget -= len(feeds) >> 5
+        saving = 0
+        for feed in feeds:
+            target = target_of(feed)
+            room = self._rooms.room(target, message)
+            if room == FULL and self._rooms.wants(queue, feed, message):
+                if not queue.waiting:
+                    queue.waiting = True
+                    target.waiters.append(queue)
+                    target.heed()
+                self._try_later(queue)
+                return False
+            saving += target.saves
+        if not self._rooms.has_room_for(message, len(feeds), saving):
+            self._try_later(queue)
+            return False
+        return True
+
+    # --- Again -----------------------------------------------------------------------------------
+
+    def _try_later(self, queue: Queue) -> None:
+        """Let a queue try again a little later, whatever else lets it."""
+        self._late[queue.key] = queue
+        self._core.wakeups.arm(self._timer, self._core.now + _RETRY_S)
+
+    def wake(self, now: float) -> None:
+        """Let the queues try again that could not feed."""
+        core = self._core
+        late, self._late = self._late, {}
+        for queue in late.values():
+            if queue.closed or queue.feeds is None:
+                continue
+            if core.budget <= 0:
+                self._late[queue.key] = queue
+                continue
+            core.budget -= 1
+            if not queue.runnable:
+                self.pump(queue, now, 0)
+        if self._late:
+            core.wakeups.arm(self._timer, now + _RETRY_S)
+
+    def release(self, queue: Queue) -> None:
+        """Let those go on soon that wait for room in a queue which is fed no more."""
+        waiters = queue.waiters
+        for each in waiters:
+            assert isinstance(each, Queue)
+            each.waiting = False
+            self._core.schedule(each)
+        waiters.clear()
+        queue.heed()
+
+    # --- What was saved in an earlier step -------------------------------------------------------
+
+    def _must_commit(self, queue: Queue, message: Message) -> bool:
+        """Whether a saved message must not be settled before its copies are safe, or be known as
+        fed."""
+        if queue.exclusive:
+            feed = self._next_taker(queue, message)[1]
+            return feed is not None and _may_save(target_of(feed))
+        if message.marks & MARK_FED:
+            return False
+        if queue.audience.subscriptions:
+            return True
+        assert queue.feeds is not None, "the queue has feeds"
+        return any([_may_save(target_of(feed)) for feed in queue.feeds])
+
+    def _commit(self, queue: Queue, now: float, floor: int) -> None:
+        """Have messages that wait, from the first on, copied by the storage at once or not."""
+        core = self._core
+        commit = Commit(queue)
+        while (queue.high_count or queue.regular_count) and commit.has_room():
+            message = queue.look(False)
+            assert message is not None, "one waits"
+            rare = message.rare
+            if (
+                message.marks & (_KEPT | MARK_FED) != MARK_SAVED
+                or (rare is not None and rare.expires_at <= now)
+                or core.budget <= floor
+                or not self._is_ready(queue, message, True)
+            ):
+                break
+            takers = self._takers(queue, message)
+            if queue.exclusive and not takers:
+                break  # a consumer's turn
+            queue.take()
+            core.budget -= 1 + len(takers)
+            decision = self._sender.begin(queue, message, now)
+            if decision is None:
+                continue
+            self._commits.stage(commit, message, decision)
+            for feed in takers:
+                self._commits.stage_copy(commit, feed, self._copy_of(feed, message, now))
+        if commit.items:
+            self._commits.begin(commit)
+        elif core.budget <= floor:
+            core.schedule(queue)
+
+    def _takers(self, queue: Queue, message: Message) -> list[Feed]:
+        """The feeds that take a message: all that want it, or the one whose turn it is."""
+        feeds = queue.feeds
+        assert feeds is not None, "the queue has feeds"
+        if queue.exclusive:
+            feed = self._next_taker(queue, message)[1]
+            if feed is None:
+                return []
+            if queue.discipline.exclusive:
+                queue.turn = len(queue.audience.ring) + feeds.index(feed)
+            return [feed]
+        found: list[Feed] = []
+        for feed in feeds:
+            if not self._rooms.wants(queue, feed, message):
+                feed.passed += 1
+            elif self._rooms.room(target_of(feed), message) != FREE:
+                feed.skipped += 1
+            else:
+                found.append(feed)
+        return found
+
+    def synced(self, commit: Commit, ok: bool) -> None:
+        """The storage has answered for a commit."""
+        self._commits.synced(commit, ok)
+        if not ok:
+            self._try_later(commit.queue)
+
+    def has_work(self) -> bool:
+        """Whether a commit is left that is safe and not finished."""
+        return self._commits.has_work()
+
+    def go_on(self, now: float) -> None:
+        """Go on with what earlier steps had no budget for."""
+        self._commits.go_on(now)
+
+
+def _may_save(target: Queue) -> bool:
+    """Whether the storage may be asked to keep what enters a queue."""
+    decision = target.receipt_asked
+    return target.saves or decision is None or decision.save

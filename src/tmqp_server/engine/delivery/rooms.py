@@ -1,0 +1,91 @@
+"""Whether there is room for a message: in its queue, in memory, on the disk."""
+
+from __future__ import annotations
+
+from tmqp.constants import (
+    RESULT_BUSY,
+    RESULT_LIMIT_EXCEEDED,
+    RESULT_OK,
+    RESULT_UNAUTHORIZED,
+)
+from tmqp_server.engine.core import Core
+from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
+from tmqp_server.engine.model.message import MARK_SAVED, MARK_SAVING, Message
+from tmqp_server.engine.model.queues import Queue
+
+__all__ = ["Rooms"]
+
+
+class Rooms:
+    """Looks for room; what makes room is in ``outcomes.py``."""
+
+    __slots__ = ("_core", "_limits")
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._limits = core.limits
+
+    def problem_of_push(
+        self, queue: Queue, size: int, has_disk: bool, replaced: Message | None
+    ) -> int:
+        """0 when a message of *size* bytes can enter, else the result code to answer (F75).
+
+        With *has_disk* it may go to disk though the queue has as much there as it may.  *replaced*
+        makes way for it.
+        """
+        more = more_bytes = 0
+        if replaced is not None:
+            more, more_bytes = -1, -replaced.size
+        problem = self.problem_of_queue(queue, size, more, more_bytes, has_disk)
+        if problem == RESULT_OK:
+            memory = size + more_bytes + (more + 1) * MESSAGE_OVERHEAD_BYTES
+            if self._core.total_bytes + memory > self._limits.max_total_bytes:
+                problem = RESULT_BUSY
+        return problem
+
+    def problem_of_queue(
+        self, queue: Queue, size: int, more: int, more_bytes: int, has_disk: bool = False
+    ) -> int:
+        """The same as far as this queue is concerned: for a message that moves memory is taken
+        already, and for a batch it is counted as a whole.
+
+        *more* messages of *more_bytes* bytes are to enter before it.
+        """
+        limits = self._limits
+        if queue.discipline.refuses:
+            return RESULT_UNAUTHORIZED
+        options = queue.options
+        if 0 < options.message_size_limit < size or size > limits.max_message_bytes:
+            return RESULT_LIMIT_EXCEEDED
+        if not queue.discipline.replaces:
+            waiting = queue.waiting_count() + queue.spilled + len(queue.deferred)
+            waiting += queue.withheld + more
+            if 0 < options.message_limit <= waiting:
+                return RESULT_LIMIT_EXCEEDED
+        if queue.count + more >= limits.max_messages_per_queue:
+            return RESULT_LIMIT_EXCEEDED
+        size += more_bytes
+        if queue.bytes + size > queue.byte_cap:
+            return RESULT_LIMIT_EXCEEDED
+        return self._problem_of_storage(queue, size, has_disk)
+
+    def _problem_of_storage(self, queue: Queue, size: int, has_disk: bool) -> int:
+        """503 when a message must go to the storage, which fails or has too much to do already; 482
+        when its queue has as much there as it may."""
+        if not queue.must_save():
+            return RESULT_OK
+        if not self._core.has_room_to_save(size):
+            return RESULT_BUSY
+        if has_disk or queue.disk_bytes + size <= queue.disk_cap:
+            return RESULT_OK
+        return RESULT_LIMIT_EXCEEDED
+
+    def replaced_in(self, queue: Queue) -> Message | None:
+        """The message of a cache that makes way for the next one, in the same step; None if there
+        is none, or if its room is no room for the next one."""
+        if not queue.discipline.replaces or queue.waiting_count() != 1 or queue.spilled:
+            return None
+        latest = queue.latest()
+        assert latest is not None, "one waits"
+        kept = latest.marks & (MARK_SAVED | MARK_SAVING)
+        return latest if kept or not queue.saves else None

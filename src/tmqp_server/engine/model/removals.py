@@ -1,0 +1,54 @@
+"""``Removal``: a channel that is being removed, which may take several steps."""
+
+from __future__ import annotations
+
+from tmqp_server.engine.model.channels import Channel
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.sessions import Session
+
+__all__ = ["Removal"]
+
+
+class Removal:
+    """A channel that is being removed.
+
+    *session* is told when it is over; None tells nobody.  With *deserted* the channel is removed
+    because it is empty (F101): queues that are not are left, and so is the rest when somebody joins
+    meanwhile.  With ``unused`` it is removed because it has neither consumers nor feeds any more.
+    """
+
+    __slots__ = ("channel", "session", "request", "deserted", "begun", "unused")
+
+    def __init__(
+        self, channel: Channel, session: Session | None, request: object, deserted: bool
+    ) -> None:
+        self.channel = channel
+        self.session = session
+        self.request = request
+        self.deserted = deserted
+        self.begun = False
+        self.unused = False
+
+    def is_void(self) -> bool:
+        """Whether the reason for it has gone."""
+        channel = self.channel
+        if self.unused and not self.begun:
+            return channel.is_used()
+        return self.deserted and (
+            bool(channel.audience.subscriptions) or not channel.options.destroy_when_empty
+        )
+
+    def next_queue(self) -> Queue | None:
+        """The next queue, in the order of creation; the channel must have one.
+
+        It may be closed already, for others remove queues as well.  None when each has been looked
+        at once and that is enough.
+        """
+        leaving = self.channel.leaving
+        if not leaving:
+            if self.begun and self.deserted:
+                return None
+            leaving.extend(self.channel.queues.values())
+            leaving.reverse()
+        self.begun = True
+        return leaving.pop()

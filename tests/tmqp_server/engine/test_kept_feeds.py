@@ -1,0 +1,164 @@
+"""Feeds of durable queues: what a storage that fails and a server that is killed leave."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tmqp_server.engine.feeds import (
+    LATER,
+    each_waiting,
+    feed,
+    feeds_of,
+    kept_topic,
+    unfeed,
+    waiting_in,
+)
+from tests.tmqp_server.engine.kept import KeptWorld
+from tmqp.constants import STATUS_PAUSED, STATUS_PUSH, STATUS_ROUND_ROBIN
+from tmqp.extensions import LIFETIME_CONSUMERS
+from tmqp_server.engine.commands import CreateQueue, RemoveChannel
+from tmqp_server.engine.options import ChannelChanges, QueueChanges
+
+
+def test_a_durable_message_is_confirmed_when_its_copies_are_safe() -> None:
+    world = kept_topic("a", "b")
+    words = world.push("m1", channel="t", wants=True)
+    assert [word.split()[0] for word in words] == ["append", "append", "append", "erase"]
+    assert world.write() == ["p: m1 ok F"]
+    world.crash()
+    world.fetch()
+    assert each_waiting(world, "a", "b", "t") == [["m1"], ["m1"], []]
+    copy = world.queue("a").regular.messages()[0]
+    assert copy.readdressed
+    assert copy.channel == "a"
+    assert [(each.target, each.copied) for each in feeds_of(world)] == [("a", 0), ("b", 0)]
+
+
+def test_copies_that_cannot_be_saved_are_refused_to_the_producer() -> None:
+    world = kept_topic("a", "b")
+    world.push("m1", channel="t", wants=True)
+    assert world.write("no space") == ["p: m1 no error F"]
+    assert each_waiting(world, "a", "b", "t") == [[], [], []]
+
+
+EVERYTHING = ["m0", "m1", "m2"]
+
+
+def backlog(*targets: str) -> KeptWorld:
+    """A topic with saved messages and no feed, and queues that it can feed."""
+    world = kept_topic()
+    for name in targets:
+        world.create(QueueChanges(status=STATUS_ROUND_ROBIN, durable=True), name)
+    for each in EVERYTHING:
+        world.push(each, channel="t", wants=True)
+    world.sync()
+    return world
+
+
+def test_a_saved_backlog_moves_when_its_copies_are_safe() -> None:
+    world = backlog("a")
+    world.join("x", "a")
+    assert not [word for word in feed(world, "a") if "<-" in word]  # nobody sees what is not safe
+    assert world.queue("t").withheld == world.queue("a").withheld == 3
+    assert world.sync() == ["admin feed: 0", "x <- m0 FA", "x <- m1 FA", "x <- m2 FA"]
+    world.crash()
+    world.fetch()
+    assert each_waiting(world, "a", "t") == [EVERYTHING, []]
+
+
+@pytest.mark.parametrize("written", [False, True])
+def test_a_crash_while_a_backlog_moves_neither_loses_nor_doubles(written: bool) -> None:
+    world = backlog("a", "b")
+    world.update(QueueChanges(status=STATUS_PAUSED), "t")
+    feed(world, "a")
+    feed(world, "b")
+    world.sync()
+    world.update(QueueChanges(status=STATUS_PUSH), "t")
+    if written:
+        world.write()
+    world.crash()
+    world.fetch()
+    if not written:  # the status was not kept either
+        assert waiting_in(world, "t") == EVERYTHING
+        world.update(QueueChanges(status=STATUS_PUSH), "t")
+    world.sync()
+    assert each_waiting(world, "a", "b", "t") == [EVERYTHING, EVERYTHING, []]
+
+
+def test_a_backlog_whose_move_cannot_be_written_stays_and_moves_later() -> None:
+    world = backlog("a", "b")
+    world.update(QueueChanges(status=STATUS_PAUSED), "t")
+    feed(world, "a")
+    feed(world, "b")
+    world.sync()
+    world.update(QueueChanges(status=STATUS_PUSH), "t")
+    assert world.write("no space") == ["admin update: 503"]
+    assert each_waiting(world, "a", "b", "t") == [[], [], EVERYTHING]
+    world.wait(0.05)
+    world.sync()
+    assert each_waiting(world, "a", "b", "t") == [EVERYTHING, EVERYTHING, []]
+    world.crash()
+    world.fetch()
+    assert each_waiting(world, "a", "b", "t") == [EVERYTHING, EVERYTHING, []]
+
+
+def test_after_a_crash_consumers_get_a_message_that_was_fed_and_feeds_do_not() -> None:
+    world = kept_topic("a")
+    world.join("x", "t")
+    world.push("m1", channel="t", wants=True)
+    world.sync()
+    world.crash()
+    world.fetch()
+    world.sync()
+    assert waiting_in(world, "a") == ["m1"]
+    assert world.queue("t").is_empty()  # no consumer is there, and the feed has it
+
+
+def test_a_saved_message_is_fed_once_although_a_consumer_gets_it_as_well() -> None:
+    world = kept_topic()
+    world.create(QueueChanges(status=STATUS_ROUND_ROBIN, durable=True), "a")
+    world.update(QueueChanges(status=STATUS_PAUSED), "t")
+    world.push("m1", channel="t", wants=True)
+    world.sync()
+    feed(world, "a")
+    world.join("x", "t")
+    world.update(QueueChanges(status=STATUS_PUSH), "t")
+    words = world.sync()
+    assert "x <- m1 FA" in words
+    assert waiting_in(world, "a") == ["m1"]
+    world.crash()
+    world.fetch()
+    world.sync()
+    assert waiting_in(world, "a") == ["m1"]
+    assert world.queue("t").is_empty()
+
+
+def test_a_deferred_copy_survives_a_restart() -> None:
+    world = kept_topic("a")
+    world.push("m1", channel="t", wants=True, extras=LATER)
+    world.sync()
+    world.crash()
+    world.fetch()
+    assert len(world.queue("a").deferred) == 1
+    world.wait(2.0)
+    assert waiting_in(world, "a") == ["m1"]
+
+
+def test_feeds_of_temporary_channels_are_not_kept() -> None:
+    world = kept_topic("a")
+    rules = ChannelChanges(lifetime=LIFETIME_CONSUMERS)
+    number = world.numbers["admin"]
+    world.step(CreateQueue(number, "create", "b", 1, QueueChanges(status=STATUS_PUSH), rules))
+    feed(world, "b")
+    world.sync()
+    world.crash()
+    assert [each.target for each in feeds_of(world)] == ["a"]
+
+
+def test_a_removed_feed_stays_removed_and_goes_with_its_target() -> None:
+    world = kept_topic("a", "b", "c")
+    unfeed(world, "a")
+    world.step(RemoveChannel(world.numbers["admin"], "gone", "b"))
+    world.sync()
+    world.crash()
+    assert [each.target for each in feeds_of(world)] == ["c"]
