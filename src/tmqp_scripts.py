@@ -15,6 +15,8 @@ __all__ = [
     "nsq_to_file",
     "nsq_to_http",
     "nsqadmin",
+    "nsqd",
+    "nsqlookupd",
     "server",
     "spark",
 ]
@@ -38,6 +40,16 @@ def conformance() -> None:
 def spark() -> None:
     """Run ``tmqp-spark``."""
     _run("tmqp-spark", "spark", "tmqp_spark.cli")
+
+
+def nsqd() -> None:
+    """Run ``nsqd``."""
+    _run("nsqd", "nsq", "tmqp_nsq.nsqd")
+
+
+def nsqlookupd() -> None:
+    """Run ``nsqlookupd``."""
+    _run("nsqlookupd", "nsq", "tmqp_nsq.nsqlookupd")
 
 
 def nsqadmin() -> None:

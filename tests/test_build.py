@@ -122,6 +122,7 @@ def test_compiling_asks_for_whatever_the_hot_modules_import() -> None:
         ("tmqp", "client"),
         ("tmqp-server", "server"),
         ("tmqp-conformance", "conformance"),
+        ("nsqd", "nsq"),
         ("nsqadmin", "nsq"),
     ],
 )

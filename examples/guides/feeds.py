@@ -25,18 +25,18 @@ async def work_off(client: Client, group: str, count: int) -> list[str]:
 async def main() -> None:
     async with connect(ADDRESS) as client:
         await client.create_queue("shop", 1, status="push")
-        for group in ("billing", "parcels"):
+        for group in ("billing", "letters"):
             await client.create_queue(group, 1, status="round-robin")
         await client.add_feed("shop", 1, "billing", 1)
-        await client.add_feed("shop", 1, "parcels", 1, filter="kind=parcel")
+        await client.add_feed("shop", 1, "letters", 1, filter="kind=letter")
 
         # Nobody consumes yet: each group finds what is for it when it comes.
-        await client.push("shop", 1, "a book", headers={"kind": "parcel"})
+        await client.push("shop", 1, "a book", headers={"kind": "letter"})
         await client.push("shop", 1, "a song", headers={"kind": "download"})
-        await client.push("shop", 1, "a lamp", headers={"kind": "parcel"})
+        await client.push("shop", 1, "a lamp", headers={"kind": "letter"})
 
         print("billing:", ", ".join(await work_off(client, "billing", 3)))
-        print("parcels:", ", ".join(await work_off(client, "parcels", 2)))
+        print("letters:", ", ".join(await work_off(client, "letters", 2)))
         for feed in await client.feeds("shop"):
             print(f"{feed.target}: {feed.copied} copied, {feed.passed} not wanted")
 

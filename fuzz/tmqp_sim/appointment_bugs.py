@@ -98,6 +98,13 @@ def _believes_producers(_original: Any) -> Any:
     return forwards
 
 
+def _removed_in_words(_original: Any) -> Any:
+    def remove(_self: Deferring, _queue: Queue, _message: Message) -> None:
+        """It stays where it is."""
+
+    return remove
+
+
 #: What makes each of them: name, text, owner, attribute, and the change.
 APPOINTMENT_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] = (
     (
@@ -115,6 +122,10 @@ APPOINTMENT_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], .
     (
         "cancelled-in-words", "a cancelled message comes all the same",
         Deferring, "_cancel", _in_words_only,
+    ),
+    (
+        "removed-in-words", "a message that was removed while it waited comes all the same",
+        Deferring, "remove", _removed_in_words,
     ),
     (
         "counts-nobody", "a message's receivers are not counted",

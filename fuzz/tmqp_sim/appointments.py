@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from tmqp_server.engine.commands import CancelMessage, Push
+from tmqp_server.engine.commands import CancelMessage, Push, RemoveMessage
 from tmqp_server.engine.effects import Confirm, Deliver, Effect, Reply
 from tmqp_sim.world import Violation, World
 
@@ -63,7 +63,7 @@ class Appointments:
         if (key, uid) in self._cancelled and self._pushes(uid) == 1:
             raise Violation("cancel", f"{uid} of {key} is sent, and was cancelled")
 
-    def cancel(self, command: CancelMessage) -> None:
+    def cancel(self, command: CancelMessage | RemoveMessage) -> None:
         """Somebody wants a message removed."""
         key = ((command.channel, command.queue_id), command.message_id)
         self._asked.append((command.session, command.request, key))
@@ -75,7 +75,8 @@ class Appointments:
                 self._asked.remove(asked)
                 if not effect.code:
                     self._cancelled[asked[2]] = None
-                    self._world.mark("deferred message cancelled")
+                    deferred = asked[2] in self._due
+                    self._world.mark(f"{'deferred' if deferred else 'waiting'} message cancelled")
                 return
 
     # -- receivers ------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from tmqp.frames import Frame
 from tmqp.limits import Limits
 from tmqp_server.doors.letters import Letter, Letters, frame_of_letter, letter_of_frame
 from tmqp_server.doors.native.door import NativeDoor
+from tmqp_server.doors.native.rewriting import without_dead_letter_headers
 from tmqp_server.doors.port import Door, DoorSession, IdSource
 from tmqp_server.engine.commands import (
     Acknowledge,
@@ -308,6 +309,8 @@ class ForeignDoor(Door):
         wire = message.wire
         if isinstance(wire, ForeignWire):
             frame = wire.frame
+            if frame.has_header and not message.readdressed:
+                frame = without_dead_letter_headers(frame)
         else:
             letter = self._letters.of(message, effect.channel)
             frame = frame_of_letter(letter, high_priority=message.high_priority)

@@ -40,6 +40,7 @@ from tmqp_server.engine.commands import (
     Leave,
     Push,
     Release,
+    RemoveMessage,
     SetTerms,
     Synced,
     connection_of,
@@ -133,8 +134,7 @@ class Ledger:
         #: Whether a queue has messages on disk only.  Where consumers choose, those are examined
         #: when they are fetched, and others may go before them (seeds 103784, 129643).
         self.has_spilled: Callable[[tuple[str, int]], bool] = _never
-        #: The server passes every answer on.
-        self.trusting = False
+        self.trusting = False  # the server passes every answer on
         self._passes: list[Hand] = []
         self._performers: dict[type, Callable[[Command], None]] = {
             Push: self._push,
@@ -150,6 +150,7 @@ class Ledger:
             Synced: self._synced,
             ClearMessages: self._clear,
             CancelMessage: self._cancel,
+            RemoveMessage: self._cancel,
         }
 
     # -- a step ---------------------------------------------------------------------------------
@@ -585,7 +586,7 @@ class Ledger:
 
     def _cancel(self, command: Command) -> None:
         """A message is removed on purpose."""
-        assert isinstance(command, CancelMessage)
+        assert isinstance(command, (CancelMessage, RemoveMessage))
         self.appointments.cancel(command)
 
     def _clear(self, command: Command) -> None:

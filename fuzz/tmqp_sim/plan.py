@@ -20,6 +20,7 @@ from tmqp_sim.disk import DiskHabits
 from tmqp_sim.history import Place
 from tmqp_sim.network import Shape
 from tmqp_sim.planned import ORDINARY, ClientPlan, Fault, MessagePlan, Plan
+from tmqp_sim.queue_plan import draw_quotas, draw_removed
 from tmqp_sim.raw import RAW_ROLES, RAW_SHARES
 from tmqp_sim.sprayers import SPRAYER
 
@@ -64,10 +65,6 @@ _FOREIGN_SHARE: Final = 0.1
 _FILTERS_SHARE: Final = 0.15
 #: Runs in which the messages of a queue have keys.
 _KEYS_SHARE: Final = 0.12
-#: Runs in which queues have quotas of the disk; of queues with at most so many messages, for each
-#: that is refused is pushed again.
-_QUOTAS_SHARE: Final = 0.2
-_MOST_WITH_QUOTA: Final = 60
 #: The end of the phase with faults, in seconds.
 _SHORTEST_S: Final = 6.0
 _LONGEST_S: Final = 20.0
@@ -96,8 +93,9 @@ def draw_plan(seed: int) -> Plan:
     _draw_releases(plan)
     _draw_filters(plan)
     _draw_keys(plan)
-    _draw_quotas(plan)
+    draw_quotas(plan)
     _draw_deferred(plan)
+    draw_removed(plan)
     _draw_tenants(plan)
     _draw_moves(plan)
     if not plan.quiet:
@@ -388,17 +386,6 @@ def _draw_keys(plan: Plan) -> None:
         at = own.random() * plan.duration_s * 0.5
         name = f"restless-{chosen}-{count}"
         plan.clients.append(ClientPlan(name, "consumer", chosen, habits, at, True))
-
-
-def _draw_quotas(plan: Plan) -> None:
-    """Let little of a queue be on the disk at a time."""
-    own = Random(f"{plan.seed}/quotas")
-    if own.random() >= _QUOTAS_SHARE:
-        return
-    for number, place in enumerate(plan.places):
-        sizes = [each.size for each in plan.messages if each.place == number]
-        if (place.durable or place.saves) and 0 < len(sizes) <= _MOST_WITH_QUOTA:
-            place.disk_limit_bytes = 2 * max(sizes) + own.choice((600, 1_200))
 
 
 def _draw_deferred(plan: Plan) -> None:

@@ -17,6 +17,7 @@ from tmqp.extensions import (
     HEADER_MESSAGE_ID,
     HEADER_RECEIVERS,
     OP_CANCEL_MESSAGE,
+    OP_REMOVE_MESSAGE,
 )
 from tmqp_client._core.pending import Kind, Pending
 from tmqp_client._core.requests import Request
@@ -81,12 +82,13 @@ class Producer(SimClient):
         return (*headers, (HEADER_RECEIVERS, HEADER_VALUE_YES)) if sent.counts else headers
 
     def _cancel(self, sent: Sent) -> None:
-        """Take a message back that may not be due yet; nobody is owed it any more."""
+        """Take a message back that may not be due yet, or waits; nobody is owed it any more."""
         if not self.usable:
             return
         place = sent.place
         headers = ((HeaderName.QUEUE_ID.value, str(place.queue_id)), (HEADER_MESSAGE_ID, sent.uid))
-        request = Request(OP_CANCEL_MESSAGE, "cancel", place.channel, headers)
+        operation = OP_CANCEL_MESSAGE if sent.delay_s else OP_REMOVE_MESSAGE
+        request = Request(operation, "cancel", place.channel, headers)
         with suppress(ClientError, LocalProtocolError):
             self.machine.request(request, self.world.now)
             self.simulation.history.excused[sent.uid] = None

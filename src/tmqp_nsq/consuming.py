@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
+from anyio.streams.memory import MemoryObjectReceiveStream
+
 from tmqp_nsq.addresses import Address, parse_address
-from tmqp_nsq.consumer.consumer import Consumer
+from tmqp_nsq.consumer.consumer import Consumer, Delivery
 from tmqp_nsq.consumer.discovery import Discovery
 from tmqp_nsq.consumer.line import make_layers
 from tmqp_nsq.consumer.options import ConsumerOptions, read_options
@@ -14,7 +16,7 @@ from tmqp_nsq.flags import FlagError, FlagValues
 from tmqp_nsq.nodes.upstream import ClientSettings, Upstream
 from tmqp_wires.nsq.names import is_name
 
-__all__ = ["Sources", "check_name", "sources"]
+__all__ = ["Sources", "check_name", "consuming", "sources"]
 
 
 class Sources:
@@ -84,3 +86,31 @@ async def sources(values: FlagValues) -> AsyncIterator[Sources]:
         raise FlagError("--http-client-connect-timeout and -request-timeout must be positive")
     async with Upstream.client(settings, values.table.program) as client:
         yield Sources(values, Discovery(Upstream(client), lookupds), nsqds)
+
+
+@asynccontextmanager
+async def consuming(
+    topic: str,
+    channel: str,
+    *,
+    lookupds: Sequence[str] = (),
+    nsqds: Sequence[str] = (),
+    options: ConsumerOptions | None = None,
+) -> AsyncIterator[tuple[Consumer, MemoryObjectReceiveStream[Delivery]]]:
+    """Consume a channel in a program of your own: gives the consumer and its messages.
+
+    :param lookupds: HTTP addresses of nsqlookupds that name the nsqds.
+    :param nsqds: TCP addresses of nsqds, where there is no nsqlookupd.
+    :raises FlagError: if an address or a name is not one.
+    """
+    check_name("topic", topic)
+    check_name("channel", channel)
+    addresses = [parse_address(each, "nsqds") for each in nsqds]
+    named = [str(parse_address(each, "lookupds")) for each in lookupds]
+    async with Upstream.client(ClientSettings(2.0, 5.0, tls=True), "tmqp") as client:
+        discovery = Discovery(Upstream(client), named)
+        consumer = Consumer(
+            topic, channel, "tmqp", options or ConsumerOptions(), addresses, discovery
+        )
+        async with consumer.running() as messages:
+            yield consumer, messages

@@ -24,6 +24,8 @@ _MILLISECOND: Final = 1_000_000
 _MINUTE: Final = 60 * _SECOND
 _LEVELS: Final = "debug, info, warn, error or fatal"
 _OWN_STORAGE: Final = "the store of this server has files and sync times of its own"
+_NO_LATENCY: Final = "no percentiles are kept"
+_NO_TOPOLOGY: Final = "consumers are chosen without regard to where they are"
 _EXACT_TIMERS: Final = "timeouts are exact and need no scan"
 
 
@@ -49,8 +51,9 @@ _ADDRESSES: Final = (
         "node-id",
         INT,
         -1,
-        "part of message ids, from 0 to 1023; -1: from a hash of the host's name",
+        "part of message ids, from 0 to 1023",
         key="id",
+        ignored="message ids begin with a random number",
     ),
     Flag(
         "worker-id",
@@ -100,13 +103,13 @@ _ADDRESSES: Final = (
         "broadcast-tcp-port",
         INT,
         0,
-        "the TCP port that lookupds give to consumers; 0: the one listened on",
+        "the TCP port that lookupds give to consumers: the one listened on, or 0",
     ),
     Flag(
         "broadcast-http-port",
         INT,
         0,
-        "the HTTP port that lookupds give to others; 0: the one listened on",
+        "the HTTP port that lookupds give to others: the one listened on, or 0",
     ),
     Flag(
         "lookupd-tcp-address",
@@ -127,8 +130,20 @@ _ADDRESSES: Final = (
         5 * _SECOND,
         "time for the answer of auth servers and lookupds",
     ),
-    Flag("topology-region", TEXT, "", "the region that lookupds show for this node"),
-    Flag("topology-zone", TEXT, "", "the zone that lookupds show for this node"),
+    Flag(
+        "topology-region",
+        TEXT,
+        "",
+        "the region that lookupds show for this node",
+        ignored=_NO_TOPOLOGY,
+    ),
+    Flag(
+        "topology-zone",
+        TEXT,
+        "",
+        "the zone that lookupds show for this node",
+        ignored=_NO_TOPOLOGY,
+    ),
 )
 _QUEUES: Final = (
     Flag(
@@ -220,12 +235,14 @@ _STATSD: Final = (
         (),
         "percentiles of the processing time to track (0 to 1.0]; may be repeated, or with commas",
         key="e2e_processing_latency_percentiles",
+        ignored=_NO_LATENCY,
     ),
     Flag(
         "e2e-processing-latency-window-time",
         DURATION,
         10 * _MINUTE,
         "time over which those percentiles are computed",
+        ignored=_NO_LATENCY,
     ),
 )
 _SECURITY: Final = (

@@ -79,6 +79,8 @@ if TYPE_CHECKING:
     )
     from tmqp_server.io.listener import ListenError
     from tmqp_server.settings.checks import ConfigError
+    from tmqp_server.settings.doors import DoorSettings
+    from tmqp_server.settings.tls import TlsSettings
     from tmqp_server.storage.port import StoreError
     from tmqp_server.wiring.app import Server, running, serve_forever
 
@@ -110,6 +112,7 @@ __all__ = [
     "CustomRouter",
     "Decision",
     "DeliveryHandler",
+    "DoorSettings",
     "EngineLimits",
     "Identity",
     "ListenError",
@@ -133,6 +136,7 @@ __all__ = [
     "SubscriptionFact",
     "TableAccess",
     "Target",
+    "TlsSettings",
     "WebConfig",
     "parse_access",
     "parse_config",
@@ -166,6 +170,8 @@ _HOMES: Final = {
     "engine.routing.custom": "CustomRouter RoutedMessage Target to_clients to_queue to_tag to_url",
     "io.listener": "ListenError",
     "settings.checks": "ConfigError",
+    "settings.doors": "DoorSettings",
+    "settings.tls": "TlsSettings",
     "storage.port": "StoreError",
     "wiring.app": "Server running serve_forever",
 }

@@ -187,7 +187,7 @@ class ServerConfig:
     listen: tuple[Address, ...] = attrs.field(
         factory=lambda: (Address("127.0.0.1", DEFAULT_PORT),), converter=_addresses
     )
-    """Addresses to listen on."""
+    """Addresses to listen on; none, if there are doors, and no TMQP is served."""
 
     allow_remote: bool = attrs.field(default=False, validator=_flag)
     """Listen on addresses other machines can reach although nobody is authenticated."""

@@ -66,6 +66,17 @@ async def test_a_message_is_cancelled_once(place: str, channel: str) -> None:
         assert await come(client, channel, 3) == ["a", "b"]
 
 
+async def test_a_waiting_message_is_removed_once(place: str, channel: str) -> None:
+    async with connect(place) as client:
+        await client.create_queue(channel, 1, status="pull")
+        sent = [await client.push(channel, 1, text) for text in ("a", "b", "c")]
+        assert await client.remove_message(channel, 1, sent[1])
+        assert not await client.remove_message(channel, 1, sent[1])
+        assert not await client.cancel_message(channel, 1, sent[0]), "it is not deferred"
+        about = await client.queue_information(channel, 1)
+        assert about.messages == 2
+
+
 async def test_a_delay_past_the_limit_is_refused(place: str, channel: str) -> None:
     async with connect(place) as client:
         with pytest.raises(OperationFailed) as refused:
@@ -81,6 +92,7 @@ def test_the_blocking_client_does_it_too(place: str, channel: str) -> None:
         sent = client.push(channel, 1, "late", delay_s=60)
         assert client.cancel_message(channel, 1, sent)
         assert not client.cancel_message(channel, 1, sent)
+        assert not client.remove_message(channel, 1, sent)
 
 
 # --- What a caller says --------------------------------------------------------------------------

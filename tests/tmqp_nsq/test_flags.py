@@ -230,7 +230,11 @@ def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:
     assert values.text("tls-required") == "true"
     assert values.values["e2e-processing-latency-percentile"] == (0.99, 0.5)
     assert parse(NSQD, [], config).texts("lookupd-tcp-address")[1] == "127.0.0.1:4260"
-    assert [line.partition(" ")[0] for line in values.ignored()] == ["--sync-timeout"]
+    assert [line.partition(" ")[0] for line in values.ignored()] == [
+        "--node-id",
+        "--sync-timeout",
+        "--e2e-processing-latency-percentile",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import anyio
 import httpx
 import pytest
 
+from tests.certificates import make_certificate
 from tmqp.address import Address
 from tmqp_server import Server, ServerConfig, running
+from tmqp_server.access.roles import parse_access
+from tmqp_server.access.tokens import hash_token
 from tmqp_server.config import ConfigError
 from tmqp_server.settings.doors import DoorSettings
+from tmqp_server.settings.tls import TlsSettings
 
 pytestmark = pytest.mark.anyio
 
@@ -93,6 +99,60 @@ async def test_a_plain_door_sends_clients_to_the_one_with_tls() -> None:
             answer = await client.request(method, url_of(nsqd, "nsqd-http") + path)
             assert answer.status_code == 403
             assert answer.content == b'{"message": "TLS_REQUIRED", "https_port": 4152}'
+
+
+async def test_https_serves_the_same_topics(tmp_path: Path) -> None:
+    key, certificate = make_certificate(tmp_path)
+    tls = TlsSettings(certificate=str(certificate), key=str(key))
+    secure = (Address("127.0.0.1", 0, tls=True),)
+    doors = (
+        DoorSettings("nsqd-http", ANY),
+        DoorSettings("nsqd-http", secure, tls=True, options={"https_port": 4152}),
+    )
+    context = ssl.create_default_context(cafile=str(certificate))
+    async with (
+        running(ServerConfig(listen=(), doors=doors, tls=tls)) as server,
+        httpx.AsyncClient(verify=context) as client,
+    ):
+        plain, encrypted = server.door_addresses("nsqd-http")
+        here = plain.replace("nsqd-http", "http", 1)
+        there = encrypted.replace("nsqd-http+tls", "https", 1).replace("127.0.0.1", "localhost")
+        assert (await client.post(f"{there}/pub?topic=t", content=b"x")).text == "OK"
+        query = "/stats?format=json&topic=t&include_mem=0"
+        assert '"depth":1' in (await client.get(here + query)).text
+        port = int(plain.rpartition(":")[2])
+        assert (await client.get(f"{there}/info")).json()["http_port"] == port
+
+
+async def test_a_token_decides_who_may_publish_and_who_may_look() -> None:
+    access = parse_access(
+        {
+            "roles": {"clerk": {"rights": ["push", "create-queue"], "channels": ["orders"]}},
+            "tokens": [{"name": "ann", "hash": hash_token("s3cret"), "roles": ["clerk"]}],
+        }
+    )
+    doors = (DoorSettings("nsqd-http", ANY), DoorSettings("nsqlookupd-http", ANY))
+    async with (
+        running(ServerConfig(listen=(), doors=doors, access=access)) as server,
+        httpx.AsyncClient() as client,
+    ):
+        here, lookupd = url_of(server, "nsqd-http"), url_of(server, "nsqlookupd-http")
+        good = {"Authorization": "Bearer s3cret"}
+        for method, url, headers, status, body in [
+            ("POST", f"{here}/pub?topic=orders", {}, 401, '{"message":"UNAUTHORIZED"}'),
+            ("POST", f"{here}/pub?topic=orders", good, 200, "OK"),
+            ("POST", f"{here}/mpub?topic=orders", good, 200, "OK"),
+            ("POST", f"{here}/pub?topic=bills", good, 403, '{"message":"FORBIDDEN"}'),
+            ("POST", f"{here}/mpub?topic=bills", good, 403, '{"message":"FORBIDDEN"}'),
+            ("POST", f"{here}/topic/delete?topic=orders", good, 403, '{"message":"FORBIDDEN"}'),
+            ("GET", f"{here}/stats", good, 403, '{"message":"FORBIDDEN"}'),
+            ("GET", f"{here}/ping", {}, 200, "OK"),
+            ("GET", f"{lookupd}/topics", {}, 401, '{"message":"UNAUTHORIZED"}'),
+            ("GET", f"{lookupd}/topics", good, 200, '{"topics":[]}'),
+        ]:
+            content = b"one\ntwo" if method == "POST" else b""
+            answer = await client.request(method, url, headers=headers, content=content)
+            assert (answer.status_code, answer.text) == (status, body), (url, headers)
 
 
 @pytest.mark.parametrize(

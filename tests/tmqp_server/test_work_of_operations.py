@@ -144,6 +144,10 @@ CASES: dict[int, list[Make]] = {
             [*queue(9), ("State", "deferred"), ("Message-Id", "m99999")],
         )
     ],
+    ours.OP_REMOVE_MESSAGE: [
+        op(ours.OP_REMOVE_MESSAGE, "full", [*place, ("Message-Id", "none")])
+        for place in (queue(1), queue(9), queue(10))
+    ],
     ours.OP_CANCEL_MESSAGE: [
         op(ours.OP_CANCEL_MESSAGE, "full", [*queue(9), ("Message-Id", "same")]),
         op(ours.OP_CANCEL_MESSAGE, "full", [*queue(9), ("Message-Id", "none")]),

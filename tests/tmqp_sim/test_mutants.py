@@ -118,6 +118,7 @@ FOUND_AT: Final = {
     "quota-too-high": 50,
     "reads-on": 7,
     "regular-first": 5,
+    "removed-in-words": 7,
     "rest-forgotten": 24,
     "run-answered-in-part": 7,
     "run-confirmed-early": 57,

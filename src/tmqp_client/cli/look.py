@@ -34,6 +34,7 @@ __all__ = [
     "queue_clear",
     "queue_info",
     "queue_list",
+    "queue_remove_message",
     "queue_update",
 ]
 
@@ -191,6 +192,37 @@ def queue_cancel(
             queue=queue_id,
             id=message_id,
             cancelled=True,
+        )
+
+    run(work, **where)
+
+
+@queue.command(
+    "remove-message", epilog="\b\nExample:\n  tmqp queue remove-message orders 1 6d9f0c\n"
+)
+@click.argument("channel_name", metavar="CHANNEL", type=CHANNEL)
+@click.argument("queue_id", metavar="QUEUE", type=QUEUE_ID)
+@click.argument("message_id", metavar="ID")
+@json_option()
+@connected
+def queue_remove_message(
+    channel_name: str, queue_id: int, message_id: str, as_json: bool, **where: Any
+) -> None:
+    """Remove a message that waits; fail (exit code 1) if none with this id does."""
+
+    async def work(client: Client) -> None:
+        if not await client.remove_message(channel_name, queue_id, message_id):
+            raise CommandError(
+                f"no message {message_id} waits in queue {queue_id} of {channel_name}",
+                EXIT_REFUSED,
+            )
+        report(
+            f"message {message_id} removed",
+            as_json=as_json,
+            channel=channel_name,
+            queue=queue_id,
+            id=message_id,
+            removed=True,
         )
 
     run(work, **where)

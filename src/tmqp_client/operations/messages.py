@@ -8,7 +8,12 @@ from typing import Final, Literal
 
 from tmqp.constants import HEADER_VALUE_YES, RESULT_NOT_FOUND, HeaderName, PullClear
 from tmqp.errors import LocalProtocolError
-from tmqp.extensions import HEADER_MESSAGE_ID, HEADER_RECEIVERS, OP_CANCEL_MESSAGE
+from tmqp.extensions import (
+    HEADER_MESSAGE_ID,
+    HEADER_RECEIVERS,
+    OP_CANCEL_MESSAGE,
+    OP_REMOVE_MESSAGE,
+)
 from tmqp_client._core import requests
 from tmqp_client._core.pending import time_limit
 from tmqp_client._core.requests import (
@@ -230,6 +235,30 @@ class Messages(Operations):
         request = Request(
             OP_CANCEL_MESSAGE, "cancel message", check_channel(channel), headers, b"", queue_id
         )
+        return await self._was_there(request, timeout_s)
+
+    async def remove_message(
+        self, channel: str, queue_id: int, message_id: str, *, timeout_s: float | None = None
+    ) -> bool:
+        """Remove a message that waits in a queue, by its id, wherever it stands.
+
+        A deferred one is for :meth:`cancel_message`.  Of several with this id the first goes.
+
+        :return: whether one was there; False when it is in flight, was consumed, or never came.
+        :raises OperationFailed: when the server refuses (401, or 403 where only the channel's owner
+            consumes), when too many look into queues, or when it could not be written down (503).
+        """
+        headers = (
+            (HeaderName.QUEUE_ID.value, str(check_queue_id(queue_id))),
+            (HEADER_MESSAGE_ID, message_id),
+        )
+        request = Request(
+            OP_REMOVE_MESSAGE, "remove message", check_channel(channel), headers, b"", queue_id
+        )
+        return await self._was_there(request, timeout_s)
+
+    async def _was_there(self, request: Request, timeout_s: float | None) -> bool:
+        """Ask; False when the server says that it is not there."""
         try:
             await self._session.ask(request, timeout_s)
         except OperationFailed as error:

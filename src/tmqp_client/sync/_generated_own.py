@@ -238,6 +238,15 @@ class Own(Blocking[Client]):
         )
         return result
 
+    def remove_message(
+        self, channel: str, queue_id: int, message_id: str, *, timeout_s: float | None = None
+    ) -> bool:
+        """As :meth:`tmqp_client.Client.remove_message`, blocking."""
+        result: bool = self._call(
+            self._wrapped.remove_message, channel, queue_id, message_id, timeout_s=timeout_s
+        )
+        return result
+
     def ping(self, *, timeout_s: float | None = None) -> float:
         """As :meth:`tmqp_client.Client.ping`, blocking."""
         result: float = self._call(self._wrapped.ping, timeout_s=timeout_s)

@@ -81,17 +81,22 @@ class TopicFile:
 
     def write(self, bodies: Sequence[bytes], now_s: float) -> None:
         """Write each body as a line; a new file begins where it is time for one."""
+        if not self._settings.rotate_size:
+            self._write_lines(bodies, now_s)
+            return
         for body in bodies:
-            if self.needs_rotation(now_s):
-                self.rotate(now_s)
-            line = body + b"\n"
-            assert self._file is not None
-            if self._gzip is not None:
-                self._gzip.write(line)
+            self._write_lines((body,), now_s)
+            if self._file is not None:
                 self._size = os.fstat(self._file.fileno()).st_size
-            else:
-                self._file_write(line)
-                self._size += len(line)
+
+    def _write_lines(self, bodies: Sequence[bytes], now_s: float) -> None:
+        if self.needs_rotation(now_s):
+            self.rotate(now_s)
+        data = b"".join([body + b"\n" for body in bodies])
+        if self._gzip is not None:
+            self._gzip.write(data)
+        else:
+            self._file_write(data)
 
     def _file_write(self, data: bytes) -> None:
         """Write all: an unbuffered file may take less than it is given."""

@@ -39,7 +39,6 @@ from tmqp_server.engine.commands import (
     AcknowledgeRun,
     ApplyDecision,
     Batch,
-    Browse,
     CancelMessage,
     ClearMessages,
     Command,
@@ -221,7 +220,7 @@ class Broker:
         self._administration = Administration(core, directory, pump, workflow, feeds)
         self._information = Information(core)
         self._transactions = transactions = Transactions(core, flights, directory, self._pump)
-        self._browsing = Browsing(core, directory)
+        self._browsing = Browsing(core, directory, self._deferring)
         self._keeper = Keeper(
             core,
             flights,
@@ -270,8 +269,8 @@ class Broker:
             **self._feeds.performers(),
             ClearMessages: administration.clear_messages,
             Batch: self._batches.apply,
-            Browse: self._browsing.browse,
             CancelMessage: self._deferring.cancel,
+            **self._browsing.performers(),
             Pull: self._puller.pull,
             Release: self._intake.release,
             Extend: self._intake.extend,

@@ -176,7 +176,7 @@ def summary(config: ServerConfig) -> list[str]:
     told = "requested" if queue.request_acknowledge else "not requested"
     status = STATUS_INFORMATION_WORDS[QueueStatus(queue.status)]
     lines = [
-        f"listen          {' '.join(map(str, config.listen))}",
+        f"listen          {' '.join(map(str, config.listen)) or 'no TMQP'}",
         *_doors_of(config),
         f"created by use  {' and '.join(automatic) or 'nothing'}",
         f"new queues      {status}, handler {queue.delivery_handler}, acknowledges {told}",

@@ -42,6 +42,7 @@ from tmqp.extensions import (
     OP_READ_INDEX,
     OP_READ_RANGE,
     OP_REMOVE_FEED,
+    OP_REMOVE_MESSAGE,
     OP_RESET_GROUP,
     OP_SET_ROUTER_ENABLED,
     OP_SPLIT_RANGE,
@@ -118,6 +119,11 @@ MATRIX: dict[str, tuple[Frame, tuple[str, str, int], list[Shape]]] = {
     "browse": (
         asks(OP_BROWSE, "c", headers=QUEUE),
         (rights.BROWSE, "c", 1),
+        CODE_401,
+    ),
+    "remove message": (
+        asks(OP_REMOVE_MESSAGE, "c", headers=[*QUEUE, ("Message-Id", "m")]),
+        (rights.CLEAR_MESSAGES, "c", 1),
         CODE_401,
     ),
     "cancel message": (

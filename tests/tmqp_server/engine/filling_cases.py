@@ -313,6 +313,10 @@ CASES: Final[dict[str, Case]] = {
         feeding(range(2, 50)),
         lambda n: c.ListFeeds(ME, n, "ch"),
     ),
+    "RemoveMessage": (
+        (queue(1, PULLED),),
+        lambda n: [push(n), c.RemoveMessage(ME, "r", "ch", 1, f"{n:032x}")],
+    ),
     "Browse": (
         (queue(1, PULLED), *[push(number) for number in range(2_000)]),
         lambda n: c.Browse(ME, "r", "ch", 1, n % 2_000, 100, 0, 7, ""),

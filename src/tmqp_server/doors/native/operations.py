@@ -55,6 +55,7 @@ from tmqp.extensions import (
     OP_GRANT_CREDIT,
     OP_LIST_FEEDS,
     OP_REMOVE_FEED,
+    OP_REMOVE_MESSAGE,
     OP_SET_ROUTER_ENABLED,
     OP_SET_TERMS,
     OP_UPDATE_CHANNEL,
@@ -89,6 +90,7 @@ from tmqp_server.engine.commands import (
     PushExtras,
     RemoveBinding,
     RemoveChannel,
+    RemoveMessage,
     RemoveQueue,
     RemoveRouter,
     SetRouterEnabled,
@@ -310,10 +312,19 @@ def _clear_messages(session: int, frame: Frame) -> Command:
 
 def _cancel_message(session: int, frame: Frame) -> Command:
     queue_id = queue_id_of(frame, body_may_hold_it=False)
+    return CancelMessage(session, frame, frame.target, queue_id, _message_id_of(frame))
+
+
+def _remove_message(session: int, frame: Frame) -> Command:
+    queue_id = queue_id_of(frame, body_may_hold_it=False)
+    return RemoveMessage(session, frame, frame.target, queue_id, _message_id_of(frame))
+
+
+def _message_id_of(frame: Frame) -> str:
     message_id = (frame.header(HEADER_MESSAGE_ID) or "").strip()
     if not message_id:
         raise BadRequestError(f"the header {HEADER_MESSAGE_ID} is missing")
-    return CancelMessage(session, frame, frame.target, queue_id, message_id)
+    return message_id
 
 
 def _says_yes(frame: Frame, name: str) -> bool:
@@ -391,6 +402,7 @@ OPERATIONS: dict[int, Callable[[int, Frame], Command]] = {
     OP_REMOVE_QUEUE: _remove_queue,
     OP_CLEAR_MESSAGES: _clear_messages,
     OP_CANCEL_MESSAGE: _cancel_message,
+    OP_REMOVE_MESSAGE: _remove_message,
     OP_QUEUE_INFORMATION: _describe_queue,
     OP_QUEUE_LIST: lambda session, frame: ListQueues(session, frame, frame.target),
     OP_INSTANCE_LIST: ListNodes,

@@ -61,6 +61,7 @@ from tmqp_server.engine.commands.messages import (
     Push,
     PushExtras,
     Release,
+    RemoveMessage,
 )
 from tmqp_server.engine.commands.nodes import (
     ApplyDecision,
@@ -233,6 +234,7 @@ __all__ = [
     "RemoveChannel",
     "RemoveCursor",
     "RemoveFeed",
+    "RemoveMessage",
     "RemoveQueue",
     "RemoveRouter",
     "ReportMaster",

@@ -16,6 +16,7 @@ __all__ = [
     "Push",
     "PushExtras",
     "Release",
+    "RemoveMessage",
 ]
 
 
@@ -242,6 +243,25 @@ class Batch(SessionCommand):
         super().__init__(session)
         self.request = request
         self.commands = commands
+
+
+class RemoveMessage(SessionCommand):
+    """Remove the first waiting message with this id from a queue, in memory or on the disk.
+
+    404 when none waits, 403 where only its owner consumes, 503 when too many look into queues, or
+    when the message moves on, or may be on its way to the disk: then it is there soon.
+    """
+
+    __slots__ = ("request", "channel", "queue_id", "message_id")
+
+    def __init__(
+        self, session: int, request: object, channel: str, queue_id: int, message_id: str
+    ) -> None:
+        super().__init__(session)
+        self.request = request
+        self.channel = channel
+        self.queue_id = queue_id
+        self.message_id = message_id
 
 
 class CancelMessage(SessionCommand):

@@ -1,6 +1,6 @@
-"""Cancelling messages that are deferred.
+"""Cancelling messages that are deferred, and removing single messages that wait.
 
-A cancelled message counts as cleared.  Whoever cancels one hears of it when the storage has
+Such a message counts as cleared.  Whoever cancels one hears of it when the storage has
 forgotten it: after that not even a crash brings it back.
 """
 
@@ -12,7 +12,7 @@ from tmqp.constants import RESULT_NOT_FOUND, RESULT_OK
 from tmqp_server.engine.commands import CancelMessage, Command
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.delivery.outcomes import Outcomes
-from tmqp_server.engine.delivery.sharing import tell
+from tmqp_server.engine.delivery.sharing import tell, withdraw
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import ClearStored
 from tmqp_server.engine.flights import Flights
@@ -28,6 +28,8 @@ from tmqp_server.engine.model.message import (
 )
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session
+from tmqp_server.engine.model.snapshots import BrowsedMessage
+from tmqp_server.engine.model.tails import Tail
 
 __all__ = ["Deferring"]
 
@@ -64,14 +66,42 @@ class Deferring:
         self._core.reply(session, command.request, code)
 
     def _cancel(self, queue: Queue, message: Message) -> None:
-        core = self._core
         self._flights.cancel(queue, message)
+        self._settle(queue, message)
+
+    def remove(self, queue: Queue, message: Message) -> None:
+        """Remove a message that waits in memory."""
+        withdraw(queue, message)
+        self._outcomes.dequeued(queue, message)
+        self._flights.count_cleared(queue, 1)
+        self._settle(queue, message)
+        queue.tidy()
+        self._core.release_pull(queue)
+        if queue.spilled:
+            self._core.refill(queue)
+
+    def remove_from_disk(self, queue: Queue, tail: Tail, item: BrowsedMessage) -> None:
+        """Remove a message that waits on the disk only."""
+        core = self._core
+        tail.skip[item.sequence] = None  # a portion with it may be on its way
+        tail.count -= 1
+        queue.spilled -= 1
+        self._flights.take_from_disk(tail, item.size)
+        self._flights.unstore(queue, item.size)
+        self._flights.count_cleared(queue, 1)
+        self._flights.close_tail(queue, tail, item.high_priority)
+        core.keep(ClearStored(queue.key, item.high_priority, item.sequence, item.sequence))
+        if queue.fleeting and queue.count == 0:
+            core.note_emptied(queue)
+
+    def _settle(self, queue: Queue, message: Message) -> None:
+        core = self._core
         message.marks |= MARK_NEGATIVE
         if message.marks & (MARK_WANTS | MARK_CONFIRMED) == MARK_WANTS:
             self._outcomes.confirm(message, False, _CANCELLED, "", None)
         if message.marks & MARK_SHARED:
             tell(core.out, queue, message)
-        stored = message.rarely().stored
+        stored = message.rarely().stored or message.sequence
         kept = message.marks & (MARK_SAVED | MARK_SAVING) != 0
         self._outcomes.settle(queue, message)
         if kept and core.stores:

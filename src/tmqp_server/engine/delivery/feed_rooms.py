@@ -57,6 +57,8 @@ class FeedRooms:
         size = message.size
         if size > target.size_cap or size > target.byte_cap or size > target.disk_cap:
             return NEVER_ROOM
+        if target.saves and size > target.disk_cap:
+            return NEVER_ROOM
         if not target.discipline.stores:
             return FREE
         problem = self._outcomes.problem_of_queue(target, size, 0, 0)

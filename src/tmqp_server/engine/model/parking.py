@@ -273,6 +273,15 @@ class ParkingList(WaitingList):
         """Those that wait, in order."""
         return [*self._parked(), *super().messages()]
 
+    def holds(self, message: Message) -> bool:
+        """Whether a message waits here, parked or not."""
+        if super().holds(message):
+            return True
+        for lane in self._parts():
+            if message in lane.messages:
+                return not message.marks & MARK_GONE
+        return False
+
     def snapshot(self) -> list[Message]:
         """All there is at this moment, settled ones among them, copied lane by lane."""
         found: list[Message] = []

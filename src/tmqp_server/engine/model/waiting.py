@@ -130,6 +130,10 @@ class WaitingList:
         self._messages = deque([each for each in messages if not each.marks & MARK_GONE])
         self._tombstones -= len(messages) - len(self._messages)
 
+    def holds(self, message: Message) -> bool:
+        """Whether a message waits here; as fast as a list is searched."""
+        return not message.marks & MARK_GONE and message in self._messages
+
     def remove(self, message: Message) -> None:
         """Make *message*, which waits here, a tombstone.  The caller must settle it."""
         self.count -= 1

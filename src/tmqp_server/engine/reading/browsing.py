@@ -22,8 +22,9 @@ from typing import Final
 from tmqp._compat import mypyc_attr
 from tmqp.constants import RESULT_BUSY, RESULT_FORBIDDEN, RESULT_NOT_FOUND, RESULT_OK
 from tmqp_server.engine.books import BROWSE_BYTES
-from tmqp_server.engine.commands import Browse, Command, Fetched, KeptMessage
-from tmqp_server.engine.core import Core, PendingFetch
+from tmqp_server.engine.commands import Browse, Command, Fetched, KeptMessage, RemoveMessage
+from tmqp_server.engine.core import Core, PendingFetch, Performers
+from tmqp_server.engine.delivery.deferring import Deferring
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import Fetch
 from tmqp_server.engine.model.client import Origin
@@ -73,10 +74,15 @@ class _Found:
         return self.sequence > other.sequence
 
 
+#: How often one looks for a message that moves on meanwhile.
+_MOST_TRIES: Final = 10
+
+
 class _Look:
     """One browse that is not answered."""
 
     __slots__ = (
+        "appended",
         "awaited",
         "charged",
         "command",
@@ -88,10 +94,15 @@ class _Look:
         "most",
         "place",
         "queue",
+        "removes",
         "session",
+        "stamp",
+        "tries",
     )
 
-    def __init__(self, session: Session, command: Browse, queue: Queue, most: int) -> None:
+    def __init__(
+        self, session: Session, command: Browse, queue: Queue, most: int, removes: bool
+    ) -> None:
         self.session = session
         self.command = command
         self.queue = queue
@@ -106,6 +117,12 @@ class _Look:
         self.awaited = 0
         self.horizon = -1
         self.charged = 0
+        #: What is found is to be removed; how often it was looked for, and what the queue's state
+        #: was when that began.
+        self.removes = removes
+        self.tries = 0
+        self.stamp = (0, 0)
+        self.appended = queue.appended
 
 
 class PendingBrowse(PendingFetch):
@@ -121,17 +138,41 @@ class PendingBrowse(PendingFetch):
 class Browsing:
     """Serves those who look into queues."""
 
-    __slots__ = ("_core", "_directory", "_looks")
+    __slots__ = ("_core", "_deferring", "_directory", "_looks")
 
-    def __init__(self, core: Core, directory: Directory) -> None:
+    def __init__(self, core: Core, directory: Directory, deferring: Deferring) -> None:
         self._core = core
+        self._deferring = deferring
         self._directory = directory
         #: By session, in the order of asking; those that wait for the storage as well.
         self._looks: dict[int, _Look] = {}
 
+    def performers(self) -> Performers:
+        """The methods for the commands served here."""
+        return {Browse: self.browse, RemoveMessage: self.remove}
+
     def browse(self, command: Command, session: Session) -> None:
         """Begin to look; each session looks into one queue at a time."""
         assert isinstance(command, Browse)
+        self._open(command, session, False)
+
+    def remove(self, command: Command, session: Session) -> None:
+        """Look for a waiting message by its id, to remove it."""
+        assert isinstance(command, RemoveMessage)
+        look = Browse(
+            session.number,
+            command.request,
+            command.channel,
+            command.queue_id,
+            0,
+            1,
+            0,
+            BROWSED_WAITING,
+            command.message_id,
+        )
+        self._open(look, session, True)
+
+    def _open(self, command: Browse, session: Session, removes: bool) -> None:
         core = self._core
         queue = self._directory.find_queue(command.channel, command.queue_id)
         if queue is None:
@@ -147,7 +188,7 @@ class Browsing:
         most = limits.max_browse_messages
         if command.limit:
             most = min(most, command.limit)
-        look = _Look(session, command, queue, most)
+        look = _Look(session, command, queue, most, removes)
         busy = session.number in self._looks or len(self._looks) >= limits.max_browses
         if busy or not self._begin(look):
             core.reply(session, command.request, RESULT_BUSY)
@@ -164,6 +205,7 @@ class Browsing:
         look.charged = charged
         look.found = []
         look.horizon = -1
+        look.stamp = _stamp_of(queue)
         if states & BROWSED_IN_FLIGHT:
             look.lists.append(list(queue.all_flights().values()))
         if states & BROWSED_WAITING:
@@ -282,7 +324,7 @@ class Browsing:
                 high_priority,
                 after,
                 tail.last,
-                look.most,
+                core.limits.max_browse_messages if look.removes else look.most,
                 min(most_bytes, core.limits.max_read_bytes),
             )
         )
@@ -301,6 +343,8 @@ class Browsing:
             if kept.sequence in tail.skip or (wanted and kept.message_id != wanted):
                 continue
             item = _of_kept(look.queue, kept, asked.high_priority, self._core.now)
+            if look.removes and not item.state & BROWSED_WAITING:
+                continue
             self._keep(look, _Found(kept.sequence, None, item))
         if not look.awaited:
             self._core.change = 0
@@ -319,6 +363,9 @@ class Browsing:
         self._end(look)
         if look.queue.closed:
             core.reply(look.session, command.request, RESULT_NOT_FOUND)
+            return
+        if look.removes:
+            self._remove(look)
             return
         limits = core.limits
         most_bytes = min(command.max_bytes or limits.max_read_bytes, limits.max_read_bytes)
@@ -346,6 +393,48 @@ class Browsing:
         core.work += len(items)
         hides = look.queue.options.hide_client_names
         core.reply(look.session, command.request, RESULT_OK, BrowseSnapshot(items, hides))
+
+    def _remove(self, look: _Look) -> None:
+        """Remove what was found; look again where the queue has moved on meanwhile."""
+        core = self._core
+        queue = look.queue
+        code = RESULT_NOT_FOUND
+        if not look.found and look.horizon >= 0:
+            look.first = look.horizon + 1
+            if self._begin(look):
+                return
+            code = RESULT_BUSY
+        elif look.found and self._take_out(queue, look.found[0]):
+            code = RESULT_OK
+        elif look.found or look.stamp != _stamp_of(queue):
+            look.tries += 1
+            look.first = 0
+            if look.tries < _MOST_TRIES and self._begin(look):
+                return
+            code = RESULT_BUSY
+        elif queue.safe < look.appended and _has_unsynced(queue):
+            code = RESULT_BUSY  # it may be on its way to the disk, where nobody finds it
+        core.reply(look.session, look.command.request, code)
+
+    def _take_out(self, queue: Queue, found: _Found) -> bool:
+        """Remove a message that was found; False when it waits there no more."""
+        item = found.item
+        if item is None:
+            message = found.message
+            assert message is not None, "one of the two"
+            if message.sequence != found.sequence or not queue.has_waiting(message):
+                return False
+            self._deferring.remove(queue, message)
+            return True
+        tail = queue.high_tail if item.high_priority else queue.regular_tail
+        if (
+            tail is None
+            or not tail.after < item.sequence <= tail.last
+            or item.sequence in tail.skip
+        ):
+            return False
+        self._deferring.remove_from_disk(queue, tail, item)
+        return True
 
     def _item(self, found: _Found) -> BrowsedMessage | None:
         """What was found as it is now; None when it is gone, or has another place."""
@@ -419,6 +508,21 @@ def _of_kept(queue: Queue, kept: KeptMessage, high_priority: bool, now: float) -
         kept.put_backs,
         _moment(kept.expires_at),
         kept.due_at if deferred else None,
+    )
+
+
+def _stamp_of(queue: Queue) -> tuple[int, int]:
+    """Another one when messages came back from the disk."""
+    high = -1 if queue.high_tail is None else queue.high_tail.after
+    regular = -1 if queue.regular_tail is None else queue.regular_tail.after
+    return (high, regular)
+
+
+def _has_unsynced(queue: Queue) -> bool:
+    """Whether messages are on their way to the disk, to wait there."""
+    high, regular = queue.high_tail, queue.regular_tail
+    return (high is not None and high.unsynced > 0) or (
+        regular is not None and regular.unsynced > 0
     )
 
 

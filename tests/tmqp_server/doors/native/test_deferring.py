@@ -143,6 +143,20 @@ def test_a_deferred_message_is_cancelled_by_its_id() -> None:
     assert ids(consumer) == []
 
 
+def test_a_waiting_message_is_removed_by_its_id() -> None:
+    world, producer, _ = ready()
+    producer.ask(Operation.CREATE_QUEUE, "d", headers=[*QUEUE, ("Queue-Status", "pull")])
+    producer.say(push("d", 1, "m1"))
+    remove = ExtensionOperation.REMOVE_MESSAGE
+    wanted = [*QUEUE, ("Message-Id", "m1")]
+    assert producer.ask(ExtensionOperation.CANCEL_MESSAGE, "d", headers=wanted).content_type == 404
+    assert producer.ask(remove, "D", headers=wanted).content_type == 0
+    assert producer.ask(remove, "d", headers=wanted).content_type == 404
+    assert producer.ask(remove, "none", headers=wanted).content_type == 404
+    assert producer.ask(remove, "d", headers=QUEUE).content_type == 400
+    wait(world, 0.1)
+
+
 def test_who_asks_for_no_response_gets_none() -> None:
     _, producer, _ = ready()
     producer.say(push("c", 1, "late", headers=[("Delay", "1000")]))

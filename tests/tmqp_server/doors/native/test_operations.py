@@ -39,6 +39,10 @@ SERVED: dict[int, dict[str, Any]] = {
     Operation.UPDATE_QUEUE: {"target": "c", "headers": QUEUE, "payload": b"{}"},
     Operation.CLEAR_MESSAGES: {"target": "c", "headers": [*QUEUE, ("Messages", "yes")]},
     ExtensionOperation.BROWSE: {"target": "c", "headers": [*QUEUE, ("State", "in-flight")]},
+    ExtensionOperation.REMOVE_MESSAGE: {
+        "target": "waits",
+        "headers": [*QUEUE, ("Message-Id", "waiting")],
+    },
     ExtensionOperation.CANCEL_MESSAGE: {
         "target": "c",
         "headers": [*QUEUE, ("Message-Id", "deferred")],
@@ -93,10 +97,19 @@ def ready(limits: Limits | None = None) -> tuple[World, Peer]:
     return world, peer
 
 
+def ready_for(wire: int) -> Peer:
+    """The client of such a world, with what this operation is about."""
+    _, peer = ready()
+    if wire == ExtensionOperation.REMOVE_MESSAGE:
+        assert peer.ask(Operation.CREATE_QUEUE, "waits", headers=QUEUE).content_type == 0
+        peer.say(push("waits", 1, message_id="waiting"))
+    return peer
+
+
 @pytest.mark.parametrize(("wire", "number"), list(numbers()))
 def test_each_operation_succeeds_by_each_of_its_numbers(wire: int, number: int) -> None:
     """F19, F44: a Response with the request's id and the client as target."""
-    _, peer = ready()
+    peer = ready_for(wire)
     request = dict(SERVED[wire])
     peer.say(operation(number, request.pop("target", ""), message_id="x", **request))
     (answer,) = peer.take()
@@ -118,7 +131,7 @@ def test_an_answer_comes_in_each_way_that_is_asked_for(
     wire: int, response: bool, acknowledge: bool
 ) -> None:
     """F44: the original knows responses only, the specification promises acknowledges."""
-    _, peer = ready()
+    peer = ready_for(wire)
     request = dict(SERVED[wire])
     target = request.pop("target", "")
     peer.say(

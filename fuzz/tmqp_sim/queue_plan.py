@@ -1,0 +1,41 @@
+"""What a plan draws about single queues: quotas, and messages that are removed while they wait."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final
+
+from tmqp_sim.planned import Plan
+
+__all__ = ["draw_quotas", "draw_removed"]
+
+#: Runs in which messages are removed while they wait.
+_REMOVED_SHARE: Final = 0.15
+#: Runs in which queues have quotas of the disk; of queues with at most so many messages, for each
+#: that is refused is pushed again.
+_QUOTAS_SHARE: Final = 0.2
+_MOST_WITH_QUOTA: Final = 60
+
+
+def draw_quotas(plan: Plan) -> None:
+    """Let little of a queue be on the disk at a time."""
+    own = Random(f"{plan.seed}/quotas")
+    if own.random() >= _QUOTAS_SHARE:
+        return
+    for number, place in enumerate(plan.places):
+        sizes = [each.size for each in plan.messages if each.place == number]
+        if (place.durable or place.saves) and 0 < len(sizes) <= _MOST_WITH_QUOTA:
+            place.disk_limit_bytes = 2 * max(sizes) + own.choice((600, 1_200))
+
+
+def draw_removed(plan: Plan) -> None:
+    """Let producers take some messages out of their queues again while these wait."""
+    own = Random(f"{plan.seed}/removed")
+    if own.random() >= _REMOVED_SHARE:
+        return
+    for message in plan.messages:
+        free = message.producer not in (plan.bulk_producer, plan.web_producer)
+        free = free and plan.places[message.place].promise != "accepted"
+        if free and not message.delay_s and own.random() < 0.3:
+            message.cancel_s = own.choice((0.0, 0.1, 1.0))
+            message.asks = True
