@@ -468,12 +468,6 @@ class Queue(QueueFacts):
             return self.regular.take()
         return self.take() if self.high_count else None
 
-    def has_waiting(self, message: Message) -> bool:
-        """Whether a message waits in memory."""
-        if message.marks & MARK_HIGH:
-            return self.high.holds(message)
-        return self.regular.holds(message)
-
     def look(self, newest: bool) -> Message | None:
         """The message that ``take``, or ``take_newest``, would take out; None if none waits."""
         if self.high_count:

@@ -422,7 +422,8 @@ class Browsing:
         if item is None:
             message = found.message
             assert message is not None, "one of the two"
-            if message.sequence != found.sequence or not queue.has_waiting(message):
+            waiting = queue.high if message.marks & MARK_HIGH else queue.regular
+            if message.sequence != found.sequence or not waiting.holds(message):
                 return False
             self._deferring.remove(queue, message)
             return True
