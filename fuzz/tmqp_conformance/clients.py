@@ -104,6 +104,7 @@ class ClientStage:
         self._counts = counts
         self._process: subprocess.Popen[bytes] | None = None
         self._control: _Control | None = None
+        self._finished = False
         self._started = ""
 
     def open(self, line: str, case: Case) -> SocketWire:
@@ -170,6 +171,8 @@ class ClientStage:
 
     def _answer(self, case: Case | None) -> None:
         """Wait until the driver asks for a case, and give it one; None tells it to end."""
+        if self._finished:
+            raise UnreachableError("the driver has ended the run")
         control, self._control = self._control, None
         deadline = time.monotonic() + self._wait_s
         while True:
@@ -183,7 +186,10 @@ class ClientStage:
                     continue
                 control = _Control(sock, begin)
             done = control.serve(case, self._counts(), deadline)
+            self._finished = control.finished
             control.close()
+            if self._finished:
+                raise UnreachableError("the driver has ended the run")
             control = None
             if done:
                 return
@@ -233,6 +239,7 @@ class _Control:
     """A connection on which a driver asks."""
 
     def __init__(self, sock: socket.socket, begin: bytes) -> None:
+        self.finished = False
         self._socket = sock
         self._connection = Connection(Role.SERVER)
         self._events: list[Event] = self._connection.receive(begin, 0.0)
@@ -259,14 +266,14 @@ class _Control:
             self._events = self._connection.receive(data, 0.0)
 
     def _reply(self, frame: Frame, case: Case | None, counts: tuple[int, int]) -> bool:
-        """Answer one request; True when it was for a case."""
+        """Answer one request; True when it was for a case, or the last."""
         code = 0
         found: dict[str, object] = {}
         if frame.target != _CONTROL_TARGET:
             code = _NO_MORE
         elif frame.content_type == NEXT and case is not None:
             found = {"case": case.id, "task": case.task or "stay", "title": case.title}
-        elif frame.content_type in (COUNT, STATUS):
+        elif frame.content_type in (COUNT, STATUS, FINISH):
             found = {"cases": counts[0], "done": counts[1]}
         else:
             code = _NO_MORE
@@ -279,7 +286,10 @@ class _Control:
         )
         self._connection.send(answer)
         self._flush()
-        return frame.content_type in (NEXT, FINISH) and frame.target == _CONTROL_TARGET
+        if frame.target != _CONTROL_TARGET:
+            return False
+        self.finished = frame.content_type == FINISH
+        return self.finished or frame.content_type == NEXT
 
     def close(self) -> None:
         """Leave."""

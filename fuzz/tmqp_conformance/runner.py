@@ -180,10 +180,14 @@ def _ask_about(keeper: Keeper, suffix: str, found: set[str]) -> None:
         ("pull", 2, b'{"Status":3}'),
         ("cache", 3, b'{"Status":4}'),
     ):
-        headers = (("Queue-Id", str(queue)),)
-        code, _ = keeper.ask(Operation.CREATE_QUEUE, channel, body, headers)
+        ids = (("Queue-Id", str(queue)),)
+        code, _ = keeper.ask(Operation.CREATE_QUEUE, channel, body, ids)
         # Who does not know the option ignores it, and has not refused it.
         if code == 0 and (word != "durability" or "extensions" in found):
             found.add(word)
+    headers = (("Queue-Id", "4"), ("Delivery-Handler", "ack-consumer"))
+    code, _ = keeper.ask(Operation.CREATE_QUEUE, channel, headers=headers)
+    if code == 0:
+        found.add("handlers")
     if "admin" in found:
         keeper.clean_up(suffix)

@@ -61,7 +61,8 @@ class SocketWire:
         """End it."""
         with contextlib.suppress(OSError):
             if how == "half":
-                self._socket.shutdown(socket.SHUT_WR)
+                # That of an SSLSocket would stop decrypting what still comes.
+                socket.socket.shutdown(self._socket, socket.SHUT_WR)
                 return
             if how == "abort":
                 linger = struct.pack("ii", 1, 0)

@@ -85,8 +85,9 @@ def test_wrong_use_is_status_3(arguments: list[str], sentence: str) -> None:
 class Driver:
     """A client under test that asks for its cases, and stays in each until the tool closes."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, most: int = 1_000) -> None:
         self.port = port
+        self.most = most
         self.cases: list[str] = []
         self.counts: dict[str, int] = {}
 
@@ -96,6 +97,8 @@ class Driver:
         while True:
             code, payload = self._ask(NEXT)
             if code != 0:
+                return
+            if len(self.cases) == self.most:
                 self._ask(FINISH)
                 return
             self.cases.append(json.loads(payload)["case"])
@@ -135,10 +138,11 @@ class Driver:
         return 404, b""
 
 
-def test_a_driver_asks_for_cases() -> None:
+@pytest.mark.parametrize("most", [1_000, 2])
+def test_a_driver_asks_for_cases_and_may_end_the_run(most: int) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    driver = Driver(port)
+    driver = Driver(port, most)
 
     def drive() -> None:
         deadline = time.monotonic() + 10
@@ -153,11 +157,15 @@ def test_a_driver_asks_for_cases() -> None:
     thread = threading.Thread(target=drive)
     thread.start()
     only = ("--only", "client.hello", "--level", "must", "--skip", "*.takes-the-given-id")
-    result = run("--listen", f"127.0.0.1:{port}", *only)
+    result = run("--listen", f"127.0.0.1:{port}", "--connect-timeout", "5", *only)
     thread.join(20)
     assert not thread.is_alive()
-    assert result.exit_code == 0, result.output
-    assert driver.counts["cases"] == len(driver.cases) > 5
+    if most == 2:
+        assert (result.exit_code, len(driver.cases)) == (1, 2)
+        assert "the driver has ended the run" in result.output
+    else:
+        assert result.exit_code == 0, result.output
+        assert driver.counts["cases"] == len(driver.cases) > 5
 
 
 def test_a_command_that_cannot_be_started_is_told() -> None:

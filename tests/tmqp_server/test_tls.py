@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import ssl
 import subprocess
@@ -118,6 +119,28 @@ async def test_a_certificate_tells_who_a_client_is_at_every_door(
             async with unknown:
                 pass
             assert asked.pop().common_name == ""
+
+
+def close_politely(port: int, context: ssl.SSLContext) -> None:
+    """Connect, and end TLS with its closing alert, as curl does."""
+    sock = socket.create_connection(("127.0.0.1", port), 10)
+    with context.wrap_socket(sock, server_hostname="localhost") as tls:
+        tls.sendall(b"GET /ping HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        tls.recv(1_000)
+        with contextlib.suppress(OSError):  # the server may answer by closing
+            tls.unwrap()
+
+
+async def test_a_peer_that_ended_tls_with_its_alert_stopped_the_whole_server(
+    files: tuple[Path, Path],
+) -> None:
+    """OpenSSL then reads 0 bytes without an error, and the event loop never came back."""
+    config = attrs.evolve(config_of(files), **parse_config("web.listen = ['https://127.0.0.1:0']"))
+    async with running(config) as server:
+        port = int(server.web_addresses[0].rpartition(":")[2])
+        with anyio.fail_after(20):
+            for _ in range(2):
+                await anyio.to_thread.run_sync(close_politely, port, trusting(files))
 
 
 async def test_a_client_that_does_not_trust_it_does_not_connect(files: tuple[Path, Path]) -> None:

@@ -429,6 +429,11 @@ class Flights(RunFlights):
             erased.append(message.sequence)
         return True
 
+    def withhold(self, queue: Queue, count: int) -> None:
+        """So many messages more are seen by nobody until what they are part of is safe; fewer, if
+        *count* is negative."""
+        queue.withheld += count
+
     def time_out(self, queue: Queue, message: Message, client: Client) -> None:
         """Take a message from a consumer that has not answered in time (F94)."""
         self._core.budget -= 1

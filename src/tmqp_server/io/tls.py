@@ -141,7 +141,10 @@ class TlsTransport(Transport):
         have = 0
         while True:
             try:
-                have += self._read(have)
+                count = self._read(have)
+                if not count:
+                    break  # a closing alert, if nothing was sent to the peer after it
+                have += count
             except ssl.SSLWantReadError:
                 if have:
                     if not self._fill_now():

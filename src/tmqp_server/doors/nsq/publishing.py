@@ -9,7 +9,7 @@ from tmqp.constants import RESULT_UNAUTHORIZED
 from tmqp_server.doors.nsq.context import NsqContext
 from tmqp_server.doors.nsq.message import NsqRun
 from tmqp_server.doors.nsq.publications import PendingPublication, PendingPublications
-from tmqp_server.doors.nsq.topics import QUEUE, topic_channel
+from tmqp_server.doors.nsq.topics import QUEUE
 from tmqp_server.doors.nsq.writing import CONNECTED, NOTHING, WritingSession
 from tmqp_server.engine.commands import Command, Push, PushExtras, PushRun, RunNotes
 from tmqp_server.engine.effects import Confirm, ConfirmRun
@@ -92,9 +92,10 @@ class PublishingSession(WritingSession):
         """Make the topic, if it is new, and put messages into it (N55)."""
         context = self._context
         number = self._number
-        channel = topic_channel(topic)
         timestamp_ns = context.unix_ns(now)
-        commands.append(context.shapes.create_topic(number, topic))
+        create = context.shapes.create_topic(number, topic)
+        channel = create.channel
+        commands.append(create)
         context.world.published(self._row, topic, len(bodies), sum([len(body) for body in bodies]))
         if len(bodies) == 1:
             name = context.ids.new()

@@ -7,7 +7,7 @@ the other.  Names are exact: their case counts.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, final
 
 from tmqp.constants import STATUS_PUSH, STATUS_ROUND_ROBIN
 from tmqp_server.doors.names import exact_channel, foreign_name
@@ -30,6 +30,8 @@ QUEUE: Final = 0
 #: Sends a message again until a consumer finishes it, whoever published it.
 HANDLER: Final = "retry-timeouts"
 _NO_LIMIT: Final = -1
+#: So many topics are remembered.
+_MAX_TOPICS: Final = 1_000
 _SEPARATOR: Final = b":"
 
 
@@ -49,6 +51,20 @@ def names_of(channel: str) -> tuple[bytes, bytes]:
     return topic, name
 
 
+@final
+class _Topic:
+    """What CreateQueue says of a topic."""
+
+    __slots__ = ("changes", "channel", "channel_changes")
+
+    def __init__(
+        self, channel: str, changes: QueueChanges, channel_changes: ChannelChanges | None
+    ) -> None:
+        self.channel = channel
+        self.changes = changes
+        self.channel_changes = channel_changes
+
+
 class Shapes:
     """How topics and channels are made.
 
@@ -60,17 +76,22 @@ class Shapes:
         self._options = options
         self.mem_queue_size = options.mem_queue_size
         self._durable = durable
+        #: What is asked for, by topic: every publication asks for its topic.
+        self._topics: dict[bytes, _Topic] = {}
 
     def create_topic(self, session: int, topic: bytes, request: object = None) -> CreateQueue:
         """Makes the topic if there is none."""
-        changes = self._changes(topic, STATUS_PUSH)
+        known = self._topics.get(topic)
+        if known is None:
+            if len(self._topics) >= _MAX_TOPICS:
+                self._topics.clear()
+            known = self._topics[topic] = _Topic(
+                topic_channel(topic),
+                self._changes(topic, STATUS_PUSH),
+                ChannelChanges(lifetime=WITH_CONSUMERS) if is_ephemeral(topic) else None,
+            )
         return CreateQueue(
-            session,
-            request,
-            topic_channel(topic),
-            QUEUE,
-            changes,
-            ChannelChanges(lifetime=WITH_CONSUMERS) if is_ephemeral(topic) else None,
+            session, request, known.channel, QUEUE, known.changes, known.channel_changes
         )
 
     def create_channel(

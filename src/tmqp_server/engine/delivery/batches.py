@@ -335,7 +335,7 @@ class Batches:
                 if item.kept:
                     item.queue.sequence = item.message.sequence
                 self._flights.take_in(item.queue, item.message, self._core.now)
-                item.queue.withheld += 1
+                self._flights.withhold(item.queue, 1)
                 batch.session.pushed += 1
 
     def _commit(self, batch: PendingBatch) -> None:
@@ -440,7 +440,7 @@ class Batches:
     def _push(self, item: _Item) -> None:
         queue = item.queue
         message = item.message
-        queue.withheld -= 1
+        self._flights.withhold(queue, -1)
         if not item.kept:
             queue.sequence += 1
             message.sequence = queue.sequence  # for others came meanwhile
@@ -482,7 +482,7 @@ class Batches:
         """Let it be as if the batch had never been."""
         for item in batch.items:
             if item.answer is None:
-                item.queue.withheld -= 1
+                self._flights.withhold(item.queue, -1)
                 self._flights.take_back(item.queue, 1)
                 self._flights.let_go(item.queue, item.message)
                 batch.session.pushed -= 1

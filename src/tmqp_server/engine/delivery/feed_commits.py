@@ -138,7 +138,7 @@ class FeedCommits:
         queue = commit.queue
         stays = not queue.exclusive and len(queue.audience.subscriptions) > 0
         commit.items.append(_Moved(message, decision, stays))
-        queue.withheld += 1
+        self._flights.withhold(queue, 1)
 
     def stage_copy(self, commit: Commit, feed: Feed, message: Message) -> None:
         """Withhold a copy of the last message, unless the handler of its queue refuses it."""
@@ -157,7 +157,7 @@ class FeedCommits:
         copy = _Copy(feed, target, message, decision)
         copy.kept = outcomes.will_save(target, message, decision)
         self._flights.take_in(target, message, self._core.now)
-        target.withheld += 1
+        self._flights.withhold(target, 1)
         commit.copies += 1
         commit.items[-1].copies.append(copy)
 
@@ -287,7 +287,7 @@ class FeedCommits:
         if item.stays:
             self._flights.count_copies(queue, len(item.copies))
             return  # it is withheld until all are finished, so that they keep their order
-        queue.withheld -= 1
+        self._flights.withhold(queue, -1)
         if queue.closed:
             # It was removed meanwhile, and this was in it.
             self._flights.count_cleared(queue, 1)
@@ -302,7 +302,7 @@ class FeedCommits:
     def _enter(self, copy: _Copy, now: float) -> None:
         target = copy.target
         message = copy.message
-        target.withheld -= 1
+        self._flights.withhold(target, -1)
         if not copy.kept:
             target.sequence += 1
             message.sequence = target.sequence
@@ -333,7 +333,7 @@ class FeedCommits:
         """Let it be as if nothing had been copied."""
         for item in commit.items:
             for copy in item.copies:
-                copy.target.withheld -= 1
+                self._flights.withhold(copy.target, -1)
                 self._flights.take_back(copy.target, 1)
                 self._flights.let_go(copy.target, copy.message)
         for item in reversed(commit.items):
@@ -352,7 +352,7 @@ class FeedCommits:
             self._pump.resume(queue, self._core.now)
 
     def _put_back(self, queue: Queue, message: Message) -> None:
-        queue.withheld -= 1
+        self._flights.withhold(queue, -1)
         if queue.closed:
             self._flights.count_cleared(queue, 1)
             self._outcomes.settle(queue, message)

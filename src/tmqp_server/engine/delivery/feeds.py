@@ -58,13 +58,15 @@ def stored(queue: Queue) -> StoreQueue:
 class Feeds:
     """Keeps the feeds of all queues."""
 
-    __slots__ = ("_core", "_count", "_directory", "_feeder")
+    __slots__ = ("_changed", "_core", "_count", "_directory", "_feeder")
 
     def __init__(self, core: Core, directory: Directory, feeder: Feeder) -> None:
         self._core = core
         self._directory = directory
         self._feeder = feeder
         self._count = 0
+        #: Sources that have lost feeds with the queues that they fed, and nobody is told yet.
+        self._changed: dict[int, Queue] = {}
 
     def performers(self) -> Performers:
         """Which method serves which command."""
@@ -178,9 +180,24 @@ class Feeds:
             source = feed.source
             assert isinstance(source, Queue)
             self._detach(feed, source, queue)
-            self._note_change(source, queue)
+            self._changed[source.key] = source
             sources.append(source)
         return sources
+
+    def tell_changes(self) -> None:
+        """Tell what ``forget`` has changed: once for each source, which may have lost many."""
+        if not self._changed:
+            return
+        core = self._core
+        changed = self._changed
+        self._changed = {}
+        for source in changed.values():
+            if source.closed:
+                continue
+            core.notify_queue(QUEUE_UPDATED, source, source.options.status)
+            if core.stores and not source.temporary:
+                core.keep(stored(source))
+                core.work += 0 if source.feeds is None else len(source.feeds) // _FEEDS_PER_UNIT
 
     def _detach(self, feed: Feed, source: Queue, target: Queue) -> None:
         core = self._core

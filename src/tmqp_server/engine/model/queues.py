@@ -7,18 +7,15 @@ is settled:
   first out in each; a put-back goes to either end, F98), or behind one in its ``Tail`` on disk;
 * deferred, in ``Deferrals``, until its not-before time;
 * in flight, in ``flights``, from the sending until every consumer that has it has answered or
-  timed out.  A dict keeps them in the order of sending, which is the order of their timeouts.
-  Those with other timeouts than the queue's stand in ``timed``;
+  timed out, in the order of their timeouts; those with other timeouts stand in ``timed``;
 * withheld, as part of a batch, until that is safe: nobody sees it.
 
 Settled messages are only counted: *done* (answered for, or sent where nobody need answer),
-*expired*, *dead* (moved to the dead-letter queue), *cleared* (by an operation), *dropped* (given
-up).  ``imbalance`` checks that accepted = waiting + deferred + in flight + withheld + settled; it
-must be 0 after every step.
+*expired*, *dead* (moved to the dead-letter queue), *cleared*, *dropped* (given up).  ``imbalance``
+is 0 after every step: accepted = waiting + deferred + in flight + withheld + settled.
 
-``flights`` is keyed by message id, as acknowledges name messages (F95).  Ids are the producers'
-choice and may repeat: a second message with an id in flight is a *duplicate*, kept under a key of
-its own and found through ``duplicates``; an acknowledge closes the oldest its sender has in hand.
+``flights`` is keyed by message id (F95).  Ids may repeat: a second message with an id in flight is
+a *duplicate*, found through ``duplicates``; an acknowledge closes the oldest its sender has.
 """
 
 from __future__ import annotations
@@ -56,10 +53,7 @@ _NO_LIMIT: Final = 2**62
 
 
 class Trash:
-    """Messages cleared from a queue and not yet disposed of, one by one.
-
-    Disposing of a million messages takes a while, so the scheduler does it in portions.
-    """
+    """Messages cleared from a queue; the scheduler disposes of them in portions."""
 
     __slots__ = ("queue", "lists", "deferred", "in_hand", "timed")
 

@@ -18,6 +18,7 @@ from typing import Final
 from tmqp.constants import (
     RESULT_BAD_REQUEST,
     RESULT_BUSY,
+    RESULT_DUPLICATE,
     RESULT_FORBIDDEN,
     RESULT_LIMIT_EXCEEDED,
     RESULT_NOT_FOUND,
@@ -138,17 +139,20 @@ class Administration:
             while channel.queues:
                 queue = removal.next_queue()
                 if queue is None:
+                    self._feeds.tell_changes()
                     return  # some are not empty: each goes when it is, the channel with the last
                 if queue.closed:
                     continue
                 if looked_at == _MOST_CLOSED or core.work - before >= _MOST_WORK:
                     channel.leaving.append(queue)
                     core.removals.append(removal)
+                    self._feeds.tell_changes()
                     return
                 looked_at += 1
                 core.work += 1
                 if not removal.deserted or is_disposable(queue):
                     self._close_queue(channel, queue)
+            self._feeds.tell_changes()
             self._discard(channel)
         session = removal.session
         if session is not None and session.alive:
@@ -180,6 +184,7 @@ class Administration:
                 self._remove(Removal(channel, None, None, True))
             elif not queue.closed and is_disposable(queue):
                 self._close_queue(channel, queue)
+                self._feeds.tell_changes()
 
     def _discard(self, channel: Channel) -> None:
         core = self._core
@@ -355,6 +360,8 @@ class Administration:
         channel = core.channels.find(command.channel)
         rules = core.options.channel
         if channel is not None:
+            if command.request is None and command.queue_id in channel.queues:
+                return RESULT_DUPLICATE  # nobody is told what else there may be to say
             rules = channel.options
         elif command.channel_changes is not None:
             rules = command.channel_changes.applied_to(rules)
@@ -425,6 +432,7 @@ class Administration:
         code = RESULT_NOT_FOUND
         if channel is not None and queue is not None:
             self._close_queue(channel, queue)
+            self._feeds.tell_changes()
             code = RESULT_OK
         self.reply(session, command.request, code)
 

@@ -13,7 +13,7 @@ import pytest
 from tests.tmqp_server.doors.nsq.server import Client, Server, name_of
 from tmqp.constants import STATUS_PAUSED, STATUS_PUSH, STATUS_ROUND_ROBIN
 from tmqp_server.doors.nsq.options import NsqLimits
-from tmqp_server.doors.nsq.topics import QUEUE
+from tmqp_server.doors.nsq.topics import HANDLER, QUEUE
 from tmqp_server.engine.commands import RemoveChannel, UpdateQueue
 from tmqp_server.engine.options import QueueChanges
 from tmqp_wires.nsq import writing
@@ -324,6 +324,21 @@ def test_many_publications_are_answered_in_order_and_an_error_comes_last() -> No
     assert events[-1] == ErrorReceived(b"E_BAD_MESSAGE", text)
     assert client.closed
     assert (waiting(server, "t"), waiting(server, "u")) == (4, 1)
+
+
+def test_a_topic_that_was_removed_is_made_again_in_the_same_shape() -> None:
+    server = Server()
+    client = server.connect()
+    client.send(writing.pub(b"t", b"1"), writing.mpub(b"t", [b"2", b"3"]))
+    before = server.queue("t")
+    server.perform(RemoveChannel(server.operator, None, name_of("t")))
+    client.send(writing.pub(b"t", b"4"))
+    after = server.queue("t")
+    assert before is not None
+    assert after is not None
+    assert (before.messages, after.messages) == (3, 1)
+    assert after.options.memory_limit == before.options.memory_limit == 10_000
+    assert after.options.delivery_handler == HANDLER
 
 
 def test_a_full_queue_refuses_with_an_error() -> None:
