@@ -45,6 +45,7 @@ from tmqp_sim.choosing_bugs import CHOOSING_BUGS
 from tmqp_sim.clock_bugs import CLOCK_BUGS
 from tmqp_sim.commit_bugs import COMMIT_BUGS
 from tmqp_sim.dealing_bugs import DEALING_BUGS
+from tmqp_sim.feed_bugs import FEED_BUGS
 from tmqp_sim.fleeting_bugs import FLEETING_BUGS
 from tmqp_sim.foreign_bugs import FOREIGN_BUGS
 from tmqp_sim.key_bugs import KEY_BUGS
@@ -592,7 +593,7 @@ _LIST: Final = (
     *[Mutant(*bug) for bug in TERMS_BUGS],
     *[Mutant(*bug) for bug in TENANT_BUGS],
     *[Mutant(*bug) for bug in APPOINTMENT_BUGS],
-    *[Mutant(*bug) for bug in LINK_BUGS],
+    *[Mutant(*bug) for bug in (*LINK_BUGS, *FEED_BUGS)],
 )  # fmt: skip
 
 #: By name.

@@ -98,6 +98,9 @@ class Plan:
         "fails",
         "epochs",
         "faults",
+        "fed_kind",
+        "fed_room",
+        "feeds",
         "foreign",
         "guarded",
         "lateness_s",
@@ -150,6 +153,10 @@ class Plan:
         self.epochs = 0
         #: So many items are moved in batches.
         self.moves = 0
+        #: So many items go through feeds; which queues are durable, and what may wait in a target.
+        self.feeds = 0
+        self.fed_kind = "durable"
+        self.fed_room = 0
         #: The number of the producer that writes many messages at once, if there is one, and for
         #: how long it gathers them.
         self.bulk_producer = -1
@@ -180,6 +187,8 @@ class Plan:
             found.append("epochs")
         if self.moves:
             found.append("moves")
+        if self.feeds:
+            found.append("feeds")
         return found
 
     def without(self, names: Iterable[str]) -> None:
@@ -193,6 +202,8 @@ class Plan:
             self.epochs = 0
         if "moves" in gone:
             self.moves = 0
+        if "feeds" in gone:
+            self.feeds = 0
 
     def use_handler(self, name: str, promise: str) -> None:
         """Let a delivery handler of your own serve the ordinary queues.
@@ -234,6 +245,8 @@ class Plan:
             lines.append(f"epochs: {self.epochs}")
         if self.moves:
             lines.append(f"moves: {self.moves}")
+        if self.feeds:
+            lines.append(f"feeds: {self.feeds} items, {self.fed_kind}, room {self.fed_room}")
         if self.bulk_producer >= 0:
             lines.append(
                 f"bulk: producer-{self.bulk_producer} gathers for {self.bulk_linger_s} s,"

@@ -1,4 +1,5 @@
-"""What a plan draws about single queues: quotas, and messages that are removed while they wait."""
+"""What a plan draws about single queues: quotas, messages that are removed while they wait, and
+queues that feed others."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import Final
 
 from tmqp_sim.planned import Plan
 
-__all__ = ["draw_quotas", "draw_removed"]
+__all__ = ["draw_feeds", "draw_quotas", "draw_removed"]
 
 #: Runs in which messages are removed while they wait.
 _REMOVED_SHARE: Final = 0.15
@@ -15,6 +16,9 @@ _REMOVED_SHARE: Final = 0.15
 #: that is refused is pushed again.
 _QUOTAS_SHARE: Final = 0.2
 _MOST_WITH_QUOTA: Final = 60
+#: Runs in which a queue feeds others, and which of these are durable.
+_FEEDS_SHARE: Final = 0.125
+_FED_KINDS: Final = ("durable", "durable", "durable", "memory", "memory", "mixed")
 
 
 def draw_quotas(plan: Plan) -> None:
@@ -39,3 +43,14 @@ def draw_removed(plan: Plan) -> None:
         if free and not message.delay_s and own.random() < 0.3:
             message.cancel_s = own.choice((0.0, 0.1, 1.0))
             message.asks = True
+
+
+def draw_feeds(plan: Plan) -> None:
+    """Now and then a queue feeds others, unless these would be fleeting ones, or what waits for the
+    first feed would fill the memory for ever (seed 2886)."""
+    own = Random(f"{plan.seed}/feeds")
+    able = not plan.is_narrow and not any(place.fleeting for place in plan.places)
+    if own.random() < _FEEDS_SHARE and able:
+        plan.feeds = own.choice((6, 15, 40))
+        plan.fed_kind = own.choice(_FED_KINDS)
+        plan.fed_room = own.choice((0, 1, 3))

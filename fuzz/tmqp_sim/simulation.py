@@ -38,11 +38,13 @@ from tmqp_sim.clients import SimClient
 from tmqp_sim.cluster_plan import draw_cluster, is_cluster
 from tmqp_sim.cluster_world import ClusterWorld
 from tmqp_sim.consumers import Consumer, Meddler, Puller
+from tmqp_sim.copies import SOURCE, TARGETS, Copies
 from tmqp_sim.crowd import Crowd
 from tmqp_sim.datagrams import marks_of_sources
 from tmqp_sim.disk import Disk
 from tmqp_sim.epochs import CHANNEL, EpochWriter, complaints, found_on
 from tmqp_sim.faults import inject
+from tmqp_sim.feeders import Feeder
 from tmqp_sim.foreign import ForeignDoor
 from tmqp_sim.forgers import Forger
 from tmqp_sim.history import History, Place, Sent
@@ -161,6 +163,14 @@ class Simulation:
             self.movers.append(mover)
             self.good.append(mover)
             self.world.at(0.007, mover.connect)
+        self.copies: Copies | None = None
+        self.feeders: list[Feeder] = []
+        if plan.feeds:
+            self.copies = Copies(self.world, plan.fed_kind)
+            feeder = Feeder(self, "feeder", limits, self.copies, plan.feeds, plan.fed_room)
+            self.feeders.append(feeder)
+            self.good.append(feeder)
+            self.world.at(0.009, feeder.connect)
         self.tenants = Tenants(self, plan.memory_bytes, fails=plan.fails)
         self.bad: list[AnyBad] = []
         for each in plan.clients:
@@ -257,7 +267,8 @@ class Simulation:
                 watched, plan.buffers[0], journal, guarded=plan.guarded, takes_custom=True
             )
             watched.know_wires(reader)
-            watched.ballast = Ballast(watched, len(plan.places) + bool(plan.epochs))
+            watched.copies = self.copies
+            watched.ballast = Ballast(watched, self._queues())
             self.broker = watched
             turn = Turn(watched.hub, self._marks, journal, _CALLS)
             watched.datagrams = self._datagrams(turn, foreign)
@@ -267,11 +278,17 @@ class Simulation:
             )  # fmt: skip
         self.broker = Broker(limits, options, self._handlers)
         self.broker.know_wires(reader)
-        ballast = Ballast(self.broker, len(plan.places) + bool(plan.epochs))
+        ballast = Ballast(self.broker, self._queues())
         hub = Hub(self.broker, plan.buffers[0], journal, guarded=plan.guarded, takes_custom=True)
         turn = Turn(hub, self._marks, journal, _CALLS)
         datagrams = self._datagrams(turn, foreign)
         return Built(turn, door, ballast, None, web, foreign, datagrams)
+
+    def _queues(self) -> int:
+        """How many queues are made in any case, by the operator and by clients."""
+        plan = self.plan
+        fed = 1 + len(TARGETS) if plan.feeds else 0
+        return len(plan.places) + bool(plan.epochs) + fed
 
     def _datagrams(self, turn: Turn, door: Door) -> Datagrams | None:
         """Where datagrams come in, if anybody sends some."""
@@ -295,6 +312,7 @@ class Simulation:
         self.disk.begin(self.server.lives, self.server.hub)
         self.check_epochs()
         self.check_moves()
+        self.check_feeds(begins=True)
         self.tenants.begin(self.broker)
         self.operator.begin()
 
@@ -325,6 +343,24 @@ class Simulation:
             wrong = list(misplaced(there[FROM], there[TO], mover.confirmed, mover.moved))
             if wrong:
                 raise Violation("moves", "\n".join(wrong))
+
+    def check_feeds(self, *, begins: bool = False) -> None:
+        """Of what goes through feeds nothing is on the disk twice, nor missing.
+
+        :param begins: a life begins, so the feeds are those that the disk knows.
+        :raises Violation: when that is not so.
+        """
+        if self.copies is None:
+            return
+        there: dict[str, list[str]] = {}
+        for queue in self.broker.queues():
+            if queue.channel_name == SOURCE or queue.channel_name in TARGETS:
+                there[queue.channel_name] = found_on(self.disk.store, queue.key)
+            if queue.channel_name == SOURCE and begins:
+                self.copies.check_feeds([feed.kept().target for feed in queue.feeds or ()])
+        self.copies.check_disk(there)
+        if begins:
+            self.copies.began()
 
     def check_staged(self) -> None:
         """Nothing is put aside but for transactions that are open.
@@ -430,6 +466,9 @@ class Simulation:
         for mover in self.movers:
             if mover.owes:
                 return False
+        for feeder in self.feeders:
+            if feeder.owes:
+                return False
         for client in self.good:
             if not client.usable or client.link.dead:
                 return False
@@ -459,6 +498,8 @@ class Simulation:
 
     def _matters(self, queue: object) -> bool:
         place = (queue.channel_name, queue.queue_id)  # type: ignore[attr-defined]
+        if place[0] == SOURCE or place[0] in TARGETS:
+            return True
         return place in self.places or place == (MOVES, FROM)
 
     def owed(self) -> dict[str, int]:
@@ -470,6 +511,8 @@ class Simulation:
             left[writer.name] = writer.owes
         for mover in self.movers:
             left[mover.name] = mover.owes
+        for feeder in self.feeders:
+            left[feeder.name] = feeder.owes
         for queue in self.broker.queues():
             if self._matters(queue):
                 left[repr(queue)] = queue.live()
@@ -491,6 +534,9 @@ class Simulation:
                 self.world.note("stuck", "not everything has come home")
             self.check_epochs()
             self.check_moves()
+            self.check_feeds()
+            if self.copies is not None and home:
+                self.copies.check_end(self.server.lives)
             self.check_staged()
             checker, found = judge(
                 self.history,

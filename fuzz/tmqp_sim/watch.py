@@ -34,6 +34,7 @@ from tmqp_server.engine.commands import (
 from tmqp_server.engine.effects import (
     AppendRun,
     ConfirmRun,
+    Deliver,
     DeliverRun,
     Effect,
     EraseRun,
@@ -52,6 +53,7 @@ from tmqp_server.hub.hub import Hub
 from tmqp_server.shell.datagrams import Datagrams
 from tmqp_sim.audit import Audit
 from tmqp_sim.books import Ballast, audience_problem, connections_of, state_of, unrefused_of
+from tmqp_sim.copies import Copies
 from tmqp_sim.cursed import Cursed
 from tmqp_sim.ledger import Ledger
 from tmqp_sim.outside import Outside
@@ -110,6 +112,8 @@ class WatchedBroker(Broker):
         #: What is charged so that messages always have the same room.
         self.ballast: Ballast | None = None
         self.datagrams: Datagrams | None = None
+        #: What goes through feeds, if anything does.
+        self.copies: Copies | None = None
         #: Units of work in this portion.
         self._work = 0
         self._timeouts: dict[int, int] = {}
@@ -133,6 +137,8 @@ class WatchedBroker(Broker):
         self._count_work(command)
         self._outside.check(command)
         self.ledger.before(command)
+        if self.copies is not None and isinstance(command, Acknowledge):
+            self.copies.answered(command)
         if self.ledger.trusting:
             self._pretend(command)
 
@@ -312,6 +318,10 @@ class WatchedBroker(Broker):
         ledger.after(command, singles)
         if isinstance(command, Browse):
             self._check_look(command, effects)
+        if self.copies is not None:
+            for effect in singles:
+                if isinstance(effect, Deliver):
+                    self.copies.sent(effect.channel, effect.message, effect.sessions)
         self._audit.see(singles)
         for effect in singles:
             if isinstance(effect, ForgetQueue):
@@ -322,7 +332,8 @@ class WatchedBroker(Broker):
             self._check_books(queue, now, earliest)
         if ledger.steps % _SELDOM == 0:
             self._check_sessions(queues)
-            if not (self._core.trash or self._core.tickets or self._batches.has_work()):
+            behind = self._batches.has_work() or self._feeder.has_work()
+            if not (self._core.trash or self._core.tickets or behind):
                 self._audit.check_bytes(queues)
         return effects
 
