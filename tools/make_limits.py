@@ -41,6 +41,8 @@ _PARTS: Final = ROOT / "src" / "tmqp_client" / "parts.py"
 _WEB: Final = ROOT / "src" / "tmqp_server" / "doors" / "http" / "limits.py"
 _NSQ: Final = ROOT / "src" / "tmqp_server" / "doors" / "nsq" / "options.py"
 _LOOKUPD: Final = ROOT / "src" / "tmqp_server" / "doors" / "nsq_lookup" / "table.py"
+_SMQ: Final = ROOT / "src" / "tmqp_server" / "doors" / "smq" / "options.py"
+_GOMS: Final = ROOT / "src" / "tmqp_server" / "doors" / "goms" / "options.py"
 _UDP: Final = ROOT / "src" / "tmqp_server" / "settings" / "doors.py"
 _ENGINE: Final = ROOT / "src" / "tmqp_server" / "engine" / "limits.py"
 
@@ -122,6 +124,18 @@ _NSQ_HEAD: Final = """\
 ## NSQ
 
 The table `limits` of a door with the protocol `nsq` ([doors/nsq.md](doors/nsq.md)).
+"""
+
+_SMQ_HEAD: Final = """\
+## Simple MQ
+
+The table `limits` of a door with the protocol `smq` ([doors/smq.md](doors/smq.md)).
+"""
+
+_GOMS_HEAD: Final = """\
+## goMS
+
+The table `limits` of a door with the protocol `goms` ([doors/goms.md](doors/goms.md)).
 """
 
 _UDP_HEAD: Final = """\
@@ -309,6 +323,10 @@ def render() -> str:
         "\n".join([*_limits_table(_NSQ, "NsqLimits"), ""]),
         _LOOKUPD_HEAD,
         "\n".join([*_limits_table(_LOOKUPD, "LookupLimits"), ""]),
+        _SMQ_HEAD,
+        "\n".join([*_limits_table(_SMQ, "SmqLimits"), ""]),
+        _GOMS_HEAD,
+        "\n".join([*_limits_table(_GOMS, "GomsLimits"), ""]),
         _UDP_HEAD,
         "\n".join([*_limits_table(_UDP, "UdpSettings"), ""]),
         _ENGINE_HEAD,

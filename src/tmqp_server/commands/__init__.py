@@ -1,9 +1,10 @@
-"""The commands about a data directory: ``check``, ``backup``, ``export`` and ``import``."""
+"""Commands beside the server: about a data directory, and about others' configurations."""
 
 from __future__ import annotations
 
 from tmqp_server.commands.backup import backup
 from tmqp_server.commands.check import check
+from tmqp_server.commands.goms_config import goms_config
 from tmqp_server.commands.transfer import export_messages, import_messages
 
-__all__ = ["backup", "check", "export_messages", "import_messages"]
+__all__ = ["backup", "check", "export_messages", "goms_config", "import_messages"]

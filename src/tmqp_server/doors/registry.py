@@ -10,13 +10,13 @@ so when a door is to be opened, not before.
 
 from __future__ import annotations
 
-import dataclasses
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeAlias, TypeVar, final
+from typing import Any, Final, Protocol, final
 
 from tmqp.address import Address
 from tmqp.limits import Limits
+from tmqp_server.doors.goms.message import GomsBodies
+from tmqp_server.doors.goms.options import GomsLimits, GomsOptions
 from tmqp_server.doors.http.bodies import HttpBodies
 from tmqp_server.doors.http.limits import HttpLimits
 from tmqp_server.doors.letters import Letter, Letters
@@ -25,12 +25,14 @@ from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.doors.nsq.message import DOOR as NSQ_DOOR
 from tmqp_server.doors.nsq.message import NUMBER as NSQ_NUMBER
 from tmqp_server.doors.nsq.message import NsqBodies
-from tmqp_server.doors.nsq.options import NsqLimits
-from tmqp_server.doors.nsq.options import options_from as nsq_options
+from tmqp_server.doors.nsq.options import NsqLimits, NsqOptions
 from tmqp_server.doors.nsq_lookup.door import DEFAULT_VERSION, Lookupd, LookupDoor
 from tmqp_server.doors.nsq_lookup.table import LookupLimits
 from tmqp_server.doors.nsq_world import NsqWorld
 from tmqp_server.doors.port import Door, IdSource
+from tmqp_server.doors.smq.message import SmqBodies
+from tmqp_server.doors.smq.options import SmqLimits, SmqOptions
+from tmqp_server.doors.tables import Option, limits_from, options_from, record_of_options
 from tmqp_server.engine.model.message import Message
 
 __all__ = [
@@ -39,31 +41,22 @@ __all__ = [
     "DoorContext",
     "DoorKind",
     "DoorRegistry",
+    "GomsKind",
     "HttpKind",
     "LookupHttpKind",
     "LookupKind",
     "NsqHttpKind",
     "NsqKind",
+    "SmqKind",
     "TmqpKind",
-    "limits_from",
-    "options_from",
     "refuse_options",
 ]
 
 #: The number of a kind is kept with each message in this many bits.
 LAST_NUMBER: Final = 255
 
-_Limits = TypeVar("_Limits", Limits, HttpLimits, LookupLimits, NsqLimits)
-#: What an option can be.
-_Option: TypeAlias = bool | int | str | tuple[str, ...]
-_TYPES: Final[dict[type, str]] = {
-    bool: "true or false",
-    int: "a whole number",
-    str: "a text",
-    tuple: "a list of texts",
-}
 #: Options that any door of an nsqd may have: they are about the whole of it.
-_OF_NSQD: Final[dict[str, _Option]] = {"broadcast_address": "", "nsqlookupd_tcp_addresses": ()}
+_OF_NSQD: Final[dict[str, Option]] = {"broadcast_address": "", "nsqlookupd_tcp_addresses": ()}
 
 
 class Bodies(Protocol):
@@ -266,7 +259,7 @@ class NsqKind(DoorKind):
         shared = NsqContext(
             context.new_id,
             limits_from(NsqLimits(), context.limits),
-            nsq_options(options),
+            record_of_options(NsqOptions(), options),
             context.wall_clock_offset_s,
             has_tls=context.has_tls,
             durable=context.has_storage,
@@ -337,18 +330,18 @@ class NsqHttpKind(DoorKind):
 
 
 def _divided(
-    context: DoorContext, own: Mapping[str, _Option]
-) -> tuple[dict[str, Any], dict[str, _Option]]:
+    context: DoorContext, own: Mapping[str, Option]
+) -> tuple[dict[str, Any], dict[str, Option]]:
     """The options that others read, and those of *own* with their defaults.
 
     :raises ValueError: for one of *own* that has another type.
     """
     given = {name: value for name, value in context.options.items() if name in own}
     rest = {name: value for name, value in context.options.items() if name not in own}
-    return rest, _typed(own, given)
+    return rest, options_from(own, given)
 
 
-def _tell(world: NsqWorld, own: Mapping[str, _Option], context: DoorContext) -> None:
+def _tell(world: NsqWorld, own: Mapping[str, Option], context: DoorContext) -> None:
     """Let the world know what a table says of the whole nsqd."""
     address = str(own["broadcast_address"])
     if address or not world.about.broadcast_address:
@@ -356,6 +349,59 @@ def _tell(world: NsqWorld, own: Mapping[str, _Option], context: DoorContext) -> 
     lookups = own["nsqlookupd_tcp_addresses"]
     if isinstance(lookups, tuple) and lookups:
         world.set_lookups(lookups)
+
+
+@final
+class SmqKind(DoorKind):
+    """Simple MQ."""
+
+    name = SmqBodies.name
+    number = SmqBodies.number
+    default_port = 2201
+
+    def bodies(self) -> Bodies:
+        """Read without a door."""
+        return SmqBodies()
+
+    def open(self, context: DoorContext) -> Door:
+        """A door."""
+        from tmqp_server.doors.smq.door import SmqDoor  # noqa: PLC0415 - few servers have it
+
+        options = record_of_options(SmqOptions(), context.options)
+        if options.durable and not context.has_storage:
+            raise ValueError("durable queues need a data directory: start the server with --data")
+        limits = limits_from(SmqLimits(), context.limits)
+        return SmqDoor(context.new_id, limits, options, context.letters, context.names)
+
+
+@final
+class GomsKind(DoorKind):
+    """goMS."""
+
+    name = GomsBodies.name
+    number = GomsBodies.number
+    default_port = 55_545
+    has_datagrams = True
+
+    def bodies(self) -> Bodies:
+        """Read without a door."""
+        return GomsBodies()
+
+    def open(self, context: DoorContext) -> Door:
+        """A door.  Without topics its clients could do nothing."""
+        from tmqp_server.doors.goms.door import GomsDoor  # noqa: PLC0415 - few servers have it
+
+        options = record_of_options(GomsOptions(), context.options)
+        if not options.topics:
+            raise ValueError("options.topics must name the topics: clients cannot create any")
+        return GomsDoor(
+            context.new_id,
+            limits_from(GomsLimits(), context.limits),
+            options,
+            context.letters,
+            context.names,
+            datagrams=context.datagrams,
+        )
 
 
 def refuse_options(context: DoorContext) -> None:
@@ -369,23 +415,6 @@ def refuse_options(context: DoorContext) -> None:
 
 def _no_id() -> str:
     raise AssertionError("nothing comes in here")
-
-
-def limits_from(defaults: _Limits, table: Mapping[str, Any]) -> _Limits:
-    """A limits record with the values of a configuration table in place of its own.
-
-    :raises ValueError: for an unknown name, or a value that cannot be used.
-    """
-    values = {name: getattr(defaults, name) for name in defaults.__dataclass_fields__}
-    given: dict[str, Any] = {}
-    for name, value in table.items():
-        _check_known("limit", name, values)
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        whole = isinstance(values[name], int)
-        if not number or (whole and not isinstance(value, int)):
-            raise ValueError(f"{name} must be a {'whole ' * whole}number, not {value!r}")
-        given[name] = value
-    return dataclasses.replace(defaults, **given)
 
 
 @final
@@ -405,7 +434,9 @@ class LookupKind(DoorKind):
     def open(self, context: DoorContext) -> Door:
         """A door, whose limits are those of the table."""
         lookupd = self._lookupd
-        options = options_from({"broadcast_address": "", "version": DEFAULT_VERSION}, context)
+        options = options_from(
+            {"broadcast_address": "", "version": DEFAULT_VERSION}, context.options
+        )
         lookupd.table.limits = limits_from(LookupLimits(), context.limits)
         lookupd.hostname = context.hostname
         lookupd.broadcast_address = str(options["broadcast_address"]) or context.hostname
@@ -438,7 +469,7 @@ class LookupHttpKind(DoorKind):
         from tmqp_server.doors.nsq_http.lookup import LookupRoutes  # noqa: PLC0415
         from tmqp_server.doors.nsq_http.manner import NsqManner  # noqa: PLC0415
 
-        options = options_from({"old_names": True}, context)
+        options = options_from({"old_names": True}, context.options)
         lookupd = self._lookupd
         if not lookupd.http_port:
             lookupd.http_port = _first_port(context.addresses)
@@ -465,38 +496,6 @@ def _first_port(addresses: Sequence[Address]) -> int:
     return ports[0] if ports else 0
 
 
-def options_from(defaults: Mapping[str, _Option], context: DoorContext) -> dict[str, _Option]:
-    """The options of a door's table, the defaults where it has none.
-
-    :raises ValueError: for an unknown name, or a value of another type.
-    """
-    for name in context.options:
-        _check_known("option", name, defaults)
-    return _typed(defaults, context.options)
-
-
-def _typed(defaults: Mapping[str, _Option], given: Mapping[str, Any]) -> dict[str, _Option]:
-    found = dict(defaults)
-    for name, value in given.items():
-        kind = type(defaults[name])
-        texts = isinstance(value, (list, tuple)) and all([isinstance(each, str) for each in value])
-        if not (texts if kind is tuple else type(value) is kind):
-            raise ValueError(f"{name} must be {_TYPES[kind]}, not {value!r}")
-        found[name] = tuple(value) if kind is tuple else value
-    return found
-
-
-def _check_known(what: str, name: str, known: Iterable[str]) -> None:
-    """Refuse a name that is unknown.
-
-    :raises ValueError: with the nearest one.
-    """
-    if name not in known:
-        near = difflib.get_close_matches(name, known, 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise ValueError(f"there is no {what} {name!r}{hint}")
-
-
 @final
 class DoorRegistry:
     """The kinds that a server knows.
@@ -519,6 +518,8 @@ class DoorRegistry:
             NsqHttpKind(self.nsq),
             LookupKind(lookupd),
             LookupHttpKind(lookupd),
+            SmqKind(),
+            GomsKind(),
         )
         for kind in (*kinds, *more):
             self._add(kind)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Final
+from typing import Final
 
 from tmqp_wires.nsq import ServerTerms
 from tmqp_wires.nsq.names import is_name
 
-__all__ = ["NsqLimits", "NsqOptions", "options_from", "terms_of"]
+__all__ = ["NsqLimits", "NsqOptions", "terms_of"]
 
 #: Options that must not be below this; the others are positive.
 _LEAST: Final[dict[str, int]] = {
@@ -153,26 +151,6 @@ class NsqOptions:
             raise ValueError("heartbeat_interval_ms must not be beyond max_heartbeat_interval_ms")
         if self.dead_letter and not is_name(self.dead_letter.encode()):
             raise ValueError(f"dead_letter: {self.dead_letter!r} is no name of a topic")
-
-
-def options_from(table: Mapping[str, Any]) -> NsqOptions:
-    """Options with the values of a configuration table in place of their own.
-
-    :raises ValueError: for an unknown name, or a value that cannot be used.
-    """
-    defaults = NsqOptions()
-    values: dict[str, Any] = {each.name: getattr(defaults, each.name) for each in fields(defaults)}
-    for name, value in table.items():
-        if name not in values:
-            near = difflib.get_close_matches(name, values, 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise ValueError(f"there is no option {name!r}{hint}")
-        kind = type(getattr(defaults, name))
-        if type(value) is not kind:
-            words = {bool: "true or false", int: "a whole number", str: "a text"}
-            raise ValueError(f"{name} must be {words[kind]}, not {value!r}")
-        values[name] = value
-    return NsqOptions(**values)
 
 
 def terms_of(

@@ -182,7 +182,7 @@ class WritingSession(DoorSession):
     def _begin_end(self, order: int, now: float) -> None:
         """Nothing is read any more, and nothing behind this publication is answered."""
         self._ends = True
-        self._ended_at = order
+        self._ended_at = float(order)
         self.reads = False
         self._decoder.forget()
         self._early = []

@@ -8,11 +8,12 @@ from typing import Any
 import tmqp
 from tmqp_server.doors.http.routes import Route
 from tmqp_server.doors.nsq.message import NsqIds
-from tmqp_server.doors.nsq.options import NsqLimits, options_from, terms_of
+from tmqp_server.doors.nsq.options import NsqLimits, NsqOptions, terms_of
 from tmqp_server.doors.nsq.topics import Shapes
 from tmqp_server.doors.nsq_http.nsqd import NsqdRoutes
 from tmqp_server.doors.nsq_world import NsqWorld
 from tmqp_server.doors.port import IdSource
+from tmqp_server.doors.tables import record_of_options
 
 __all__ = ["make_routes"]
 
@@ -31,7 +32,7 @@ def make_routes(
     :raises ValueError: for options that cannot be used, or that belong to the TCP door.
     """
     if world.terms is None or world.shapes is None:
-        read = options_from(options)
+        read = record_of_options(NsqOptions(), options)
         world.terms = terms_of(NsqLimits(), read, has_tls=False, has_snappy=False)
         world.shapes = Shapes(read, durable=durable and read.durable)
     elif options:

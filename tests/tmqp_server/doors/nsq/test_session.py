@@ -13,8 +13,9 @@ from tmqp.frames import Frame
 from tmqp_server.access.gate import AUTHENTICATE, Question
 from tmqp_server.access.rights import FEED, PUSH
 from tmqp_server.doors.nsq.message import NsqBodies, NsqIds, NsqRun
-from tmqp_server.doors.nsq.options import NsqLimits, NsqOptions, options_from
+from tmqp_server.doors.nsq.options import NsqLimits, NsqOptions
 from tmqp_server.doors.nsq.topics import QUEUE, names_of
+from tmqp_server.doors.tables import record_of_options
 from tmqp_server.engine.commands import Connect, Push
 from tmqp_server.engine.model.client import Origin
 from tmqp_server.engine.model.message import Message
@@ -367,7 +368,7 @@ def test_names_of_channels_are_found_again() -> None:
 )
 def test_options_that_make_no_sense_are_refused(table: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
-        options_from(table)
-    assert options_from({"mem_queue_size": 5}) == NsqOptions(mem_queue_size=5)
+        record_of_options(NsqOptions(), table)
+    assert record_of_options(NsqOptions(), {"mem_queue_size": 5}) == NsqOptions(mem_queue_size=5)
     with pytest.raises(ValueError, match="positive"):
         NsqLimits(max_msg_size=0)

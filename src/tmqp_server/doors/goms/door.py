@@ -1,0 +1,89 @@
+"""The door of goMS: a channel with one broadcast queue for each configured topic."""
+
+from __future__ import annotations
+
+from typing import final
+
+from tmqp_server.doors.goms.context import GomsContext
+from tmqp_server.doors.goms.message import DOOR, NUMBER, GomsBodies, GomsMessage, text_of
+from tmqp_server.doors.goms.options import GomsLimits, GomsOptions
+from tmqp_server.doors.goms.session import GomsSession
+from tmqp_server.doors.letters import Letter, Letters
+from tmqp_server.doors.names import DoorNames
+from tmqp_server.doors.port import Door, IdSource
+from tmqp_server.engine.effects import Deliver, Forward, Inform
+from tmqp_server.engine.model.message import Message
+
+__all__ = ["GomsDoor"]
+
+
+@final
+class GomsDoor(Door):
+    """goMS.
+
+    :param new_id: makes the ids of messages and clients.
+    :param letters: reads what came in by doors of other kinds.
+    :param names: turns topics into channels and back.
+    :param datagrams: each chunk is one datagram, and so is each answer.
+    """
+
+    name = DOOR
+    number = NUMBER
+    per_session = True
+
+    def __init__(
+        self,
+        new_id: IdSource,
+        limits: GomsLimits | None = None,
+        options: GomsOptions | None = None,
+        letters: Letters | None = None,
+        names: DoorNames | None = None,
+        *,
+        datagrams: bool = False,
+    ) -> None:
+        self.letters = Letters() if letters is None else letters
+        self.context = GomsContext(
+            new_id,
+            limits or GomsLimits(),
+            options or GomsOptions(),
+            DoorNames() if names is None else names,
+            datagrams=datagrams,
+        )
+        self._bodies = GomsBodies()
+
+    def open(self, session: int, now: float) -> GomsSession:
+        """A new connection."""
+        return GomsSession(self.context, session)
+
+    def encode_delivery(self, effect: Deliver) -> bytes:
+        """The data; the session writes them as its client's dialect wants."""
+        message = effect.message
+        wire = message.wire
+        if isinstance(wire, GomsMessage):
+            return b"=" + wire.data.encode("utf-8", "replace")
+        body = self.letters.of(message, effect.channel).body
+        return b"=" + text_of(body).encode()
+
+    def encode_forward(self, effect: Forward) -> bytes:
+        """Nothing: clients of goMS cannot be addressed."""
+        return b""
+
+    def encode_event(self, effect: Inform) -> bytes:
+        """Nothing: clients of goMS are told of no events."""
+        return b""
+
+    def letter(self, wire: object) -> Letter:
+        """What a message says."""
+        return self._bodies.letter(wire)
+
+    def stored(self, message: Message) -> tuple[bytes, int, int]:
+        """What is kept of a message."""
+        return self._bodies.stored(message)
+
+    def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
+        """GoMS has no message sets."""
+        return self._bodies.unpacked(data)
+
+    def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
+        """A kept message again."""
+        return self._bodies.restored(body)

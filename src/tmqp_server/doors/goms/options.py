@@ -1,0 +1,52 @@
+"""What the door of goMS can be told: the limits of one peer, and its options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+__all__ = ["GomsLimits", "GomsOptions"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GomsLimits:
+    """What one peer may cost.
+
+    :raises ValueError: when a value is not positive.
+    """
+
+    max_message_bytes: int = 1_048_576
+    """Bytes of one JSON object; a larger one ends the connection without an answer."""
+
+    max_topics: int = 1_000
+    """Topics of one request; those behind them are ignored."""
+
+    max_early_bytes: int = 1_048_576
+    """Bytes that a client sends before the server has decided about it; more end the
+    connection."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not value > 0:
+                raise ValueError(f"{field.name} must be positive, not {value!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GomsOptions:
+    """What a server does for clients of goMS."""
+
+    topics: tuple[str, ...] = ()
+    """The topics that clients may register to, in lower case.  ``tmqp-server goms-config`` reads
+    them from the original's files."""
+
+    echo: str = "dialect"
+    """Whether a sender that is registered to a topic gets its own message: ``yes``, ``no``, or
+    ``dialect``, as the programs of the sender's dialect do: yes for ``type``, no for
+    ``messagetype``."""
+
+    def __post_init__(self) -> None:
+        if self.echo not in ("yes", "no", "dialect"):
+            raise ValueError(f"echo must be yes, no or dialect, not {self.echo!r}")
+        for topic in self.topics:
+            if topic != topic.lower():
+                raise ValueError(f"topics must be in lower case, not {topic!r}")

@@ -1,0 +1,273 @@
+"""One connection of goMS, or one source of datagrams.
+
+Theory of operation.  The first request asks the broker to let the client in; what comes meanwhile
+waits.  The dialect of a client is that of its first request.  A registered topic is a joined
+channel; a message to several topics is one push for each.  Nothing is confirmed: the protocol
+trusts TCP.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Final, final
+
+from tmqp.constants import RESULT_OK
+from tmqp_server.doors.goms.context import GomsContext
+from tmqp_server.doors.goms.message import DOOR, QUEUE, GomsMessage, NotMine
+from tmqp_server.doors.port import DoorSession
+from tmqp_server.engine.commands import (
+    Command,
+    Connect,
+    CreateQueue,
+    Disconnect,
+    Join,
+    Leave,
+    Push,
+)
+from tmqp_server.engine.effects import Accept, CloseSession, Deliver, Effect, Left, Refuse, Reply
+from tmqp_wires.goms import Dialect, ObjectDecoder
+from tmqp_wires.goms.codec import (
+    ALREADY_REGISTERED,
+    UNKNOWN_TOPIC,
+    Event,
+    Logout,
+    Register,
+    Send,
+    Violation,
+    error_line,
+    message_line,
+)
+
+__all__ = ["GomsSession"]
+
+_STRANGER: Final = 0
+_WAITING: Final = 1
+_CONNECTED: Final = 2
+_NOTHING: Final[Sequence[Command]] = ()
+_SHORT_ID: Final = 12
+_EVENT_BYTES: Final = 100
+
+
+@final
+class GomsSession(DoorSession):
+    """One connection.
+
+    :param context: what all connections share.
+    """
+
+    def __init__(self, context: GomsContext, number: int) -> None:
+        super().__init__()
+        self._context = context
+        self._number = number
+        self._decoder = ObjectDecoder(context.limits.max_message_bytes)
+        self._standing = _STRANGER
+        self._early: list[Event] = []
+        self._early_bytes = 0
+        self._dialect = Dialect.TYPE
+        self._client_id = ""
+        #: The topics of this client, by channel.
+        self._registered: dict[str, str] = {}
+        self._topics: dict[str, str] = {}
+        self._out: deque[bytes] = deque()
+
+    # -- bytes in -------------------------------------------------------------------------------
+
+    def receive(self, data: bytes, now: float) -> Sequence[Command]:
+        """Turn bytes into commands."""
+        if self.closed:
+            return _NOTHING
+        if self._context.datagrams:
+            return self._take(self._decoder.receive_datagram(data))
+        return self._take(self._decoder.receive(data))
+
+    def receive_eof(self, now: float) -> Sequence[Command]:
+        """The peer will send no more (facts A3: the same as ``close``)."""
+        return self._end("the peer closed the connection")
+
+    def close(self, reason: str, now: float) -> Sequence[Command]:
+        """Close from this side: the protocol has no word for it."""
+        return self._end(reason)
+
+    def _end(self, reason: str) -> Sequence[Command]:
+        if self.closed:
+            return _NOTHING
+        self.closed = True
+        self.close_reason = self.close_reason or reason
+        self._decoder.forget()
+        was_known = self._standing == _CONNECTED
+        self._standing = _STRANGER
+        return [Disconnect(self._number)] if was_known else _NOTHING
+
+    def _take(self, events: list[Event]) -> Sequence[Command]:
+        if not events:
+            return _NOTHING
+        if self._standing == _CONNECTED:
+            return self._commands(events)
+        first = events[0]
+        if isinstance(first, Violation):
+            return self._end(first.text)
+        self._early += events
+        for event in events:
+            self._early_bytes += _EVENT_BYTES
+            if isinstance(event, Send):
+                self._early_bytes += len(event.data)
+        if self._early_bytes > self._context.limits.max_early_bytes:
+            return self._end("too much was sent before the server had decided about the client")
+        if self._standing == _WAITING:
+            return _NOTHING
+        self._standing = _WAITING
+        self._dialect = first.dialect
+        self._client_id = f"{DOOR}:{self.peer or 'client'}/{self._context.new_id()[:_SHORT_ID]}"
+        return [Connect(self._number, None, self._client_id, None, None, DOOR)]
+
+    def _commands(self, events: list[Event]) -> Sequence[Command]:
+        commands: list[Command] = []
+        for event in events:
+            if isinstance(event, Send):
+                self._send(event, commands)
+            elif isinstance(event, Register):
+                self._register(event.topics, commands)
+            elif isinstance(event, Logout):
+                self._log_out(event.topics, commands)
+            else:
+                why = event.text if isinstance(event, Violation) else "the client closed"
+                commands += self._end(why)
+                break
+        return commands
+
+    def _register(self, topics: list[str], commands: list[Command]) -> None:
+        """Join the channels; tell which topics there are not, and in the newer dialect which the
+        client has registered to before."""
+        context = self._context
+        unknown: list[str] = []
+        known: list[str] = []
+        for topic in topics[: context.limits.max_topics]:
+            channel = context.channels.get(topic)
+            if channel is None:
+                unknown.append(topic)
+            elif channel in self._registered:
+                known.append(topic)
+            else:
+                self._registered[channel] = topic
+                wanted = NotMine(self._client_id)
+                commands.append(CreateQueue(self._number, None, channel, QUEUE, context.changes()))
+                commands.append(Join(self._number, channel, channel, filter=wanted))
+        if unknown:
+            self._say(error_line(self._dialect, UNKNOWN_TOPIC, ",".join(unknown)))
+        if known and self._dialect is Dialect.MESSAGETYPE:
+            self._say(error_line(self._dialect, ALREADY_REGISTERED, ",".join(known)))
+
+    def _log_out(self, topics: list[str] | None, commands: list[Command]) -> None:
+        """Leave the channels; all of them, where no topics are named."""
+        channels = self._context.channels
+        wanted = list(self._registered)
+        if topics is not None:
+            named = {channels.get(topic) for topic in topics}
+            wanted = [channel for channel in wanted if channel in named]
+        for channel in wanted:
+            del self._registered[channel]
+            commands.append(Leave(self._number, None, channel))
+
+    def _send(self, event: Send, commands: list[Command]) -> None:
+        """One push for each topic.  The document wants senders to be registered (its dialect)."""
+        context = self._context
+        must_register = self._dialect is Dialect.TYPE
+        echoes = context.echoes(self._dialect)
+        for topic in event.topics[: context.limits.max_topics]:
+            channel = context.channels.get(topic)
+            if channel is None or (must_register and channel not in self._registered):
+                continue
+            name = context.new_id()
+            wire = GomsMessage(name, self._client_id, topic, event.data, echoes=echoes)
+            if channel not in self._registered:
+                commands.append(CreateQueue(self._number, None, channel, QUEUE, context.changes()))
+            commands.append(Push(self._number, name, channel, QUEUE, False, False, wire.size, wire))
+
+    # -- effects --------------------------------------------------------------------------------
+
+    def apply(self, effect: Effect, now: float) -> Sequence[Command]:
+        """Carry out an effect meant for this session."""
+        if self.closed:
+            return _NOTHING
+        if isinstance(effect, Reply):
+            self._replied(effect)
+        elif isinstance(effect, Accept):
+            self._standing = _CONNECTED
+            early = self._early
+            self._early = []
+            self._early_bytes = 0
+            return self._commands(early)
+        elif isinstance(effect, Refuse):
+            self._standing = _STRANGER
+            return self._end(f"refused with {effect.code}")
+        elif isinstance(effect, Left):
+            topic = self._topic_of(effect.channel)
+            self._registered.pop(self._context.channels.get(topic, ""), None)
+        elif isinstance(effect, CloseSession):
+            self._standing = _STRANGER
+            return self._end(effect.reason)
+        return _NOTHING
+
+    def _replied(self, effect: Reply) -> None:
+        """A join that was refused: the topic is told as one that there is not."""
+        channel = effect.request
+        if isinstance(channel, str) and effect.code != RESULT_OK:
+            topic = self._registered.pop(channel, None)
+            if topic is not None:
+                self._say(error_line(self._dialect, UNKNOWN_TOPIC, topic))
+
+    # -- bytes out ------------------------------------------------------------------------------
+
+    def deliver(self, data: bytes) -> None:
+        """Nothing is shared by sessions but what ``deliver_own`` gets."""
+
+    def deliver_own(self, effect: Deliver, shared: bytes, number: int) -> None:
+        """Queue a delivery in the client's dialect."""
+        topic = self._topic_of(effect.channel)
+        self._say(message_line(self._dialect, topic, shared[1:].decode("utf-8", "replace")))
+
+    def _topic_of(self, channel: str) -> str:
+        found = self._topics.get(channel)
+        if found is None:
+            found = self._topics[channel] = self._context.topic_of(channel).lower()
+        return found
+
+    def _say(self, line: bytes) -> None:
+        self._out.append(line)
+        self.outbound_bytes += len(line)
+
+    def data_to_send(self) -> bytes:
+        """Everything queued."""
+        data = b"".join(self._out)
+        self._out.clear()
+        self.outbound_bytes = 0
+        return data
+
+    def next_to_send(self) -> bytes:
+        """Everything queued; of datagrams one object at a time."""
+        if not self._context.datagrams or not self._out:
+            return self.data_to_send()
+        line = self._out.popleft()
+        self.outbound_bytes -= len(line)
+        return line
+
+    def held_bytes(self) -> int:
+        """Part of an object, and what waits for the decision about the client."""
+        return self._decoder.held_bytes + self._early_bytes
+
+    def forget_hello(self) -> None:
+        """Keep nothing of a client that will be refused."""
+        self._decoder.forget()
+        self._early = []
+        self._early_bytes = 0
+
+    # -- time -----------------------------------------------------------------------------------
+
+    def next_deadline(self) -> float | None:
+        """Never: the protocol has no times."""
+        return None
+
+    def on_deadline(self, now: float) -> Sequence[Command]:
+        """Nothing is due."""
+        return _NOTHING

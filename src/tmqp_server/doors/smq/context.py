@@ -1,0 +1,53 @@
+"""What all connections of a door of Simple MQ share."""
+
+from __future__ import annotations
+
+from typing import final
+
+from tmqp.constants import PUT_BACK_NO, PUT_BACK_START, STATUS_ROUND_ROBIN
+from tmqp_server.doors.names import DoorNames
+from tmqp_server.doors.port import IdSource
+from tmqp_server.doors.smq.options import SmqLimits, SmqOptions
+from tmqp_server.engine.commands import Terms
+from tmqp_server.engine.options import QueueChanges
+
+__all__ = ["SmqContext"]
+
+
+@final
+class SmqContext:
+    """The context of a session; the parameters are those of ``SmqDoor``.
+
+    ``known`` are the queues that were used through this door, by channel, in the order of their
+    first use.
+    """
+
+    __slots__ = ("known", "limits", "names", "new_id", "options")
+
+    def __init__(
+        self, new_id: IdSource, limits: SmqLimits, options: SmqOptions, names: DoorNames
+    ) -> None:
+        self.new_id = new_id
+        self.limits = limits
+        self.options = options
+        self.names = names
+        self.known: dict[str, bytes] = {}
+
+    def changes(self) -> QueueChanges:
+        """How queues are made.  What is not done goes back as often as it takes."""
+        return QueueChanges(
+            status=STATUS_ROUND_ROBIN,
+            request_acknowledge=True,
+            durable=self.options.durable,
+            put_back_limit=-1,
+        )
+
+    def terms(self) -> Terms:
+        """How consumers get messages: as many as they can hold, for as long as they like."""
+        returns = PUT_BACK_NO if self.options.lose_unfinished else PUT_BACK_START
+        return Terms(self.limits.max_in_hand, -1, returns)
+
+    def know(self, channel: str, queue: bytes) -> None:
+        """A queue is used."""
+        if channel not in self.known and len(self.known) < self.limits.max_queues:
+            self.known[channel] = queue

@@ -1,0 +1,88 @@
+"""The door of Simple MQ: a channel with one queue in round robin for each of its queues."""
+
+from __future__ import annotations
+
+from typing import final
+
+from tmqp_server.doors.letters import Letter, Letters
+from tmqp_server.doors.names import DoorNames
+from tmqp_server.doors.port import Door, IdSource
+from tmqp_server.doors.smq.context import SmqContext
+from tmqp_server.doors.smq.message import DOOR, NUMBER, SmqBodies, SmqMessage, line_of
+from tmqp_server.doors.smq.options import SmqLimits, SmqOptions
+from tmqp_server.doors.smq.session import SmqSession
+from tmqp_server.engine.effects import Deliver, DeliverRun, Forward, Inform
+from tmqp_server.engine.model.message import Message
+
+__all__ = ["SmqDoor"]
+
+
+@final
+class SmqDoor(Door):
+    """Simple MQ.
+
+    :param new_id: makes the ids of messages and clients.
+    :param letters: reads what came in by doors of other kinds.
+    :param names: turns names of queues into channels and back.
+    """
+
+    name = DOOR
+    number = NUMBER
+    per_session = True
+
+    def __init__(
+        self,
+        new_id: IdSource,
+        limits: SmqLimits | None = None,
+        options: SmqOptions | None = None,
+        letters: Letters | None = None,
+        names: DoorNames | None = None,
+    ) -> None:
+        self.letters = Letters() if letters is None else letters
+        self.context = SmqContext(
+            new_id,
+            limits or SmqLimits(),
+            options or SmqOptions(),
+            DoorNames() if names is None else names,
+        )
+        self._bodies = SmqBodies()
+
+    def open(self, session: int, now: float) -> SmqSession:
+        """A new connection."""
+        return SmqSession(self.context, session)
+
+    def encode_delivery(self, effect: Deliver) -> bytes:
+        """The body and a newline (facts B2)."""
+        message = effect.message
+        wire = message.wire
+        if isinstance(wire, SmqMessage):
+            return wire.line
+        return line_of(self.letters.of(message, effect.channel).body)
+
+    def encode_run(self, effect: DeliverRun) -> bytes:
+        """The lines of a run."""
+        return b"".join([self.encode_delivery(each) for each in effect.deliveries()])
+
+    def encode_forward(self, effect: Forward) -> bytes:
+        """Nothing: clients of Simple MQ cannot be addressed."""
+        return b""
+
+    def encode_event(self, effect: Inform) -> bytes:
+        """Nothing: clients of Simple MQ are told of no events."""
+        return b""
+
+    def letter(self, wire: object) -> Letter:
+        """What a message says."""
+        return self._bodies.letter(wire)
+
+    def stored(self, message: Message) -> tuple[bytes, int, int]:
+        """What is kept of a message."""
+        return self._bodies.stored(message)
+
+    def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
+        """Simple MQ has no message sets."""
+        return self._bodies.unpacked(data)
+
+    def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
+        """A kept message again."""
+        return self._bodies.restored(body)

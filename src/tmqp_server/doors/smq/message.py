@@ -1,0 +1,170 @@
+"""Messages of Simple MQ inside the server: their form, many of them as one, what is kept."""
+
+from __future__ import annotations
+
+import json
+from typing import Final, final
+
+from tmqp_server.doors.letters import Letter
+from tmqp_server.doors.names import exact_channel, foreign_name
+from tmqp_server.engine.commands import Acknowledge, AcknowledgeRun, Push, PushRun, RunWire
+from tmqp_server.engine.model.message import Message
+from tmqp_wires.common import kept
+
+__all__ = [
+    "DOOR",
+    "NUMBER",
+    "QUEUE",
+    "SmqAnswers",
+    "SmqBodies",
+    "SmqMessage",
+    "SmqRun",
+    "line_of",
+]
+
+#: The door's name and number, kept with its messages.
+DOOR: Final = "smq"
+NUMBER: Final = 8
+#: The queue of every channel.
+QUEUE: Final = 0
+#: What a message costs beside its body.
+_MESSAGE_BYTES: Final = 64
+
+
+@final
+class SmqMessage:
+    """The form that a message keeps: its line, and where it was sent to, to send it again."""
+
+    __slots__ = ("channel", "line", "message_id")
+
+    def __init__(self, message_id: str, channel: str, line: bytes) -> None:
+        self.message_id = message_id
+        self.channel = channel
+        self.line = line
+
+    @property
+    def size(self) -> int:
+        """What it costs, in bytes."""
+        return _MESSAGE_BYTES + len(self.line)
+
+    def push(self, session: int) -> Push:
+        """The command that sends it."""
+        return Push(session, self.message_id, self.channel, QUEUE, False, False, self.size, self)
+
+
+@final
+class SmqRun(RunWire):
+    """Messages that came in a row."""
+
+    __slots__ = ("messages",)
+
+    def __init__(self, messages: list[SmqMessage]) -> None:
+        self.messages = messages
+
+    def size(self) -> int:
+        """What all of them cost."""
+        total = 0
+        for message in self.messages:
+            total += message.size
+        return total
+
+    def largest(self) -> int:
+        """What the largest costs."""
+        most = 0
+        for message in self.messages:
+            most = max(most, message.size)
+        return most
+
+    def pushes(self, run: PushRun) -> list[Push]:
+        """The same as single pushes."""
+        found: list[Push] = []
+        for message in self.messages:
+            found.append(message.push(run.session))
+        return found
+
+    def contents(self) -> tuple[list[str], list[int], list[object]]:
+        """Of each message its id, what it costs, and itself."""
+        ids: list[str] = []
+        sizes: list[int] = []
+        wires: list[object] = []
+        for message in self.messages:
+            ids.append(message.message_id)
+            sizes.append(message.size)
+            wires.append(message)
+        return ids, sizes, wires
+
+
+@final
+class SmqAnswers(RunWire):
+    """A number of messages that are done."""
+
+    def acknowledges(self, run: AcknowledgeRun) -> list[Acknowledge]:
+        """The same as single answers."""
+        found: list[Acknowledge] = []
+        for name in run.message_ids:
+            found.append(Acknowledge(run.session, name, run.channel, run.queue_id))
+        return found
+
+
+def line_of(body: bytes) -> bytes:
+    """The line of another protocol's message.
+
+    A newline would end the line: JSON is written without any, other text as a text of JSON, and
+    bytes that are not UTF-8 as a text whose characters are the bytes.
+    """
+    if b"\n" not in body:
+        return body + b"\n"
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError:
+        text = body.decode("latin-1")
+        return json.dumps(text).encode() + b"\n"
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = text
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+
+
+class SmqBodies:
+    """What is kept of the door's messages."""
+
+    name = DOOR
+    number = NUMBER
+
+    def stored(self, message: Message) -> tuple[bytes, int, int]:
+        """What is kept of a message: ``tmqp_wires.common.kept``."""
+        wire = message.wire
+        assert isinstance(wire, SmqMessage), "this door keeps its own messages"
+        head = kept.stored_head(
+            message.message_id.encode(), message.source.encode(), foreign_name(message.channel)
+        )
+        body = wire.line[:-1]
+        return head + body, len(head), len(body)
+
+    def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
+        """Simple MQ has no message sets.
+
+        :raises ValueError: always.
+        """
+        raise ValueError("Simple MQ has no transactions")
+
+    def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
+        """A kept message again.
+
+        :raises ValueError: when it cannot be read.
+        """
+        found = kept.read(body)
+        name = found.message_id.decode("utf-8", "replace")
+        wire = SmqMessage(name, exact_channel(found.place), found.body + b"\n")
+        source = found.source.decode("utf-8", "replace")
+        return wire, name, source, wire.channel, wire.size
+
+    def letter(self, wire: object) -> Letter:
+        """What a message says: a body and nothing else."""
+        assert isinstance(wire, SmqMessage), "this door keeps its own messages"
+        return Letter(wire.line[:-1], wire.message_id)
+
+    def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
+        """Messages of Simple MQ have no headers."""
+        return wire, 0

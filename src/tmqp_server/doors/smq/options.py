@@ -1,0 +1,56 @@
+"""What the door of Simple MQ can be told: the limits of one peer, and its options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+__all__ = ["SmqLimits", "SmqOptions"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmqLimits:
+    """What one peer may cost.
+
+    :raises ValueError: when a value is not positive.
+    """
+
+    max_line_bytes: int = 1_048_576
+    """Bytes of a line; a longer one ends the connection without an answer."""
+
+    max_queues: int = 1_000
+    """Queues that the door remembers, which are those that statistics name.  Messages of further
+    queues are taken, too, but statistics leave these out."""
+
+    max_in_hand: int = 100_000
+    """Messages that one client has received and not counted as done.  It gets no more until it
+    has."""
+
+    max_early_bytes: int = 1_048_576
+    """Bytes that a client sends before the server has decided about it; more end the
+    connection."""
+
+    retry_ms: int = 50
+    """Milliseconds until the door offers messages again that a full queue, or a full server,
+    did not take.  The client is not read meanwhile."""
+
+    max_wait_s: float = 60.0
+    """How long messages may wait for room; then the connection ends, and their producer knows."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not value > 0:
+                raise ValueError(f"{field.name} must be positive, not {value!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmqOptions:
+    """What a server does for clients of Simple MQ."""
+
+    durable: bool = False
+    """Whether queues are kept on disk; the server needs a data directory then.  The original keeps
+    its queues in memory."""
+
+    lose_unfinished: bool = False
+    """Whether messages that a consumer has received and not counted as done are lost when it
+    leaves, as with the original.  Otherwise other consumers get them."""

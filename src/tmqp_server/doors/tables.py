@@ -1,0 +1,76 @@
+"""Tables of a door's configuration, made into records: its limits and its options."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+__all__ = ["Option", "limits_from", "options_from", "record_of_options"]
+
+_Record = TypeVar("_Record", bound="DataclassInstance")
+#: What an option can be.
+Option: TypeAlias = bool | int | str | tuple[str, ...]
+_TYPES: Final[dict[type, str]] = {
+    bool: "true or false",
+    int: "a whole number",
+    str: "a text",
+    tuple: "a list of texts",
+}
+
+
+def limits_from(defaults: _Record, table: Mapping[str, Any]) -> _Record:
+    """A limits record with the values of a configuration table in place of its own.
+
+    :raises ValueError: for an unknown name, or a value that cannot be used.
+    """
+    values = {name: getattr(defaults, name) for name in defaults.__dataclass_fields__}
+    given: dict[str, Any] = {}
+    for name, value in table.items():
+        _check_known("limit", name, values)
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        whole = isinstance(values[name], int)
+        if not number or (whole and not isinstance(value, int)):
+            raise ValueError(f"{name} must be a {'whole ' * whole}number, not {value!r}")
+        given[name] = value
+    return dataclasses.replace(defaults, **given)
+
+
+def record_of_options(defaults: _Record, table: Mapping[str, Any]) -> _Record:
+    """An options record with the values of a configuration table in place of its own.
+
+    :raises ValueError: for an unknown name, or a value that cannot be used.
+    """
+    values = {name: getattr(defaults, name) for name in defaults.__dataclass_fields__}
+    return dataclasses.replace(defaults, **options_from(values, table))
+
+
+def options_from(defaults: Mapping[str, Option], table: Mapping[str, Any]) -> dict[str, Option]:
+    """The options of a door's table, the defaults where it has none.
+
+    :raises ValueError: for an unknown name, or a value of another type.
+    """
+    found = dict(defaults)
+    for name, value in table.items():
+        _check_known("option", name, defaults)
+        kind = type(defaults[name])
+        texts = isinstance(value, (list, tuple)) and all([isinstance(each, str) for each in value])
+        if not (texts if kind is tuple else type(value) is kind):
+            raise ValueError(f"{name} must be {_TYPES[kind]}, not {value!r}")
+        found[name] = tuple(value) if kind is tuple else value
+    return found
+
+
+def _check_known(what: str, name: str, known: Iterable[str]) -> None:
+    """Refuse a name that is unknown.
+
+    :raises ValueError: with the nearest one.
+    """
+    if name not in known:
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ValueError(f"there is no {what} {name!r}{hint}")
