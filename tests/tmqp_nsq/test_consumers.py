@@ -74,16 +74,26 @@ async def test_a_topic_is_archived(tmp_path: Path) -> None:
     assert server.user_agents[0].startswith("nsq_to_file/1.3.0")
 
 
-async def test_a_message_is_finished_when_it_is_on_disk(tmp_path: Path) -> None:
+async def test_a_message_is_finished_when_it_is_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with broker(b"one") as server:
+        finished_before_sync: list[list[int]] = []
+        sync = os.fsync
+
+        def watched_sync(descriptor: int) -> None:
+            finished_before_sync.append(list(server.finished))
+            sync(descriptor)
+
+        monkeypatch.setattr(os, "fsync", watched_sync)
         words = [f"--nsqd-tcp-address={server.address}", "--topic=t", "--sync-interval=1h"]
         words += [f"--output-dir={tmp_path}", "--filename-format=<TOPIC>.log"]
         path = tmp_path / "t.log"
         async with running(NSQ_TO_FILE, *words) as stop:
             await until(lambda: path.exists() and path.read_bytes() == b"one\n")
-            assert server.finished == []  # written, not synced
             stop()
         await until(lambda: server.finished == [0])
+    assert finished_before_sync[0] == []
 
 
 async def test_gzip_rotation_and_a_work_directory(tmp_path: Path) -> None:

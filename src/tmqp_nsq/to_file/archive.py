@@ -45,12 +45,15 @@ class TopicArchive:
 
         :raises ProgramError: if a file cannot be written; its messages stay unfinished.
         """
-        async with self._consumer.running() as messages, anyio.create_task_group() as group:
-            group.start_soon(self._tick)
-            await self._write(messages)
-            async with self._lock:
-                await self._blocking(self._file.close)
-            group.cancel_scope.cancel()
+        try:
+            async with self._consumer.running() as messages, anyio.create_task_group() as group:
+                group.start_soon(self._tick)
+                await self._write(messages)
+                async with self._lock:
+                    await self._blocking(self._file.close)
+                group.cancel_scope.cancel()
+        finally:
+            self._file.abandon()  # if it was not closed: something has failed
         self._finished.set()
 
     async def stop(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import logging
 import os
@@ -128,6 +129,17 @@ class TopicFile:
         self._file = None
         if self._settings.moves:
             self._move()
+
+    def abandon(self) -> None:
+        """Close the file as it is, after a failure: it is neither synced nor moved."""
+        compressed, file = self._gzip, self._file
+        self._gzip = self._file = None
+        with contextlib.suppress(OSError):
+            if compressed is not None:
+                compressed.close()
+        with contextlib.suppress(OSError):
+            if file is not None:
+                file.close()
 
     def _move(self) -> None:
         """Move the file, never over another one: then the next free revision is taken."""
