@@ -31,6 +31,10 @@ LISTING: Final = "tmqp_server/doors/native/listing.py"
 GENERATED: Final = "tmqp_server/engine/option_values.py"
 #: Where options act: the engine decides by them, the stores keep what they say.
 ACTING: Final = ("tmqp_server/engine/", "tmqp_server/storage/", "tmqp_server/commands/transfer.py")
+#: Doors of other protocols say how the queues of these are made.
+SHAPING: Final = tuple(
+    f"tmqp_server/doors/{name}" for name in ("nsq", "smq/", "goms/", "registry.py")
+)
 #: What goes through all options, and the few that it treats by themselves.
 DERIVED: Final[dict[str, frozenset[str]]] = {
     "tmqp_server/settings/options.py": frozenset(),
@@ -85,7 +89,7 @@ def test_an_option_is_named_where_it_is_declared_and_where_it_acts(declared: Pro
         module: count
         for module, words in sources().items()
         if (count := sum(words[name] for name in names))
-        and not module.startswith(("tmqp_client/", *ACTING))
+        and not module.startswith(("tmqp_client/", *ACTING, *SHAPING))
     }
     assert places.pop(DECLARATION) == len(names), "each name once"
     assert places.pop(INFORMATION, 2) == 2, "the attribute and the property"
