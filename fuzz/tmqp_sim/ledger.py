@@ -585,8 +585,9 @@ class Ledger:
         self.due.clear()
 
     def _cancel(self, command: Command) -> None:
-        """A message is removed on purpose."""
+        """A message is removed on purpose: nothing can overtake it any more (seed 410)."""
         assert isinstance(command, (CancelMessage, RemoveMessage))
+        self.high_waiting.get((command.channel, command.queue_id), {}).pop(command.message_id, 0)
         self.appointments.cancel(command)
 
     def _clear(self, command: Command) -> None:

@@ -7,7 +7,15 @@ from collections.abc import Callable
 import pytest
 
 from tests.tmqp_sim.histories import WORK, share, work
-from tmqp_server.engine.commands import Acknowledge, Command, Join, Leave, Push, Synced
+from tmqp_server.engine.commands import (
+    Acknowledge,
+    Command,
+    Join,
+    Leave,
+    Push,
+    RemoveMessage,
+    Synced,
+)
 from tmqp_server.engine.effects import Accept, Append, Confirm, Deliver, Effect, Reply
 from tmqp_server.engine.model.client import Origin
 from tmqp_server.engine.model.message import MARK_HIGH, Message
@@ -170,6 +178,14 @@ def test_high_priority_comes_first() -> None:
     regular = desk.push("a")
     high = desk.push("b", high=True)
     desk.step(None, desk.deliver(high, 1))
+    desk.step(None, desk.deliver(regular, 1))
+
+
+def test_what_was_removed_is_not_overtaken() -> None:
+    desk = Desk()
+    regular = desk.push("a")
+    desk.push("b", high=True)
+    desk.step(RemoveMessage(9, "remove", *WORK, "b"))
     desk.step(None, desk.deliver(regular, 1))
 
 
