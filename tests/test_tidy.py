@@ -519,7 +519,8 @@ def packages_not_shipped(names: list[str], patterns: list[str]) -> list[str]:
 def classes_of_one_name(files: list[File]) -> list[str]:
     """Classes of a package that share their name with another of it.
 
-    The blocking face of the client has the names of the async one: programs choose by import.
+    The blocking face of the client has the names of the async one: programs choose by import.  Each
+    wire format is used alone, and has its own protocol's words.
     """
     places: dict[tuple[str, str], list[str]] = {}
     for file in files:
@@ -527,7 +528,8 @@ def classes_of_one_name(files: list[File]) -> list[str]:
             continue
         if file.folders[1:3] == ("tmqp_client", "sync"):
             continue
-        package = (*file.folders[1:], file.path.stem)[0]
+        rooms = (*file.folders[1:], file.path.stem)
+        package = ".".join(rooms[:2]) if rooms[0] == "tmqp_wires" else rooms[0]
         for node in ast.walk(file.tree()):
             if isinstance(node, ast.ClassDef):
                 places.setdefault((package, node.name), []).append(file.name)

@@ -54,7 +54,7 @@ _WHO_HELLO: Final = 8
 
 
 @final
-class _Statistics:
+class _QueueCounts:
     """One question about the queues: what is known so far, and how many answers are missing."""
 
     __slots__ = ("counts", "missing", "slot")
@@ -66,12 +66,12 @@ class _Statistics:
 
 
 @final
-class _Queue:
+class _AskedQueue:
     """What a question about one queue is about: the request of its command."""
 
     __slots__ = ("of", "queue")
 
-    def __init__(self, of: _Statistics, queue: bytes) -> None:
+    def __init__(self, of: _QueueCounts, queue: bytes) -> None:
         self.of = of
         self.queue = queue
 
@@ -245,11 +245,11 @@ class SmqSession(DoorSession):
 
     def _ask_statistics(self, commands: list[Command]) -> None:
         known = self._context.known
-        question = _Statistics(self._answers.open(), len(known))
+        question = _QueueCounts(self._answers.open(), len(known))
         if not known:
             self._answers.finish(question.slot, b"{}\n")
         for channel, queue in known.items():
-            request = _Queue(question, queue)
+            request = _AskedQueue(question, queue)
             commands.append(DescribeQueue(self._number, request, channel, QUEUE))
 
     # -- effects --------------------------------------------------------------------------------
@@ -290,7 +290,7 @@ class SmqSession(DoorSession):
         if isinstance(request, SmqMessage):
             if effect.code in _FULL:
                 self._keep(request, now)
-        elif isinstance(request, _Queue):
+        elif isinstance(request, _AskedQueue):
             self._count(request, effect)
         elif isinstance(request, str) and effect.code != RESULT_OK:
             self._in_hand.pop(request, None)  # a join that was refused
@@ -304,7 +304,7 @@ class SmqSession(DoorSession):
         self.hurried = True
         self._retry_due = now + self._context.limits.retry_ms / _MS
 
-    def _count(self, request: _Queue, effect: Reply) -> None:
+    def _count(self, request: _AskedQueue, effect: Reply) -> None:
         """Waiting and in flight of one queue; the answer goes out alone when all are known."""
         question = request.of
         snapshot = effect.body
