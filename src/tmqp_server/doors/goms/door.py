@@ -29,7 +29,6 @@ class GomsDoor(Door):
 
     name = DOOR
     number = NUMBER
-    per_session = True
 
     def __init__(
         self,
@@ -41,6 +40,7 @@ class GomsDoor(Door):
         *,
         datagrams: bool = False,
     ) -> None:
+        self.per_session = True
         self.letters = Letters() if letters is None else letters
         self.context = GomsContext(
             new_id,

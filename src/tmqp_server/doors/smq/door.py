@@ -28,7 +28,6 @@ class SmqDoor(Door):
 
     name = DOOR
     number = NUMBER
-    per_session = True
 
     def __init__(
         self,
@@ -38,6 +37,7 @@ class SmqDoor(Door):
         letters: Letters | None = None,
         names: DoorNames | None = None,
     ) -> None:
+        self.per_session = True
         self.letters = Letters() if letters is None else letters
         self.context = SmqContext(
             new_id,

@@ -68,7 +68,7 @@ class Stage:
                 native = kind.name == self.native.name
                 self.letters.add(self.native if native else kind.bodies())
         for kind in self.registry:
-            if kind.name not in ("tmqp", "http"):
+            if kind.name.startswith("nsq"):
                 context = DoorContext(
                     self.new_id,
                     OFFSET_S,
