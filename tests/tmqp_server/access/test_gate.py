@@ -549,6 +549,7 @@ def test_nobody_lets_the_server_write_where_he_may_not_push(
     assert answer.code != 401
 
 
+@pytest.mark.cold  # compiled code has no signatures
 def test_every_command_with_options_of_queues_is_asked_about_their_dead_letters() -> None:
     named = {type(each) for each in _NAMING}
     with_options = {

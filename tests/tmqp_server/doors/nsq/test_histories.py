@@ -226,7 +226,6 @@ BUGS: Final = {
 
 
 @pytest.mark.cold
-@pytest.mark.cold
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     owner, name, make = BUGS[bug]
