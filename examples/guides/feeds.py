@@ -40,6 +40,9 @@ async def main() -> None:
         for feed in await client.feeds("shop"):
             print(f"{feed.target}: {feed.copied} copied, {feed.passed} not wanted")
 
+        # The topic ends, and its feeds with it; the queues of the groups stay.
+        await client.remove_channel("shop")
+
 
 if __name__ == "__main__":
     anyio.run(main, backend=os.environ.get("TMQP_BACKEND", "asyncio"))
