@@ -230,4 +230,4 @@ def test_a_planted_fault_is_caught(
 ) -> None:
     fault(monkeypatch)
     with pytest.raises((AssertionError, IndexError, KeyError)):
-        run(400)
+        run(1_500)
