@@ -21,7 +21,7 @@ import pytest
 
 from tests.project import ROOT
 
-__all__ = ["CLIENTS", "EXPECTED", "FOLDER", "Client", "java", "unavailable"]
+__all__ = ["CLIENTS", "EXPECTED", "FOLDER", "MANY", "Client", "java", "unavailable"]
 
 FOLDER: Final = Path(__file__).parent
 _CACHE: Final = ROOT / "build" / "cache" / "interop"
@@ -29,6 +29,8 @@ _MOST_S: Final = 300
 
 #: The clients that the caller names (``make interop CLIENTS=...``): those must be there.
 EXPECTED: Final = tuple(os.environ.get("TMQP_CLIENTS", "").split())
+#: What a client lacks that reads only blocks with one message each.
+MANY: Final = "many messages in one block"
 
 
 def unavailable(client: str, reason: str) -> NoReturn:
@@ -60,6 +62,14 @@ class Client:
         self.lacks = lacks
         self._build = build
         self._built: tuple[list[str], Path] | None = None
+
+    def row(self) -> list[str]:
+        """The client's row of the guide's table."""
+        reasons: dict[str, list[str]] = {}
+        for scenario, reason in self.lacks.items():
+            reasons.setdefault(reason, []).append(scenario)
+        lacks = [f"{', '.join(names)}: {reason}" for reason, names in reasons.items()]
+        return [self.name, self.version, self.language, "; ".join(lacks)]
 
     def command(self) -> tuple[list[str], Path]:
         """Give the program's command and its folder; fetched and built by the first call."""
@@ -196,7 +206,7 @@ CLIENTS: Final = (
             "snappy": _WRONG_CHECKSUMS,
             "tls-snappy": _WRONG_CHECKSUMS,
             "auth": "it has no AUTH",
-            "many": "with compression it takes each block that comes for one frame",
+            MANY: "with compression it takes each block that comes for one frame",
         },
     ),
 )

@@ -15,7 +15,7 @@ from typing import Any, Final
 import pytest
 
 from tests.certificates import make_certificate
-from tests.interop.nsq.clients import CLIENTS, EXPECTED, Client
+from tests.interop.nsq.clients import CLIENTS, EXPECTED, MANY, Client
 from tests.interop.nsq.talking import Talk, talking
 from tests.tmqp_nsq.running import Shell, shell
 from tests.tmqp_server.programs import silent_port
@@ -145,7 +145,7 @@ def layers(compression: str, *, has_tls: bool) -> Callable[[World], None]:
             talk.consume(TOPIC, CHANNEL)
             talk.publish(TOPIC, "the first")
             talk.until(lambda: talk.messages == [("the first", 1)])
-            if "many" not in world.client.lacks:
+            if MANY not in world.client.lacks:
                 talk.publish(TOPIC, *bodies)
                 talk.publish(TOPIC, "the last")
                 talk.until(lambda: len(talk.messages) >= 303)
