@@ -13,11 +13,13 @@ from tmqp_server.doors.nsq.door import NsqDoor
 from tmqp_server.doors.nsq.options import NsqLimits, NsqOptions
 from tmqp_server.engine.model.queues import Queue
 from tmqp_sim.disk import EPOCH_S, Disk
+from tmqp_sim.host import NSQ
 from tmqp_sim.nsq import HEARTBEAT_S, NsqClient, NsqConsumer, NsqProducer
 from tmqp_sim.nsq_books import CHANNELS, FIRSTS, MOST_TIMEOUT_S, SHARED, TIMEOUT_S, Item, NsqBooks
 from tmqp_sim.nsq_guests import NsqGuest
 from tmqp_sim.plan import Plan
 from tmqp_sim.stage import Stage
+from tmqp_sim.world import Violation
 
 __all__ = ["NsqSide"]
 
@@ -25,6 +27,8 @@ _PRODUCERS: Final = 2
 #: When the channels that are not the first ones of their topics come at the earliest, and how
 #: often one looks whether they may.
 _LOOK_EVERY_S: Final = 0.2
+#: What a server that has stood still may be late.
+_SLACK_S: Final = 5.0
 #: Faults behind which the disk may not have what it was given, and times are not what they were.
 _UNSTEADY: Final = "disk-full"
 _INEXACT: Final = "clock"
@@ -64,9 +68,7 @@ class NsqSide:
         for number in range(len(CHANNELS)):
             for count in range(1 if number not in FIRSTS else own.choice((1, 2, 3))):
                 name = f"nsq-consumer-{number}-{count}"
-                self.consumers.append(
-                    NsqConsumer(simulation, name, self.books, restless, number)
-                )
+                self.consumers.append(NsqConsumer(simulation, name, self.books, restless, number))
         self.guests: list[NsqGuest] = []
         items = self._items(plan, own)
         if plan.nsq_durable and own.random() < 0.5:
@@ -137,6 +139,20 @@ class NsqSide:
             fed += [foreign_name(feed.kept().target) for feed in queue.feeds or ()]
         self.books.began(fed)
 
+    def check_end(self) -> None:
+        """Everything has come home.
+
+        :raises Violation: when something is owed, or somebody has a session who is long gone.
+        """
+        self.books.check_end()
+        server = self._simulation.server
+        for session in server.sessions.values():
+            silent_s = self._world.now - session.received_at
+            late_s = silent_s - 2 * HEARTBEAT_S - server.lateness_s
+            if session.host.startswith(NSQ) and session.end.link.dead and late_s > _SLACK_S:
+                text = f"session {session.number} is silent for {silent_s:.1f} s, and still there"
+                raise Violation("nsq", text)
+
     # -- the end --------------------------------------------------------------------------------
 
     def is_of(self, queue: Queue) -> bool:
@@ -145,7 +161,8 @@ class NsqSide:
 
     def owed(self) -> dict[str, int]:
         """What is left, by who has it."""
-        left = {client.name: client.owes for client in (*self.producers, *self.guests)}
+        left = {producer.name: producer.owes for producer in self.producers}
+        left.update({guest.name: guest.owes for guest in self.guests})
         for client in self.clients:
             there = client.usable and not client.link.dead
             left[f"{client.name}, waiting to be let in,"] = int(not there)

@@ -22,7 +22,7 @@ _MOST_SAVED_WITH_QUOTA: Final = 20
 #: Runs in which a queue feeds others, and which of these are durable.
 _FEEDS_SHARE: Final = 0.125
 #: Runs in which clients speak NSQ.
-_NSQ_SHARE: Final = 0.07
+_NSQ_SHARE: Final = 0.12
 _FED_KINDS: Final = ("durable", "durable", "durable", "memory", "memory", "mixed")
 
 

@@ -49,9 +49,9 @@ from tmqp_sim.feeders import Feeder
 from tmqp_sim.foreign import ForeignDoor
 from tmqp_sim.forgers import Forger
 from tmqp_sim.history import History, Place, Sent
+from tmqp_sim.inventories import check_epochs, check_moves, check_staged
 from tmqp_sim.ledger import Ledger
 from tmqp_sim.lifetimes import Lifetimes
-from tmqp_sim.inventories import check_epochs, check_moves, check_staged
 from tmqp_sim.movers import FROM, MOVES, Mover
 from tmqp_sim.network import Network
 from tmqp_sim.nsq_side import NsqSide
@@ -511,7 +511,7 @@ class Simulation:
             if self.copies is not None and home:
                 self.copies.check_end(self.server.lives)
             if self.nsq is not None and home:
-                self.nsq.books.check_end()
+                self.nsq.check_end()
             check_staged(self)
             checker, found = judge(
                 self.history,
