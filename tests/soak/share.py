@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["first_seed", "seconds"]
+__all__ = ["first_seed", "seconds", "whole"]
+
+
+def whole() -> float:
+    """The time of a soak in seconds: ``TMQP_SOAK_SECONDS`` (600)."""
+    return float(os.environ.get("TMQP_SOAK_SECONDS", "600"))
 
 
 def seconds() -> float:
-    """What one part may take: ``TMQP_SOAK_SECONDS`` (600) divided by the number of parts."""
-    parts = len(list(Path(__file__).parent.glob("soak_*.py")))
-    return float(os.environ.get("TMQP_SOAK_SECONDS", "600")) / parts
+    """What one part may take: the time divided by the number of parts."""
+    return whole() / len(list(Path(__file__).parent.glob("soak_*.py")))
 
 
 def first_seed() -> int:
