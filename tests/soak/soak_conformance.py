@@ -31,7 +31,8 @@ LEAST_RATE = 60
 def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
     """A server that is a process of its own."""
     path = tmp_path_factory.mktemp("server") / "sock"
-    command = [sys.executable, "-m", "tmqp_server", "-l", "tmq://127.0.0.1:0", "-l", f"unix:{path}"]
+    command = [sys.executable, "-m", "tmqp_server", "--log-level", "error"]
+    command += ["-l", "tmq://127.0.0.1:0", "-l", f"unix:{path}"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
