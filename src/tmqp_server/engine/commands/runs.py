@@ -41,6 +41,11 @@ class RunWire:
         """
         return None
 
+    def sample(self, family: object) -> object:
+        """The ``wire`` of one message, if all others are like it in what filters of this family
+        look at; None where they are not, or where that is not worth finding out."""
+        return None
+
     def acknowledges(self, run: AcknowledgeRun) -> list[Acknowledge]:
         """The same as single acknowledges."""
         raise NotImplementedError

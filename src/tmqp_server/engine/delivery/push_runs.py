@@ -13,6 +13,9 @@ Where each message goes to one consumer (round robin, first acquirer) the run is
 (``dealing.py``): each consumer gets its share by one ``DeliverRun``, and what nobody can take now
 waits in line, all of it at once.
 
+Where consumers have filters, the same goes for a run of messages that are alike in what the filters
+look at: those who accept the first of them get all.
+
 Where a single one of them might need another look (a limit that is near, somebody who must be told
 or asked, a consumer that is slow) nothing is taken in one go: the run is *divided*, and its pushes
 are carried out one by one as if they had come so.
@@ -53,6 +56,8 @@ from tmqp_server.engine.model.message import (
     Message,
 )
 from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.recipients import Recipients
+from tmqp_server.engine.model.selection import EVERYBODY
 from tmqp_server.engine.model.sessions import Session
 
 __all__ = ["RunIntake"]
@@ -90,6 +95,9 @@ class RunIntake:
         if not (self._can_be_dealt(queue) if queue.single else self._goes_through(queue)):
             return False
         audience = queue.audience
+        mask = self._mask_of(queue, session, run) if audience.filters else 0
+        if mask < 0:
+            return False
         confirms = decision is ACKNOWLEDGE
         if queue.saves:
             if decision is None or not self._can_keep(queue, run, decision):
@@ -101,11 +109,13 @@ class RunIntake:
         elif decision is not ALLOW:
             return False
         if queue.single:
-            return self._deal(queue, session, run, confirms, now)
+            return self._deal(queue, session, run, mask, confirms, now)
         if audience.stale:
             audience.refresh()
-        if queue.options.request_acknowledge and audience.everyone:
-            only = audience.only
+        chosen = audience.chosen_by(mask) if audience.filters else None
+        numbers = audience.everyone if chosen is None else chosen.numbers
+        if queue.options.request_acknowledge and numbers:
+            only = audience.only if chosen is None else chosen.only()
             if only is None or not self._track(queue, session, only, run, confirms, now):
                 return False
         elif queue.saves:
@@ -113,8 +123,24 @@ class RunIntake:
         elif confirms:
             ids, _, _ = run.wire.contents()
             core.out.append(ConfirmRun(session.number, ids, run.channel, run.queue_id))
-        self._send(queue, session, run, now)
+        if chosen is None:
+            self._send(queue, session, run, now)
+        else:
+            self._send_chosen(queue, session, run, chosen, now)
         return True
+
+    def _mask_of(self, queue: Queue, session: Session, run: PushRun) -> int:
+        """The mask of all messages of a run by the filters of the consumers; -1 where each must be
+        looked at by itself, or behind others."""
+        selection = queue.audience.selection
+        assert selection is not None, "there are filters"
+        if selection.family is None or queue.high_count or queue.regular_count:
+            return -1
+        wire = run.wire.sample(selection.family)
+        if wire is None:
+            return -1
+        sample = Message("", session.origin, run.channel, run.queue_id, run.largest, wire, 0, 0)
+        return selection.mask_of_all(sample)
 
     def _has_room(self, queue: Queue, run: PushRun) -> bool:
         """Whether each message fits, with those before it that may still be there."""
@@ -138,7 +164,7 @@ class RunIntake:
         return (
             queue.plain
             and (audience.stalled == 0 or not discipline.stores)
-            and audience.special == 0
+            and audience.metered == 0
             and not queue.options.hide_client_names
             and (queue.saves or not queue.bounded)
             and not core.shares_decisions
@@ -160,8 +186,7 @@ class RunIntake:
         """Whether each message would go to one consumer at once, or wait for one."""
         core = self._core
         return (
-            queue.audience.filters == 0
-            and not queue.options.hide_client_names
+            not queue.options.hide_client_names
             and (queue.saves or not queue.bounded)
             and not core.shares_decisions
             and not core.notices.mask & MESSAGE_PRODUCED
@@ -237,30 +262,50 @@ class RunIntake:
     def _send(self, queue: Queue, session: Session, run: PushRun, now: float) -> None:
         """What Intake, Workflow and Sender do for each message, and Outcomes at its end."""
         audience = queue.audience
+        if audience.deaf:
+            self._flights.skip(queue, run.count * audience.deaf)
+        self._send_to(queue, session, run, audience.first, audience.rest, now)
+        if audience.everyone:
+            audience.fanouts += run.count
+
+    def _send_chosen(
+        self, queue: Queue, session: Session, run: PushRun, chosen: Recipients, now: float
+    ) -> None:
+        """The same where not everybody wants them."""
+        if chosen.missed:
+            self._flights.skip(queue, run.count * chosen.missed)
+        self._send_to(queue, session, run, chosen.first, chosen.rest, now)
+        for client in chosen.clients.values():
+            client.delivered += run.count
+
+    def _send_to(
+        self,
+        queue: Queue,
+        session: Session,
+        run: PushRun,
+        first: list[int],
+        rest: list[int],
+        now: float,
+    ) -> None:
         count = run.count
         sequence = queue.sequence + 1
         queue.sequence += count
         session.pushed += count
-        consumers = len(audience.everyone)
         wants = queue.options.request_acknowledge
-        queue.counters.count_run(count, consumers, wants, now)
-        if audience.deaf:
-            self._flights.skip(queue, count * audience.deaf)
-        if consumers == 0:
+        queue.counters.count_run(count, len(first) + len(rest), wants, now)
+        if not first:
             return
         out = self._core.out
         name = queue.channel_name
         origin = session.origin
-        first, rest = audience.first, audience.rest
         out.append(DeliverRun(first, run, origin, sequence, name, True, wants, 0, 1, count))
-        if consumers > 1:
+        if rest:
             out.append(DeliverRun(rest, run, origin, sequence, name, False, wants, 0, 1, count))
-        audience.fanouts += count
 
     # --- Dealt -----------------------------------------------------------------------------------
 
     def _deal(
-        self, queue: Queue, session: Session, run: PushRun, confirms: bool, now: float
+        self, queue: Queue, session: Session, run: PushRun, mask: int, confirms: bool, now: float
     ) -> bool:
         """Send each message to the consumer whose turn it is; those that nobody can take wait.
 
@@ -269,11 +314,18 @@ class RunIntake:
         flights = self._flights
         count = run.count
         wants = queue.options.request_acknowledge
-        found = None if queue.waiting_count() else deal(queue, count, wants, flights)
+        takers = EVERYBODY
+        selection = queue.audience.selection
+        if selection is not None and queue.audience.filters:
+            queue.audience.ready_places()  # which forms the ring
+            takers = selection.takers(mask)
+        found = None if queue.waiting_count() else deal(queue, count, wants, flights, takers)
         if found is None:
             if not queue.waiting_count():
                 return False
             found = Deal(queue.turn)
+        if found.dealt < count and takers != EVERYBODY:
+            return False  # what nobody can take is parked
         if queue.saves and (found.dealt < count or not wants):
             return False
         marks = _marks_of(queue, run, confirms)
