@@ -283,13 +283,14 @@ class Feeder(FeedPort):
         copy = self._copy_of(feed, message, now)
         target.sequence += 1
         copy.sequence = target.sequence
-        source = feed.source
-        assert isinstance(source, Queue)
-        if owes_copies(source, message):
-            copy.marks |= MARK_OWED
-        if target.saves and not target.hooks & HOOK_SAVE and not target.temporary:
-            # There was room for all copies together, which is not asked of each again.
-            self._outcomes.saver.save(target, copy)
+        if target.saves and not target.temporary:
+            source = feed.source
+            assert isinstance(source, Queue)
+            if owes_copies(source, message):
+                copy.marks |= MARK_OWED
+            if not target.hooks & HOOK_SAVE:
+                # There was room for all copies together, which is not asked of each again.
+                self._outcomes.saver.save(target, copy)
         feed.copied += 1
         core = self._core
         core.budget -= 1
