@@ -246,7 +246,7 @@ def test_copies_of_a_run_in_memory_that_cannot_be_saved_are_saved_later() -> Non
 
 @pytest.mark.parametrize(
     "reason",
-    ["filter", "small", "full", "consumer", "in turn", "timeout", "own", "backlog", "many"],
+    ["filter", "small", "full", "consumer", "in turn", "timeout", "backlog", "many"],
 )
 def test_a_run_that_some_target_does_not_take_whole_is_divided(reason: str) -> None:
     source = QueueChanges(status=STATUS_ROUND_ROBIN if reason == "in turn" else STATUS_PUSH)
@@ -261,8 +261,8 @@ def test_a_run_that_some_target_does_not_take_whole_is_divided(reason: str) -> N
         "b",
     )
     feed(world, "b", chosen=Begins("m1") if reason == "filter" else None)
-    if reason in ("consumer", "own"):
-        world.step(Join(world.numbers["p"], "join", "t" if reason == "consumer" else "b"))
+    if reason == "consumer":
+        world.step(Join(world.numbers["p"], "join", "t"))
     if reason == "backlog":
         world.update(QueueChanges(status=STATUS_PAUSED), "t")
         world.push("first", channel="t")

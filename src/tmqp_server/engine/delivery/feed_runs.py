@@ -95,7 +95,7 @@ class FeedRuns:
             confirms = decision.acknowledge != DECIDE_ACK_NONE
         elif not confirms and decision is not ALLOW:
             return False
-        passages = self._passages(feeds, session, run)
+        passages = self._passages(feeds, run)
         if passages is None or not self._has_room(queue, run, passages):
             return False
         contents = run.wire.contents()
@@ -127,12 +127,12 @@ class FeedRuns:
             and not core.notices.mask & MESSAGE_PRODUCED
         )
 
-    def _passages(self, feeds: list[Feed], session: Session, run: PushRun) -> list[_Passage] | None:
+    def _passages(self, feeds: list[Feed], run: PushRun) -> list[_Passage] | None:
         """How the run gets into each target; None if one does not take all of it in one go."""
         found: list[_Passage] = []
         for feed in feeds:
             target = target_of(feed)
-            if feed.filter is not None or not self._takes_all(target, session, run):
+            if feed.filter is not None or not self._takes_all(target, run):
                 return None
             copied = PushRun(
                 run.session,
@@ -153,7 +153,7 @@ class FeedRuns:
             found.append(_Passage(feed, target, copied, deal))
         return found
 
-    def _takes_all(self, target: Queue, session: Session, run: PushRun) -> bool:
+    def _takes_all(self, target: Queue, run: PushRun) -> bool:
         """Whether a target has room for all copies, and takes them as they come."""
         decision = target.receipt_asked if run.wants_confirm else target.receipt
         if decision is None or not target.single or not self._dealer.can_be_dealt(target):
@@ -167,8 +167,6 @@ class FeedRuns:
             run.largest <= target.size_cap
             and target.count + target.spilled + run.count <= target.count_cap
             and target.bytes + run.size <= target.byte_cap
-            # Its confirms are to stand before its own deliveries.
-            and session.number not in target.audience.subscriptions
         )
 
     def _has_room(self, queue: Queue, run: PushRun, passages: list[_Passage]) -> bool:
