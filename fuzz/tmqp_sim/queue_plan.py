@@ -1,5 +1,5 @@
 """What a plan draws about single queues: quotas, messages that are removed while they wait, and
-queues that feed others."""
+queues that feed others, those of NSQ's clients among them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 from tmqp_sim.planned import Plan
 
-__all__ = ["draw_feeds", "draw_quotas", "draw_removed"]
+__all__ = ["draw_feeds", "draw_nsq", "draw_quotas", "draw_removed"]
 
 #: Runs in which messages are removed while they wait.
 _REMOVED_SHARE: Final = 0.15
@@ -24,6 +24,8 @@ _MOST_SAVED_WITH_QUOTA: Final = 20
 _FEEDS_SHARE: Final = 0.125
 _FILTERS_SHARE: Final = 0.6
 _FED_KINDS: Final = ("durable", "durable", "targets", "memory", "memory", "mixed")
+#: Runs in which clients speak NSQ.
+_NSQ_SHARE: Final = 0.12
 
 
 def draw_quotas(plan: Plan) -> None:
@@ -62,3 +64,13 @@ def draw_feeds(plan: Plan) -> None:
         plan.fed_filters = own.random() < _FILTERS_SHARE
         if not plan.fed_filters:
             plan.fed_room = 0
+
+
+def draw_nsq(plan: Plan) -> None:
+    """Now and then some clients speak NSQ, unless the limits of memory or the channels that are
+    destroyed when they are empty would hold for theirs."""
+    own = Random(f"{plan.seed}/nsq")
+    able = not plan.is_narrow and not any(place.fleeting for place in plan.places)
+    if own.random() < _NSQ_SHARE and able:
+        plan.nsq = own.choice((6, 15, 30))
+        plan.nsq_durable = own.random() < 0.7

@@ -45,6 +45,7 @@ from tmqp_server.engine.model.client import Origin
 from tmqp_server.engine.model.message import (
     MARK_CONFIRMED,
     MARK_FAILED,
+    MARK_FED,
     MARK_GONE,
     MARK_HIGH,
     MARK_OWED,
@@ -255,6 +256,12 @@ class Keeper:
                 if saved:
                     self._flights.store(queue, message.size)  # which the tail gave back
                 self._outcomes.settle(queue, message)  # it was cleared
+                return
+            if rare.stored > tail.after and not (message.attempts or message.marks & MARK_FED):
+                # It is on the disk where it was, as it was, and nothing behind it has come back.
+                tail.skip.pop(rare.stored, None)
+                tail.last = max(tail.last, rare.stored)
+                self._flights.let_go(queue, message)
                 return
             self._flights.take_from_disk(tail, message.size)
             if not saved:
