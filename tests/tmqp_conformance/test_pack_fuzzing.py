@@ -13,7 +13,6 @@ from tmqp_conformance.zoo.nsq import BROKEN_NSQ
 from tmqp_wires.nsq import CommandDecoder, ServerTerms
 from tmqp_wires.nsq.events import Violation
 
-
 #: The original takes an IDENTIFY as long as any other body.
 TERMS = ServerTerms(max_identify_bytes=5_242_880)
 
