@@ -53,7 +53,13 @@ def main() -> int:
     os.chdir(ROOT)
     setup = _setup_module()
     shutil.rmtree(TARGET, ignore_errors=True)
-    for package in ("src/tmqp", "src/tmqp_client", "src/tmqp_server", "fuzz/tmqp_sim"):
+    for package in (
+        "src/tmqp",
+        "src/tmqp_client",
+        "src/tmqp_server",
+        "src/tmqp_wires",
+        "fuzz/tmqp_sim",
+    ):
         ignored = shutil.ignore_patterns("__pycache__", "*.so")
         shutil.copytree(package, TARGET / Path(package).name, ignore=ignored)
     simulator = [

@@ -51,6 +51,7 @@ from tmqp_sim.foreign_bugs import FOREIGN_BUGS
 from tmqp_sim.key_bugs import KEY_BUGS
 from tmqp_sim.link_bugs import LINK_BUGS
 from tmqp_sim.memory_bugs import MEMORY_BUGS
+from tmqp_sim.nsq_bugs import NSQ_BUGS
 from tmqp_sim.run_bugs import RUN_BUGS
 from tmqp_sim.shell_bugs import SHELL_BUGS
 from tmqp_sim.tenant_bugs import TENANT_BUGS
@@ -576,24 +577,11 @@ _LIST: Final = (
         "waits-for-ever", "an answer that does not come is awaited for ever",
         PendingTable, "expire", _waits_for_ever,
     ),
-    *[Mutant(*bug) for bug in RUN_BUGS],
-    *[Mutant(*bug) for bug in BATCH_BUGS],
-    *[Mutant(*bug) for bug in COMMIT_BUGS],
-    *[Mutant(*bug) for bug in MEMORY_BUGS],
-    *[Mutant(*bug) for bug in ANSWER_BUGS],
-    *[Mutant(*bug) for bug in CLOCK_BUGS],
-    *[Mutant(*bug) for bug in FLEETING_BUGS],
-    *[Mutant(*bug) for bug in SHELL_BUGS],
-    *[Mutant(*bug) for bug in WEB_BUGS],
-    *[Mutant(*bug) for bug in FOREIGN_BUGS],
-    *[Mutant(*bug) for bug in WORK_BUGS],
-    *[Mutant(*bug) for bug in DEALING_BUGS],
-    *[Mutant(*bug) for bug in CHOOSING_BUGS],
-    *[Mutant(*bug) for bug in KEY_BUGS],
-    *[Mutant(*bug) for bug in TERMS_BUGS],
-    *[Mutant(*bug) for bug in TENANT_BUGS],
-    *[Mutant(*bug) for bug in APPOINTMENT_BUGS],
-    *[Mutant(*bug) for bug in (*LINK_BUGS, *FEED_BUGS)],
+    *[Mutant(*bug) for bugs in (
+        RUN_BUGS, BATCH_BUGS, COMMIT_BUGS, MEMORY_BUGS, ANSWER_BUGS, CLOCK_BUGS, FLEETING_BUGS,
+        SHELL_BUGS, WEB_BUGS, FOREIGN_BUGS, WORK_BUGS, DEALING_BUGS, CHOOSING_BUGS, KEY_BUGS,
+        TERMS_BUGS, TENANT_BUGS, APPOINTMENT_BUGS, LINK_BUGS, FEED_BUGS, NSQ_BUGS,
+    ) for bug in bugs],
 )  # fmt: skip
 
 #: By name.

@@ -20,7 +20,7 @@ from tmqp_sim.disk import DiskHabits
 from tmqp_sim.history import Place
 from tmqp_sim.network import Shape
 from tmqp_sim.planned import ORDINARY, ClientPlan, Fault, MessagePlan, Plan
-from tmqp_sim.queue_plan import draw_feeds, draw_quotas, draw_removed
+from tmqp_sim.queue_plan import draw_feeds, draw_nsq, draw_quotas, draw_removed
 from tmqp_sim.raw import RAW_ROLES, RAW_SHARES
 from tmqp_sim.sprayers import SPRAYER
 
@@ -99,6 +99,7 @@ def draw_plan(seed: int) -> Plan:
     _draw_tenants(plan)
     _draw_moves(plan)
     draw_feeds(plan)
+    draw_nsq(plan)
     if not plan.quiet:
         _draw_faults(plan, chance)
     return plan

@@ -98,6 +98,7 @@ class Plan:
         "fails",
         "epochs",
         "faults",
+        "fed_filters",
         "fed_kind",
         "fed_room",
         "feeds",
@@ -109,6 +110,8 @@ class Plan:
         "memory_bytes",
         "messages",
         "moves",
+        "nsq",
+        "nsq_durable",
         "places",
         "producers",
         "quiet",
@@ -153,10 +156,15 @@ class Plan:
         self.epochs = 0
         #: So many items are moved in batches.
         self.moves = 0
-        #: So many items go through feeds; which queues are durable, and what may wait in a target.
+        #: So many items go through feeds; whether one has a filter, which queues are durable, and
+        #: what may wait in a target.
         self.feeds = 0
+        self.fed_filters = True
         self.fed_kind = "durable"
         self.fed_room = 0
+        #: So many items are published by clients that speak NSQ; whether topics are durable.
+        self.nsq = 0
+        self.nsq_durable = True
         #: The number of the producer that writes many messages at once, if there is one, and for
         #: how long it gathers them.
         self.bulk_producer = -1
@@ -189,6 +197,8 @@ class Plan:
             found.append("moves")
         if self.feeds:
             found.append("feeds")
+        if self.nsq:
+            found.append("nsq")
         return found
 
     def without(self, names: Iterable[str]) -> None:
@@ -204,6 +214,8 @@ class Plan:
             self.moves = 0
         if "feeds" in gone:
             self.feeds = 0
+        if "nsq" in gone:
+            self.nsq = 0
 
     def use_handler(self, name: str, promise: str) -> None:
         """Let a delivery handler of your own serve the ordinary queues.
@@ -246,7 +258,13 @@ class Plan:
         if self.moves:
             lines.append(f"moves: {self.moves}")
         if self.feeds:
-            lines.append(f"feeds: {self.feeds} items, {self.fed_kind}, room {self.fed_room}")
+            filters = "filtered" if self.fed_filters else "all"
+            lines.append(
+                f"feeds: {self.feeds} items, {filters}, {self.fed_kind}, room {self.fed_room}"
+            )
+        if self.nsq:
+            kept = "durable" if self.nsq_durable else "in memory"
+            lines.append(f"NSQ: {self.nsq} items, {kept}")
         if self.bulk_producer >= 0:
             lines.append(
                 f"bulk: producer-{self.bulk_producer} gathers for {self.bulk_linger_s} s,"

@@ -44,7 +44,7 @@ from tmqp_server.shell.world import (
 from tmqp_sim.books import Ballast
 from tmqp_sim.cursed import CURSED, Cursed, CursedDoor
 from tmqp_sim.datagrams import UdpSocket
-from tmqp_sim.host import WEB, Guest, Peer
+from tmqp_sim.host import NSQ, WEB, Guest, Peer
 from tmqp_sim.network import Link
 from tmqp_sim.outside import Outside
 from tmqp_sim.promptness import Promptness
@@ -67,7 +67,7 @@ _LONGEST_HANDSHAKE_S: Final = 0.2
 class Built:
     """What one life of the server consists of."""
 
-    __slots__ = ("ballast", "begin_portion", "datagrams", "door", "foreign", "turn", "web")
+    __slots__ = ("ballast", "begin_portion", "datagrams", "door", "foreign", "nsq", "turn", "web")
 
     def __init__(
         self,
@@ -78,6 +78,7 @@ class Built:
         web: Door | None = None,
         foreign: Door | None = None,
         datagrams: Datagrams | None = None,
+        nsq: Door | None = None,
     ) -> None:
         self.turn = turn
         self.door = door
@@ -90,6 +91,8 @@ class Built:
         self.foreign = foreign
         #: Those who come by datagrams.
         self.datagrams = datagrams
+        #: The door of those who speak NSQ.
+        self.nsq = nsq
 
 
 class Server:
@@ -164,6 +167,7 @@ class Server:
         self._door: Door
         self._web: Door | None = None
         self._foreign: Door | None = None
+        self._nsq: Door | None = None
         #: Where datagrams come in.
         self.udp: UdpSocket | None = None
         self._strangely = world.child(f"{name} foreign")
@@ -217,6 +221,7 @@ class Server:
         self._door = built.door
         self._web = built.web
         self._foreign = built.foreign
+        self._nsq = built.nsq
         self.udp = None
         if built.datagrams is not None:
             self.udp = UdpSocket(self, built.datagrams, self.lateness_s)
@@ -352,6 +357,8 @@ class Server:
         if host.startswith(WEB) and self._web is not None:
             door = self._web
             self.promptness.asking_by_themselves = True
+        elif host.startswith(NSQ) and self._nsq is not None:
+            door = self._nsq
         elif (
             self._foreign is not None
             and door is self._door

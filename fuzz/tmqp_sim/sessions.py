@@ -14,7 +14,7 @@ from typing import Protocol
 
 from tmqp_server.shell.connections import EFFECTS, END, READ, WAIT
 from tmqp_server.shell.world import INTERNAL_ERROR, Wire
-from tmqp_sim.host import WEB, Host
+from tmqp_sim.host import SELF_ASKING, Host
 from tmqp_sim.network import Broken, End, Link
 from tmqp_sim.outside import Outside
 from tmqp_sim.promptness import Promptness
@@ -92,7 +92,8 @@ class Session(Wire):
         data = b"" if self.broke else self.end.read()
         if data is None:
             return
-        server.promptness.check_reading(self.number, asks_by_itself=self.host.startswith(WEB))
+        asks = self.host.startswith(SELF_ASKING)
+        server.promptness.check_reading(self.number, asks_by_itself=asks)
         if self.by_tasks:
             self._reading = True
             self._soon(partial(self._hand_on, data))

@@ -25,6 +25,7 @@ from tmqp_server.engine.events import ALL_EVENTS
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.delivery import DeliveryHandler, HandlerRegistry
 from tmqp_server.engine.model.handlers import built_in_handlers
+from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueOptions
 from tmqp_server.hub.hub import Hub
 from tmqp_server.shell.calls import CallSettings
@@ -42,16 +43,18 @@ from tmqp_sim.copies import SOURCE, TARGETS, Copies
 from tmqp_sim.crowd import Crowd
 from tmqp_sim.datagrams import marks_of_sources
 from tmqp_sim.disk import Disk
-from tmqp_sim.epochs import CHANNEL, EpochWriter, complaints, found_on
+from tmqp_sim.epochs import EpochWriter, found_on
 from tmqp_sim.faults import inject
 from tmqp_sim.feeders import Feeder
 from tmqp_sim.foreign import ForeignDoor
 from tmqp_sim.forgers import Forger
 from tmqp_sim.history import History, Place, Sent
+from tmqp_sim.inventories import check_epochs, check_moves, check_staged
 from tmqp_sim.ledger import Ledger
 from tmqp_sim.lifetimes import Lifetimes
-from tmqp_sim.movers import FROM, MOVES, TO, Mover, misplaced
+from tmqp_sim.movers import FROM, MOVES, Mover
 from tmqp_sim.network import Network
+from tmqp_sim.nsq_side import NsqSide
 from tmqp_sim.operators import HANDLER, PREFIX, Operator, changes_of
 from tmqp_sim.outside import CALLS_AT_ONCE, HOOK_TIMEOUT_S, Outside
 from tmqp_sim.plan import ClientPlan, MessagePlan, Plan, draw_plan
@@ -166,11 +169,12 @@ class Simulation:
         self.copies: Copies | None = None
         self.feeders: list[Feeder] = []
         if plan.feeds:
-            self.copies = Copies(self.world, plan.fed_kind)
+            self.copies = Copies(self.world, plan.fed_kind, plan.fed_filters)
             feeder = Feeder(self, "feeder", limits, self.copies, plan.feeds, plan.fed_room)
             self.feeders.append(feeder)
             self.good.append(feeder)
             self.world.at(0.009, feeder.connect)
+        self.nsq = NsqSide(self, plan, limits) if plan.nsq else None
         self.tenants = Tenants(self, plan.memory_bytes, fails=plan.fails)
         self.bad: list[AnyBad] = []
         for each in plan.clients:
@@ -179,7 +183,8 @@ class Simulation:
     @property
     def clients(self) -> list[SimClient]:
         """Everybody with a client machine."""
-        return self.good + [each for each in self.bad if isinstance(each, SimClient)]
+        guests = self.nsq.guests if self.nsq is not None else []
+        return [*self.good, *guests, *(each for each in self.bad if isinstance(each, SimClient))]
 
     def _producer(self, number: int, limits: ClientLimits) -> Producer:
         plan = self.plan
@@ -253,7 +258,8 @@ class Simulation:
         door = NativeDoor(self._new_door_id, self.protocol, letters=letters)
         web = HttpDoor(self._new_door_id, self.web_limits, letters=letters)
         foreign = ForeignDoor(self._new_door_id, self.protocol, letters)
-        journal = self.disk.new_journal([door, web, foreign])
+        nsq = self.nsq.door(letters) if self.nsq is not None else None
+        journal = self.disk.new_journal([door, web, foreign, *([nsq] if nsq else [])])
         reader = LetterWires(letters)
         if self.watched:
             from tmqp_sim.watch import WatchedBroker  # noqa: PLC0415 - see WATCHABLE
@@ -268,13 +274,14 @@ class Simulation:
             )
             watched.know_wires(reader)
             watched.copies = self.copies
+            watched.nsq = self.nsq.books if self.nsq is not None else None
             watched.ballast = Ballast(watched, self._queues())
             self.broker = watched
             turn = Turn(watched.hub, self._marks, journal, _CALLS)
             watched.datagrams = self._datagrams(turn, foreign)
             return Built(
                 turn, door, watched.ballast, watched.begin_portion, web, foreign,
-                watched.datagrams,
+                watched.datagrams, nsq,
             )  # fmt: skip
         self.broker = Broker(limits, options, self._handlers)
         self.broker.know_wires(reader)
@@ -282,7 +289,7 @@ class Simulation:
         hub = Hub(self.broker, plan.buffers[0], journal, guarded=plan.guarded, takes_custom=True)
         turn = Turn(hub, self._marks, journal, _CALLS)
         datagrams = self._datagrams(turn, foreign)
-        return Built(turn, door, ballast, None, web, foreign, datagrams)
+        return Built(turn, door, ballast, None, web, foreign, datagrams, nsq)
 
     def _queues(self) -> int:
         """How many queues are made in any case, by the operator and by clients."""
@@ -310,39 +317,13 @@ class Simulation:
 
     def _began(self) -> None:
         self.disk.begin(self.server.lives, self.server.hub)
-        self.check_epochs()
-        self.check_moves()
+        check_epochs(self)
+        check_moves(self)
         self.check_feeds(begins=True)
+        if self.nsq is not None:
+            self.nsq.began()
         self.tenants.begin(self.broker)
         self.operator.begin()
-
-    def check_epochs(self) -> None:
-        """Of each epoch all is on the disk, once, or nothing.
-
-        :raises Violation: when that is not so.
-        """
-        for queue in self.broker.queues():
-            if queue.channel_name != CHANNEL:
-                continue
-            ids = found_on(self.disk.store, queue.key)
-            for writer in self.writers:
-                wrong = list(complaints(ids, writer.answered))
-                if wrong:
-                    raise Violation("epochs", "\n".join(wrong))
-
-    def check_moves(self) -> None:
-        """Of each item either it is on the disk or what was made of it.
-
-        :raises Violation: when that is not so.
-        """
-        there: dict[int, list[str]] = {FROM: [], TO: []}
-        for queue in self.broker.queues():
-            if queue.channel_name == MOVES:
-                there[queue.queue_id] = found_on(self.disk.store, queue.key)
-        for mover in self.movers:
-            wrong = list(misplaced(there[FROM], there[TO], mover.confirmed, mover.moved))
-            if wrong:
-                raise Violation("moves", "\n".join(wrong))
 
     def check_feeds(self, *, begins: bool = False) -> None:
         """Of what goes through feeds nothing is on the disk twice, nor missing.
@@ -361,20 +342,6 @@ class Simulation:
         self.copies.check_disk(there)
         if begins:
             self.copies.began()
-
-    def check_staged(self) -> None:
-        """Nothing is put aside but for transactions that are open.
-
-        :raises Violation: when something is, or something of theirs is not.
-        """
-        staged: list[int] = []
-        for transaction in self.broker._transactions._open.values():
-            if transaction.under_way:
-                return  # somebody pushes at the end
-            staged += transaction.stagings
-        there = self.disk.store.staged
-        if sorted(staged) != sorted(there):
-            raise Violation("storage", f"{there} are put aside, for transactions {staged}")
 
     def crash_server(self) -> None:
         """The server and what the disk had not yet."""
@@ -472,6 +439,8 @@ class Simulation:
         for client in self.good:
             if not client.usable or client.link.dead:
                 return False
+        if self.nsq is not None and any(self.nsq.owed().values()):
+            return False
         return all(not queue.live() for queue in self.broker.queues() if self._matters(queue))
 
     def _come_home(self) -> tuple[bool, float]:
@@ -496,8 +465,10 @@ class Simulation:
     def _left(self) -> int:
         return sum(self.owed().values())
 
-    def _matters(self, queue: object) -> bool:
-        place = (queue.channel_name, queue.queue_id)  # type: ignore[attr-defined]
+    def _matters(self, queue: Queue) -> bool:
+        place = (queue.channel_name, queue.queue_id)
+        if self.nsq is not None and self.nsq.is_of(queue):
+            return True
         if place[0] == SOURCE or place[0] in TARGETS:
             return True
         return place in self.places or place == (MOVES, FROM)
@@ -513,6 +484,8 @@ class Simulation:
             left[mover.name] = mover.owes
         for feeder in self.feeders:
             left[feeder.name] = feeder.owes
+        if self.nsq is not None:
+            left.update(self.nsq.owed())
         for queue in self.broker.queues():
             if self._matters(queue):
                 left[repr(queue)] = queue.live()
@@ -532,12 +505,14 @@ class Simulation:
             home, healed_in = self._come_home()
             if not home:
                 self.world.note("stuck", "not everything has come home")
-            self.check_epochs()
-            self.check_moves()
+            check_epochs(self)
+            check_moves(self)
             self.check_feeds()
             if self.copies is not None and home:
                 self.copies.check_end(self.server.lives)
-            self.check_staged()
+            if self.nsq is not None and home:
+                self.nsq.check_end()
+            check_staged(self)
             checker, found = judge(
                 self.history,
                 self.server.lives,

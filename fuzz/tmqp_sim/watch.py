@@ -56,6 +56,7 @@ from tmqp_sim.books import Ballast, audience_problem, connections_of, state_of, 
 from tmqp_sim.copies import Copies
 from tmqp_sim.cursed import Cursed
 from tmqp_sim.ledger import Ledger
+from tmqp_sim.nsq_books import NsqBooks
 from tmqp_sim.outside import Outside
 from tmqp_sim.singles import single_effects
 from tmqp_sim.world import Violation, World
@@ -114,6 +115,8 @@ class WatchedBroker(Broker):
         self.datagrams: Datagrams | None = None
         #: What goes through feeds, if anything does.
         self.copies: Copies | None = None
+        #: What clients of NSQ have, if there are some.
+        self.nsq: NsqBooks | None = None
         #: Units of work in this portion.
         self._work = 0
         self._timeouts: dict[int, int] = {}
@@ -139,6 +142,8 @@ class WatchedBroker(Broker):
         self.ledger.before(command)
         if self.copies is not None and isinstance(command, Acknowledge):
             self.copies.answered(command)
+        if self.nsq is not None:
+            self.nsq.asked(command)
         if self.ledger.trusting:
             self._pretend(command)
 
@@ -322,6 +327,10 @@ class WatchedBroker(Broker):
             for effect in singles:
                 if isinstance(effect, Deliver):
                     self.copies.sent(effect.channel, effect.message, effect.sessions)
+        if self.nsq is not None:
+            for effect in singles:
+                if isinstance(effect, Deliver):
+                    self.nsq.sent(effect.channel, effect.message, effect.sessions)
         self._audit.see(singles)
         for effect in singles:
             if isinstance(effect, ForgetQueue):
@@ -425,6 +434,8 @@ class WatchedBroker(Broker):
         most = self.limits.max_total_bytes
         if core.total_bytes - core.state_bytes <= messages:
             most = core.total_bytes  # it was refused, but may have created its queue (seed 635)
+        if any(queue.feeds for queue in self.queues()):
+            most = max(most, core._most_to_move)  # with its copies
         # What is never refused comes on top.
         if core.total_bytes > max(before, most) and (
             core.total_bytes - unrefused_of(self) > max(before, most)

@@ -41,8 +41,13 @@ CALLS: Final = {
     "round robin with both acknowledges": 20.9,
     "push with headers and both acknowledges": 33.8,
     "round robin past one that is stalled, with both acknowledges": 20.9,
+    "round robin past filters, equal headers, with both acknowledges": 24.6,
+    "round robin past filters, own headers, with both acknowledges": 202.0,
+    "round robin by keys in headers, with both acknowledges": 185.0,
     "round robin by credit": 146.0,
     "durable push with both acknowledges": 26.7,
+    "pushes through a feed with both acknowledges": 69.9,
+    "a push through a feed with both acknowledges": 257.0,
     "a chunk through the shell": 171.0,
     "a chunk to ten consumers": 432.0,
 }

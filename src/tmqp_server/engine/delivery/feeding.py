@@ -20,7 +20,8 @@ consumers of the source get it when it is due.  If it cannot pass at once, it pa
 
 *Saved.*  Of a message that was accepted in the same step, the copy in the source, the copies in the
 targets and the settling are one step, and so one batch of the storage; its confirm waits for that.
-What was saved in an earlier step is moved by ``feed_commits.py``.
+What was saved in an earlier step is moved by ``feed_commits.py``.  A source in memory waits for
+no storage: ``feed_debts.py``.
 
 *Work.*  A message is copied to all feeds of a queue in one step; what these feed in turn is done
 within the budget, and left to the pump beyond it.
@@ -32,6 +33,7 @@ from typing import Final
 
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.delivery.feed_commits import Commit, FeedCommits, target_of
+from tmqp_server.engine.delivery.feed_debts import FeedDebts, owes_copies
 from tmqp_server.engine.delivery.feed_port import FeedPort
 from tmqp_server.engine.delivery.feed_rooms import FREE, FULL, FeedRooms
 from tmqp_server.engine.delivery.outcomes import Outcomes
@@ -39,6 +41,7 @@ from tmqp_server.engine.delivery.pump import Pump
 from tmqp_server.engine.delivery.sending import Sender
 from tmqp_server.engine.delivery.workflow import Workflow
 from tmqp_server.engine.flights import Flights
+from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.delivery import (
     ALLOW,
     HOOK_CAN_RECEIVE,
@@ -53,6 +56,7 @@ from tmqp_server.engine.model.message import (
     MARK_COPY,
     MARK_FED,
     MARK_HIGH,
+    MARK_OWED,
     MARK_SAVED,
     MARK_SAVING,
     MARK_WANTS,
@@ -66,6 +70,8 @@ __all__ = ["Feeder"]
 
 #: A stored message costs one more unit for so many bytes: 2 ** 10.
 _UNIT_SHIFT: Final = 10
+#: Units of work for a copy: entering a queue takes twice as long as leaving one.
+_COPY_WORK: Final = 2
 #: Queues in a row that a message passes in one step.
 _MOST_DEPTH: Final = 8
 #: How long a queue waits that could not feed, if nothing else lets it go on; in seconds.
@@ -79,6 +85,7 @@ class Feeder(FeedPort):
     __slots__ = (
         "_commits",
         "_core",
+        "_debts",
         "_depth",
         "_flights",
         "_late",
@@ -104,6 +111,7 @@ class Feeder(FeedPort):
         self._sender = sender
         self._workflow = workflow
         self._rooms = FeedRooms(core, outcomes)
+        self._debts = FeedDebts(core, outcomes.saver)
         self._commits = FeedCommits(core, flights, outcomes, sender, pump, workflow)
         #: Queues that a message has passed in this step, one within the other.
         self._depth = 0
@@ -278,13 +286,18 @@ class Feeder(FeedPort):
         copy = self._copy_of(feed, message, now)
         target.sequence += 1
         copy.sequence = target.sequence
-        if target.saves and not target.hooks & HOOK_SAVE and not target.temporary:
-            # There was room for all copies together, which is not asked of each again.
-            self._outcomes.saver.save(target, copy)
+        if target.saves and not target.temporary:
+            source = feed.source
+            assert isinstance(source, Queue)
+            if owes_copies(source, message):
+                copy.marks |= MARK_OWED
+            if not target.hooks & HOOK_SAVE:
+                # There was room for all copies together, which is not asked of each again.
+                self._outcomes.saver.save(target, copy)
         feed.copied += 1
         core = self._core
-        core.budget -= 1
-        core.work += 1  # one command may have many copies to follow, and many commands may wait
+        core.budget -= _COPY_WORK
+        core.work += _COPY_WORK  # many copies may follow one command, and many commands may wait
         self._workflow.receive(target, copy, now)
 
     def _copy_of(self, feed: Feed, message: Message, now: float) -> Message:
@@ -423,7 +436,7 @@ class Feeder(FeedPort):
                 self._try_later(queue)
                 return False
             saving += target.saves
-        if not self._rooms.has_room_for(message, len(feeds), saving):
+        if not self._rooms.has_room_for(queue, message, len(feeds), saving):
             self._try_later(queue)
             return False
         return True
@@ -435,9 +448,15 @@ class Feeder(FeedPort):
         self._late[queue.key] = queue
         self._core.wakeups.arm(self._timer, self._core.now + _RETRY_S)
 
+    def owe(self, queue: Queue, message: Message) -> None:
+        """Have a copy saved later that the storage could not save."""
+        self._debts.add(queue, message)
+        self._core.wakeups.arm(self._timer, self._core.now + _RETRY_S)
+
     def wake(self, now: float) -> None:
-        """Let the queues try again that could not feed."""
+        """Have copies saved that could not be, and let the queues try again that could not feed."""
         core = self._core
+        self._debts.pay()
         late, self._late = self._late, {}
         for queue in late.values():
             if queue.closed or queue.feeds is None:
@@ -448,7 +467,7 @@ class Feeder(FeedPort):
             core.budget -= 1
             if not queue.runnable:
                 self.pump(queue, now, 0)
-        if self._late:
+        if self._late or len(self._debts):
             core.wakeups.arm(self._timer, now + _RETRY_S)
 
     def release(self, queue: Queue) -> None:
@@ -491,6 +510,8 @@ class Feeder(FeedPort):
                 or not self._is_ready(queue, message, True)
             ):
                 break
+            if commit.items and not core.has_room_to_move(message.size + MESSAGE_OVERHEAD_BYTES):
+                break  # what is moved is counted twice until the storage has it
             takers = self._takers(queue, message)
             if queue.exclusive and not takers:
                 break  # a consumer's turn
