@@ -9,15 +9,16 @@ from click.testing import CliRunner
 
 from tests.tmqp_conformance.machines import HubMachine
 from tmqp.testing import Seeded
-from tmqp.testing.conformance import MemoryStage, Patience
+from tmqp.testing.conformance import Machine, MemoryStage, Patience
 from tmqp.testing.conformance.servers import SERVER_CASES
 from tmqp_conformance.__main__ import main
+from tmqp_conformance.fuzzing.differ import Differ
 from tmqp_conformance.fuzzing.findings import read_found, write_model, write_wire
 from tmqp_conformance.fuzzing.model import Act, Delivered, Model, WrongError
 from tmqp_conformance.fuzzing.mutate import MUTATIONS, mutated, seeds
 from tmqp_conformance.fuzzing.search import ModelFuzzer
 from tmqp_conformance.fuzzing.session import play_acts
-from tmqp_conformance.fuzzing.wire import WireFuzzer, shrink
+from tmqp_conformance.fuzzing.wire import FIELDS, WireFuzzer, shrink
 from tmqp_conformance.zoo.broken_servers import BROKEN_SERVERS
 from tmqp_conformance.zoo.server import SmallServer
 
@@ -35,6 +36,9 @@ def test_the_wire_fuzzer_finds_nothing_in_our_server() -> None:
     assert set(coverage.mutations) == set(MUTATIONS)
     assert {"utf8", "preamble", "hello-invalid"} <= set(coverage.rules)
     assert len(coverage.types) > 20
+    assert set(coverage.fields) <= set(FIELDS)
+    missing = set(FIELDS) - set(coverage.fields)
+    assert missing <= {"payload=long", "length=4"}, "what is rare in so few conversations"
     assert len(coverage.signatures) > 50
 
 
@@ -78,7 +82,7 @@ def model_fuzzer(server: SmallServer | HubMachine, number: int) -> ModelFuzzer:
 
 def test_the_model_fuzzer_finds_nothing_in_our_server() -> None:
     fuzzer = model_fuzzer(HubMachine(), 1)
-    assert fuzzer.search(lambda: fuzzer.played < 200) is None
+    assert fuzzer.search(lambda: fuzzer.played < 100) is None
     assert set(fuzzer.done) >= {"push", "join", "connect", "vanish", "pull", "acknowledge"}
 
 
@@ -152,8 +156,34 @@ def test_the_model_refuses_what_is_wrong(came: list[Delivered], message: str) ->
 
 
 def test_wrong_use_of_the_fuzzers() -> None:
-    for arguments in (["wire", "127.0.0.1:1", "--budget", "long"], ["model", "10.1.1.1:1"]):
+    for arguments in (
+        ["wire", "127.0.0.1:1", "--budget", "long"],
+        ["model", "10.1.1.1:1"],
+        ["diff", "127.0.0.1:1", "10.1.1.1:1"],
+        ["diff", "127.0.0.1:1", "127.0.0.1:1", __file__],
+    ):
         assert CliRunner().invoke(main, ["fuzz", *arguments]).exit_code == 3
     assert (
         CliRunner().invoke(main, ["fuzz", "wire", "127.0.0.1:1", "--budget", "1s"]).exit_code == 2
     )
+
+
+def differ(one: Machine, other: Machine) -> Differ:
+    return Differ((MemoryStage(one), MemoryStage(other)), SEEDS, 1, PATIENCE)
+
+
+def test_a_server_does_not_differ_from_itself() -> None:
+    twins = differ(HubMachine(), HubMachine())
+    assert list(twins.run(lambda: twins.played < 150)) == []
+
+
+def test_what_two_servers_answer_otherwise_is_found_and_made_small(tmp_path: Path) -> None:
+    pair = differ(SmallServer(), BROKEN_SERVERS["conflict-for-duplicate"][1]())
+    difference = next(pair.run(lambda: pair.played < 5_000))
+    assert difference.again == 3
+    assert "content_type=481" in difference.message
+    assert "content_type=409" in difference.message
+    path = write_wire(tmp_path, difference, 1, 1, "diff")
+    assert pair.play(read_found(path).conversation)
+    size = sum(len(piece.data) for piece in difference.conversation)
+    assert size < 400, "a hello and two requests"

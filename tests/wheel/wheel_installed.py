@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +15,7 @@ from typing import Final
 
 import pytest
 
+from tests.certificates import make_certificate
 from tests.project import ROOT, settings
 
 SCRIPTS: Final = settings()["project"]["scripts"]
@@ -49,10 +53,10 @@ class Environment:
         return ended.stdout + ended.stderr
 
     @contextmanager
-    def server(self) -> Iterator[str]:
-        """A server on a free port; its address."""
+    def server(self, *options: str) -> Iterator[str]:
+        """A server on a free port, or with these options; its last address."""
         process = subprocess.Popen(
-            [self.bin / "tmqp-server", "-l", "tmq://127.0.0.1:0"],
+            [self.bin / "tmqp-server", *(options or ("-l", "tmq://127.0.0.1:0"))],
             cwd=self.folder,
             env=self.variables,
             stdout=subprocess.PIPE,
@@ -114,3 +118,61 @@ def test_a_message_goes_through_the_installed_broker(full: Environment) -> None:
         full.run("tmqp", "pub", "-a", address, "orders", "1", "one pizza")
         said = full.run("tmqp", "sub", "-a", address, "orders", "--queue", "1", "--count", "1")
         assert "one pizza" in said
+
+
+#: The commands of the guide, but for those that need another server or take minutes.
+GUIDE: Final = (ROOT / "docs" / "guides" / "certify-your-implementation.md").read_text("utf-8")
+COMMANDS: Final = re.findall(r"^tmqp-conformance (.*?)(?: +#.*)?$", GUIDE, re.MULTILINE)
+LEFT_OUT: Final = (
+    "client --exec 'my-driver",
+    "compare before/",
+    "report one/",
+    "fuzz diff",
+    "server 127.0.0.1:4150",
+)
+
+
+def test_the_guide_to_certification_can_be_followed(full: Environment) -> None:
+    """A new user has the wheel, a server, and what the guide says."""
+    copied = full.folder / "examples" / "conformance"
+    copied.mkdir(parents=True)
+    shutil.copy(ROOT / "examples" / "conformance" / "client.mjs", copied)
+    (full.folder / "conformance.toml").write_text(
+        re.search(r"```toml\n(.*?)```", GUIDE, re.DOTALL)[1],
+        encoding="utf-8",  # type: ignore[index]
+    )
+    done = 0
+    with full.server("-l", "tmq://127.0.0.1:2622") as address:
+        assert address == "tmq://127.0.0.1:2622"
+        for command in COMMANDS:
+            if command.startswith(LEFT_OUT) or "wire/" in command:
+                continue
+            if "node " in command and shutil.which("node") is None:
+                continue
+            words = shlex.split(command.replace("--budget 10m", "--budget 2s"))
+            said = full.run("tmqp-conformance", *words)
+            done += 1
+            if words[0] in ("server", "client"):
+                assert f"TMQP/2.0 {words[0]}: strict" in said
+    assert done >= 6
+    assert (full.folder / "report" / "report.html").exists()
+
+
+@pytest.mark.parametrize("kind", ["tcp", "unix", "tls"])
+def test_the_compiled_server_is_strict(full: Environment, tmp_path: Path, kind: str) -> None:
+    """Every case of the levels must and should, with each transport."""
+    key, certificate = make_certificate(tmp_path)
+    config = tmp_path / "tls.toml"
+    config.write_text(f'[tls]\nkey = "{key}"\ncertificate = "{certificate}"\n', encoding="utf-8")
+    listen = {
+        "tcp": "tmq://127.0.0.1:0",
+        "unix": f"unix:{tmp_path}/sock",
+        "tls": "tmqs://localhost:0",
+    }
+    with full.server(
+        "-l", listen[kind], "--config", str(config), "--data", f"{tmp_path}/d"
+    ) as where:
+        words = [where, "--ca", str(certificate), "--level", "should", "--strict", "--jobs", "4"]
+        said = full.run("tmqp-conformance", "server", *words)
+    assert "TMQP/2.0 server: strict" in said
+    assert "excused" not in said

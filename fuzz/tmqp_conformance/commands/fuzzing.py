@@ -24,12 +24,13 @@ from tmqp_conformance.commands.common import (
     run_name,
     tls_context,
 )
+from tmqp_conformance.fuzzing.differ import Differ
 from tmqp_conformance.fuzzing.findings import Found, read_found, write_model, write_wire
 from tmqp_conformance.fuzzing.mutate import MUTATIONS, seeds
 from tmqp_conformance.fuzzing.search import ModelFuzzer
 from tmqp_conformance.fuzzing.session import play_acts
 from tmqp_conformance.fuzzing.shrinking import smallest
-from tmqp_conformance.fuzzing.wire import Coverage, WireFuzzer
+from tmqp_conformance.fuzzing.wire import FIELDS, Coverage, WireFuzzer
 from tmqp_conformance.fuzzing.wire import shrink as shrink_finding
 from tmqp_conformance.keeper import PROBE
 from tmqp_conformance.sockets import ServerStage
@@ -124,8 +125,14 @@ def _tell_coverage(coverage: Coverage) -> None:
     click.echo(f"broken rules: {rules or 'none'}")
     mutations = ", ".join(f"{name} {coverage.mutations[name]}" for name in MUTATIONS)
     click.echo(f"mutations: {mutations}")
+    fields = ", ".join(f"{name} {coverage.fields[name]}" for name in FIELDS)
+    click.echo(f"fields: {fields}")
+    missing = [name for name in FIELDS if not coverage.fields[name]]
+    left = f" (not {', '.join(missing)})" if missing else ""
     click.echo(
-        f"message types: {len(coverage.types)} of {_TYPES}; behaviours of the server:"
+        f"message types: {len(coverage.types)} of {_TYPES}; values of fields:"
+        f" {len(FIELDS) - len(missing)} of {len(FIELDS)}"
+        f"{left}; behaviours of the server:"
         f" {len(coverage.signatures)}"
     )
 
@@ -178,6 +185,61 @@ def fuzz_model(
         f" (seeds {number}..{number + fuzzer.played - 1})"
     )
     sys.exit(CONFORMS if finding is None else DIFFERS)
+
+
+@fuzz.command("diff")
+@click.argument("address")
+@click.argument("other")
+@click.argument("found", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@_common
+def fuzz_diff(
+    address: str,
+    other: str,
+    found: tuple[Path, ...],
+    budget: float,
+    seed: int | None,
+    out: Path,
+    ca: Path | None,
+    timeout: float,
+    allow_remote: bool,
+) -> None:
+    """Say the same to the servers at ADDRESS and OTHER: tell what they answer otherwise.
+
+    With files of FOUND only these conversations are played.  Use servers of which nothing else is
+    asked meanwhile.
+    """
+    stages = [_stage(each, ca, allow_remote=allow_remote) for each in (address, other)]
+    number = _seed(seed)
+    patience = Patience(answer_s=timeout, quiet_s=0.05)
+    try:
+        kept = [read_found(path).conversation for path in found]
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="FOUND") from error
+    differ = Differ((stages[0], stages[1]), seeds(SERVER_CASES), number, patience)
+    began = time.monotonic()
+    differences = 0
+    try:
+        if kept:
+            again = [differ.play(conversation) for conversation in kept]
+            for path, message in zip(found, again, strict=True):
+                click.echo(f"{path}: {message or 'no difference'}")
+            differences = sum(map(bool, again))
+        else:
+            for difference in differ.run(_clock(budget)):
+                differences += 1
+                click.echo(f"DIFFERS {difference.message}")
+                path = write_wire(out, difference, number, differences, "diff")
+                click.echo(f"    again {difference.again} of 3 times, written to {path}")
+                if differences >= _MOST_FINDINGS:
+                    break
+    except UnreachableError as error:
+        fail(str(error))
+    elapsed = time.monotonic() - began
+    click.echo(
+        f"{differ.played} conversations in {elapsed:.1f} s, {differences} differences,"
+        f" {differ.unsteady} more that did not happen again (seed {number})"
+    )
+    sys.exit(DIFFERS if differences else CONFORMS)
 
 
 def _stage(address: str, ca: Path | None, *, allow_remote: bool) -> Stage:

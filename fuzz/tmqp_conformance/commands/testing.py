@@ -80,7 +80,7 @@ Examples:
   tmqp-conformance server unix:/run/tmqp.sock --only 'server.frame.*' --level must
   tmqp-conformance server 127.0.0.1:4150 --pack nsq --at http=127.0.0.1:4151"""
 )
-@click.argument("address")
+@click.argument("address", required=False)
 @click.option("--name", default="", help="What to call the server in reports.")
 @click.option(
     "--ca", type=click.Path(dir_okay=False, path_type=Path), help="Certificates to trust (tmqs://)."
@@ -147,9 +147,15 @@ Examples:
 @local_option
 @click.pass_context
 def server(context: click.Context, /, **_: Any) -> None:
-    """Test the server at ADDRESS: tmq://HOST:PORT, tmqs://HOST:PORT or unix:PATH."""
+    """Test the server at ADDRESS: tmq://HOST:PORT, tmqs://HOST:PORT or unix:PATH.
+
+    The file of --config may name it, too, as its target.
+    """
     options = context.params
     settings = with_settings(context, options["config"])
+    options["address"] = options["address"] or settings.options.get("target")
+    if options["address"] is None:
+        raise click.UsageError("Missing argument 'ADDRESS', and --config names no target.")
     deviations = [*settings.deviations]
     if options["deviations"] is not None:
         deviations += with_settings(context, options["deviations"]).deviations

@@ -14,6 +14,7 @@ from tmqp_conformance.fuzzing.shrinking import shorter
 from tmqp_conformance.fuzzing.wire import Finding, smaller_pieces
 
 if TYPE_CHECKING:
+    from tmqp_conformance.fuzzing.differ import Difference
     from tmqp_conformance.fuzzing.search import ModelFinding
 
 __all__ = ["Found", "read_found", "write_model", "write_wire"]
@@ -54,12 +55,14 @@ class Found:
         }
 
 
-def write_wire(directory: Path, finding: Finding, seed: int, number: int) -> Path:
-    """Write what the wire fuzzer found; returns where.
+def write_wire(
+    directory: Path, finding: Finding | Difference, seed: int, number: int, kind: str = "wire"
+) -> Path:
+    """Write what the wire fuzzer found, or the differential one (``diff``); returns where.
 
     :raises OSError: when that fails.
     """
-    path = directory / f"found.wire.{seed}.{number}.json"
+    path = directory / f"found.{kind}.{seed}.{number}.json"
     return _write(path, Found(finding.conversation).as_json(finding.message, seed))
 
 

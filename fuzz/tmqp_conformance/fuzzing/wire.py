@@ -30,7 +30,16 @@ from tmqp_conformance.fuzzing.mutate import Piece, as_pieces, mutated, with_name
 from tmqp_conformance.fuzzing.shrinking import shorter, smallest
 from tmqp_conformance.keeper import PROBE, Keeper
 
-__all__ = ["Coverage", "Finding", "WireFuzzer", "shrink", "smaller_pieces"]
+__all__ = [
+    "FIELDS",
+    "Coverage",
+    "Finding",
+    "Oracle",
+    "WireFuzzer",
+    "seen_fields",
+    "shrink",
+    "smaller_pieces",
+]
 
 _PING: Final = Frame.build(0x09, ttl=16).raw
 #: Rules that a server may apply with another limit, or not at all.
@@ -39,13 +48,49 @@ _LIMITS_OF_SERVERS: Final = frozenset(
 )
 
 
+#: Fields of a message with the values that matter, as :func:`seen_fields` names them.
+FIELDS: Final = (
+    *("F=0", "F=1", "H=0", "H=1", "R=0", "R=1", "A=0", "A=1"),
+    *("header=no", "header=empty", "header=some"),
+    *("ttl=0", "ttl=1", "ttl=16", "ttl=other"),
+    *(f"{name}={size}" for name in ("id", "source", "target") for size in ("0", "some", "255")),
+    *("content-type=0", "content-type=byte", "content-type=word"),
+    *("payload=0", "payload=byte", "payload=word", "payload=long"),
+    *("length=1", "length=2", "length=4", "length=8"),
+)
+
+
+def seen_fields(frame: Frame) -> list[str]:
+    """The fields of a message, each with its class of values."""
+    found = [
+        f"{flag}={int(value)}"
+        for flag, value in (
+            ("F", frame.first_acquirer),
+            ("H", frame.high_priority),
+            ("R", frame.pending_response),
+            ("A", frame.pending_acknowledge),
+        )
+    ]
+    block = "some" if frame.header_block else "empty" if frame.has_header else "no"
+    found += [f"header={block}", f"ttl={frame.ttl if frame.ttl in (0, 1, 16) else 'other'}"]
+    raw = frame.raw
+    sizes = zip(("id", "source", "target"), raw[2:5], strict=True)
+    found += [f"{name}={size if size in (0, 255) else 'some'}" for name, size in sizes]
+    number = frame.content_type
+    found.append(f"content-type={0 if not number else 'byte' if number < 256 else 'word'}")
+    size = frame.payload_size
+    kind = 0 if not size else "byte" if size < 253 else "word" if size < 65_536 else "long"
+    return [*found, f"payload={kind}", f"length={ {253: 2, 254: 4, 255: 8}.get(raw[7], 1) }"]
+
+
 @dataclass(slots=True)
 class Coverage:
-    """What was tried and seen: states of connections, types of messages, mutations, and the
-    different behaviours (signatures) of the server."""
+    """What was tried and seen: states of connections, types of messages, fields of messages with
+    the values that matter, mutations, and the different behaviours (signatures) of the server."""
 
     states: Counter[str] = field(default_factory=Counter)
     types: Counter[int] = field(default_factory=Counter)
+    fields: Counter[str] = field(default_factory=Counter)
     mutations: Counter[str] = field(default_factory=Counter)
     rules: Counter[str] = field(default_factory=Counter)
     signatures: set[tuple[str, ...]] = field(default_factory=set)
@@ -60,7 +105,7 @@ class Finding:
     conversation: tuple[Piece, ...]
 
 
-class _Oracle:
+class Oracle:
     """What a right server makes of one line's bytes."""
 
     def __init__(self, coverage: Coverage) -> None:
@@ -85,6 +130,7 @@ class _Oracle:
                 self._coverage.rules[self.rule] += 1
             elif isinstance(event, MessageReceived):
                 self._coverage.types[event.frame.type] += 1
+                self._coverage.fields.update(seen_fields(event.frame))
                 source = event.frame.source
                 if not isinstance(event, MessageDropped) and source not in ("", self.client_id):
                     self.forged = True
@@ -142,14 +188,14 @@ class WireFuzzer:
         """
         self.played += 1
         lines: dict[int, Line] = {}
-        oracles: dict[int, _Oracle] = {}
+        oracles: dict[int, Oracle] = {}
         log = Log(self._stage)
         try:
             for piece in conversation:
                 if piece.line not in lines:
                     wire = self._stage.open(f"l{piece.line}", PROBE)
                     lines[piece.line] = Line(f"l{piece.line}", wire, log, pongs=True)
-                    oracles[piece.line] = _Oracle(self.coverage)
+                    oracles[piece.line] = Oracle(self.coverage)
                 data = with_names(piece.data, self._first + self.played)
                 oracles[piece.line].read(data)
                 lines[piece.line].send(data, None)
@@ -165,7 +211,7 @@ class WireFuzzer:
             return Finding(wrong[0], wrong[1], conversation)
         return crash
 
-    def _judge(self, line: Line, oracle: _Oracle) -> tuple[str, str] | None:
+    def _judge(self, line: Line, oracle: Oracle) -> tuple[str, str] | None:
         """What is wrong with what came on a line."""
         fenced = oracle.open
         deadline = self._stage.now() + self._patience.answer
@@ -194,7 +240,7 @@ class WireFuzzer:
             return "open", f"the server did not close, although {oracle.rule} was broken"
         return None
 
-    def _sign(self, line: Line, oracle: _Oracle) -> None:
+    def _sign(self, line: Line, oracle: Oracle) -> None:
         """Remember how the server behaved."""
         parts = [oracle.rule, "ended" if line.ended else "open"]
         for each in line.seen[:12]:
