@@ -184,8 +184,8 @@ clean: ## remove what was built (keeps .venv)
 distclean: clean ## remove .venv too
 	rm -rf $(VENV)
 
-# Tests that measure come first, one for each processor, while nothing else runs; there may be none of
-# them in a selection (pytest's status 5).  The rest share the processors.  What ARGS selects is
+# Tests that measure come first, one for each processor, while nothing else runs; there may be none
+# of them in a selection (pytest's status 5).  The rest share the processors.  What ARGS selects is
 # collected once and runs one after the other.
 # $(1) where the packages are, $(2) the build that must be found there, $(3) a marker expression
 define run_tests
