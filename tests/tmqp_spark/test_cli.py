@@ -181,3 +181,12 @@ def test_an_archive_that_follows_counted_retries(
     command = ["archive", "a/1", "--to", str(tmp_path), "-a", address, *words]
     CliRunner().invoke(cli, command)
     assert seen == [600_000 if patient else None]
+
+
+@pytest.mark.parametrize(
+    "words", [("replay", "archive", "--rate", "nan"), ("archive", "archive", "--every", "nan")]
+)
+def test_what_is_not_a_number_is_refused(words: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(cli, words)
+    assert done.exit_code == 2
+    assert "'nan' is not a number that this can be" in done.output

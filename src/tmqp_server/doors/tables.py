@@ -5,14 +5,18 @@ from __future__ import annotations
 import dataclasses
 import difflib
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
 
 __all__ = ["Option", "check_positive", "limits_from", "options_from", "record_of_options"]
 
-_Record = TypeVar("_Record", bound="DataclassInstance")
+
+class _Dataclass(Protocol):
+    """A record."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+_Record = TypeVar("_Record", bound=_Dataclass)
 #: What an option can be.
 Option: TypeAlias = bool | int | str | tuple[str, ...]
 _TYPES: Final[dict[type, str]] = {
@@ -23,7 +27,7 @@ _TYPES: Final[dict[type, str]] = {
 }
 
 
-def check_positive(limits: DataclassInstance) -> None:
+def check_positive(limits: _Dataclass) -> None:
     """Refuse a limits record in which a number is not positive.
 
     :raises ValueError: with its name.

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from tmqp_client.cli._kinds import Number
 from tmqp_spark.cli._run import (
     EXIT_CODES,
     absolute,
@@ -57,7 +58,7 @@ tmqp-spark archive orders/7 --to archive --json-logs 2>progress.jsonl >summary.j
 @click.option(
     "--every",
     "every_s",
-    type=click.FloatRange(0),
+    type=Number(0),
     default=10.0,
     show_default=True,
     metavar="SECONDS",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from tmqp_client.cli._kinds import Number
 from tmqp_spark.cli._run import (
     EXIT_CODES,
     connected,
@@ -52,7 +53,7 @@ tmqp-spark replay archive --to same --name second-try --rate 5000
     metavar="FILE",
     help="Where to write down which rows are which chunk.  [default: in FOLDER, under _tmqp]",
 )
-@click.option("--rate", type=click.FloatRange(1), metavar="N", help="Messages a second at most.")
+@click.option("--rate", type=Number(1), metavar="N", help="Messages a second at most.")
 @click.option("--preserve-ids", is_flag=True, help="Messages keep their ids, instead of new ones.")
 @click.option("--create-queue", is_flag=True, help="Create the queue, durable, if it is not there.")
 @connected

@@ -10,22 +10,20 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Final, final
+from typing import final
 
 from tmqp.constants import RESULT_OK
 from tmqp_server.doors.goms.context import GomsContext
 from tmqp_server.doors.goms.message import DOOR, QUEUE, GomsMessage, NotMine
-from tmqp_server.doors.port import DoorSession
+from tmqp_server.doors.waiting import NOTHING, WaitingSession
 from tmqp_server.engine.commands import (
     Command,
-    Connect,
     CreateQueue,
-    Disconnect,
     Join,
     Leave,
     Push,
 )
-from tmqp_server.engine.effects import Accept, CloseSession, Deliver, Effect, Left, Refuse, Reply
+from tmqp_server.engine.effects import Deliver, Effect, Left, Reply
 from tmqp_wires.goms import Dialect, ObjectDecoder
 from tmqp_wires.goms.codec import (
     ALREADY_REGISTERED,
@@ -41,31 +39,19 @@ from tmqp_wires.goms.codec import (
 
 __all__ = ["GomsSession"]
 
-_STRANGER: Final = 0
-_WAITING: Final = 1
-_CONNECTED: Final = 2
-_NOTHING: Final[Sequence[Command]] = ()
-_SHORT_ID: Final = 12
-_EVENT_BYTES: Final = 100
-
 
 @final
-class GomsSession(DoorSession):
+class GomsSession(WaitingSession[Event]):
     """One connection.
 
     :param context: what all connections share.
     """
 
     def __init__(self, context: GomsContext, number: int) -> None:
-        super().__init__()
+        super().__init__(number, DOOR, context.new_id, context.limits.max_early_bytes)
         self._context = context
-        self._number = number
         self._decoder = ObjectDecoder(context.limits.max_message_bytes)
-        self._standing = _STRANGER
-        self._early: list[Event] = []
-        self._early_bytes = 0
         self._dialect = Dialect.TYPE
-        self._client_id = ""
         #: The topics of this client, by channel.
         self._registered: dict[str, str] = {}
         self._topics: dict[str, str] = {}
@@ -76,52 +62,30 @@ class GomsSession(DoorSession):
     def receive(self, data: bytes, now: float) -> Sequence[Command]:
         """Turn bytes into commands."""
         if self.closed:
-            return _NOTHING
+            return NOTHING
         if self._context.datagrams:
-            return self._take(self._decoder.receive_datagram(data))
-        return self._take(self._decoder.receive(data))
+            return self.take(self._decoder.receive_datagram(data), now)
+        return self.take(self._decoder.receive(data), now)
 
-    def receive_eof(self, now: float) -> Sequence[Command]:
-        """The peer will send no more (facts A3: the same as ``close``)."""
-        return self._end("the peer closed the connection")
+    def fault_of(self, event: Event) -> str:
+        """What is no object of the protocol."""
+        return event.text if isinstance(event, Violation) else ""
 
-    def close(self, reason: str, now: float) -> Sequence[Command]:
-        """Close from this side: the protocol has no word for it."""
-        return self._end(reason)
+    def begin(self, event: Event) -> None:
+        """The dialect of a client is that of its first request."""
+        assert not isinstance(event, Violation), "that would have been a fault"
+        self._dialect = event.dialect
 
-    def _end(self, reason: str) -> Sequence[Command]:
-        if self.closed:
-            return _NOTHING
-        self.closed = True
-        self.close_reason = self.close_reason or reason
+    def text_bytes_of(self, event: Event) -> int:
+        """The data of a message."""
+        return len(event.data) if isinstance(event, Send) else 0
+
+    def forget_input(self) -> None:
+        """Part of an object."""
         self._decoder.forget()
-        was_known = self._standing == _CONNECTED
-        self._standing = _STRANGER
-        return [Disconnect(self._number)] if was_known else _NOTHING
 
-    def _take(self, events: list[Event]) -> Sequence[Command]:
-        if not events:
-            return _NOTHING
-        if self._standing == _CONNECTED:
-            return self._commands(events)
-        first = events[0]
-        if isinstance(first, Violation):
-            return self._end(first.text)
-        self._early += events
-        for event in events:
-            self._early_bytes += _EVENT_BYTES
-            if isinstance(event, Send):
-                self._early_bytes += len(event.data)
-        if self._early_bytes > self._context.limits.max_early_bytes:
-            return self._end("too much was sent before the server had decided about the client")
-        if self._standing == _WAITING:
-            return _NOTHING
-        self._standing = _WAITING
-        self._dialect = first.dialect
-        self._client_id = f"{DOOR}:{self.peer or 'client'}/{self._context.new_id()[:_SHORT_ID]}"
-        return [Connect(self._number, None, self._client_id, None, None, DOOR)]
-
-    def _commands(self, events: list[Event]) -> Sequence[Command]:
+    def commands_of(self, events: list[Event], now: float) -> Sequence[Command]:
+        """What requests ask for."""
         commands: list[Command] = []
         for event in events:
             if isinstance(event, Send):
@@ -132,7 +96,7 @@ class GomsSession(DoorSession):
                 self._log_out(event.topics, commands)
             else:
                 why = event.text if isinstance(event, Violation) else "the client closed"
-                commands += self._end(why)
+                commands += self.end(why)
                 break
         return commands
 
@@ -189,25 +153,16 @@ class GomsSession(DoorSession):
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
         """Carry out an effect meant for this session."""
         if self.closed:
-            return _NOTHING
+            return NOTHING
+        decided = self.decided(effect, now)
+        if decided is not None:
+            return decided
         if isinstance(effect, Reply):
             self._replied(effect)
-        elif isinstance(effect, Accept):
-            self._standing = _CONNECTED
-            early = self._early
-            self._early = []
-            self._early_bytes = 0
-            return self._commands(early)
-        elif isinstance(effect, Refuse):
-            self._standing = _STRANGER
-            return self._end(f"refused with {effect.code}")
         elif isinstance(effect, Left):
             topic = self._topic_of(effect.channel)
             self._registered.pop(self._context.channels.get(topic, ""), None)
-        elif isinstance(effect, CloseSession):
-            self._standing = _STRANGER
-            return self._end(effect.reason)
-        return _NOTHING
+        return NOTHING
 
     def _replied(self, effect: Reply) -> None:
         """A join that was refused: the topic is told as one that there is not."""
@@ -254,13 +209,7 @@ class GomsSession(DoorSession):
 
     def held_bytes(self) -> int:
         """Part of an object, and what waits for the decision about the client."""
-        return self._decoder.held_bytes + self._early_bytes
-
-    def forget_hello(self) -> None:
-        """Keep nothing of a client that will be refused."""
-        self._decoder.forget()
-        self._early = []
-        self._early_bytes = 0
+        return self._decoder.held_bytes + super().held_bytes()
 
     # -- time -----------------------------------------------------------------------------------
 
@@ -270,4 +219,4 @@ class GomsSession(DoorSession):
 
     def on_deadline(self, now: float) -> Sequence[Command]:
         """Nothing is due."""
-        return _NOTHING
+        return NOTHING

@@ -17,21 +17,19 @@ from typing import Final, final
 from tmqp.constants import RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_OK
 from tmqp.greetings import name_greeting
 from tmqp_server.doors.ordered import OrderedAnswers, Slot
-from tmqp_server.doors.port import DoorSession
 from tmqp_server.doors.smq.context import SmqContext
 from tmqp_server.doors.smq.message import DOOR, QUEUE, SmqAnswers, SmqMessage, SmqRun
+from tmqp_server.doors.waiting import NOTHING, WaitingSession
 from tmqp_server.engine.commands import (
     AcknowledgeRun,
     Command,
-    Connect,
     CreateQueue,
     DescribeQueue,
-    Disconnect,
     Join,
     PushRun,
     RunNotes,
 )
-from tmqp_server.engine.effects import Accept, CloseSession, Deliver, Effect, Left, Refuse, Reply
+from tmqp_server.engine.effects import Deliver, Effect, Left, Reply
 from tmqp_server.engine.model.snapshots import QueueSnapshot
 from tmqp_wires.smq import LineDecoder
 from tmqp_wires.smq.codec import UNKNOWN_TYPE
@@ -39,15 +37,8 @@ from tmqp_wires.smq.events import Consume, Done, Event, Publish, Stats, Unknown,
 
 __all__ = ["SmqSession"]
 
-_STRANGER: Final = 0
-_WAITING: Final = 1
-_CONNECTED: Final = 2
-_NOTHING: Final[Sequence[Command]] = ()
 _NEVER: Final = float("inf")
 _MS: Final = 1000.0
-_SHORT_ID: Final = 12
-#: What an event costs beside its texts while it waits.
-_EVENT_BYTES: Final = 100
 #: Codes that say that there is no room now.
 _FULL: Final = (RESULT_LIMIT_EXCEEDED, RESULT_BUSY)
 _WHO_HELLO: Final = 8
@@ -77,20 +68,16 @@ class _AskedQueue:
 
 
 @final
-class SmqSession(DoorSession):
+class SmqSession(WaitingSession[Event]):
     """One connection.
 
     :param context: what all connections share.
     """
 
     def __init__(self, context: SmqContext, number: int) -> None:
-        super().__init__()
+        super().__init__(number, DOOR, context.new_id, context.limits.max_early_bytes)
         self._context = context
-        self._number = number
         self._decoder = LineDecoder(context.limits.max_line_bytes)
-        self._standing = _STRANGER
-        self._early: list[Event] = []
-        self._early_bytes = 0
         self._first = b""
         self._answers = OrderedAnswers()
         self._out: list[bytes] = []
@@ -108,54 +95,28 @@ class SmqSession(DoorSession):
     def receive(self, data: bytes, now: float) -> Sequence[Command]:
         """Turn bytes into commands."""
         if self.closed:
-            return _NOTHING
+            return NOTHING
         if len(self._first) < _WHO_HELLO:
             self._first += data[:32]
-        return self._take(self._decoder.receive(data, now))
+        return self.take(self._decoder.receive(data, now), now)
 
-    def receive_eof(self, now: float) -> Sequence[Command]:
-        """The peer will send no more; half a line is none."""
-        return self._end("the peer closed the connection")
+    def text_bytes_of(self, event: Event) -> int:
+        """The body of a message."""
+        return len(event.body) if isinstance(event, Publish) else 0
 
-    def close(self, reason: str, now: float) -> Sequence[Command]:
-        """Close from this side: the protocol has no word for it."""
-        return self._end(reason)
-
-    def _end(self, reason: str) -> Sequence[Command]:
-        if self.closed:
-            return _NOTHING
-        self.closed = True
-        self.close_reason = self.close_reason or reason
-        self._retry_due = _NEVER
+    def forget_input(self) -> None:
+        """Half a line."""
         self._decoder.forget()
-        was_known = self._standing == _CONNECTED
-        self._standing = _STRANGER
-        if not was_known:
-            return _NOTHING
-        # What found no room may find some now, for the last time.
-        commands: list[Command] = [each.push(self._number) for each in self._refused]
+
+    def last_commands(self) -> list[Command]:
+        """What found no room may find some now, for the last time."""
+        refused = self._refused
         self._refused = []
-        return [*commands, Disconnect(self._number)]
+        self._retry_due = _NEVER
+        return [each.push(self._number) for each in refused]
 
-    def _take(self, events: list[Event]) -> Sequence[Command]:
-        if not events:
-            return _NOTHING
-        if self._standing == _CONNECTED:
-            return self._commands(events)
-        self._early += events
-        for event in events:
-            self._early_bytes += _EVENT_BYTES
-            if isinstance(event, Publish):
-                self._early_bytes += len(event.body)
-        if self._early_bytes > self._context.limits.max_early_bytes:
-            return self._end("too much was sent before the server had decided about the client")
-        if self._standing == _WAITING:
-            return _NOTHING
-        self._standing = _WAITING
-        client_id = f"{DOOR}:{self.peer or 'client'}/{self._context.new_id()[:_SHORT_ID]}"
-        return [Connect(self._number, None, client_id, None, None, DOOR)]
-
-    def _commands(self, events: list[Event]) -> Sequence[Command]:
+    def commands_of(self, events: list[Event], now: float) -> Sequence[Command]:
+        """What lines ask for."""
         commands: list[Command] = []
         at = 0
         while at < len(events) and not self.closed:
@@ -173,7 +134,7 @@ class SmqSession(DoorSession):
                 self._answers.finish(self._answers.open(), UNKNOWN_TYPE)
             else:
                 assert isinstance(event, Violation)
-                commands.extend(self._end(self._fault(event)))
+                commands.extend(self.end(self._fault(event)))
         self._note()
         return commands
 
@@ -257,25 +218,16 @@ class SmqSession(DoorSession):
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
         """Carry out an effect meant for this session."""
         if self.closed:
-            return _NOTHING
+            return NOTHING
+        decided = self.decided(effect, now)
+        if decided is not None:
+            return decided
         if isinstance(effect, Reply):
             self._replied(effect, now)
-        elif isinstance(effect, Accept):
-            self._standing = _CONNECTED
-            early = self._early
-            self._early = []
-            self._early_bytes = 0
-            return self._commands(early)
-        elif isinstance(effect, Refuse):
-            self._standing = _STRANGER
-            return self._end(f"refused with {effect.code}")
         elif isinstance(effect, Left):
             # Its queue was removed; the client may ask for it again.
             self._in_hand.pop(self._spelt(effect.channel), None)
-        elif isinstance(effect, CloseSession):
-            self._standing = _STRANGER
-            return self._end(effect.reason)
-        return _NOTHING
+        return NOTHING
 
     def _spelt(self, channel: str) -> str:
         """The channel as this session names it."""
@@ -359,16 +311,10 @@ class SmqSession(DoorSession):
 
     def held_bytes(self) -> int:
         """Half a line, and what waits for the decision about the client or for room."""
-        held = self._decoder.held_bytes + self._early_bytes
+        held = self._decoder.held_bytes + super().held_bytes()
         for message in self._refused:
             held += message.size
         return held
-
-    def forget_hello(self) -> None:
-        """Keep nothing of a client that will be refused."""
-        self._decoder.forget()
-        self._early = []
-        self._early_bytes = 0
 
     # -- time -----------------------------------------------------------------------------------
 
@@ -383,8 +329,8 @@ class SmqSession(DoorSession):
     def on_deadline(self, now: float) -> Sequence[Command]:
         """Take an unended line for whole; offer refused messages again."""
         if self.closed:
-            return _NOTHING
-        commands = list(self._take(self._decoder.on_deadline(now)))
+            return NOTHING
+        commands = list(self.take(self._decoder.on_deadline(now), now))
         if now >= self._retry_due:
             commands += self._offer_again(now)
         return commands
@@ -396,9 +342,9 @@ class SmqSession(DoorSession):
             self._retry_due = _NEVER
             self.reads = True
             self.hurried = True
-            return _NOTHING
+            return NOTHING
         if now - self._full_since > limits.max_wait_s:
-            return self._end(f"messages have found no room for {limits.max_wait_s:g} seconds")
+            return self.end(f"messages have found no room for {limits.max_wait_s:g} seconds")
         self._refused = []
         self._retry_due = now + limits.retry_ms / _MS
         return [each.push(self._number) for each in refused]

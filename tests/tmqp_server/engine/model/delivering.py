@@ -344,7 +344,9 @@ class Delivering(Counting):
         """Move a message to the dead letters, or drop it."""
         if letter.wants:
             self.confirm(line, letter, "error")
+        self.moving = letter.size + OVERHEAD
         grave = self.grave(line, letter)
+        self.moving = 0
         if grave is None or (letter.ticket and not grave.has_disk_for(letter)):
             self.end(line, letter, "dropped")
             return

@@ -41,6 +41,8 @@ def channel_cost(name: str, options: dict[str, object]) -> int:
 class Counting(Desk):
     """Counts."""
 
+    #: What a message takes that is on its way to the dead letters.
+    moving = 0
     #: Pulls whose queue was removed; they end as soon as their client can be told.
     orphans: list[Asked]
 
@@ -81,7 +83,7 @@ class Counting(Desk):
     def memory(self) -> int:
         """What is taken in all."""
         letters = [letter.size + OVERHEAD for line in self.lines() for letter in line.live()]
-        return sum(letters) + self.state()
+        return sum(letters) + self.moving + self.state()
 
     def has_room(self, size: int) -> bool:
         """Whether something of that size can be created."""

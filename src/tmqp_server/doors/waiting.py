@@ -1,0 +1,142 @@
+"""Sessions whose first request asks the broker to let the client in; what comes meanwhile waits.
+
+That is how protocols begin that have no word for a login: whatever a client says first is taken as
+its coming, and carried out once the broker has decided about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Generic, TypeVar
+
+from tmqp_server.doors.port import DoorSession, IdSource
+from tmqp_server.engine.commands import Command, Connect, Disconnect
+from tmqp_server.engine.effects import Accept, CloseSession, Effect, Refuse
+
+__all__ = ["NOTHING", "WaitingSession"]
+
+NOTHING: Final[Sequence[Command]] = ()
+#: What an event costs beside its texts while it waits.
+_EVENT_BYTES: Final = 100
+_SHORT_ID: Final = 12
+_STRANGER: Final = 0
+_WAITING: Final = 1
+_CONNECTED: Final = 2
+
+_Event = TypeVar("_Event")
+
+
+class WaitingSession(DoorSession, Generic[_Event]):
+    """One connection of a protocol without a login.
+
+    :param door: the name of its door, with which the ids of its clients begin.
+    :param new_id: makes what tells two clients of one host apart.
+    :param max_early_bytes: how much a client may send before the broker has decided about it.
+    """
+
+    def __init__(self, number: int, door: str, new_id: IdSource, max_early_bytes: int) -> None:
+        super().__init__()
+        self._number = number
+        self._door = door
+        self._new_client_id = new_id
+        self._max_early_bytes = max_early_bytes
+        self._standing = _STRANGER
+        self._early: list[_Event] = []
+        self._early_bytes = 0
+        self._client_id = ""
+
+    # -- what a protocol says ---------------------------------------------------------------------
+
+    def commands_of(self, events: list[_Event], now: float) -> Sequence[Command]:
+        """What the events of a client ask that was let in."""
+        raise NotImplementedError
+
+    def text_bytes_of(self, event: _Event) -> int:
+        """Bytes of the texts of an event."""
+        raise NotImplementedError
+
+    def fault_of(self, event: _Event) -> str:
+        """Why the connection of somebody who begins so ends; empty where it goes on."""
+        return ""
+
+    def begin(self, event: _Event) -> None:
+        """Note what the first event tells about the client."""
+
+    def forget_input(self) -> None:
+        """Drop what has come and is not whole."""
+        raise NotImplementedError
+
+    def last_commands(self) -> list[Command]:
+        """What a client that was let in leaves to be done at its end."""
+        return []
+
+    # -- the beginning and the end ----------------------------------------------------------------
+
+    def receive_eof(self, now: float) -> Sequence[Command]:
+        """The peer will send no more; what is not whole counts for nothing."""
+        return self.end("the peer closed the connection")
+
+    def close(self, reason: str, now: float) -> Sequence[Command]:
+        """Close from this side: such protocols have no word for it."""
+        return self.end(reason)
+
+    def end(self, reason: str) -> Sequence[Command]:
+        """The connection is over."""
+        if self.closed:
+            return NOTHING
+        self.closed = True
+        self.close_reason = self.close_reason or reason
+        self.forget_input()
+        was_known = self._standing == _CONNECTED
+        self._standing = _STRANGER
+        if not was_known:
+            return NOTHING
+        return [*self.last_commands(), Disconnect(self._number)]
+
+    def take(self, events: list[_Event], now: float) -> Sequence[Command]:
+        """Carry events out, or let them wait for the decision about the client."""
+        if not events:
+            return NOTHING
+        if self._standing == _CONNECTED:
+            return self.commands_of(events, now)
+        fault = self.fault_of(events[0])
+        if fault:
+            return self.end(fault)
+        self._early += events
+        for event in events:
+            self._early_bytes += _EVENT_BYTES + self.text_bytes_of(event)
+        if self._early_bytes > self._max_early_bytes:
+            return self.end("too much was sent before the server had decided about the client")
+        if self._standing == _WAITING:
+            return NOTHING
+        self._standing = _WAITING
+        self.begin(events[0])
+        short = self._new_client_id()[:_SHORT_ID]
+        self._client_id = f"{self._door}:{self.peer or 'client'}/{short}"
+        return [Connect(self._number, None, self._client_id, None, None, self._door)]
+
+    def decided(self, effect: Effect, now: float) -> Sequence[Command] | None:
+        """Carry out what the broker has decided about the client; None for any other effect."""
+        if isinstance(effect, Accept):
+            self._standing = _CONNECTED
+            early = self._early
+            self._early = []
+            self._early_bytes = 0
+            return self.commands_of(early, now)
+        if isinstance(effect, Refuse):
+            self._standing = _STRANGER
+            return self.end(f"refused with {effect.code}")
+        if isinstance(effect, CloseSession):
+            self._standing = _STRANGER
+            return self.end(effect.reason)
+        return None
+
+    def held_bytes(self) -> int:
+        """What waits for the decision about the client."""
+        return self._early_bytes
+
+    def forget_hello(self) -> None:
+        """Keep nothing of a client that will be refused."""
+        self.forget_input()
+        self._early = []
+        self._early_bytes = 0
