@@ -43,6 +43,8 @@ CALLS: Final = {
     "round robin past one that is stalled, with both acknowledges": 20.9,
     "round robin by credit": 146.0,
     "durable push with both acknowledges": 26.7,
+    "NSQ: MPUB": 114.0,
+    "NSQ: MPUB and FIN": 188.0,
     "a chunk through the shell": 171.0,
     "a chunk to ten consumers": 432.0,
 }
@@ -81,6 +83,8 @@ def calls_of(work: Callable[[], None]) -> int:
 
 def prepared(name: str) -> str:
     """The work that only prepares what another one needs."""
+    if name.startswith("NSQ"):
+        return "NSQ publications and answers" if "FIN" in name else "NSQ publications"
     if "both" not in name:
         return "pushes"
     return "headed pushes and answers" if "headers" in name else "pushes and answers"
