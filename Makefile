@@ -126,7 +126,7 @@ sim: $(READY) ## ten thousand simulated histories of broker and clients: SEEDS=0
 sim-coverage: $(READY) ## which branches of the server's shell 2,000 simulated histories reach
 	$(call sim_coverage,0..1999)
 
-soak: $(READY) build/simulator/.stamp ## run what is left to chance for twice SOAK_SECONDS=600
+soak: $(READY) build/simulator/.stamp ## run what is left to chance for thrice SOAK_SECONDS=600
 	PYTHONPATH=src TMQP_SOAK_SECONDS=$(SOAK_SECONDS) TMQP_SOAK_SEED=$(SOAK_SEED) \
 	  $(PY) -m pytest -q -s --timeout 0 -o python_files='soak_*.py' tests/soak $(ARGS)
 	$(MARKS) --seconds $(SOAK_SECONDS)
@@ -184,15 +184,15 @@ clean: ## remove what was built (keeps .venv)
 distclean: clean ## remove .venv too
 	rm -rf $(VENV)
 
-# Tests that measure come first, one after the other, while nothing else runs; there may be none of
-# them in a selection (pytest's status 5).  The rest share the processors.  What ARGS selects is
+# Tests that measure come first, one for each processor, while nothing else runs; there may be none
+# in a selection (pytest's status 5).  The rest share the processors.  What ARGS selects is
 # collected once and runs one after the other.
 # $(1) where the packages are, $(2) the build that must be found there, $(3) a marker expression
 define run_tests
 	$(if $(ARGS),\
 	PYTHONPATH=$(1) TMQP_EXPECT_BUILD=$(2) $(PY) -m pytest -q -m '$(3)' $(ARGS),\
 	PYTHONPATH=$(1) TMQP_EXPECT_BUILD=$(2) $(PY) -m pytest -q -m '$(3) and alone' \
-	  $(call marked,alone) || test $$? -eq 5)
+	  -n $(JOBS) --dist loadfile $(call marked,alone) || test $$? -eq 5)
 	$(if $(ARGS),,\
 	PYTHONPATH=$(1) TMQP_EXPECT_BUILD=$(2) $(PY) -m pytest -q -m '$(3) and not alone' \
 	  -n $(TESTERS) --dist worksteal $(if $(filter-out long,$(3)),,$(call marked,long)))

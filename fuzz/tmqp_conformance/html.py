@@ -14,7 +14,7 @@ from tmqp.testing.conformance import FAILURES, Verdict
 from tmqp_conformance.compare import Changes
 from tmqp_conformance.junit import badge
 from tmqp_conformance.report import LETTERS, Report
-from tmqp_conformance.rules import rules
+from tmqp_conformance.rules import Rule, rules
 
 __all__ = ["as_html"]
 
@@ -55,7 +55,8 @@ def as_html(reports: Sequence[Report], changes: Changes | None = None) -> str:
 
     :param changes: what differs from an earlier report of the first target.
     """
-    title = "TMQP/2.0 conformance: " + ", ".join(report.title for report in reports)
+    protocols = dict.fromkeys(report.begin["protocol"] for report in reports)
+    title = f"{', '.join(protocols)} conformance: " + ", ".join(report.title for report in reports)
     body = [f"<h1>{escape(title)}</h1>"]
     for report in reports:
         body += _head(report)
@@ -179,13 +180,12 @@ def _details(report: Report, number: int) -> list[str]:
         return []
     parts = [f"<h2>Details: {escape(report.title)}</h2>"]
     for record in records:
-        parts.append(_case(record, number))
+        parts.append(_case(record, number, rules(report.pack)))
     return parts
 
 
-def _case(record: Mapping[str, Any], number: int) -> str:
+def _case(record: Mapping[str, Any], number: int, known: Mapping[str, Rule]) -> str:
     verdict = Verdict(record["verdict"])
-    known = rules()
     texts = "".join(
         f"<li><strong>{escape(name)}</strong> {escape(known[name].text)}</li>"
         for name in record["requires"]

@@ -86,7 +86,8 @@ def badge(report: Report) -> str:
     """One line for a README."""
     state = "strict" if report.strict else "conformant" if report.conformant else "not conformant"
     passed = report.verdict_counts.get(Verdict.PASS, 0)
-    return f"TMQP/2.0 {report.begin['role']}: {state}, {passed} of {len(report.cases)} cases pass"
+    about = f"{report.begin['protocol']} {report.begin['role']}"
+    return f"{about}: {state}, {passed} of {len(report.cases)} cases pass"
 
 
 def as_markdown(reports: Iterable[Report]) -> str:

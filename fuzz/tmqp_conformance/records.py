@@ -7,12 +7,14 @@ report can be made again.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from tmqp import FrameDecoder, Limits
 from tmqp.testing.conformance import FAILURES, Entry, Kind, Result
+from tmqp_conformance.packs.pack import Pack
+from tmqp_conformance.packs.units import Ear
 
 __all__ = [
     "FORMAT",
@@ -20,6 +22,7 @@ __all__ = [
     "as_recording",
     "case_record",
     "read_run",
+    "reader_of",
     "wire_record",
 ]
 
@@ -27,6 +30,7 @@ __all__ = [
 FORMAT: Final = 1
 _PASSED_BYTES: Final = 1_024
 _FAILED_BYTES: Final = 65_536
+_SHOWN_BYTES: Final = 200
 _ANY_SIZE: Final = Limits(max_payload_bytes=268_435_456)
 _PREAMBLES: Final = (b"TMQP/2.0", b"TMQ/1.01")
 _KINDS: Final = frozenset({"begin", "case", "end"})
@@ -36,8 +40,12 @@ class RecordError(Exception):
     """A file is not a run's."""
 
 
-def case_record(result: Result, excuse: str = "") -> dict[str, Any]:
-    """The record of one case; ``excuse`` is how its implementer explains a failure."""
+def case_record(result: Result, excuse: str = "", pack: Pack | None = None) -> dict[str, Any]:
+    """The record of one case.
+
+    :param excuse: how its implementer explains a failure.
+    :param pack: the one that the case is of.
+    """
     case = result.case
     most = _FAILED_BYTES if result.verdict in FAILURES else _PASSED_BYTES
     return {
@@ -60,13 +68,38 @@ def case_record(result: Result, excuse: str = "") -> dict[str, Any]:
         "step_text": case.steps[result.step - 1].describe() if result.step else "",
         "duration_s": round(result.duration_s, 6),
         "excuse": excuse,
-        "wire": wire_record(result.log, most),
+        "wire": wire_record(result.log, most, reader_of(result, pack)),
     }
 
 
-def wire_record(log: Iterable[Entry], most: int) -> list[dict[str, Any]]:
+class Reader(Protocol):
+    """Reads one direction of a line, for people."""
+
+    def read(self, data: bytes, *, whole: bool) -> list[str]:
+        """The messages that end in these bytes, in words.
+
+        :param whole: the log has all of the bytes.
+        """
+
+
+def reader_of(result: Result, pack: Pack | None) -> Callable[[str, Kind], Reader]:
+    """What reads the lines of a case: of its line and its direction."""
+
+    def make(line: str, kind: Kind) -> Reader:
+        if pack is None:
+            return _Reader()
+        if kind is Kind.SENT:
+            return _Words()
+        return _Heard(pack.ears[result.case.place(line)]())
+
+    return make
+
+
+def wire_record(
+    log: Iterable[Entry], most: int, make_reader: Callable[[str, Kind], Reader]
+) -> list[dict[str, Any]]:
     """The wire log: each entry with its time, line, bytes (up to so many) and messages."""
-    readers: dict[tuple[str, Kind], _Reader] = {}
+    readers: dict[tuple[str, Kind], Reader] = {}
     entries = []
     for entry in log:
         record: dict[str, Any] = {
@@ -80,7 +113,10 @@ def wire_record(log: Iterable[Entry], most: int) -> list[dict[str, Any]]:
                 readers.pop((entry.line, Kind.SENT), None)
                 readers.pop((entry.line, Kind.RECEIVED), None)
         else:
-            reader = readers.setdefault((entry.line, entry.kind), _Reader())
+            key = (entry.line, entry.kind)
+            if key not in readers:
+                readers[key] = make_reader(*key)
+            reader = readers[key]
             record["size"] = entry.size
             record["hex"] = entry.data[:most].hex()
             record["messages"] = reader.read(entry.data, whole=entry.size == len(entry.data))
@@ -118,6 +154,33 @@ class _Reader:
         elif not whole:
             texts.append("(the log has only the beginning of these bytes)")
             self._lost = True
+        return texts
+
+
+class _Words:
+    """Shows what was said to a peer of a pack as text."""
+
+    def read(self, data: bytes, *, whole: bool) -> list[str]:
+        """See :class:`Reader`."""
+        text = repr(data[:_SHOWN_BYTES])[2:-1]
+        return [text if whole and len(data) <= _SHOWN_BYTES else f"{text}..."]
+
+
+class _Heard:
+    """Reads what a peer of a pack has said."""
+
+    def __init__(self, ear: Ear) -> None:
+        self._ear = ear
+        self._lost = False
+
+    def read(self, data: bytes, *, whole: bool) -> list[str]:
+        """See :class:`Reader`."""
+        if self._lost:
+            return []
+        texts = [repr(unit) for unit in self._ear.feed(data)]
+        self._lost = bool(self._ear.complaint) or not whole
+        if self._ear.complaint:
+            texts.append(self._ear.complaint)
         return texts
 
 

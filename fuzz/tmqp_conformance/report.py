@@ -55,6 +55,11 @@ class Report:
         name = self.begin.get("name") or self.begin["target"]
         return f"{name} ({self.begin['role']})"
 
+    @property
+    def pack(self) -> str:
+        """The pack that was run; empty for the cases about TMQP."""
+        return str(self.begin.get("pack", ""))
+
     def is_obstacle(self, record: Mapping[str, Any], levels: Iterable[Level]) -> bool:
         """Whether a case keeps the peer from conformance at these levels."""
         if record["level"] not in {str(level) for level in levels}:
@@ -107,8 +112,9 @@ class Report:
             if record["verdict"] not in (Verdict.UNIMPLEMENTED, Verdict.ERROR)
             for rule in record["requires"]
         }
-        missing = [rule for rule in rules() if rule not in tried and rule not in WITHOUT_CASE]
-        return {"rules": len(rules()), "tried": len(tried), "not_tried": missing}
+        known = rules(self.pack)
+        missing = [rule for rule in known if rule not in tried and rule not in WITHOUT_CASE]
+        return {"rules": len(known), "tried": len(tried), "not_tried": missing}
 
     def as_json(self) -> dict[str, Any]:
         """The report as JSON (see ``report.schema.json``), wire logs left out."""
@@ -117,6 +123,7 @@ class Report:
             "format": FORMAT,
             "suite": begin["suite"],
             "protocol": begin["protocol"],
+            "pack": self.pack,
             "tool": begin["tool"],
             "target": {"address": begin["target"], "name": begin["name"], "role": begin["role"]},
             "run": begin["run"],

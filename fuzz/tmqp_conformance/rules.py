@@ -1,4 +1,7 @@
-"""The rules of the protocol that cases are about, and how much of them the cases cover."""
+"""The rules that cases are about, and how much of them the cases cover.
+
+Those of TMQP are in ``rules.json``; those of another protocol come with its pack.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from importlib.resources import files
 from typing import Final
 
 from tmqp.testing.conformance import Case
+from tmqp_conformance.packs import PACKS
 
 __all__ = ["WITHOUT_CASE", "Coverage", "Rule", "coverage", "rules"]
 
@@ -35,12 +39,21 @@ WITHOUT_CASE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule of docs/protocol.md: its stable id, its place on the page and its text."""
+    """A rule: its stable id, its place on the page that it is on, and its text.
+
+    The page is docs/protocol.md, or the one about a pack's door.
+    """
 
     id: str
     anchor: str
     section: str
     text: str
+    page: str = "docs/protocol.md"
+
+    @property
+    def place(self) -> str:
+        """Where it is found."""
+        return f"{self.page}#{self.anchor}" if self.anchor else self.page
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,27 +62,32 @@ class Coverage:
 
     covered: dict[str, list[str]]
     uncovered: list[str]
+    known: int
 
     @property
     def share(self) -> float:
         """The part of the rules that have a case or a reason, from 0 to 1."""
-        known = len(rules())
-        return (known - len(self.uncovered)) / known if known else 1.0
+        return (self.known - len(self.uncovered)) / self.known if self.known else 1.0
 
 
 @cache
-def rules() -> dict[str, Rule]:
-    """Every rule by its id, in the order of the register."""
+def rules(pack: str = "") -> dict[str, Rule]:
+    """Every rule of TMQP, or of a pack, by its id, in the order of the register."""
+    if pack:
+        about = PACKS[pack]
+        texts = about.facts.items()
+        return {name: Rule(name, "", about.title, text, about.page) for name, text in texts}
     text = files("tmqp_conformance").joinpath("rules.json").read_text(encoding="utf-8")
     found = [Rule(**entry) for entry in json.loads(text)["rules"]]
     return {rule.id: rule for rule in found}
 
 
-def coverage(cases: Iterable[Case]) -> Coverage:
-    """Which rules these cases are about."""
+def coverage(cases: Iterable[Case], pack: str = "") -> Coverage:
+    """Which rules of TMQP, or of a pack, these cases are about."""
     covered: dict[str, list[str]] = {}
     for case in cases:
         for rule in case.requires:
             covered.setdefault(rule, []).append(case.id)
-    uncovered = [rule for rule in rules() if rule not in covered and rule not in WITHOUT_CASE]
-    return Coverage(covered, uncovered)
+    known = rules(pack)
+    uncovered = [rule for rule in known if rule not in covered and rule not in WITHOUT_CASE]
+    return Coverage(covered, uncovered, len(known))

@@ -22,7 +22,9 @@ from tmqp.testing.conformance import (
     Verdict,
     play,
 )
+from tmqp.testing.conformance.player import speaks_tmqp
 from tmqp_conformance.keeper import PROBE, Keeper
+from tmqp_conformance.packs.pack import Pack
 from tmqp_conformance.settings import Deviation
 
 __all__ = ["ALONE", "Plan", "Runner", "detect"]
@@ -44,7 +46,8 @@ class Plan:
 
     ``run_id`` is in all names of the run.  ``capabilities`` the peer has; ``deviations`` its
     implementer explains.  ``probe``: probe and clean up after each case (servers only).
-    ``token`` is what clients show, ``admin_token`` what the client that cleans up shows.
+    ``token`` is what clients show, ``admin_token`` what the client that cleans up shows.  ``pack``
+    is the one that the cases are of, if they are not about TMQP.
     """
 
     cases: Sequence[Case]
@@ -56,6 +59,7 @@ class Plan:
     probe: bool = True
     token: str = ""
     admin_token: str = ""
+    pack: Pack | None = None
 
 
 class Runner:
@@ -95,7 +99,8 @@ class Runner:
         suffix = f"{plan.run_id}{number:x}"
         try:
             stage = self._make_stage()
-            result = play(each, stage, suffix, plan.patience, plan.token)
+            speaks = speaks_tmqp if plan.pack is None else plan.pack.speaks
+            result = play(each, stage, suffix, plan.patience, plan.token, speaks)
             if plan.probe:
                 self._probe(stage, result)
         except Exception as error:  # noqa: BLE001 - a fault of the tool must not end the run
@@ -116,6 +121,11 @@ class Runner:
 
     def _examine(self, stage: Stage, suffix: str) -> tuple[int, str, str]:
         """How well the peer is, what could not be removed, and what is wrong with it."""
+        pack = self.plan.pack
+        if pack is not None:
+            probe = play(pack.probe, stage, f"{suffix}p", self.plan.patience, speaks=pack.speaks)
+            lives = probe.verdict is Verdict.PASS
+            return _ANSWERS_PINGS if lives else 0, "", probe.message
         health = 0
         try:
             keeper = Keeper(stage, suffix, self.plan.patience, self.plan.admin_token)

@@ -14,6 +14,7 @@ from tmqp.testing.conformance import FAILURES, Result, Verdict
 from tmqp_conformance.compare import Changes
 from tmqp_conformance.html import as_html
 from tmqp_conformance.junit import as_junit, as_markdown
+from tmqp_conformance.packs.pack import Pack
 from tmqp_conformance.records import FORMAT, case_record
 from tmqp_conformance.report import Report
 from tmqp_conformance.suite import SUITE_VERSION
@@ -36,7 +37,7 @@ _WIRE: Final = "wire"
 class Session:
     """One run: ``record`` each result, ``finish``, and ask for the report.
 
-    ``out`` is the directory of the files; None for none.
+    ``out`` is the directory of the files; None for none.  ``pack`` is the one that is run.
     """
 
     target: str
@@ -46,6 +47,7 @@ class Session:
     capabilities: Iterable[str]
     name: str = ""
     out: Path | None = None
+    pack: Pack | None = None
     records: list[dict[str, Any]] = field(default_factory=list)
     _file: TextIO | None = None
 
@@ -62,7 +64,8 @@ class Session:
                 "event": "begin",
                 "format": FORMAT,
                 "suite": SUITE_VERSION,
-                "protocol": "TMQP/2.0",
+                "protocol": "TMQP/2.0" if self.pack is None else self.pack.title,
+                "pack": "" if self.pack is None else self.pack.name,
                 "tool": tmqp.__version__,
                 "target": self.target,
                 "name": self.name,
@@ -77,7 +80,7 @@ class Session:
     def follow(self, results: Iterable[tuple[Result, str]]) -> Iterator[dict[str, Any]]:
         """Record each result; yields the records."""
         for result, excuse in results:
-            record = case_record(result, excuse)
+            record = case_record(result, excuse, self.pack)
             self._add(record)
             verdict = Verdict(record["verdict"])
             if self.out is not None and verdict in FAILURES and record["wire"]:

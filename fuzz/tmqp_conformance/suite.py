@@ -9,11 +9,14 @@ from typing import Final
 from tmqp.testing.conformance import Case, Level
 from tmqp.testing.conformance.clients import CLIENT_CASES
 from tmqp.testing.conformance.servers import SERVER_CASES
+from tmqp_conformance.packs import PACKS
+from tmqp_conformance.packs.pack import Pack
 
-__all__ = ["ALL_CASES", "LEVELS", "SUITE_VERSION", "chosen", "find"]
+__all__ = ["ALL_CASES", "LEVELS", "SUITE_VERSION", "chosen", "find", "pack_of"]
 
 #: Changes when a case is added, or judges otherwise.
-SUITE_VERSION: Final = "1.0"
+SUITE_VERSION: Final = "1.1"
+#: Every case about TMQP; those about other protocols are in packs.
 ALL_CASES: Final[tuple[Case, ...]] = (*SERVER_CASES, *CLIENT_CASES)
 #: What --level means: the levels of the cases that are run.
 LEVELS: Final = {
@@ -46,5 +49,13 @@ def _fits(name: str, pattern: str) -> bool:
 
 
 def find(name: str) -> Case | None:
-    """The case with this id."""
-    return next((case for case in ALL_CASES if case.id == name), None)
+    """The case with this id, of a pack or about TMQP."""
+    pack = pack_of(name)
+    cases = ALL_CASES if pack is None else pack.cases
+    return next((case for case in cases if case.id == name), None)
+
+
+def pack_of(name: str) -> Pack | None:
+    """The pack that the case with this id belongs to; None for cases about TMQP."""
+    found = (pack for pack in PACKS.values() if any(case.id == name for case in pack.cases))
+    return next(found, None)

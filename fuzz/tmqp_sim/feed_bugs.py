@@ -8,7 +8,7 @@ from tmqp_server.engine.delivery.feed_commits import Commit, FeedCommits
 from tmqp_server.engine.delivery.feeding import Feeder
 from tmqp_server.engine.delivery.feeds import Feeds
 from tmqp_server.engine.effects import CommitBatch
-from tmqp_server.engine.model.message import Message
+from tmqp_server.engine.model.message import MARK_FAILED, Message
 
 __all__ = ["FEED_BUGS"]
 
@@ -76,6 +76,15 @@ def _feeds_again(original: Any) -> Any:
     return copy
 
 
+def _owes_nothing(original: Any) -> Any:
+    """A copy that could not be saved is dropped, though its source has none any more."""
+
+    def owe(self: Feeder, queue: Any, message: Message) -> None:
+        message.marks |= MARK_FAILED
+
+    return owe
+
+
 #: What a mutant is made of.
 FEED_BUGS: Final[tuple[tuple[str, str, Any, str, Any], ...]] = (
     (
@@ -101,5 +110,9 @@ FEED_BUGS: Final[tuple[tuple[str, str, Any, str, Any], ...]] = (
     (
         "feed-doubles", "a message is copied twice into what a queue feeds",
         Feeder, "_copy", _feeds_again,
+    ),
+    (
+        "feed-owes-nothing", "a copy that could not be saved is dropped, and its source has none",
+        Feeder, "owe", _owes_nothing,
     ),
 )  # fmt: skip

@@ -21,9 +21,9 @@ _MOST_WITH_QUOTA: Final = 60
 _MOST_SAVED_WITH_QUOTA: Final = 20
 #: Runs in which a queue feeds others, and which of these are durable.
 _FEEDS_SHARE: Final = 0.125
+_FED_KINDS: Final = ("durable", "durable", "targets", "memory", "memory", "mixed")
 #: Runs in which clients speak NSQ.
 _NSQ_SHARE: Final = 0.12
-_FED_KINDS: Final = ("durable", "durable", "durable", "memory", "memory", "mixed")
 
 
 def draw_quotas(plan: Plan) -> None:

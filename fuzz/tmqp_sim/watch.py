@@ -472,6 +472,14 @@ class WatchedBroker(Broker):
                 elif message.holders is not None:
                     for number in message.holders:
                         holding[number] = holding.get(number, 0) + 1
+        # What is being spilled stays in memory until it is written, even if its queue has gone
+        # meanwhile (seed 301380).
+        gone = {
+            queue.key: queue
+            for queue in (getattr(each, "queue", None) for each in core.tickets.values())
+            if queue is not None and queue.closed
+        }
+        size += sum(each.bytes + each.count * MESSAGE_OVERHEAD_BYTES for each in gone.values())
         for session in core.sessions.values():
             count = holding.get(session.number, 0)
             if session.in_flight != count:

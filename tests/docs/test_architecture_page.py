@@ -15,7 +15,13 @@ from tests.project import ROOT
 pytestmark = pytest.mark.cold
 
 PAGE: Final = page("architecture.md")
-TASKS: Final = ("Add a queue option", "Add an operation", "Add a door", "Add a CLI command")
+TASKS: Final = (
+    "Add a queue option",
+    "Add an operation",
+    "Add a door",
+    "Add a pack of conformance cases",
+    "Add a CLI command",
+)
 #: A file to be written has a placeholder in its path.
 PLACEHOLDER: Final = "<name>"
 

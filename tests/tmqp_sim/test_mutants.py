@@ -60,6 +60,7 @@ FOUND_AT: Final = {
     "feed-last-first": 42,
     "feed-never-fails": 313,
     "feed-not-restored": 96,
+    "feed-owes-nothing": 785,
     "fetch-dropped": 515,
     "filter-comes-late": 103,
     "filters-ignored": 30,

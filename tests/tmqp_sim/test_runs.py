@@ -38,6 +38,8 @@ BLAMELESS: Final = {
     245_890: "a server that stopped said so to who acknowledged by HTTP",
     234_845: "a delivery at the very moment at which the one before timed out was too early",
     11441: "a batch was written again in a crash, before the frozen server had heard of it",
+    8430: "what a full queue refuses is delivered all the same, and its repetitions never ended",
+    301380: "what is being spilled for a queue that has gone counted as lost memory",
 }
 #: Marks that a few hundred seeds need not reach.
 RARE: Final = 18
@@ -143,6 +145,15 @@ def test_what_is_refused_is_pushed_again_once_not_once_for_each_refusal() -> Non
     assert not result.failed, result.report()
     assert result.marks["push refused"] > 100
     assert result.events < 10_000
+
+
+@pytest.mark.cold
+def test_a_saved_message_stays_in_its_place_when_moving_it_to_the_end_fails() -> None:
+    """Seed 310977: a copy that was saved should move behind others on the disk, which was full; it
+    waited in memory instead, and overtook them."""
+    result = run(310_977)
+    assert not result.failed, result.report()
+    assert result.marks["sync failed"] > 0
 
 
 def test_a_good_share_pushes_in_bulk() -> None:

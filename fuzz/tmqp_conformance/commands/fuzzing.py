@@ -26,9 +26,12 @@ from tmqp_conformance.commands.common import (
 )
 from tmqp_conformance.fuzzing.findings import Found, read_found, write_model, write_wire
 from tmqp_conformance.fuzzing.mutate import MUTATIONS, seeds
+from tmqp_conformance.fuzzing.search import ModelFuzzer
 from tmqp_conformance.fuzzing.session import play_acts
+from tmqp_conformance.fuzzing.shrinking import smallest
 from tmqp_conformance.fuzzing.wire import Coverage, WireFuzzer
 from tmqp_conformance.fuzzing.wire import shrink as shrink_finding
+from tmqp_conformance.keeper import PROBE
 from tmqp_conformance.sockets import ServerStage
 
 __all__ = ["fuzz", "play_found", "shrink"]
@@ -129,11 +132,19 @@ def _tell_coverage(coverage: Coverage) -> None:
 
 @fuzz.command("model")
 @click.argument("address")
-@click.option("--steps", type=click.IntRange(1, 500), default=30, show_default=True)
+@click.option("--steps", type=click.IntRange(1, 500), default=40, show_default=True)
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 64),
+    default=4,
+    show_default=True,
+    help="Sessions that are played at once.",
+)
 @_common
 def fuzz_model(
     address: str,
     steps: int,
+    jobs: int,
     budget: float,
     seed: int | None,
     out: Path,
@@ -142,32 +153,29 @@ def fuzz_model(
     allow_remote: bool,
 ) -> None:
     """Act as several clients on queues of the server at ADDRESS, and hold it against a model."""
-    try:
-        from tmqp_conformance.fuzzing.machine import ModelFuzzer  # noqa: PLC0415 - see below
-    except ModuleNotFoundError as error:
-        # Hypothesis is an extra of its own.
-        fail(f"{error.name} is missing: pip install 'tmqp[testing]'")
     stage = _stage(address, ca, allow_remote=allow_remote)
-    number = _seed(seed)
-    fuzzer = ModelFuzzer(stage, run_name(), number, steps, Patience(answer_s=timeout, quiet_s=0.05))
-    began = time.monotonic()
     try:
-        finding = fuzzer.search(_clock(budget))
+        stage.open("first", PROBE).close("end")
     except UnreachableError as error:
         fail(str(error))
+    number = _seed(seed)
+    patience = Patience(answer_s=timeout, quiet_s=0.05)
+    fuzzer = ModelFuzzer(stage, run_name(), number, steps, patience, jobs=jobs)
+    began = time.monotonic()
+    finding = fuzzer.search(_clock(budget))
+    elapsed = time.monotonic() - began
     if finding is not None:
         click.echo(f"FOUND {finding.message}")
         for act in finding.acts:
             click.echo(f"    {act.line}: {act.what} {act.channel} {act.message}".rstrip())
         click.echo(f"    played again: wrong {finding.again} of {finding.replays} times")
-        click.echo(f"    written to {write_model(out, finding, number)}")
-    elapsed = time.monotonic() - began
+        click.echo(f"    written to {write_model(out, finding)}")
     actions = ", ".join(f"{name} {count}" for name, count in sorted(fuzzer.done.items()))
     click.echo(f"actions: {actions}")
     click.echo(
-        f"{fuzzer.played} sessions in {elapsed:.1f} s"
+        f"{fuzzer.played} conversations in {elapsed:.1f} s"
         f" ({fuzzer.played / max(elapsed, 0.001):.0f}/s), {int(finding is not None)} findings"
-        f" (seed {number})"
+        f" (seeds {number}..{number + fuzzer.played - 1})"
     )
     sys.exit(CONFORMS if finding is None else DIFFERS)
 
@@ -228,23 +236,12 @@ def shrink(
         if not wrong:
             click.echo("the server does nothing wrong: there is nothing to make smaller")
             sys.exit(CONFORMS)
-        smaller = _smallest(kept, stage, patience)
+        smaller = smallest(
+            kept, Found.smaller, lambda found: bool(play_found(found, stage, patience))
+        )
     except UnreachableError as error:
         fail(str(error))
     path = out or found.with_suffix(".small.json")
     path.write_text(json.dumps(smaller.as_json(wrong), indent=1) + "\n", encoding="utf-8")
     click.echo(f"{kept.size} -> {smaller.size} parts, written to {path}: {wrong}")
     sys.exit(DIFFERS)
-
-
-def _smallest(found: Found, stage: Stage, patience: Patience) -> Found:
-    """The smallest finding for which the server still goes wrong."""
-    best = found
-    smaller = True
-    while smaller:
-        smaller = False
-        for candidate in best.smaller():
-            if play_found(candidate, stage, patience):
-                best, smaller = candidate, True
-                break
-    return best

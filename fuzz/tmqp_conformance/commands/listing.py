@@ -7,8 +7,10 @@ import json
 import click
 
 from tmqp.testing.conformance import Case
+from tmqp_conformance.commands.packs import pack_option
+from tmqp_conformance.packs import PACKS
 from tmqp_conformance.rules import WITHOUT_CASE, coverage, rules
-from tmqp_conformance.suite import ALL_CASES, SUITE_VERSION, chosen, find
+from tmqp_conformance.suite import ALL_CASES, SUITE_VERSION, chosen, find, pack_of
 
 __all__ = ["explain", "list_cases"]
 
@@ -26,6 +28,7 @@ __all__ = ["explain", "list_cases"]
     show_default=True,
 )
 @click.option("--rules", "by_rule", is_flag=True, help="List the rules, with the cases of each.")
+@pack_option
 def list_cases(
     role: str | None,
     group: str | None,
@@ -33,15 +36,17 @@ def list_cases(
     only: tuple[str, ...],
     form: str,
     by_rule: bool,
+    pack: str | None,
 ) -> None:
-    """List the cases of the suite, or the rules that they cover."""
+    """List the cases of the suite or of a pack, or the rules that they cover."""
+    every = ALL_CASES if pack is None else PACKS[pack].cases
     cases = [
         case
-        for case in chosen(ALL_CASES, only, level=level)
+        for case in chosen(every, only, level=level)
         if role in (None, case.role) and group in (None, case.group)
     ]
     if by_rule:
-        _list_rules(cases, form)
+        _list_rules(cases, form, pack or "")
         return
     if form == "json":
         click.echo(json.dumps([_as_json(case) for case in cases], indent=1, ensure_ascii=False))
@@ -53,21 +58,25 @@ def list_cases(
         else:
             click.echo(f"{case.id:<52} {case.level:<8} {case.title}")
     if form == "table":
-        found = coverage(cases)
+        found = coverage(cases, pack or "")
+        excused = 0 if pack else len(WITHOUT_CASE)
         click.echo(
             f"\n{len(cases)} cases of suite {SUITE_VERSION}; {len(found.covered)} of"
-            f" {len(rules())} rules have cases, {len(WITHOUT_CASE)} need none,"
+            f" {found.known} rules have cases, {excused} need none,"
             f" {len(found.uncovered)} are missing"
         )
+        if pack and PACKS[pack].setting:
+            click.echo(PACKS[pack].setting)
 
 
-def _list_rules(cases: list[Case], form: str) -> None:
-    found = coverage(cases)
+def _list_rules(cases: list[Case], form: str, pack: str) -> None:
+    found = coverage(cases, pack)
+    known = rules(pack)
     if form == "json":
-        table = {name: found.covered.get(name, []) for name in rules()}
+        table = {name: found.covered.get(name, []) for name in known}
         click.echo(json.dumps(table, indent=1))
         return
-    for name, rule in rules().items():
+    for name, rule in known.items():
         ids = found.covered.get(name, [])
         reason = WITHOUT_CASE.get(name, "NO CASE")
         what = f"{len(ids)} cases" if ids else reason
@@ -96,7 +105,8 @@ def explain(case_id: str) -> None:
     """Explain a case: why, the rules in full, each step, and what is acceptable."""
     case = find(case_id)
     if case is None:
-        near = [each.id for each in ALL_CASES if case_id in each.id][:5]
+        every = [*ALL_CASES, *(each for pack in PACKS.values() for each in pack.cases)]
+        near = [each.id for each in every if case_id in each.id][:5]
         hint = f"; near: {', '.join(near)}" if near else ""
         raise click.BadParameter(f"no case has the id {case_id!r}{hint}", param_hint="CASE")
     click.echo(f"{case.id}  ({case.level})")
@@ -109,7 +119,11 @@ def explain(case_id: str) -> None:
     for number, step in enumerate(case.steps, 1):
         click.echo(f"  {number:>3}. {step.describe()}")
     click.echo("\nRules")
+    pack = pack_of(case.id)
+    known = rules("" if pack is None else pack.name)
     for name in case.requires:
-        rule = rules().get(name)
+        rule = known.get(name)
         if rule is not None:
-            click.echo(f"  {name} (docs/protocol.md#{rule.anchor}): {rule.text}\n")
+            click.echo(f"  {name} ({rule.place}): {rule.text}\n")
+    if pack is not None and pack.setting:
+        click.echo(f"Before: {pack.setting}")

@@ -9,6 +9,7 @@ import click
 
 from tmqp.address import Address
 from tmqp.testing.conformance import FAILURES, Case, Patience, UnreachableError, Verdict, play
+from tmqp.testing.conformance.player import speaks_tmqp
 from tmqp.testing.replay import Player
 from tmqp.testing.vectors import Exchange, RecordingError, parse_exchange
 from tmqp_conformance.commands.common import (
@@ -21,11 +22,12 @@ from tmqp_conformance.commands.common import (
     tls_context,
 )
 from tmqp_conformance.commands.fuzzing import play_found
+from tmqp_conformance.commands.packs import PackStage, at_option, read_places
 from tmqp_conformance.fuzzing.findings import Found, read_found
 from tmqp_conformance.link import connect
-from tmqp_conformance.records import wire_record
+from tmqp_conformance.records import reader_of, wire_record
 from tmqp_conformance.sockets import ServerStage
-from tmqp_conformance.suite import find
+from tmqp_conformance.suite import find, pack_of
 
 __all__ = ["read_recording", "replay"]
 
@@ -50,12 +52,14 @@ Example: the connections of the first two recordings are used by the third.
 @click.option(
     "--ca", type=click.Path(dir_okay=False, path_type=Path), help="Certificates to trust."
 )
+@at_option
 @local_option
 def replay(
     address: str,
     recordings: tuple[str, ...],
     patience: float,
     ca: Path | None,
+    places: tuple[str, ...],
     allow_remote: bool,
 ) -> None:
     """Say to the server at ADDRESS what the clients in RECORDINGS said, compare the answers.
@@ -75,7 +79,9 @@ def replay(
             if isinstance(item, Found):
                 failed |= _find_again(item, ServerStage(target, tls), patience)
             elif isinstance(item, Case):
-                failed |= _play(item, target, ServerStage(target, tls), patience)
+                pack = pack_of(item.id)
+                where = read_places(pack, target, places, allow_remote=allow_remote)
+                failed |= _play(item, target, PackStage(where, tls), patience)
             else:
                 failed |= _replay(player, item)
     except (OSError, ValueError) as error:
@@ -94,10 +100,15 @@ def _replay(player: Player, exchange: Exchange) -> bool:
     return not outcome.matched
 
 
-def _play(case: Case, target: Address, stage: ServerStage, patience: float) -> bool:
-    result = play(case, stage, run_name(), Patience(answer_s=patience))
+def _play(case: Case, target: Address, stage: PackStage, patience: float) -> bool:
+    pack = pack_of(case.id)
+    missing = [each for each in case.needs if pack is not None and not stage.has(each)]
+    if missing:
+        raise click.BadParameter(f"{case.id} needs --at {missing[0]}=...", param_hint="RECORDINGS")
+    speaks = speaks_tmqp if pack is None else pack.speaks
+    result = play(case, stage, run_name(), Patience(answer_s=patience), speaks=speaks)
     click.echo(f"{result.verdict}  {case.id}  {result.message}")
-    for entry in wire_record(result.log, _SHOWN_BYTES):
+    for entry in wire_record(result.log, _SHOWN_BYTES, reader_of(result, pack)):
         what = entry["note"] if "hex" not in entry else f"{entry['size']} bytes {entry['hex']}"
         click.echo(f"    {entry['t']:8.4f} {entry['line']:<4} {entry['kind']:<9} {what}")
         for message in entry.get("messages", ()):

@@ -35,7 +35,9 @@ from tmqp_conformance.commands.common import (
     run_name,
     tls_context,
 )
+from tmqp_conformance.commands.packs import PackStage, at_option, pack_option, read_places
 from tmqp_conformance.junit import badge
+from tmqp_conformance.packs import PACKS
 from tmqp_conformance.report import LETTERS, Report
 from tmqp_conformance.runner import Plan, Runner, detect
 from tmqp_conformance.session import FORMS, Session, write_reports
@@ -75,7 +77,8 @@ def with_settings(context: click.Context, path: Path | None) -> Settings:
     epilog="""\b
 Examples:
   tmqp-conformance server 127.0.0.1:2622 --out report
-  tmqp-conformance server unix:/run/tmqp.sock --only 'server.frame.*' --level must"""
+  tmqp-conformance server unix:/run/tmqp.sock --only 'server.frame.*' --level must
+  tmqp-conformance server 127.0.0.1:4150 --pack nsq --at http=127.0.0.1:4151"""
 )
 @click.argument("address")
 @click.option("--name", default="", help="What to call the server in reports.")
@@ -139,6 +142,8 @@ Examples:
 @click.option(
     "--report", multiple=True, type=click.Choice(list(FORMS)), help="Only these forms of report."
 )
+@pack_option
+@at_option
 @local_option
 @click.pass_context
 def server(context: click.Context, /, **_: Any) -> None:
@@ -149,9 +154,14 @@ def server(context: click.Context, /, **_: Any) -> None:
     if options["deviations"] is not None:
         deviations += with_settings(context, options["deviations"]).deviations
     target = read_target(options["address"], allow_remote=options["allow_remote"])
+    pack = PACKS.get(options["pack"] or "")
+    places = read_places(pack, target, options["places"], allow_remote=options["allow_remote"])
+    if pack is not None:
+        _refuse_options_of_tmqp(options)
     tls = tls_context(target, options["ca"])
     patience = Patience(answer_s=options["timeout"], slow=options["slow"])
-    cases = chosen(SERVER_CASES, options["only"], options["skip"], options["level"])
+    every = SERVER_CASES if pack is None else pack.cases
+    cases = chosen(every, options["only"], options["skip"], options["level"])
     if not cases:
         raise click.UsageError("no case fits --only, --skip and --level")
     restart = None
@@ -160,20 +170,25 @@ def server(context: click.Context, /, **_: Any) -> None:
     run = run_name()
     tokens = [_token(options["token_file"]), _token(options["admin_token_file"])]
     with _started(options["start_cmd"], target):
-        stage = ServerStage(target, tls, restart)
+        stage = ServerStage(target, tls, restart) if pack is None else PackStage(places, tls)
         try:
-            found = detect(stage, run, patience, tokens[1] or tokens[0])
+            if pack is None:
+                found = detect(stage, run, patience, tokens[1] or tokens[0])
+            else:
+                found = frozenset(name for name in places if name)
+                stage.open("detect", pack.probe).close("end")
         except UnreachableError as error:
             fail(f"{target}: {error}")
         plan = Plan(
             cases=cases,
             run_id=run,
-            capabilities=_capabilities(options, found),
+            capabilities=found if pack is not None else _capabilities(options, found),
             deviations=deviations,
             patience=patience,
             jobs=options["jobs"],
             token=tokens[0],
             admin_token=tokens[1] or tokens[0],
+            pack=pack,
         )
         report = _run(plan, stage, target, options)
     sys.exit(exit_status(report, "should" if options["strict"] else options["fail_on"]))
@@ -189,6 +204,7 @@ def _run(plan: Plan, stage: ServerStage, target: Address, options: dict[str, Any
         plan.capabilities,
         options["name"],
         options["out"],
+        plan.pack,
     )
     try:
         session.begin()
@@ -207,6 +223,16 @@ def _run(plan: Plan, stage: ServerStage, target: Address, options: dict[str, Any
         session.close()
     summarise(report)
     return report
+
+
+def _refuse_options_of_tmqp(options: dict[str, Any]) -> None:
+    """Refuse what a pack would not heed.
+
+    :raises click.UsageError: when one of these options is given.
+    """
+    for name in ("capabilities", "keep_alive", "restart_cmd", "token_file", "admin_token_file"):
+        if options[name]:
+            raise click.UsageError(f"--{name.replace('_', '-')} does not go with --pack")
 
 
 def _capabilities(options: dict[str, Any], found: frozenset[str]) -> frozenset[str]:

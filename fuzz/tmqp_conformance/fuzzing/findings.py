@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tmqp_conformance.fuzzing.model import Act
 from tmqp_conformance.fuzzing.mutate import Piece
-from tmqp_conformance.fuzzing.wire import Finding
+from tmqp_conformance.fuzzing.shrinking import shorter
+from tmqp_conformance.fuzzing.wire import Finding, smaller_pieces
 
 if TYPE_CHECKING:
-    from tmqp_conformance.fuzzing.machine import ModelFinding
+    from tmqp_conformance.fuzzing.search import ModelFinding
 
 __all__ = ["Found", "read_found", "write_model", "write_wire"]
 
@@ -33,12 +34,12 @@ class Found:
         return len(self.conversation) + len(self.acts)
 
     def smaller(self) -> Iterator[Found]:
-        """The same with one part less."""
-        for place in range(len(self.conversation)):
-            yield Found(self.conversation[:place] + self.conversation[place + 1 :])
+        """Smaller ones: with fewer parts, or with fewer bytes in one."""
+        for pieces in smaller_pieces(self.conversation):
+            yield Found(pieces)
         # The first action connects the client that creates the queues.
-        for place in range(1, len(self.acts)):
-            yield Found((), self.acts[:place] + self.acts[place + 1 :])
+        for acts in shorter(self.acts, keep=1):
+            yield Found((), acts)
 
     def as_json(self, message: str, seed: int | None = None) -> dict[str, Any]:
         """The finding as JSON."""
@@ -62,13 +63,13 @@ def write_wire(directory: Path, finding: Finding, seed: int, number: int) -> Pat
     return _write(path, Found(finding.conversation).as_json(finding.message, seed))
 
 
-def write_model(directory: Path, finding: ModelFinding, seed: int) -> Path:
+def write_model(directory: Path, finding: ModelFinding) -> Path:
     """Write what the model fuzzer found; returns where.
 
     :raises OSError: when that fails.
     """
-    path = directory / f"found.model.{seed}.json"
-    return _write(path, Found((), tuple(finding.acts)).as_json(finding.message, seed))
+    path = directory / f"found.model.{finding.seed}.json"
+    return _write(path, Found((), tuple(finding.acts)).as_json(finding.message, finding.seed))
 
 
 def _write(path: Path, table: dict[str, Any]) -> Path:

@@ -13,7 +13,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-__all__ = ["CHANNELS", "LINES", "Act", "Delivered", "Model", "WrongError"]
+__all__ = ["CHANNELS", "LINES", "Act", "Delivered", "Due", "Model", "WrongError"]
 
 #: Clients of a session, and the channels with the status of their queue 1.
 LINES: Final = ("a", "b", "c")
@@ -67,10 +67,21 @@ class Delivered:
     payload: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A message that must come: to each of these clients, or to one of them."""
+
+    channel: str
+    message: str
+    lines: frozenset[str]
+    to_each: bool
+
+
 @dataclass(slots=True)
 class _Queue:
     """What the model knows of the queue of one channel."""
 
+    name: str
     status: str
     joined: list[str] = field(default_factory=list)
     waiting: deque[str] = field(default_factory=deque)
@@ -89,7 +100,7 @@ class Model:
     """The state of all queues, as the protocol requires it."""
 
     def __init__(self) -> None:
-        self.queues = {name: _Queue(status) for name, status in CHANNELS.items()}
+        self.queues = {name: _Queue(name, status) for name, status in CHANNELS.items()}
         self.connected: set[str] = set()
         self.payloads: dict[str, bytes] = {}
 
@@ -119,14 +130,13 @@ class Model:
 
     # -- what must follow -----------------------------------------------------------------------
 
-    def act(self, act: Act, payload: bytes = b"") -> list[tuple[str, set[str]]]:
-        """Carry an action out; returns the deliveries that must follow, in order for each queue:
-        the message, and the clients of which each (push) or one (round robin) must get it."""
+    def act(self, act: Act, payload: bytes = b"") -> list[Due]:
+        """Carry an action out; returns the deliveries that must follow, in order for each queue."""
         queue = self.queues.get(act.channel)
         if act.what == "connect":
             self.connected.add(act.line)
         elif act.what == "vanish":
-            return self._vanish(act.line)
+            self._vanish(act.line)
         elif act.what == "join" and queue is not None:
             queue.joined.append(act.line)
             return self._drain(queue)
@@ -145,15 +155,19 @@ class Model:
                 queue.doubtful.add(act.message)
         return []
 
-    def _drain(self, queue: _Queue) -> list[tuple[str, set[str]]]:
+    def _drain(self, queue: _Queue) -> list[Due]:
         """Everything that waits goes to who has joined."""
         if not queue.joined or queue.status == "pull":
             return []
-        due = [(message, {*queue.joined}) for message in queue.waiting]
+        due = [self._due(queue, message) for message in queue.waiting]
         queue.waiting.clear()
         return due
 
-    def _vanish(self, line: str) -> list[tuple[str, set[str]]]:
+    @staticmethod
+    def _due(queue: _Queue, message: str) -> Due:
+        return Due(queue.name, message, frozenset(queue.joined), queue.status == "push")
+
+    def _vanish(self, line: str) -> None:
         """A client is gone: what only it had comes back, sooner or later (F99)."""
         self.connected.discard(line)
         for queue in self.queues.values():
@@ -169,48 +183,59 @@ class Model:
                 del queue.flying[message]
                 if message not in queue.answered and queue.status != "pull":
                     queue.returning.add(message)
-        return []
 
-    def expire(self) -> list[tuple[str, set[str]]]:
+    def expire(self) -> list[Due]:
         """The time for acknowledgements is over: what nobody had is due, if somebody has joined."""
         due = []
         for queue in self.queues.values():
             queue.doubtful.update(queue.flying)
             if queue.joined:
-                due += [(message, {*queue.joined}) for message in sorted(queue.returning)]
+                due += [self._due(queue, message) for message in sorted(queue.returning)]
                 queue.returning.clear()
         return due
 
     # -- what came ------------------------------------------------------------------------------
 
-    def settle(self, due: list[tuple[str, set[str]]], came: list[Delivered]) -> None:
+    def settle(self, due: list[Due], came: list[Delivered]) -> None:
         """Hold the deliveries that came against those that must.
 
         :raises WrongError: when they differ from what the protocol allows.
         """
+        self.check_payloads(came)
         rest = list(came)
+        for each in due:
+            mine = [delivered for delivered in rest if delivered.message == each.message]
+            self._deliver(each, mine)
+            rest = [delivered for delivered in rest if delivered.message != each.message]
+        for delivered in rest:
+            self._unexpected(delivered)
+        if len(due) > 1:
+            self._order([each.message for each in due], came)
+
+    def check_payloads(self, came: list[Delivered]) -> None:
+        """Hold payloads against what was pushed.
+
+        :raises WrongError: when nobody has pushed such a message.
+        """
         for delivered in came:
             if self.payloads.get(delivered.message) != delivered.payload:
                 raise WrongError(f"invented or changed: {delivered}")
-        for message, lines in due:
-            mine = [each for each in rest if each.message == message]
-            queue = self.queues[mine[0].channel] if mine else None
-            if queue is None:
-                raise WrongError(
-                    f"lost: {message} was not delivered to {' or '.join(sorted(lines))}"
-                )
-            receivers = [each.line for each in mine]
-            if len(set(receivers)) != len(receivers):
-                raise WrongError(f"delivered twice: {message} to {receivers}")
-            if queue.status == "push" and set(receivers) != lines:
-                raise WrongError(f"{message} came to {sorted(receivers)}, not {sorted(lines)}")
-            if queue.status != "push" and (len(receivers) != 1 or not set(receivers) <= lines):
-                raise WrongError(f"{message} came to {receivers}, not one of {sorted(lines)}")
-            queue.flying[message] = set(receivers)
-            rest = [each for each in rest if each.message != message]
-        for delivered in rest:
-            self._unexpected(delivered)
-        self._order(due, came)
+
+    def _deliver(self, due: Due, came: list[Delivered]) -> None:
+        """Hold the deliveries of one message against who must get it."""
+        lines = sorted(due.lines)
+        if not came:
+            raise WrongError(f"lost: {due.message} was not delivered to {' or '.join(lines)}")
+        if any(each.channel != due.channel for each in came):
+            raise WrongError(f"delivered on another channel than {due.channel}: {came}")
+        receivers = [each.line for each in came]
+        if len(set(receivers)) != len(receivers):
+            raise WrongError(f"delivered twice: {due.message} to {receivers}")
+        if due.to_each and set(receivers) != due.lines:
+            raise WrongError(f"{due.message} came to {sorted(receivers)}, not {lines}")
+        if not due.to_each and (len(receivers) != 1 or not set(receivers) <= due.lines):
+            raise WrongError(f"{due.message} came to {receivers}, not one of {lines}")
+        self.queues[due.channel].flying[due.message] = set(receivers)
 
     def _unexpected(self, delivered: Delivered) -> None:
         queue = self.queues[delivered.channel]
@@ -221,22 +246,15 @@ class Model:
         queue.returning.discard(delivered.message)
         queue.flying.setdefault(delivered.message, set()).add(delivered.line)
 
-    def _order(self, due: list[tuple[str, set[str]]], came: list[Delivered]) -> None:
+    def _order(self, order: list[str], came: list[Delivered]) -> None:
         """The first deliveries of a queue to one client are in the order of the pushes."""
-        order = [message for message, _ in due]
-        for line in LINES:
-            for name in CHANNELS:
-                mine = [
-                    each.message
-                    for each in came
-                    if each.line == line and each.channel == name and each.message in order
-                ]
-                fresh = [each for each in mine if self._is_fresh(name, each)]
-                if fresh != sorted(fresh, key=order.index):
-                    raise WrongError(f"out of order: {fresh} to {line}")
-
-    def _is_fresh(self, name: str, message: str) -> bool:
-        return message not in self.queues[name].doubtful
+        heard: dict[tuple[str, str], list[str]] = {}
+        for each in came:
+            if each.message in order and each.message not in self.queues[each.channel].doubtful:
+                heard.setdefault((each.line, each.channel), []).append(each.message)
+        for (line, _), fresh in heard.items():
+            if fresh != sorted(fresh, key=order.index):
+                raise WrongError(f"out of order: {fresh} to {line}")
 
     def pulled(self, act: Act, found: list[Delivered]) -> None:
         """A pull of ``act.number`` messages has given these.
@@ -256,8 +274,7 @@ class Model:
             raise WrongError(f"a pull of {act.number} gave {came}, not {wanted}")
         for _ in sure:
             queue.waiting.popleft()
+        self.check_payloads(found)
         for each in found:
-            if self.payloads.get(each.message) != each.payload:
-                raise WrongError(f"invented or changed: {each}")
             queue.flying[each.message] = {act.line}
             queue.doubtful.discard(each.message)

@@ -16,7 +16,7 @@ from tmqp import Frame, FrameDecoder, Limits, MessageType
 from tmqp.testing import Seeded, damage, odd_frame, pieces, plain_frame, write_frame
 from tmqp.testing.conformance import Case
 from tmqp.testing.conformance.patterns import Names
-from tmqp.testing.conformance.steps import Message, Say
+from tmqp.testing.conformance.steps import Say
 
 __all__ = ["MUTATIONS", "Piece", "as_pieces", "mutated", "seeds", "with_names"]
 
@@ -53,7 +53,7 @@ def seeds(cases: Iterable[Case]) -> list[list[Piece]]:
                 continue
             line = lines.setdefault(step.line, len(lines))
             parts = [
-                item.encode(_Same(), f"m{len(conversation)}") if isinstance(item, Message) else item
+                item if isinstance(item, bytes) else item.encode(_Same(), f"m{len(conversation)}")
                 for item in step.items
             ]
             conversation.append(Piece(line, b"".join(parts)))

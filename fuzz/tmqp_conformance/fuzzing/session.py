@@ -8,18 +8,26 @@ from typing import Final
 from tmqp import ConnectionInformation, Frame, MessageType, Operation
 from tmqp.testing.conformance import Patience, Stage, UnreachableError
 from tmqp.testing.conformance.lines import Entry, Line, Log
-from tmqp_conformance.fuzzing.model import CHANNELS, Act, Delivered, Model, WrongError
+from tmqp_conformance.fuzzing.model import CHANNELS, Act, Delivered, Due, Model, WrongError
 from tmqp_conformance.keeper import PROBE
 
 __all__ = ["Session", "play_acts"]
 
 _PING: Final = Frame.build(MessageType.PING, ttl=16).raw
+_TERMINATE: Final = Frame.build(MessageType.TERMINATE).raw
 _ALL: Final = 1_000
+#: The client that drains the queues at the end.
 _LAST: Final = "z"
+_DRAINS: Final = tuple(Act("join", _LAST, name) for name in CHANNELS)
 
 
 class Session:
     """Clients, and what the model says about them.
+
+    An action and the ping behind it leave in one write: the answer to the ping proves that the
+    server has read the action.  Clients that must get a message are heard at once.  The others are
+    heard when they act, and before an action after which more is allowed than before; their
+    streams are in order, so what came too much is noticed all the same.
 
     :param suffix: makes the names of this session its own.
     :raises WrongError: (every method) when the server does what the model does not allow.
@@ -34,7 +42,12 @@ class Session:
         self._suffix = suffix
         self._patience = patience
         self._lines: dict[str, Line] = {}
+        self._connections = 0
         self._requests = 0
+        self._answers: dict[str, int] = {}
+        self._leaving = ""
+        self._pulling = ""
+        self._pulled: list[Frame] = []
         self._came: list[Delivered] = []
         self._confirmed: list[str] = []
 
@@ -53,28 +66,14 @@ class Session:
                 for name, status in CHANNELS.items()
             ],
         )
+        self._settle([])
 
     def do(self, act: Act) -> None:
         """Carry out an action, if it makes sense now, and hold what follows against the model."""
         if not self.model.allows(act):
             return
         self.acts.append(act)
-        payload = f"payload of {act.message}".encode()
-        if act.what == "connect":
-            self._connect(act.line)
-        elif act.what == "vanish":
-            self._vanish(act.line)
-        elif act.what == "pull":
-            self._pull(act)
-            return
-        elif act.what in ("join", "leave"):
-            number = Operation.JOIN if act.what == "join" else Operation.LEAVE
-            self._request(act.line, (number, act.channel, []))
-        elif act.what == "push":
-            self._push(act, payload)
-        else:
-            self._acknowledge(act)
-        self._settle(self.model.act(act, payload))
+        self._carry_out(act)
 
     def finish(self, timeout_s: float = 0.0) -> None:
         """Drain all queues with a new client: nothing may be lost, and nothing invented.
@@ -82,13 +81,13 @@ class Session:
         :param timeout_s: wait so long, until the time for acknowledgements is over, so that also
             messages of clients that are gone must come back; 0 to do without that.
         """
-        for line in sorted(self.model.connected):
-            self.do(Act("vanish", line))
-        self.do(Act("connect", _LAST))
+        self._vanish(sorted(self.model.connected))
+        self._carry_out(Act("connect", _LAST))
+        self._request(_LAST, *[(Operation.JOIN, act.channel, []) for act in _DRAINS])
+        self._settle([due for act in _DRAINS for due in self.model.act(act)])
         for name, status in CHANNELS.items():
-            self.do(Act("join", _LAST, name))
             if status == "pull":
-                self.do(Act("pull", _LAST, name, _ALL))
+                self._carry_out(Act("pull", _LAST, name, _ALL))
         if timeout_s:
             self._stage.wait(timeout_s)
             self._settle(self.model.expire())
@@ -96,6 +95,7 @@ class Session:
             (Operation.REMOVE_CHANNEL, name, []) for name in CHANNELS
         ]
         self._request(_LAST, *removals, allowed=(0, 401))
+        self._settle([])
 
     def close(self) -> None:
         """Leave all connections."""
@@ -104,32 +104,68 @@ class Session:
 
     # -- actions --------------------------------------------------------------------------------
 
+    def _carry_out(self, act: Act) -> None:
+        if act.what == "connect":
+            self._connect(act.line)
+            self.model.act(act)
+        elif act.what == "vanish":
+            self._vanish([act.line])
+        elif act.what == "pull":
+            self._pull(act)
+        elif act.what == "join":
+            self._request(act.line, (Operation.JOIN, act.channel, []))
+            self._settle(self.model.act(act))
+        elif act.what == "leave":
+            self._leaving = act.line
+            self._request(act.line, (Operation.LEAVE, act.channel, []))
+            self._leaving = ""
+            self.model.act(act)
+            self._settle([])
+        elif act.what == "push":
+            self._push(act)
+        else:
+            self._acknowledge(act)
+
     def _connect(self, name: str) -> None:
         line = Line(name, self._stage.open(name, PROBE), self.log, pongs=True)
         self._lines[name] = line
-        information = ConnectionInformation(f"{name}{len(self.acts)}-{self._suffix}")
+        self._connections += 1
+        information = ConnectionInformation(f"{name}{self._connections}-{self._suffix}")
         hello = Frame.build(MessageType.SERVER, "", 101, information.encode())
         line.send(b"TMQP/2.0" + hello.raw, hello)
         deadline = self._stage.now() + self._patience.answer
         while not line.accepted:
+            if line.complaint:
+                raise WrongError(line.complaint)
             if not line.receive(deadline - self._stage.now()):
                 raise UnreachableError("a new client was not accepted")
         line.seen.clear()
 
-    def _vanish(self, name: str) -> None:
-        line = self._lines.pop(name)
-        self._take(name, line)
-        line.send(Frame.build(MessageType.TERMINATE).raw, None)
+    def _vanish(self, names: list[str]) -> None:
+        """Disconnect clients, all at once, and wait until the server closes."""
+        self._hear_all()
+        self._settle([])
+        gone = [(name, self._lines.pop(name)) for name in names]
+        for _, line in gone:
+            line.send(_TERMINATE, None)
         deadline = self._stage.now() + self._patience.close
-        while line.receive(deadline - self._stage.now()):
-            pass
-        ended = line.ended
-        line.release()
-        # What was on its way to the client counts as delivered to it.
-        if not ended:
-            raise WrongError("the server did not close after Terminate")
+        for name, line in gone:
+            while line.receive(deadline - self._stage.now()):
+                pass
+            ended = line.ended
+            line.release()
+            if not ended:
+                raise WrongError("the server did not close after Terminate")
+            # What was on its way to the client counts as delivered to it: it may be what another
+            # of these clients had.
+            self._take(name, line)
+        came, self._came = self._came, []
+        self.model.check_payloads(came)
+        for name in names:
+            self.model.act(Act("vanish", name))
 
-    def _push(self, act: Act, payload: bytes) -> None:
+    def _push(self, act: Act) -> None:
+        payload = f"payload of {act.message}".encode()
         frame = Frame.build(
             MessageType.QUEUE_MESSAGE,
             self._name(act.channel),
@@ -139,14 +175,18 @@ class Session:
             pending_acknowledge=True,
         )
         line = self._lines[act.line]
-        line.send(frame.raw, frame)
-        self._await(line, lambda each: _answers(each, MessageType.ACKNOWLEDGE, act.message))
-        self._take(act.line, line)
+        self._say(line, frame)
+        self._await(act.line, line, lambda: bool(self._confirmed))
         if self._confirmed != [act.message]:
             raise WrongError(f"{act.message} was acknowledged {len(self._confirmed)} times")
         self._confirmed.clear()
+        self._settle(self.model.act(act, payload))
 
     def _acknowledge(self, act: Act) -> None:
+        if act.what == "refuse":
+            # From here on the message may come again: nothing of before may pass for that.
+            self._hear_all()
+            self._settle([])
         headers = [("Nack-Reason", "no")] if act.what == "refuse" else []
         frame = Frame.build(
             MessageType.ACKNOWLEDGE,
@@ -155,27 +195,29 @@ class Session:
             message_id=act.message,
             headers=headers,
         )
-        self._lines[act.line].send(frame.raw, frame)
+        line = self._lines[act.line]
+        self._say(line, frame)
+        due = self.model.act(act)
+        self._await(act.line, line, lambda: True)
+        self._settle(due)
 
     def _pull(self, act: Act) -> None:
         self._requests += 1
-        request = f"pull{self._requests}"
+        self._pulling = f"pull{self._requests}"
         frame = Frame.build(
             MessageType.PULL_REQUEST,
             self._name(act.channel),
             1,
-            message_id=request,
+            message_id=self._pulling,
             headers=[("Count", str(act.number))],
         )
         line = self._lines[act.line]
-        line.send(frame.raw, frame)
-        self._await(line, lambda each: each.last_header("No-Content") is not None)
-        results = [each for each in line.seen if isinstance(each, Frame)]
-        line.seen.clear()
+        self._say(line, frame)
+        self._await(act.line, line, self._is_pulled)
+        results, self._pulled, self._pulling = self._pulled, [], ""
+        self._settle([])
         found, ends = [], []
         for each in results:
-            if each.last_header("Request-Id") != request:
-                raise WrongError(f"a pull was answered by {each!r}")
             if each.last_header("Index") is None:
                 ends.append(each.last_header("No-Content"))
             else:
@@ -183,6 +225,9 @@ class Session:
         if ends not in (["End"], ["Empty"]) or (ends == ["Empty"]) != (not found):
             raise WrongError(f"a pull of {len(found)} messages ended with {ends}")
         self.model.pulled(act, found)
+
+    def _is_pulled(self) -> bool:
+        return bool(self._pulled) and self._pulled[-1].last_header("No-Content") is not None
 
     def _request(
         self,
@@ -205,79 +250,94 @@ class Session:
                     pending_response=True,
                 )
             )
-        line.send(b"".join([frame.raw for frame in frames]), frames[-1])
+        self._answers = {frame.message_id: -1 for frame in frames}
+        self._say(line, *frames)
+        self._await(name, line, lambda: -1 not in self._answers.values())
         for frame in frames:
-            wanted = frame.message_id
-
-            def answers(each: Frame, wanted: str = wanted) -> bool:
-                return _answers(each, MessageType.RESPONSE, wanted)
-
-            self._await(line, answers)
-            codes = [
-                each.content_type for each in line.seen if isinstance(each, Frame) and answers(each)
-            ]
-            line.seen = [
-                each for each in line.seen if not isinstance(each, Frame) or not answers(each)
-            ]
-            if len(codes) != 1 or codes[0] not in allowed:
-                raise WrongError(f"{frame!r} was answered by {codes}")
-        self._take(name, line)
+            code = self._answers[frame.message_id]
+            if code not in allowed:
+                how = f"answered by {code}" if code >= 0 else "not answered"
+                raise WrongError(f"{frame!r} was {how}")
+        self._answers = {}
 
     # -- hearing --------------------------------------------------------------------------------
 
     def _name(self, channel: str) -> str:
         return f"{channel}-{self._suffix}"
 
-    def _await(self, line: Line, wanted: Callable[[Frame], bool]) -> None:
-        """Wait for an answer; answers are in no order (F44)."""
+    def _say(self, line: Line, *frames: Frame) -> None:
+        """Send messages and a ping in one write."""
+        line.fenced_by_ping += 1
+        line.send(b"".join([frame.raw for frame in frames]) + _PING, frames[-1])
+
+    def _await(self, name: str, line: Line, answered: Callable[[], bool]) -> None:
+        """Wait until the ping is answered, and the action; answers are in no order (F44)."""
         deadline = self._stage.now() + self._patience.answer
-        while not any(isinstance(each, Frame) and wanted(each) for each in line.seen):
+        while True:
+            self._take(name, line)
+            fenced = not line.fenced_by_ping
+            if fenced and answered():
+                return
             if line.complaint:
                 raise WrongError(line.complaint)
             if not line.receive(deadline - self._stage.now()):
-                break  # what did not come is told by who asked
+                break
+        if line.ended:
+            raise UnreachableError(f"the server closed (client {name})")
+        if not fenced:
+            raise UnreachableError(f"a ping was not answered (client {name})")
+        # What did not come is told by who asked.
 
-    def _fence(self) -> None:
-        """Wait until the server has read all that all clients have said."""
+    def _hear_all(self) -> None:
+        """Wait until the server has sent all that it had to send to each client."""
         for line in self._lines.values():
             line.fenced_by_ping += 1
             line.send(_PING, None, "fence")
-        deadline = self._stage.now() + self._patience.answer
         for name, line in self._lines.items():
-            while line.fenced_by_ping:
-                if line.complaint:
-                    raise WrongError(line.complaint)
-                if not line.receive(deadline - self._stage.now()):
-                    what = "the server closed" if line.ended else "a ping was not answered"
-                    raise UnreachableError(f"{what} (client {name})")
-            self._take(name, line)
+            self._await(name, line, lambda: True)
 
     def _take(self, name: str, line: Line) -> None:
         """Sort what has come on a line."""
         for each in line.seen:
             assert isinstance(each, Frame), "the preamble comes with the hello"
-            if each.type == MessageType.QUEUE_MESSAGE:
+            if self._pulling and each.last_header("Request-Id") == self._pulling:
+                self._pulled.append(each)
+            elif each.type == MessageType.QUEUE_MESSAGE:
                 channel = each.target.partition("-")[0]
                 self._came.append(Delivered(name, channel, each.message_id, each.payload))
             elif each.type == MessageType.ACKNOWLEDGE and each.header("Nack-Reason") is None:
                 self._confirmed.append(each.message_id)
+            elif self._answers.get(each.message_id) == -1 and each.type == MessageType.RESPONSE:
+                self._answers[each.message_id] = each.content_type
+                if self._leaving == name:
+                    # What came before was sent to a client that had still joined.
+                    self._settle([])
             else:
                 raise WrongError(f"client {name} got {each!r}")
         line.seen.clear()
 
-    def _settle(self, due: list[tuple[str, set[str]]]) -> None:
-        """Hear all clients, and hold what came against what is due."""
-        self._fence()
-        if len(self._came) < len(due):
-            # It may be on its way: a server may deliver in its own time.
-            self._stage.wait(self._patience.quiet)
-            self._fence()
+    def _settle(self, due: list[Due]) -> None:
+        """Hear who must get something, and hold what came against what is due."""
+        if due and not self._has_come(due):
+            for name in sorted({name for each in due for name in each.lines}):
+                line = self._lines[name]
+                while not self._has_come(due) and line.receive(0.0):
+                    self._take(name, line)
+        if due and not self._has_come(due):
+            self._hear_all()
+            if not self._has_come(due):
+                # It may be on its way: a server may deliver in its own time.
+                self._stage.wait(self._patience.quiet)
+                self._hear_all()
         came, self._came = self._came, []
         self.model.settle(due, came)
 
-
-def _answers(frame: Frame, kind: int, message_id: str) -> bool:
-    return frame.type == kind and frame.message_id == message_id
+    def _has_come(self, due: list[Due]) -> bool:
+        """Whether nothing is missing."""
+        came = [each.message for each in self._came]
+        return all(
+            came.count(each.message) >= (len(each.lines) if each.to_each else 1) for each in due
+        )
 
 
 def play_acts(
@@ -286,11 +346,9 @@ def play_acts(
     """Play a session again; returns what is wrong, or an empty text."""
     session = Session(stage, suffix, patience)
     try:
+        session.begin()
         for act in acts:
-            if not session.acts and act == Act("connect", "a"):
-                session.begin()
-            else:
-                session.do(act)
+            session.do(act)
         session.finish(timeout_s)
     except (WrongError, UnreachableError) as error:
         return str(error)

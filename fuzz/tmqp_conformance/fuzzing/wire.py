@@ -27,16 +27,16 @@ from tmqp.testing import Seeded
 from tmqp.testing.conformance import Patience, Stage, UnreachableError
 from tmqp.testing.conformance.lines import Line, Log
 from tmqp_conformance.fuzzing.mutate import Piece, as_pieces, mutated, with_names
+from tmqp_conformance.fuzzing.shrinking import shorter, smallest
 from tmqp_conformance.keeper import PROBE, Keeper
 
-__all__ = ["Coverage", "Finding", "WireFuzzer", "shrink"]
+__all__ = ["Coverage", "Finding", "WireFuzzer", "shrink", "smaller_pieces"]
 
 _PING: Final = Frame.build(0x09, ttl=16).raw
 #: Rules that a server may apply with another limit, or not at all.
 _LIMITS_OF_SERVERS: Final = frozenset(
     {"payload-limit", "header-limit", "name-limit", "early-limit", "hello-limit"}
 )
-_SHRINK_TRIES: Final = 300
 
 
 @dataclass(slots=True)
@@ -231,42 +231,27 @@ def shrink(
 
     A server that has crashed is not asked again, unless it was started again.
     """
-    best = finding
-    tries = 0
 
-    def same(pieces: tuple[Piece, ...]) -> Finding | None:
-        nonlocal tries
-        tries += 1
-        if tries > _SHRINK_TRIES or not go_on() or not pieces:
-            return None
+    def same(candidate: Finding) -> bool:
         try:
-            found = fuzzer.play(pieces)
+            found = fuzzer.play(candidate.conversation)
         except UnreachableError:
-            return None
-        return found if found is not None and found.kind == finding.kind else None
+            return False
+        return found is not None and found.kind == finding.kind
 
-    smaller = True
-    while smaller and tries <= _SHRINK_TRIES:
-        smaller = False
-        for candidate in _smaller(best.conversation):
-            found = same(candidate)
-            if found is not None:
-                best, smaller = found, True
-                break
-    return best
+    def smaller(best: Finding) -> Iterator[Finding]:
+        for pieces in smaller_pieces(best.conversation):
+            yield Finding(finding.kind, finding.message, pieces)
+
+    return smallest(finding, smaller, same, go_on)
 
 
-def _smaller(pieces: tuple[Piece, ...]) -> Iterator[tuple[Piece, ...]]:
+def smaller_pieces(pieces: tuple[Piece, ...]) -> Iterator[tuple[Piece, ...]]:
     """Smaller conversations, the smallest steps last."""
-    size = len(pieces) // 2
-    while size:
-        for start in range(0, len(pieces), size):
-            yield pieces[:start] + pieces[start + size :]
-        size //= 2
+    for candidate in shorter(pieces):
+        if candidate:
+            yield candidate
     for place, piece in enumerate(pieces):
-        width = len(piece.data) // 2
-        while width:
-            for start in range(0, len(piece.data), width):
-                cut = piece.data[:start] + piece.data[start + width :]
-                yield (*pieces[:place], Piece(piece.line, cut), *pieces[place + 1 :])
-            width //= 2
+        for cut in shorter(tuple(piece.data)):
+            smaller = Piece(piece.line, bytes(cut))
+            yield (*pieces[:place], smaller, *pieces[place + 1 :])

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from tmqp.testing.conformance import (
     CAPABILITIES,
@@ -20,11 +20,14 @@ from tmqp.testing.conformance import (
     Patience,
     Verdict,
 )
+from tmqp_conformance.packs import PACKS
+from tmqp_conformance.packs.memory import PackMachine, PackMemoryStage
 from tmqp_conformance.runner import Plan, Runner
 from tmqp_conformance.suite import find
 from tmqp_conformance.zoo.broken_clients import BROKEN_CLIENTS
 from tmqp_conformance.zoo.broken_servers import BROKEN_SERVERS
 from tmqp_conformance.zoo.client import SmallClient
+from tmqp_conformance.zoo.nsq import BROKEN_NSQ, SmallNsq
 from tmqp_conformance.zoo.server import SmallServer
 
 __all__ = ["WHOLE", "Animal", "Finding", "animals", "check", "observe"]
@@ -36,12 +39,23 @@ _CAPABILITIES: Final = frozenset(CAPABILITIES) - {"admin", "keep-alive", "restar
 
 @dataclass(frozen=True, slots=True)
 class Animal:
-    """A peer of the zoo: what is wrong with it, and how to make one."""
+    """A peer of the zoo: what is wrong with it, and how to make one.
+
+    ``role`` is ``server``, ``client``, or the name of the pack that a server of another protocol is
+    tested by.
+    """
 
     name: str
     role: str
     fault: str
     make: Callable[[], Machine]
+
+    def stage(self) -> MemoryStage:
+        """A stage with a new one on it."""
+        machine = self.make()
+        if self.role in PACKS:
+            return PackMemoryStage(cast("PackMachine", machine))
+        return MemoryStage(machine)
 
 
 @dataclass(slots=True)
@@ -82,6 +96,8 @@ def animals() -> list[Animal]:
     found += [Animal(name, "server", *rest) for name, rest in BROKEN_SERVERS.items()]
     found.append(Animal(WHOLE, "client", "nothing", SmallClient))
     found += [Animal(name, "client", *rest) for name, rest in BROKEN_CLIENTS.items()]
+    found.append(Animal(WHOLE, "nsq", "nothing", SmallNsq))
+    found += [Animal(name, "nsq", *rest) for name, rest in BROKEN_NSQ.items()]
     return found
 
 
@@ -95,13 +111,14 @@ def observe(animal: Animal, ids: list[str]) -> tuple[dict[str, str], dict[str, s
         case = find(name)
         if case is None:
             raise ValueError(f"the self-test names a case that does not exist: {name}")
-        stage = MemoryStage(animal.make())
+        stage = animal.stage()
         plan = Plan(
             cases=[case],
             run_id=f"z{number}x",
             capabilities=_CAPABILITIES,
             patience=Patience(),
-            probe=animal.role == "server",
+            probe=animal.role != "client",
+            pack=PACKS.get(animal.role),
         )
         for result, _ in Runner(plan, lambda stage=stage: stage).results():  # type: ignore[misc]
             if result.verdict is not Verdict.PASS:

@@ -386,6 +386,10 @@ class Core(Books):
         """Whether the storage works, and has not too much to do already for *size* bytes more."""
         return self.storage_ok and self.unsynced_bytes + size <= self.limits.max_unsynced_bytes
 
+    def can_save(self, size: int) -> bool:
+        """The same for what is accepted already: it goes alone where it fits at no time."""
+        return self.has_room_to_save(size) or (self.storage_ok and self.unsynced_bytes == 0)
+
     def refill(self, queue: Queue) -> None:
         """Ask for more of what is on disk only, when there is room for it in memory."""
         if queue.high_tail is not None:

@@ -1,10 +1,11 @@
 """What the storage answers: what is safe, what comes back, what was there before.
 
 Theory of operation.  *Saved or not.*  ``synced`` releases the confirms and replies that waited
-(rule 1).  A message that could not be saved has three fates.  If it has an older copy, or its
+(rule 1).  A message that could not be saved has four fates.  If it has an older copy, or its
 queue promises nothing, it stays where it is, in memory.  If a decision asked for the saving, its
 producer is told and it goes on unsaved.  If its queue is durable, its producer is told and
-it must not be half alive: it is dropped, unless a consumer has it already.
+it must not be half alive: it is dropped, unless a consumer has it already.  But if its producer was
+promised it by another queue, it goes on, and is saved later (``feed_debts.py``).
 
 *On disk only.*  A message in a tail is let go of when the storage has it, and comes back with
 ``Fetched``, its expiry and its not-before time looked at only then.  What the tail's count promised
@@ -44,8 +45,10 @@ from tmqp_server.engine.model.client import Origin
 from tmqp_server.engine.model.message import (
     MARK_CONFIRMED,
     MARK_FAILED,
+    MARK_FED,
     MARK_GONE,
     MARK_HIGH,
+    MARK_OWED,
     MARK_SAVED,
     MARK_SAVING,
     MARK_TOGETHER,
@@ -254,6 +257,12 @@ class Keeper:
                     self._flights.store(queue, message.size)  # which the tail gave back
                 self._outcomes.settle(queue, message)  # it was cleared
                 return
+            if rare.stored > tail.after and not (message.attempts or message.marks & MARK_FED):
+                # It is on the disk where it was, as it was, and nothing behind it has come back.
+                tail.skip.pop(rare.stored, None)
+                tail.last = max(tail.last, rare.stored)
+                self._flights.let_go(queue, message)
+                return
             self._flights.take_from_disk(tail, message.size)
             if not saved:
                 self._flights.unstore(queue, message.size)
@@ -270,7 +279,11 @@ class Keeper:
                 self._flights.unstore(queue, message.size)
             if stored == 0 or message.marks & MARK_GONE:
                 return
-        if queue.saves and not kept and message.holder is None and not message.holders:
+        if not queue.saves or kept:
+            return
+        if message.marks & MARK_OWED:
+            self._feeder.owe(queue, message)
+        elif message.holder is None and not message.holders:
             message.marks |= MARK_FAILED
 
     def _release(self, queue: Queue, message: Message, saved: bool) -> None:

@@ -81,13 +81,13 @@ class Watching(KeptWorld):
         return words
 
 
-def started(draw: random.Random, durable: bool) -> Watching:
-    """A topic and three queues, some of them small."""
+def started(draw: random.Random, source: bool, targets: bool) -> Watching:
+    """A topic and three queues, some of them small; which of them are durable."""
     world = Watching(EngineLimits(max_work_per_step=draw.choice([20, 1_000])))
-    world.create(QueueChanges(status=STATUS_PUSH, durable=durable), "t")
+    world.create(QueueChanges(status=STATUS_PUSH, durable=source), "t")
     for name in TARGETS:
         limit = draw.choice([0, 0, 2])
-        world.create(QueueChanges(durable=durable, message_limit=limit), name)
+        world.create(QueueChanges(durable=targets, message_limit=limit), name)
     world.connect("p")
     world.sync()
     world.taken = Taken(world)
@@ -117,11 +117,17 @@ def answer(world: Watching, most: int) -> None:
             world.ack(f"x{channel}", message_id, channel)
 
 
-@pytest.mark.parametrize("durable", [False, True])
+@pytest.mark.parametrize(
+    ("source", "targets"),
+    [(False, False), (True, True), (False, True)],
+    ids=["memory", "durable", "only the targets are durable"],
+)
 @pytest.mark.parametrize("seed", range(15))
-def test_each_feed_gets_what_it_wants_once_and_in_order(seed: int, durable: bool) -> None:
+def test_each_feed_gets_what_it_wants_once_and_in_order(
+    seed: int, source: bool, targets: bool
+) -> None:
     draw = random.Random(seed)
-    world = started(draw, durable)
+    world = started(draw, source, targets)
     model = Expected()
     for number in range(STEPS):
         what = draw.random()
@@ -148,8 +154,8 @@ def test_each_feed_gets_what_it_wants_once_and_in_order(seed: int, durable: bool
             world.join(f"x{name}", name)
         elif what < 0.85:
             answer(world, 3)
-        elif durable and what < 0.9 and not is_new(world):
-            world.write("no space")  # what was confirmed is moving, or only settled
+        elif targets and what < 0.9 and not (source and is_new(world)):
+            world.write("no space")  # what was confirmed is moving, or settled, or a copy of it new
             world.state(True)
         else:
             world.sync()

@@ -14,7 +14,7 @@ from tests.tmqp_server.engine.feeds import (
     waiting_in,
 )
 from tests.tmqp_server.engine.kept import KeptWorld
-from tmqp.constants import STATUS_PAUSED, STATUS_PUSH, STATUS_ROUND_ROBIN
+from tmqp.constants import STATUS_BROADCAST, STATUS_PAUSED, STATUS_PUSH, STATUS_ROUND_ROBIN
 from tmqp.extensions import LIFETIME_CONSUMERS
 from tmqp_server.engine.commands import CreateQueue, RemoveChannel
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
@@ -162,3 +162,98 @@ def test_a_removed_feed_stays_removed_and_goes_with_its_target() -> None:
     world.sync()
     world.crash()
     assert [each.target for each in feeds_of(world)] == ["c"]
+
+
+# --- A source in memory --------------------------------------------------------------------------
+
+IN_MEMORY = QueueChanges(status=STATUS_PUSH)
+
+
+def test_a_copy_of_a_message_in_memory_that_cannot_be_saved_stays_and_is_saved_later() -> None:
+    world = kept_topic("a", source=IN_MEMORY)
+    assert world.push("m1", channel="t", wants=True)[0] == "p: m1 ok F"
+    assert world.write("no space") == []
+    assert waiting_in(world, "a") == ["m1"]  # it was lost
+    world.wait(0.05)
+    world.sync()
+    world.crash()
+    world.fetch()
+    assert waiting_in(world, "a") == ["m1"]
+
+
+def test_an_owed_copy_is_saved_only_if_nobody_is_done_with_it_and_when_the_storage_works() -> None:
+    world = kept_topic("a", source=IN_MEMORY)
+    for each in EVERYTHING:
+        world.push(each, channel="t", wants=True)
+    world.write("no space")
+    world.state(False)
+    world.join("x", "a")
+    world.ack("x", "m0", "a")
+    assert world.wait(5.0) == []
+    world.state(True)
+    assert [word.split()[0] for word in world.wait(0.05)] == ["append", "append"]
+    world.write("no space")  # and again
+    world.wait(0.05)
+    world.sync()
+    world.crash()
+    world.fetch()
+    assert waiting_in(world, "a") == ["m1", "m2"]
+
+
+def test_an_owed_copy_waits_until_its_queue_may_have_more_on_disk() -> None:
+    target = QueueChanges(status=STATUS_ROUND_ROBIN, durable=True, disk_limit_bytes=60)
+    world = kept_topic("a", source=IN_MEMORY, target=target)
+    world.push("m1", size=40, channel="t")
+    world.write("no space")
+    world.state(True)
+    world.push("m2", size=40, channel="a", wants=True)
+    world.sync()
+    world.wait(0.05)
+    assert world.queue("a").disk_bytes == 40
+    world.join("x", "a")
+    world.ack("x", "m2", "a")
+    world.wait(0.05)
+    world.sync()
+    world.crash()
+    world.fetch()
+    assert waiting_in(world, "a") == ["m1"]
+
+
+@pytest.mark.parametrize("chained", [False, True])
+@pytest.mark.parametrize("status", [STATUS_PUSH, STATUS_BROADCAST, STATUS_ROUND_ROBIN])
+def test_no_kind_of_source_in_memory_loses_a_copy_that_cannot_be_saved(
+    status: int, chained: bool
+) -> None:
+    world = kept_topic("a", source=QueueChanges(status=status))
+    last = "a"
+    if chained:
+        world.create(QueueChanges(status=STATUS_ROUND_ROBIN, durable=True), "b")
+        feed(world, "b", "a")
+        world.sync()
+        last = "b"
+    world.push("m1", channel="t")
+    world.push("m2", channel="t", extras=LATER)
+    world.write("no space")
+    world.wait(2.1)
+    world.sync()
+    world.wait(0.1)
+    world.sync()
+    world.crash()
+    world.fetch()
+    assert waiting_in(world, last) == ["m1", "m2"]
+
+
+def test_copies_beyond_the_memory_of_their_queue_stay_there_while_they_cannot_be_saved() -> None:
+    target = QueueChanges(status=STATUS_ROUND_ROBIN, durable=True, memory_limit=1)
+    world = kept_topic("a", source=IN_MEMORY, target=target)
+    for each in EVERYTHING:
+        world.push(each, channel="t")
+    world.write("no space")
+    assert waiting_in(world, "a") == EVERYTHING
+    world.wait(0.05)
+    world.sync()
+    world.crash()
+    world.fetch()
+    world.join("x", "a")
+    world.sync()
+    assert sorted(each for each in world.queue("a").flights) == EVERYTHING

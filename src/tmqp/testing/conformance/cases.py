@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from tmqp.testing.conformance.steps import Answer, Hear, Step
+from tmqp.testing.conformance.steps import Answer, Hear, Open, Step
 from tmqp.testing.conformance.verdicts import Level
 
 __all__ = ["CAPABILITIES", "Bounds", "Case", "Script", "case", "flatten"]
@@ -32,7 +32,7 @@ CAPABILITIES: Final = {
     "timeouts": "acknowledgement timeouts below a second",
 }
 _ID: Final = re.compile(r"(server|client)\.[a-z0-9]+(?:-[a-z0-9]+)*\.[a-z0-9]+(?:-[a-z0-9]+)*")
-_RULE: Final = re.compile(r"F[1-9]\d{0,2}|rule-[a-z0-9-]+|x-[a-z0-9-]+")
+_RULE: Final = re.compile(r"[A-Z][1-9]\d{0,2}|rule-[a-z0-9-]+|x-[a-z0-9-]+")
 
 #: Steps, and sequences of steps as the helpers return them.
 Script: TypeAlias = "Sequence[Step | Sequence[Step]]"
@@ -81,6 +81,11 @@ class Case:
         """The subject."""
         return self.id.split(".")[1]
 
+    def place(self, line: str) -> str:
+        """At which of the peer's addresses this line is opened; empty for the first."""
+        opened = (step for step in self.steps if isinstance(step, Open) and step.line == line)
+        return next((step.at for step in opened), "")
+
     @property
     def outcomes(self) -> list[Answer]:
         """All acceptable answers, in the order of the script."""
@@ -108,11 +113,12 @@ def case(
     pongs: bool = True,
     loose: bool = False,
     bounds: Bounds | None = None,
+    known: Collection[str] = CAPABILITIES,
 ) -> Case:
     """Make a case.
 
     :param requires: rule ids, separated by spaces.
-    :param needs: capabilities, separated by spaces.
+    :param needs: capabilities, separated by spaces; ``known`` are those that there are.
     :raises ValueError: when an id, a rule or a capability is not of its form, or a text is missing.
     """
     rules = tuple(requires.split())
@@ -123,7 +129,7 @@ def case(
         raise ValueError(
             f"{id}: rules are written F48, rule-source or x-deferred, not {requires!r}"
         )
-    if not set(wanted) <= set(CAPABILITIES):
+    if not set(wanted) <= set(known):
         raise ValueError(f"{id}: unknown capability in {needs!r}")
     if not title or not why.endswith("."):
         raise ValueError(f"{id}: a case has a title, and a reason that is a sentence")

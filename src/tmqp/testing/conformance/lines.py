@@ -12,6 +12,8 @@ from typing import Final, Protocol
 from tmqp.codec import FrameDecoder
 from tmqp.constants import (
     ACCEPTED_PREAMBLES,
+    OP_CHANNEL_INFORMATION,
+    PING_BYTES,
     PONG_BYTES,
     PREAMBLE,
     SERVER_ACCEPTED,
@@ -23,15 +25,14 @@ from tmqp.frames import Frame
 from tmqp.limits import Limits
 from tmqp.testing.conformance.cases import Case
 from tmqp.testing.conformance.patterns import Preamble
+from tmqp.testing.conformance.steps import Fence
 
-__all__ = ["Entry", "Kind", "Line", "Log", "Seen", "Stage", "UnreachableError", "Wire"]
+__all__ = ["Entry", "Kind", "Line", "Log", "Stage", "Stream", "UnreachableError", "Wire"]
 
 _PREAMBLE_BYTES: Final = len(PREAMBLE)
 _READER: Final = Limits(max_payload_bytes=268_435_456)
 #: Of one piece of bytes a log keeps so much.
 _LOGGED_BYTES: Final = 65_536
-
-Seen = Frame | Preamble
 
 
 class UnreachableError(Exception):
@@ -131,36 +132,53 @@ class Log:
         self.entries.append(Entry(self.elapsed_s, line, kind, data, note))
 
 
-class Line:
-    """One connection of a case: the wire, what came on it and is not looked at yet (``seen``).
+class Stream:
+    """One connection of a case: the wire, and what came on it and is not looked at yet (``seen``).
 
-    ``accepted``: the hello is answered, messages flow and pings are answered.  ``last``: what was
-    sent last, if it is a message.  ``complaint``: what of the peer's bytes is no message.
+    ``accepted``: the peer serves this line, so that a fence can be put.  ``quiet``: there is no
+    fence; a moment of silence shows that nothing more comes.  ``last``: what was sent last, if it
+    is a message.  ``complaint``: what of the peer's bytes is nothing that it may say.  What the
+    bytes mean, a subclass knows.
     """
 
-    def __init__(self, name: str, wire: Wire, log: Log, *, pongs: bool) -> None:
+    def __init__(self, name: str, wire: Wire, log: Log) -> None:
         self.name = name
         self.wire = wire
-        self.seen: list[Seen] = []
+        self.seen: list[object] = []
         self.accepted = False
-        self.last: Frame | None = None
+        self.quiet = False
+        self.last: object = None
         self.complaint = ""
         self.ended = False
-        self.fenced_by_ping = 0
-        self.fence_id = ""
         self._log = log
-        self._pongs = pongs
-        self._decoder = FrameDecoder(_READER)
-        self._begin = b""
-        self._begun = False
 
-    def send(self, data: bytes, frame: Frame | None, note: str = "") -> None:
+    @property
+    def fenced(self) -> bool:
+        """A fence is put and not passed."""
+        raise NotImplementedError
+
+    def put_fence(self, fence: Fence) -> None:
+        """Ask for something that comes after all that is on its way."""
+        raise NotImplementedError
+
+    def take(self, data: bytes) -> None:
+        """Read what the peer has sent into ``seen``."""
+        raise NotImplementedError
+
+    @property
+    def unfinished(self) -> bool:
+        """What has come ends inside something."""
+        raise NotImplementedError
+
+    def note(self, sent: object) -> None:
+        """Remember what is sent, if it is a message."""
+        self.last = sent
+
+    def send(self, data: bytes, sent: object = None, note: str = "") -> None:
         """Send bytes, and remember the message that they end with."""
         self._log.add(self.name, Kind.SENT, data, note)
-        if frame is not None:
-            self.last = frame
-            if frame.type == TYPE_SERVER and frame.content_type == SERVER_ACCEPTED:
-                self.accepted = True  # said by this side: it plays the server
+        if sent is not None:
+            self.note(sent)
         self.wire.send(data)
 
     def receive(self, wait_s: float) -> bool:
@@ -172,11 +190,11 @@ class Line:
             if self.wire.closed:
                 self.ended = True
                 self._log.add(self.name, Kind.NOTE, note="the peer closed")
-                if not self.complaint and (self._decoder.buffered or self._begin):
+                if not self.complaint and self.unfinished:
                     self.complaint = "the stream ended inside a message"
             return False
         self._log.add(self.name, Kind.RECEIVED, data)
-        self._take(data)
+        self.take(data)
         return True
 
     def close(self, how: str) -> None:
@@ -193,7 +211,55 @@ class Line:
         else:
             self.wire.close("end")
 
-    def _take(self, data: bytes) -> None:
+
+class Line(Stream):
+    """A connection on which TMQP is spoken: ``accepted`` when the hello is, so that messages flow
+    and pings are answered.
+    """
+
+    def __init__(self, name: str, wire: Wire, log: Log, *, pongs: bool) -> None:
+        super().__init__(name, wire, log)
+        self.fenced_by_ping = 0
+        self.fence_id = ""
+        self._pongs = pongs
+        self._decoder = FrameDecoder(_READER)
+        self._begin = b""
+        self._begun = False
+
+    @property
+    def fenced(self) -> bool:
+        """See :class:`Stream`."""
+        return bool(self.fenced_by_ping or self.fence_id)
+
+    @property
+    def unfinished(self) -> bool:
+        """See :class:`Stream`."""
+        return bool(self._decoder.buffered or self._begin)
+
+    def put_fence(self, fence: Fence) -> None:
+        """See :class:`Stream`: a ping, or a request that every server answers."""
+        if fence is Fence.PING:
+            self.fenced_by_ping += 1
+            self.send(PING_BYTES, None, "fence")
+            return
+        self.fence_id = f"fence-{len(self._log.entries)}"
+        request = Frame.build(
+            TYPE_SERVER,
+            "fence",
+            OP_CHANNEL_INFORMATION,
+            message_id=self.fence_id,
+            pending_response=True,
+        )
+        self.send(request.raw, None, "fence")
+
+    def note(self, sent: object) -> None:
+        """See :class:`Stream`."""
+        self.last = sent
+        if isinstance(sent, Frame) and _accepts(sent):
+            self.accepted = True  # said by this side: it plays the server
+
+    def take(self, data: bytes) -> None:
+        """See :class:`Stream`."""
         if not self._begun:
             self._begin += data
             if len(self._begin) < _PREAMBLE_BYTES:
@@ -219,6 +285,10 @@ class Line:
         elif frame.type == TYPE_PING and self._pongs:
             self.send(PONG_BYTES, None, "pong")
         else:
-            if frame.type == TYPE_SERVER and frame.content_type == SERVER_ACCEPTED:
+            if _accepts(frame):
                 self.accepted = True
             self.seen.append(frame)
+
+
+def _accepts(frame: Frame) -> bool:
+    return frame.type == TYPE_SERVER and frame.content_type == SERVER_ACCEPTED

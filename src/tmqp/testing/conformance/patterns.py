@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import Final
+from typing import Final, Protocol
 
 from tmqp.constants import MessageType
 from tmqp.frames import Frame
@@ -22,6 +22,7 @@ __all__ = [
     "GENERATED",
     "SENT",
     "Bind",
+    "Expected",
     "Matcher",
     "Names",
     "NoHeader",
@@ -32,6 +33,7 @@ __all__ = [
     "Properties",
     "Without",
     "describe_value",
+    "fits",
     "type_name",
 ]
 
@@ -134,7 +136,7 @@ class OneOf(Matcher):
 
     def matches(self, value: object, names: Names, sent: object) -> bool:
         """See :meth:`Matcher.matches`."""
-        return any(_equal(each, value, names, sent) for each in self.values)
+        return any(fits(each, value, names, sent) for each in self.values)
 
     def describe(self) -> str:
         """See :meth:`Matcher.describe`."""
@@ -150,7 +152,7 @@ class Bind(Matcher):
 
     def matches(self, value: object, names: Names, sent: object) -> bool:
         """See :meth:`Matcher.matches`."""
-        if not _equal(self.inner, value, names, sent):
+        if not fits(self.inner, value, names, sent):
             return False
         names.bind(self.word, value.decode() if isinstance(value, bytes) else str(value))
         return True
@@ -256,12 +258,11 @@ def _describe_object(wanted: Mapping[str, object]) -> str:
 def _holds(wanted: Mapping[str, object], found: object, names: Names) -> bool:
     if not isinstance(found, dict):
         return False
-    return all(
-        key in found and _equal(each, found[key], names, None) for key, each in wanted.items()
-    )
+    return all(key in found and fits(each, found[key], names, None) for key, each in wanted.items())
 
 
-def _equal(wanted: object, value: object, names: Names, sent: object) -> bool:
+def fits(wanted: object, value: object, names: Names, sent: object) -> bool:
+    """Whether a value is the wanted one, or fits the matcher that is wanted."""
     if isinstance(wanted, Matcher):
         return wanted.matches(value, names, sent)
     if isinstance(wanted, str):
@@ -292,6 +293,22 @@ def type_name(message_type: int) -> str:
         return f"0x{message_type:02x}"
 
 
+class Expected(Protocol):
+    """What a script expects: one thing that is heard on a line."""
+
+    def difference(self, seen: object, names: Names, sent: object) -> str:
+        """Say in what something heard differs; empty if it fits.
+
+        :param sent: what was sent last on the line.
+        """
+
+    def fits_but_for_its_code(self, seen: object, names: Names, sent: object) -> bool:
+        """Whether it would fit with another code, a failure for a failure."""
+
+    def describe(self) -> str:
+        """What is expected, in one line."""
+
+
 class Preamble:
     """The eight bytes with which a side begins, as received or as expected."""
 
@@ -299,6 +316,20 @@ class Preamble:
 
     def __init__(self, data: bytes) -> None:
         self.data = data
+
+    def difference(self, seen: object, names: Names, sent: object) -> str:
+        """See :class:`Expected`."""
+        if isinstance(seen, Preamble) and seen.data == self.data:
+            return ""
+        return f"it is {seen!r}"
+
+    def fits_but_for_its_code(self, seen: object, names: Names, sent: object) -> bool:
+        """See :class:`Expected`; a preamble has no code."""
+        return not self.difference(seen, names, sent)
+
+    def describe(self) -> str:
+        """See :class:`Expected`."""
+        return f"the preamble {self.data!r}"
 
     def __repr__(self) -> str:
         return f"<Preamble {self.data!r}>"
@@ -331,37 +362,45 @@ class Pattern:
         self.code = code
         self.fields = fields
 
-    def difference(self, frame: Frame, names: Names, sent: Frame | None) -> str:
+    def difference(self, seen: object, names: Names, sent: object) -> str:
         """Say in what a frame differs; empty if it fits."""
-        return self._difference(frame, names, sent, codes=True)
+        return self._difference(seen, names, sent, codes=True)
 
-    def fits_but_for_its_code(self, frame: Frame, names: Names, sent: Frame | None) -> bool:
+    def fits_but_for_its_code(self, seen: object, names: Names, sent: object) -> bool:
         """Whether the frame would fit with another code: a failure for a failure (or a reason)."""
         wanted = self.fields.get("content_type")
-        if self.code and isinstance(wanted, int) and (wanted == 0) != (frame.content_type == 0):
+        if (
+            self.code
+            and isinstance(wanted, int)
+            and isinstance(seen, Frame)
+            and (wanted == 0) != (seen.content_type == 0)
+        ):
             return False
-        return not self._difference(frame, names, sent, codes=False)
+        return not self._difference(seen, names, sent, codes=False)
 
-    def _difference(self, frame: Frame, names: Names, sent: Frame | None, *, codes: bool) -> str:
+    def _difference(self, frame: object, names: Names, said: object, *, codes: bool) -> str:
+        if not isinstance(frame, Frame):
+            return f"it is {frame!r}"
+        sent = said if isinstance(said, Frame) else None
         if frame.type != self.kind:
             return f"its type is {type_name(frame.type)}, not {type_name(self.kind)}"
         for field, wanted in self.fields.items():
             if field == "content_type" and self.code and not codes:
                 continue
             value = getattr(frame, field)
-            said = None if sent is None else getattr(sent, field)
-            if not _equal(wanted, value, names, said):
+            told = None if sent is None else getattr(sent, field)
+            if not fits(wanted, value, names, told):
                 shown = describe_value(value)
-                return f"{field} is {shown}, expected {_expected(wanted, said)}"
+                return f"{field} is {shown}, expected {_expected(wanted, told)}"
         for name, wanted in self.header.items():
             found = frame.header(name)
             refused = found is not None and not isinstance(wanted, NoHeader)
             if not codes and name == "Nack-Reason" and refused:
                 continue
-            said_header = None if sent is None else sent.header(name)
-            if not _equal(wanted, found, names, said_header):
+            told = None if sent is None else sent.header(name)
+            if not fits(wanted, found, names, told):
                 shown = describe_value(found)
-                return f"header {name} is {shown}, expected {_expected(wanted, said_header)}"
+                return f"header {name} is {shown}, expected {_expected(wanted, told)}"
         return ""
 
     def describe(self) -> str:

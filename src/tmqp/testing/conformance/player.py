@@ -7,23 +7,27 @@ what a script says comes a ping, and when its pong is there, so is all that was 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Final
+from typing import Final, TypeAlias
 
 from tmqp.codec import FrameDecoder
-from tmqp.constants import (
-    OP_CHANNEL_INFORMATION,
-    PING_BYTES,
-    RESULT_NOT_IMPLEMENTED,
-    TYPE_RESPONSE,
-    TYPE_SERVER,
-)
+from tmqp.constants import RESULT_NOT_IMPLEMENTED, TYPE_RESPONSE
 from tmqp.frames import Frame
 from tmqp.limits import Limits
 from tmqp.testing.conformance.cases import Case
-from tmqp.testing.conformance.lines import Entry, Kind, Line, Log, Seen, Stage, UnreachableError
-from tmqp.testing.conformance.patterns import Names, Pattern, Preamble
+from tmqp.testing.conformance.lines import (
+    Entry,
+    Kind,
+    Line,
+    Log,
+    Stage,
+    Stream,
+    UnreachableError,
+    Wire,
+)
+from tmqp.testing.conformance.patterns import Names
 from tmqp.testing.conformance.steps import (
     Answer,
     Close,
@@ -39,10 +43,18 @@ from tmqp.testing.conformance.steps import (
 )
 from tmqp.testing.conformance.verdicts import Verdict, worst
 
-__all__ = ["Patience", "Result", "play"]
+__all__ = ["Patience", "Result", "Speaks", "play", "speaks_tmqp"]
 
 _WRITER: Final = Limits(max_payload_bytes=268_435_456)
 _NOT_MORE: Final = Answer(end=End.EITHER)
+
+#: Makes the line that an Open step opens, of what its connection is logged to.
+Speaks: TypeAlias = "Callable[[Open, Case, Wire, Log], Stream]"
+
+
+def speaks_tmqp(step: Open, case: Case, wire: Wire, log: Log) -> Stream:
+    """The lines of cases about TMQP."""
+    return Line(step.line, wire, log, pongs=case.pongs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,15 +130,21 @@ class _Over(Exception):  # noqa: N818 - never leaves this module
 
 
 def play(
-    case: Case, stage: Stage, suffix: str, patience: Patience | None = None, token: str = ""
+    case: Case,
+    stage: Stage,
+    suffix: str,
+    patience: Patience | None = None,
+    token: str = "",
+    speaks: Speaks = speaks_tmqp,
 ) -> Result:
     """Play a case.
 
     :param suffix: letters and digits that no other run's names end with.
     :param token: what clients show the server besides; no log has it.
+    :param speaks: what is spoken on the lines.
     :returns: the result; whatever the peer does, nothing is raised.
     """
-    player = _Player(case, stage, Names(suffix), patience or Patience(), token)
+    player = _Player(case, stage, Names(suffix), patience or Patience(), token, speaks)
     player.run()
     return player.result
 
@@ -135,7 +153,13 @@ class _Player:
     """One run of a case."""
 
     def __init__(
-        self, case: Case, stage: Stage, names: Names, patience: Patience, token: str
+        self,
+        case: Case,
+        stage: Stage,
+        names: Names,
+        patience: Patience,
+        token: str,
+        speaks: Speaks,
     ) -> None:
         self.result = Result(case, suffix=names.suffix)
         self._case = case
@@ -143,9 +167,10 @@ class _Player:
         self._names = names
         self._patience = patience
         self._token = token
+        self._speaks = speaks
         self._log = Log(stage, token.encode())
-        self._lines: dict[str, Line] = {}
-        self._all_lines: list[Line] = []
+        self._lines: dict[str, Stream] = {}
+        self._all_lines: list[Stream] = []
         self._messages = 0
         self._opened = 0
 
@@ -157,7 +182,7 @@ class _Player:
                 self._take(step)
             if not self._case.loose:
                 for line in self._lines.values():
-                    if line.accepted and not line.ended:
+                    if (line.accepted or line.quiet) and not line.ended:
                         self._hear(line, Hear(line.name, _NOT_MORE))
             result.step = 0
         except _Over as over:
@@ -205,20 +230,20 @@ class _Player:
         assert self._opened <= self._case.bounds.connections, "the case opens too many connections"
         self._log.add(step.line, Kind.NOTE, note="open")
         wire = self._stage.open(step.line, self._case)
-        line = Line(step.line, wire, self._log, pongs=self._case.pongs)
+        line = self._speaks(step, self._case, wire, self._log)
         self._lines[step.line] = line
         self._all_lines.append(line)
 
-    def _say(self, line: Line, step: Say) -> None:
+    def _say(self, line: Stream, step: Say) -> None:
         parts: list[bytes] = []
         frame: Frame | None = None
         for item in step.items:
-            if isinstance(item, Message):
+            if isinstance(item, bytes):
+                data = item
+            else:
                 self._messages += 1
                 data = item.encode(self._names, f"m{self._messages}", self._token)
-                frame = _read(data)
-            else:
-                data = item
+                frame = _read(data) if isinstance(item, Message) else None
             parts.append(data)
         data = b"".join(parts)
         was_accepted = line.accepted
@@ -229,7 +254,7 @@ class _Player:
 
     # -- hearing --------------------------------------------------------------------------------
 
-    def _hear(self, line: Line, step: Hear) -> None:
+    def _hear(self, line: Stream, step: Hear) -> None:
         try:
             answer = self._collect(line, step)
         except _Over as over:
@@ -247,7 +272,7 @@ class _Player:
         used = _assign(answer, line.seen, self._names, line.last) or {}
         line.seen = [each for place, each in enumerate(line.seen) if place not in used]
 
-    def _collect(self, line: Line, step: Hear) -> Answer:
+    def _collect(self, line: Stream, step: Hear) -> Answer:
         fence = step.fence
         if fence is Fence.AUTO:
             ends = all(each.end is End.CLOSED for each in step.answers)
@@ -275,30 +300,18 @@ class _Player:
     def _left(self, deadline: float) -> float:
         return deadline - self._stage.now()
 
-    def _receive(self, line: Line, wait_s: float) -> bool:
+    def _receive(self, line: Stream, wait_s: float) -> bool:
         if wait_s < 0:
             return False
         if self._log.received_bytes > self._case.bounds.received_bytes:
             raise _Over(Verdict.FAIL, f"more than {self._case.bounds.received_bytes} bytes came")
         return line.receive(wait_s)
 
-    def _pass_fence(self, line: Line, fence: Fence, deadline: float) -> None:
+    def _pass_fence(self, line: Stream, fence: Fence, deadline: float) -> None:
         if line.ended:
             return
-        if fence is Fence.PING:
-            line.fenced_by_ping += 1
-            line.send(PING_BYTES, None, "fence")
-        else:
-            line.fence_id = f"fence-{len(self._log.entries)}"
-            request = Frame.build(
-                TYPE_SERVER,
-                "fence",
-                OP_CHANNEL_INFORMATION,
-                message_id=line.fence_id,
-                pending_response=True,
-            )
-            line.send(request.raw, None, "fence")
-        while line.fenced_by_ping or line.fence_id:
+        line.put_fence(fence)
+        while line.fenced:
             if line.complaint:
                 return
             if not self._receive(line, self._left(deadline)):
@@ -308,7 +321,7 @@ class _Player:
 
     # -- judging --------------------------------------------------------------------------------
 
-    def _match(self, line: Line, step: Hear) -> Answer | None:
+    def _match(self, line: Stream, step: Hear) -> Answer | None:
         if line.complaint and not line.ended:
             raise _Over(Verdict.FAIL, line.complaint)
         for answer in step.answers:
@@ -318,7 +331,7 @@ class _Player:
                 return answer
         return None
 
-    def _judge(self, line: Line, step: Hear, fence: Fence) -> _Over:
+    def _judge(self, line: Stream, step: Hear, fence: Fence) -> _Over:
         """Why no answer fits."""
         if line.complaint:
             return _Over(Verdict.FAIL, line.complaint)
@@ -342,7 +355,8 @@ class _Player:
             if _assign(answer, seen, self._names, line.last, codes=False) is not None:
                 difference = _difference(answer, seen, self._names, line.last)
                 return _Over(Verdict.WRONG_CODE, difference)
-        if not seen and not line.ended and fence in (Fence.QUIET, Fence.FIRST, Fence.END):
+        unasked = fence in (Fence.QUIET, Fence.FIRST, Fence.END) and not line.quiet
+        if not seen and not line.ended and unasked:
             if not line.accepted:
                 return _Over(Verdict.HANG, "the peer did not answer")
             # Silence where an answer is due: a ping tells whether the peer lives.
@@ -365,26 +379,14 @@ def _pieces(data: bytes, chop: int | tuple[int, ...]) -> list[bytes]:
     return [data[start:stop] for start, stop in pairwise(places)]
 
 
-def _end_fits(answer: Answer, line: Line) -> bool:
+def _end_fits(answer: Answer, line: Stream) -> bool:
     if answer.end is End.EITHER:
         return True
     return line.ended is (answer.end is End.CLOSED)
 
 
-def _fits(
-    expected: Pattern | Preamble, seen: Seen, names: Names, sent: Frame | None, *, codes: bool
-) -> bool:
-    if isinstance(expected, Preamble):
-        return isinstance(seen, Preamble) and seen.data == expected.data
-    if isinstance(seen, Preamble):
-        return False
-    if codes:
-        return not expected.difference(seen, names, sent)
-    return expected.fits_but_for_its_code(seen, names, sent)
-
-
 def _assign(
-    answer: Answer, seen: list[Seen], names: Names, sent: Frame | None, *, codes: bool = True
+    answer: Answer, seen: list[object], names: Names, sent: object, *, codes: bool = True
 ) -> dict[int, int] | None:
     """Which seen message is which of the expected ones (place -> number); None if they do not fit.
 
@@ -397,7 +399,11 @@ def _assign(
     begin = 0
     for number, expected in enumerate(answer.expected):
         for place in range(begin, len(seen)):
-            if place not in used and _fits(expected, seen[place], names, sent, codes=codes):
+            if place in used:
+                continue
+            found = seen[place]
+            fits = not expected.difference(found, names, sent)
+            if fits or (not codes and expected.fits_but_for_its_code(found, names, sent)):
                 used[place] = number
                 if answer.ordered:
                     begin = place + 1
@@ -411,9 +417,9 @@ def _assign(
 
 def _difference(
     answer: Answer,
-    seen: list[Seen],
+    seen: list[object],
     names: Names,
-    sent: Frame | None,
+    sent: object,
     ended: bool = False,
 ) -> str:
     """What distinguishes what came from an answer, in a sentence."""
@@ -422,10 +428,6 @@ def _difference(
             end = " before the connection ended" if ended else ""
             return f"{len(seen)} of {len(answer.expected)} expected messages came{end}"
         found = seen[number - 1]
-        if isinstance(expected, Preamble) or isinstance(found, Preamble):
-            if not _fits(expected, found, names, sent, codes=True):
-                return f"message {number} is {found!r}"
-            continue
         difference = expected.difference(found, names, sent)
         if difference:
             return f"message {number}: {difference}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from tmqp.constants import (
     DEFAULT_TTL,
@@ -17,7 +17,7 @@ from tmqp.constants import (
     TYPE_SERVER,
     TYPE_TERMINATE,
 )
-from tmqp.testing.conformance.patterns import Names, Pattern, Preamble, describe_value, type_name
+from tmqp.testing.conformance.patterns import Expected, Names, describe_value, type_name
 from tmqp.testing.conformance.verdicts import Verdict
 from tmqp.testing.reference import header_block_bytes, write_frame
 
@@ -26,7 +26,6 @@ __all__ = [
     "Answer",
     "Close",
     "End",
-    "Expected",
     "Fence",
     "Hear",
     "Item",
@@ -34,6 +33,7 @@ __all__ = [
     "Open",
     "Pairs",
     "Restart",
+    "Said",
     "Say",
     "Step",
     "Wait",
@@ -62,6 +62,20 @@ class Fence(Enum):
     QUIET = "a moment of silence"
     FIRST = "none: the first answer that fits is taken"
     END = "the end of the stream"
+
+
+class Said(Protocol):
+    """Something that a script says and that is more than fixed bytes."""
+
+    def encode(self, names: Names, next_id: str, token: str = "") -> bytes:
+        """Its bytes.
+
+        :param next_id: for a message without an id of its own.
+        :param token: for who introduces itself.
+        """
+
+    def describe(self) -> str:
+        """It in one line."""
 
 
 class Message:
@@ -184,9 +198,7 @@ def _name(value: str | bytes, names: Names) -> bytes:
 
 
 #: What can be said: a message, or bytes as they are.
-Item: TypeAlias = "Message | bytes"
-#: What can be expected.
-Expected: TypeAlias = "Pattern | Preamble"
+Item: TypeAlias = "Said | bytes"
 
 
 class Answer:
@@ -222,10 +234,7 @@ class Answer:
     def describe(self) -> str:
         """The answer in one line."""
         joint = ", then " if self.ordered else " and "
-        parts = [
-            each.describe() if isinstance(each, Pattern) else f"the preamble {each.data!r}"
-            for each in self.expected
-        ]
+        parts = [each.describe() for each in self.expected]
         text = joint.join(parts) or "nothing"
         text += " (among others)" if self.more else ""
         text += "" if self.end is End.OPEN else f"; {self.end.value}"
@@ -236,17 +245,19 @@ class Open:
     """Open a line; in a case for clients, wait until the client opens it.
 
     :param again: the client is expected to connect again on its own (reconnecting).
+    :param at: which of the peer's addresses, where it has several; empty for the first.
     """
 
-    __slots__ = ("again", "line")
+    __slots__ = ("again", "at", "line")
 
-    def __init__(self, line: str, *, again: bool = False) -> None:
+    def __init__(self, line: str, *, again: bool = False, at: str = "") -> None:
         self.line = line
         self.again = again
+        self.at = at
 
     def describe(self) -> str:
         """The step in one line."""
-        return f"{self.line}: open"
+        return f"{self.line}: open ({self.at})" if self.at else f"{self.line}: open"
 
 
 class Say:
@@ -265,7 +276,7 @@ class Say:
     def describe(self) -> str:
         """The step in one line."""
         parts = [
-            item.describe() if isinstance(item, Message) else f"bytes {_hex(item)}"
+            f"bytes {_hex(item)}" if isinstance(item, bytes) else item.describe()
             for item in self.items
         ]
         how = "" if self.chop is None else f" (cut: {self.chop})"

@@ -46,11 +46,7 @@ class FeedRooms:
             copies * size <= most // 4 or core.total_bytes > most // 2
         ):
             return False
-        if not saving:
-            return True
-        return core.has_room_to_save(saving * message.size) or (
-            core.storage_ok and core.unsynced_bytes == 0
-        )
+        return not saving or core.can_save(saving * message.size)
 
     def room(self, target: Queue, message: Message) -> int:
         """What a target says of a message: it has room, it is full, or it never has any."""

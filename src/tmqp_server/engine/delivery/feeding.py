@@ -20,7 +20,8 @@ consumers of the source get it when it is due.  If it cannot pass at once, it pa
 
 *Saved.*  Of a message that was accepted in the same step, the copy in the source, the copies in the
 targets and the settling are one step, and so one batch of the storage; its confirm waits for that.
-What was saved in an earlier step is moved by ``feed_commits.py``.
+What was saved in an earlier step is moved by ``feed_commits.py``.  A source in memory waits for
+no storage: ``feed_debts.py``.
 
 *Work.*  A message is copied to all feeds of a queue in one step; what these feed in turn is done
 within the budget, and left to the pump beyond it.
@@ -32,6 +33,7 @@ from typing import Final
 
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.delivery.feed_commits import Commit, FeedCommits, target_of
+from tmqp_server.engine.delivery.feed_debts import FeedDebts, owes_copies
 from tmqp_server.engine.delivery.feed_port import FeedPort
 from tmqp_server.engine.delivery.feed_rooms import FREE, FULL, FeedRooms
 from tmqp_server.engine.delivery.outcomes import Outcomes
@@ -53,6 +55,7 @@ from tmqp_server.engine.model.message import (
     MARK_COPY,
     MARK_FED,
     MARK_HIGH,
+    MARK_OWED,
     MARK_SAVED,
     MARK_SAVING,
     MARK_WANTS,
@@ -79,6 +82,7 @@ class Feeder(FeedPort):
     __slots__ = (
         "_commits",
         "_core",
+        "_debts",
         "_depth",
         "_flights",
         "_late",
@@ -104,6 +108,7 @@ class Feeder(FeedPort):
         self._sender = sender
         self._workflow = workflow
         self._rooms = FeedRooms(core, outcomes)
+        self._debts = FeedDebts(core, outcomes.saver)
         self._commits = FeedCommits(core, flights, outcomes, sender, pump, workflow)
         #: Queues that a message has passed in this step, one within the other.
         self._depth = 0
@@ -278,6 +283,10 @@ class Feeder(FeedPort):
         copy = self._copy_of(feed, message, now)
         target.sequence += 1
         copy.sequence = target.sequence
+        source = feed.source
+        assert isinstance(source, Queue)
+        if owes_copies(source, message):
+            copy.marks |= MARK_OWED
         if target.saves and not target.hooks & HOOK_SAVE and not target.temporary:
             # There was room for all copies together, which is not asked of each again.
             self._outcomes.saver.save(target, copy)
@@ -435,9 +444,15 @@ class Feeder(FeedPort):
         self._late[queue.key] = queue
         self._core.wakeups.arm(self._timer, self._core.now + _RETRY_S)
 
+    def owe(self, queue: Queue, message: Message) -> None:
+        """Have a copy saved later that the storage could not save."""
+        self._debts.add(queue, message)
+        self._core.wakeups.arm(self._timer, self._core.now + _RETRY_S)
+
     def wake(self, now: float) -> None:
-        """Let the queues try again that could not feed."""
+        """Have copies saved that could not be, and let the queues try again that could not feed."""
         core = self._core
+        self._debts.pay()
         late, self._late = self._late, {}
         for queue in late.values():
             if queue.closed or queue.feeds is None:
@@ -448,7 +463,7 @@ class Feeder(FeedPort):
             core.budget -= 1
             if not queue.runnable:
                 self.pump(queue, now, 0)
-        if self._late:
+        if self._late or len(self._debts):
             core.wakeups.arm(self._timer, now + _RETRY_S)
 
     def release(self, queue: Queue) -> None:

@@ -35,6 +35,7 @@ __all__ = [
     "MARK_HIGH",
     "MARK_KEYED",
     "MARK_NEGATIVE",
+    "MARK_OWED",
     "MARK_SAVED",
     "MARK_SAVING",
     "MARK_SHARED",
@@ -92,6 +93,9 @@ MARK_KEYED: Final = 262_144
 MARK_COPY: Final = 524_288
 #: The feeds of its queue have it, so that only consumers still get it.
 MARK_FED: Final = 1_048_576
+#: Its queue promises to save it, and nobody else has it: what cannot be saved now stays, and is
+#: saved later; see ``feed_debts.py``.
+MARK_OWED: Final = 2_097_152
 
 
 class Timing:

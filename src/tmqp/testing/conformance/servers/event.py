@@ -6,8 +6,8 @@ from typing import Final
 
 from tmqp.constants import Operation
 from tmqp.testing.conformance.cases import Case, case
-from tmqp.testing.conformance.patterns import Properties
-from tmqp.testing.conformance.steps import Answer, Close, Expected, Pairs, Step
+from tmqp.testing.conformance.patterns import Expected, Properties
+from tmqp.testing.conformance.steps import Answer, Close, Pairs, Step
 from tmqp.testing.conformance.talk import (
     NOTHING,
     ask,

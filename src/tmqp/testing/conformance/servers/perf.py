@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from tmqp.constants import PING_BYTES, Operation
 from tmqp.testing.conformance.cases import Bounds, Case, case
-from tmqp.testing.conformance.steps import Answer, Expected, Fence, Step
+from tmqp.testing.conformance.patterns import Expected
+from tmqp.testing.conformance.steps import Answer, Fence, Step
 from tmqp.testing.conformance.talk import (
     ask,
     connect,

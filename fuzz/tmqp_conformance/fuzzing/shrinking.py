@@ -1,0 +1,51 @@
+"""Makes findings smaller: fewer parts first, then, where a part can be cut, smaller parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, TypeVar
+
+__all__ = ["SHRINK_TRIES", "shorter", "smallest"]
+
+#: How many candidates are tried at most.
+SHRINK_TRIES: Final = 500
+
+_Part = TypeVar("_Part")
+_Candidate = TypeVar("_Candidate")
+
+
+def shorter(parts: tuple[_Part, ...], keep: int = 0) -> Iterator[tuple[_Part, ...]]:
+    """The parts without a half of them, a quarter, and so on to a single one.
+
+    :param keep: so many at the beginning stay.
+    """
+    size = (len(parts) - keep) // 2 or 1
+    while size and len(parts) > keep:
+        for start in range(keep, len(parts), size):
+            yield parts[:start] + parts[start + size :]
+        size //= 2
+
+
+def smallest(
+    first: _Candidate,
+    smaller: Callable[[_Candidate], Iterable[_Candidate]],
+    is_wrong: Callable[[_Candidate], bool],
+    go_on: Callable[[], bool] = lambda: True,
+) -> _Candidate:
+    """The smallest candidate that is still wrong, found in :data:`SHRINK_TRIES` tries at most.
+
+    :param smaller: the next smaller ones, the smallest steps last.
+    """
+    best = first
+    tries = 0
+    found = True
+    while found:
+        found = False
+        for candidate in smaller(best):
+            tries += 1
+            if tries > SHRINK_TRIES or not go_on():
+                return best
+            if is_wrong(candidate):
+                best, found = candidate, True
+                break
+    return best

@@ -1,0 +1,42 @@
+"""A pack: the cases about another protocol that a server speaks at a door of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from tmqp.testing.conformance import Case, Wire
+from tmqp.testing.conformance.lines import Log, Stream
+from tmqp.testing.conformance.steps import Open
+from tmqp_conformance.packs.units import Ear, EarStream
+
+__all__ = ["Pack"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pack:
+    """One pack.
+
+    ``title`` is the protocol's name and version, ``page`` the page about its door.  ``ears`` makes
+    an ear for each of the server's addresses; the one named ``""`` is the address itself.
+    ``facts`` are the rules that the cases are about.  ``probe`` passes with every server that
+    lives.  ``setting`` tells what the server must be told before.
+    """
+
+    name: str
+    title: str
+    page: str
+    ears: Mapping[str, Callable[[], Ear]]
+    facts: Mapping[str, str]
+    cases: tuple[Case, ...]
+    probe: Case
+    setting: str = ""
+
+    @property
+    def places(self) -> list[str]:
+        """The further addresses of such a server."""
+        return [place for place in self.ears if place]
+
+    def speaks(self, step: Open, case: Case, wire: Wire, log: Log) -> Stream:
+        """The line that a step opens (:data:`tmqp.testing.conformance.player.Speaks`)."""
+        return EarStream(step.line, wire, log, self.ears[step.at]())

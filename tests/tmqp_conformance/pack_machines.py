@@ -1,0 +1,162 @@
+"""Our doors as machines without I/O, for the cases of the packs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from tests.tmqp_server.doors.door_world import DoorWorld
+from tests.tmqp_server.doors.nsq.stage import Stage
+from tests.tmqp_server.outputs import sent
+from tmqp.testing.conformance import Case
+from tmqp_conformance.packs.memory import PackMachine
+from tmqp_server.doors.goms.door import GomsDoor
+from tmqp_server.doors.goms.message import GomsBodies
+from tmqp_server.doors.goms.options import GomsLimits, GomsOptions
+from tmqp_server.doors.smq.door import SmqDoor
+from tmqp_server.doors.smq.message import SmqBodies
+
+__all__ = ["MACHINES"]
+
+_NSQ: Final = {
+    "": "nsq",
+    "http": "nsqd-http",
+    "lookup": "nsqlookupd",
+    "lookup-http": "nsqlookupd-http",
+}
+
+
+class NsqMachine:
+    """Our doors of NSQ."""
+
+    def __init__(self) -> None:
+        self.place = ""
+        self._stage = Stage()
+        self._read: dict[int, int] = {}
+
+    def open(self, case: Case, now: float) -> int:
+        """A new connection."""
+        self._stage.now = now
+        number = self._stage.dial(_NSQ[self.place]).number
+        self._read[number] = 0
+        return number
+
+    def receive(self, number: int, data: bytes, now: float) -> None:
+        """Bytes arrive."""
+        self._stage.now = now
+        self._stage.feed(number, data)
+
+    def take(self, number: int) -> bytes:
+        """What there is to send."""
+        data = bytes(self._stage.sent[number][self._read[number] :])
+        self._read[number] += len(data)
+        return data
+
+    def is_closed(self, number: int) -> bool:
+        """Whether the door has closed."""
+        return number in self._stage.ended
+
+    def end(self, number: int, now: float) -> None:
+        """The peer sends no more."""
+        self._stage.now = now
+        if number not in self._stage.ended:
+            self._stage.hub.receive_eof(number, now)
+            self._stage.settle()
+
+    def lose(self, number: int, now: float) -> None:
+        """The transport is gone."""
+        self._stage.end(number)
+        self._stage.settle()
+
+    def next_deadline(self) -> float | None:
+        """The nearest deadline."""
+        hub = self._stage.hub
+        dues = [
+            hub.session_deadline(number) for number in self._read if number not in self._stage.ended
+        ]
+        dues.append(hub.broker_deadline())
+        return min((due for due in dues if due is not None), default=None)
+
+    def on_deadline(self, now: float) -> None:
+        """Do what is due."""
+        self._stage.now = now
+        for number in self._read:
+            due = self._stage.hub.session_deadline(number)
+            if number not in self._stage.ended and due is not None and due <= now:
+                self._stage.hub.on_session_deadline(number, now)
+        self._stage.settle()
+
+
+class DoorMachine:
+    """One of our doors alone."""
+
+    def __init__(self, world: DoorWorld) -> None:
+        self.place = ""
+        self._world = world
+        self._open: set[int] = set()
+
+    def open(self, case: Case, now: float) -> int:
+        """A new connection."""
+        self._world.now = now
+        number = self._world.client().number
+        self._open.add(number)
+        return number
+
+    def receive(self, number: int, data: bytes, now: float) -> None:
+        """Bytes arrive."""
+        self._world.now = now
+        self._world.hub.receive(number, data, now)
+
+    def take(self, number: int) -> bytes:
+        """What there is to send."""
+        return sent(self._world.hub, number)
+
+    def is_closed(self, number: int) -> bool:
+        """Whether the door has closed."""
+        return number not in self._open or bool(self._world.hub.close_reason(number))
+
+    def end(self, number: int, now: float) -> None:
+        """The peer sends no more."""
+        self._world.hub.receive_eof(number, now)
+
+    def lose(self, number: int, now: float) -> None:
+        """The transport is gone."""
+        self._open.discard(number)
+        self._world.hub.forget(number, now)
+
+    def next_deadline(self) -> float | None:
+        """The nearest deadline."""
+        hub = self._world.hub
+        dues = [hub.session_deadline(number) for number in self._open]
+        dues.append(hub.broker_deadline())
+        return min((due for due in dues if due is not None), default=None)
+
+    def on_deadline(self, now: float) -> None:
+        """Do what is due."""
+        self._world.now = now
+        self._world.hub.on_broker_deadline(now)
+        for number in sorted(self._open):
+            self._world.hub.on_session_deadline(number, now)
+
+
+def _smq() -> DoorMachine:
+    return DoorMachine(
+        DoorWorld(lambda new_id, letters: SmqDoor(new_id, None, None, letters), SmqBodies())
+    )
+
+
+def _goms() -> DoorMachine:
+    options = GomsOptions(topics=("conformance-a", "conformance-b"))
+    return DoorMachine(
+        DoorWorld(
+            lambda new_id, letters: GomsDoor(new_id, GomsLimits(), options, letters), GomsBodies()
+        )
+    )
+
+
+#: A server in memory for each pack.
+MACHINES: Final[dict[str, Callable[[], PackMachine]]] = {
+    "nsq": NsqMachine,
+    "smq": _smq,
+    "goms": _goms,
+}

@@ -1,0 +1,241 @@
+"""The packs, cases about other protocols: against our doors, and NSQ's against the original."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from anyio.from_thread import start_blocking_portal
+from click.testing import CliRunner, Result
+
+from tests.project import ROOT
+from tests.tmqp_conformance.pack_machines import MACHINES
+from tests.tmqp_conformance.schema import violations
+from tmqp.address import Address, parse_address
+from tmqp.testing.conformance import Case, Patience, Verdict, play
+from tmqp.testing.conformance.steps import Open
+from tmqp_conformance.__main__ import main
+from tmqp_conformance.commands.packs import PackStage
+from tmqp_conformance.packs import PACKS
+from tmqp_conformance.packs.memory import PackMemoryStage
+from tmqp_conformance.packs.pack import Pack
+from tmqp_conformance.suite import ALL_CASES
+from tmqp_server import ServerConfig, running
+from tmqp_server.config import read_config
+
+#: Cases that wait a second or longer, which a socket cannot shorten.
+SLOW: Final = ("timeout", "leaves-while-ready", "heartbeats", "heartbeat-answered")
+DOORS: Final = {
+    "nsq": {
+        "": "nsq",
+        "http": "nsqd-http",
+        "lookup": "nsqlookupd",
+        "lookup-http": "nsqlookupd-http",
+    },
+    "smq": {"": "smq"},
+    "goms": {"": "goms"},
+}
+NUMBERS: Final = itertools.count(1)
+TOPICS: Final = ["conformance-a", "conformance-b"]
+SCHEMA: Final = ROOT / "fuzz/tmqp_conformance/report.schema.json"
+ORIGINAL: Final = Path(__file__).with_name("original_nsq")
+
+
+def failures(pack: Pack, stage: PackStage | PackMemoryStage, cases: tuple[Case, ...]) -> list[str]:
+    """Play cases: a sentence for each that does not pass."""
+    patience = Patience(quiet_s=0.03)
+    found = []
+    for each in (pack.probe, *cases):
+        result = play(each, stage, f"k{next(NUMBERS)}x", patience, speaks=pack.speaks)
+        if result.verdict is not Verdict.PASS:
+            found.append(f"{result.verdict} {each.id}: {result.message} ({result.expected})")
+    return found
+
+
+@pytest.mark.parametrize("pack", PACKS.values(), ids=lambda each: each.name)
+def test_cases_of_a_pack_are_of_their_form(pack: Pack) -> None:
+    ids = Counter(each.id for each in (*pack.cases, *ALL_CASES, pack.probe))
+    assert [name for name, count in ids.items() if count > 1] == []
+    titles = Counter((each.group, each.title) for each in pack.cases)
+    assert [title for title, count in titles.items() if count > 1] == []
+    for each in pack.cases:
+        assert each.group.partition("-")[0] == pack.name
+        assert each.why.split()[0] == "nsqd" or each.why[0].isupper(), each.id
+        assert len(each.title) <= 90, each.id
+        lines = {step.line for step in each.steps if isinstance(step, Open)}
+        assert {each.place(line) for line in lines} <= {*pack.ears}, each.id
+    assert {fact for each in pack.cases for fact in each.requires} == {*pack.facts}
+    guide = (ROOT / "docs/guides/certify-your-implementation.md").read_text("utf-8")
+    assert f"| `{pack.name}` | {len(pack.cases)} |" in guide
+
+
+@pytest.mark.parametrize("name", PACKS)
+def test_our_doors_pass_in_memory(name: str) -> None:
+    pack = PACKS[name]
+    assert len(pack.cases) >= 15
+    assert failures(pack, PackMemoryStage(MACHINES[name]()), pack.cases) == []
+
+
+@pytest.fixture(scope="module")
+def addresses() -> Iterator[dict[str, dict[str, Address]]]:
+    """A server of ours with all of these doors: of each pack, its addresses."""
+    doors: list[dict[str, Any]] = [
+        {"protocol": protocol, "listen": ["127.0.0.1:0"]}
+        for places in DOORS.values()
+        for protocol in places.values()
+    ]
+    doors[-1]["options"] = {"topics": TOPICS}
+    values = {**read_config({"doors": doors}), "listen": (Address("127.0.0.1", 0),)}
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(running(ServerConfig(**values))) as ours,
+    ):
+        told = {each.partition("://")[0]: each for each in ours.door_addresses()}
+        yield {
+            pack: {place: at(told[protocol]) for place, protocol in places.items()}
+            for pack, places in DOORS.items()
+        }
+
+
+def at(url: str) -> Address:
+    return parse_address(url.partition("://")[2])
+
+
+@pytest.mark.parametrize("name", PACKS)
+def test_our_doors_pass_over_sockets(
+    name: str, addresses: Mapping[str, Mapping[str, Address]]
+) -> None:
+    pack = PACKS[name]
+    quick = tuple(each for each in pack.cases if not each.id.endswith(SLOW))
+    assert failures(pack, PackStage(addresses[name]), quick[::3]) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", PACKS)
+def test_our_doors_pass_all_cases_over_sockets(
+    name: str, addresses: Mapping[str, Mapping[str, Address]]
+) -> None:
+    pack = PACKS[name]
+    assert failures(pack, PackStage(addresses[name]), pack.cases) == []
+
+
+# -- the original ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Address]]:
+    """Nsqd and nsqlookupd of NSQ's makers, built from their Go module."""
+    if shutil.which("go") is None:
+        pytest.skip("needs Go, to build the original nsqd")
+    folder = tmp_path_factory.mktemp("original")
+    program = folder / "original"
+    fetch = ["go", "mod", "download"]
+    done = subprocess.run(fetch, cwd=ORIGINAL, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"the Go module of nsqd cannot be had here: {done.stderr.strip()[-200:]}")
+    build = ["go", "build", "-buildvcs=false", "-o", str(program), "."]
+    subprocess.run(build, cwd=ORIGINAL, check=True)
+    data = folder / "data"
+    data.mkdir()
+    with subprocess.Popen(
+        [program, data], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        told: dict[str, str] = json.loads(process.stdout.readline())
+        yield {place: parse_address(address) for place, address in told.items()}
+        process.stdin.close()
+
+
+@pytest.mark.interop
+def test_the_original_nsqd_passes_the_pack_of_nsq(original: dict[str, Address]) -> None:
+    pack = PACKS["nsq"]
+    assert failures(pack, PackStage(original), pack.cases) == []
+
+
+# -- the command ----------------------------------------------------------------------------------
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, list(arguments))
+
+
+def test_a_pack_is_run_by_the_command(
+    addresses: Mapping[str, Mapping[str, Address]], tmp_path: Path
+) -> None:
+    where = {place: str(each) for place, each in addresses["nsq"].items()}
+    result = run(
+        *("server", where[""], "--pack", "nsq", "--at", f"http={where['http']}"),
+        *("--only", "server.nsq-http.p*", "--only", "server.nsq-lookup.ping", "--slow", "0.5"),
+        *("--out", str(tmp_path)),
+    )
+    assert result.exit_code == 0, result.output
+    assert "NSQ (TCP protocol V2) server: strict" in result.output
+    report = json.loads((tmp_path / "report.json").read_text("utf-8"))
+    assert violations(report, json.loads(SCHEMA.read_text("utf-8"))) == []
+    verdicts = {each["id"]: each["verdict"] for each in report["cases"]}
+    assert verdicts.pop("server.nsq-lookup.ping") == "unimplemented", "its address was not given"
+    assert {*verdicts.values()} == {"pass"}
+    assert len(verdicts) >= 6
+    assert (report["pack"], report["capabilities"]) == ("nsq", ["http"])
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert "A directory answers PING with OK" in page
+
+
+def test_a_server_of_another_protocol_does_not_conform(
+    addresses: Mapping[str, Mapping[str, Address]], tmp_path: Path
+) -> None:
+    where = str(addresses["smq"][""])
+    result = run(
+        *("server", where, "--pack", "goms", "--only", "server.goms.register-unknown"),
+        *("--timeout", "0.2", "--out", str(tmp_path)),
+    )
+    assert result.exit_code == 1, result.output
+    (wire,) = (tmp_path / "wire").iterdir()
+    assert wire.name == "server.goms.register-unknown.json"
+    (record,) = [
+        each
+        for each in map(json.loads, (tmp_path / "run.jsonl").read_text("utf-8").splitlines())
+        if each["event"] == "case"
+    ]
+    sent = [entry["messages"] for entry in record["wire"] if entry["kind"] == "sent"]
+    assert "register" in sent[0][0]
+
+
+def test_cases_of_packs_are_listed_explained_and_replayed(
+    addresses: Mapping[str, Mapping[str, Address]],
+) -> None:
+    listed = run("list", "--pack", "goms")
+    assert "16 of 16 rules have cases" in listed.output
+    assert "must know the topics conformance-a" in listed.output
+    assert "N14 " in run("list", "--pack", "nsq", "--rules").output
+    told = run("explain", "server.nsq.window")
+    assert "N78 (docs/doors/nsq.md): RDY is a window" in told.output
+    assert "a: expect message body=b'1'" in told.output
+    where = {place: str(each) for place, each in addresses["nsq"].items()}
+    played = run("replay", where[""], "server.nsq-http.ping", "--at", f"http={where['http']}")
+    assert played.exit_code == 0, played.output
+    assert "http code=200 body=b'OK'" in played.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("server", "127.0.0.1:1", "--pack", "nsq", "--at", "x=127.0.0.1:1"), "WHAT is one of"),
+        (("server", "127.0.0.1:1", "--at", "http=127.0.0.1:1"), "none without --pack"),
+        (("server", "127.0.0.1:1", "--pack", "smq", "--keep-alive"), "does not go with --pack"),
+        (("server", "127.0.0.1:1", "--pack", "smq", "--only", "x"), "no case fits"),
+        (("replay", "127.0.0.1:1", "server.nsq-http.ping"), "needs --at http="),
+        (("list", "--pack", "stomp"), "'stomp' is not one of"),
+    ],
+)
+def test_wrong_use_of_packs(arguments: tuple[str, ...], reason: str) -> None:
+    result = run(*arguments)
+    assert (result.exit_code, reason in result.output) == (3, True), result.output
