@@ -123,6 +123,22 @@ class FrameRun:
                 offsets.append(at)
         return sizes, offsets
 
+    def has_equal_headers(self) -> bool:
+        """Whether the header blocks of all frames are the same, byte by byte, or none has one."""
+        first = self.first
+        if first.raw[1] & HAS_HEADER == 0:
+            return True
+        block = first.header_block
+        size: i64 = len(block)
+        names: i64 = first.raw[3] + first.raw[4]
+        for tail in self._tails:
+            if tail:
+                at: i64 = _TAIL_HEAD_BYTES if tail[5] < TIER_U16 else _TAIL_HEAD_BYTES + 2
+                at += tail[0] + names
+                if tail[at] | tail[at + 1] << 8 != size or not tail.startswith(block, at + 2):
+                    return False
+        return True
+
     def frames(self) -> list[Frame]:
         """The frames, each by itself."""
         first = self.first

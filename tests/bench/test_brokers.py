@@ -14,11 +14,12 @@ import pytest
 from tmqp_bench import idle
 from tmqp_bench.__main__ import main
 from tmqp_bench.broker.counting import FixedSize, Lines, Pattern
-from tmqp_bench.broker.loop import LoadError, Shape, run
+from tmqp_bench.broker.loop import LoadError, Sample, Shape, run
 from tmqp_bench.broker.nats_wire import StreamSubscriber
 from tmqp_bench.broker.processes import StartError, free_port, server_core
+from tmqp_bench.broker.report import verdicts
 from tmqp_bench.broker.servers import start, version_of
-from tmqp_bench.broker.suite import BrokerPlan, BrokerResults, compare_brokers
+from tmqp_bench.broker.suite import BrokerPlan, BrokerResults, Figures, compare_brokers
 from tmqp_bench.broker.tmqp_wire import greet
 from tmqp_bench.broker.workloads import WORKLOADS
 from tmqp_bench.codec import PLACES
@@ -139,7 +140,17 @@ def test_acknowledges_of_jetstream_survive_any_cut() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize(
     "name",
-    ["broadcast", "push-acks", "round-robin", "request-16", "pull-100", "push-4194304"],
+    [
+        "broadcast",
+        "push-acks",
+        "round-robin",
+        "round-robin-window",
+        "round-robin-1",
+        "fed",
+        "request-16",
+        "pull-100",
+        "push-4194304",
+    ],
 )
 def test_our_server_under_load(name: str) -> None:
     plan = BrokerPlan((name,), 1, 0.2, False, ("interpreted",))
@@ -195,6 +206,29 @@ def test_every_aim_names_a_contender() -> None:
         titles = [contender.title for contender in workload.contenders]
         for aim in workload.aims:
             assert aim.peer in titles
+        for cost in workload.costs:
+            assert cost.workload in [each.name for each in WORKLOADS]
+
+
+@pytest.mark.parametrize(
+    ("rates", "reached", "passed"),
+    [
+        ((100.0, 96.0), "1.04 x", True),
+        ((100.0, 90.0), "1.11 x", False),
+        ((None, 90.0), "not measured", None),
+    ],
+)
+def test_what_a_message_costs_is_judged_by_another_workload_of_the_run(
+    rates: tuple[float | None, float], reached: str, passed: bool | None
+) -> None:
+    names = ("push-acks", "round-robin")
+    results = BrokerResults(BrokerPlan(names, 1, 1.0, False, ("compiled",)))
+    for name, rate in zip(names, rates, strict=True):
+        if rate is not None:
+            sample = Sample(int(rate), int(rate), 1.0, 1.0, [])
+            results.figures[name, "tmqp"] = Figures([sample], [1])
+    (verdict,) = [each for each in verdicts(results) if "at most 1.05 x push 1 to 1" in each.aim]
+    assert (verdict.reached, verdict.passed) == (reached, passed)
 
 
 def test_a_peer_that_is_not_there_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,17 +1,23 @@
-"""The server killed two hundred times while it is busy."""
+"""The server killed again and again while it is busy: two hundred times where clients of TMQP
+produce and consume, and fifty times at each other door."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
-from tests.tmqp_server.test_killed import kill_again_and_again
+from tests.soak.share import first_seed
+from tests.tmqp_server.killing import FOREIGN, KilledDoor, kill_again_and_again
+from tests.tmqp_server.test_killed import NATIVE
 
-CYCLES = 200
+CYCLES = 50
+NATIVE_CYCLES = 200
+DOORS = (NATIVE, *FOREIGN)
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_two_hundred_kills(tmp_path: Path) -> None:
-    print(await kill_again_and_again(tmp_path, CYCLES, int(os.environ.get("TMQP_SOAK_SEED", "1"))))
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: str(door.name))
+async def test_fifty_kills_and_more(door: KilledDoor, tmp_path: Path) -> None:
+    cycles = NATIVE_CYCLES if door is NATIVE else CYCLES
+    print(await kill_again_and_again(door, tmp_path, cycles, first_seed()))

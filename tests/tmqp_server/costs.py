@@ -20,6 +20,7 @@ from tmqp.codec import FrameDecoder
 from tmqp.constants import (
     OP_CREATE_QUEUE,
     OP_JOIN,
+    STATUS_ROUND_ROBIN,
     TYPE_ACKNOWLEDGE,
     TYPE_QUEUE_MESSAGE,
     TYPE_SERVER,
@@ -29,8 +30,8 @@ from tmqp.hello import ConnectionInformation
 from tmqp.limits import Limits
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.commands import Grant
-from tmqp_server.engine.options import BrokerOptions
+from tmqp_server.engine.commands import AddFeed, CreateQueue, Grant
+from tmqp_server.engine.options import BrokerOptions, QueueChanges
 from tmqp_server.hub.hub import Hub
 from tmqp_server.io.connection import Connection
 from tmqp_server.io.shell import Shell
@@ -47,7 +48,17 @@ _PRODUCER, _CONSUMER = 1, 2
 _UNDER_WAY: Final = 256
 
 
-def _frames(count: int, *, confirm: bool, headers: bool = False) -> list[bytes]:
+#: Headers of the message of a number: none, its own, the same in all, one of a hundred keys.
+_HEADERS: Final[dict[str, Callable[[int], list[tuple[str, str]]]]] = {
+    "": lambda _: [],
+    "own": lambda number: [("Trace", f"{number * 7919:032x}"), ("Kind", "order")],
+    "equal": lambda _: [("Trace", "1" * 32), ("Kind", "order")],
+    "keys": lambda number: [("Group-Key", f"customer {number % 100}")],
+}
+
+
+def _frames(count: int, *, confirm: bool, headers: str = "") -> list[bytes]:
+    headers_of = _HEADERS[headers]
     return [
         Frame.build(
             TYPE_QUEUE_MESSAGE,
@@ -57,21 +68,26 @@ def _frames(count: int, *, confirm: bool, headers: bool = False) -> list[bytes]:
             message_id=f"{number:032x}",
             source="client1",
             pending_acknowledge=confirm,
-            headers=[("Trace", f"{number * 7919:032x}"), ("Kind", "order")] if headers else (),
+            headers=headers_of(number),
         ).raw
         for number in range(count)
     ]
 
 
-def _pushes(count: int, *, confirm: bool, headers: bool = False) -> list[bytes]:
-    stream = b"".join(_frames(count, confirm=confirm, headers=headers))
+def _pushes(count: int, *, confirm: bool, headers: str = "") -> list[bytes]:
+    return _chunks(b"".join(_frames(count, confirm=confirm, headers=headers)))
+
+
+def _chunks(stream: bytes) -> list[bytes]:
     return [stream[at : at + _CHUNK_BYTES] for at in range(0, len(stream), _CHUNK_BYTES)]
 
 
-def _answers(count: int) -> bytes:
+def _answers(count: int, channel: str = "c") -> bytes:
     return b"".join(
         [
-            Frame.build(TYPE_ACKNOWLEDGE, "c", 1, message_id=f"{number:032x}", source="client2").raw
+            Frame.build(
+                TYPE_ACKNOWLEDGE, channel, 1, message_id=f"{number:032x}", source="client2"
+            ).raw
             for number in range(count)
         ]
     )
@@ -114,29 +130,33 @@ def _push_all(hub: Hub, chunks: list[bytes]) -> int:
     return size
 
 
-def _round_robin(count: int, *, stalled: int = 0) -> None:
+def _round_robin(
+    count: int, *, stalled: int = 0, headers: str = "", wanted: str = "", keys: str = "none"
+) -> None:
     """Messages to four consumers in turn, each answered by the one that has it; before them so many
-    have joined that take nothing."""
+    have joined that take nothing.  All have a filter, where something is *wanted*."""
     hub = Hub(Broker(), 1 << 20)
     others = range(_CONSUMER, _CONSUMER + stalled)
     consumers = range(others.stop, others.stop + 4)
     connect(hub, (_PRODUCER, *others, *consumers))
-    hub.receive(_PRODUCER, _create("roundrobin", b'{"RequestAcknowledge":true}'), 0.0)
+    options = f'{{"RequestAcknowledge":true,"GroupKeys":"{keys}"}}'
+    hub.receive(_PRODUCER, _create("roundrobin", options.encode()), 0.0)
+    filters = [("Filter", wanted)] if wanted else []
+    join = Frame.build(TYPE_SERVER, "c", OP_JOIN, message_id="j", headers=filters).raw
     for number in (*others, *consumers):
-        hub.receive(number, _JOIN, 0.0)
+        hub.receive(number, join, 0.0)
     _sent(hub)
     for number in others:
         hub.block(number, 0.0)
-    size = _push_all(hub, _pushes(count, confirm=True))
-    for place, number in enumerate(consumers):
+    size = _push_all(hub, _pushes(count, confirm=True, headers=headers))
+    (queue,) = hub.broker.queues()
+    for number in consumers:
         answers = [
-            Frame.build(
-                TYPE_ACKNOWLEDGE, "c", 1, message_id=f"{each:032x}", source=f"client{number}"
-            ).raw
-            for each in range(place, count, 4)
+            Frame.build(TYPE_ACKNOWLEDGE, "c", 1, message_id=each, source=f"client{number}").raw
+            for each, message in queue.flights.items()
+            if message.holder is not None and message.holder.number == number
         ]
         hub.receive(number, b"".join(answers), 2.0)
-    (queue,) = hub.broker.queues()
     assert queue.counters.received == queue.counters.sent == queue.counters.done == count
     assert size > count * 100
 
@@ -177,7 +197,7 @@ def _sent(hub: Hub) -> int:
     return sum([len(sent(hub, number)) for number in touched(hub)])
 
 
-def _prepare(count: int, *, answers: bool, headers: bool = False) -> None:
+def _prepare(count: int, *, answers: bool, headers: str = "") -> None:
     assert _pushes(count, confirm=answers, headers=headers)
     assert not answers or _answers(count)
 
@@ -195,15 +215,34 @@ def _decode(count: int, *, makes_runs: bool) -> None:
     assert seen == count
 
 
-def _through(
-    status: str, options: bytes, count: int, *, answered: bool, headers: bool = False
-) -> None:
+def _through(status: str, options: bytes, count: int, *, answered: bool, headers: str = "") -> None:
     hub = hub_with_queue(status, options)
     size = _push_all(hub, _pushes(count, confirm=answered, headers=headers))
     if answered:
         hub.receive(_CONSUMER, _answers(count), 2.0)
     (queue,) = hub.broker.queues()
     assert queue.counters.received == queue.counters.sent == queue.counters.done == count
+    assert size > count * 100
+
+
+def _through_a_feed(count: int, *, runs: bool) -> None:
+    """Messages into a queue that feeds another, answered for by the consumer of that one; as they
+    come in a chunk, or one by one."""
+    hub = Hub(Broker(), 1 << 20)
+    connect(hub, (_PRODUCER, _CONSUMER))
+    hub.receive(_PRODUCER, _create("push", b'{"RequestAcknowledge":true}'), 0.0)
+    options = QueueChanges(status=STATUS_ROUND_ROBIN, request_acknowledge=True)
+    hub.broker.step(CreateQueue(_PRODUCER, None, "fed", 1, options), 0.0)
+    hub.broker.step(AddFeed(_PRODUCER, None, "c", 1, "fed", 1), 0.0)
+    hub.receive(_CONSUMER, Frame.build(TYPE_SERVER, "fed", OP_JOIN, message_id="j").raw, 0.0)
+    _sent(hub)
+    frames = _frames(count, confirm=True)
+    size = _push_all(hub, _chunks(b"".join(frames)) if runs else frames)
+    answers = _answers(count, "fed")
+    hub.receive(_CONSUMER, answers, 2.0)
+    source, target = hub.broker.queues()
+    assert source.counters.received == source.counters.done == count
+    assert target.counters.received == target.counters.sent == target.counters.done == count
     assert size > count * 100
 
 
@@ -314,7 +353,7 @@ def _through_the_shell(count: int, *, consumers: int) -> None:
 WORKS: Final[dict[str, Callable[[int], None]]] = {
     "pushes": lambda count: _prepare(count, answers=False),
     "pushes and answers": lambda count: _prepare(count, answers=True),
-    "headed pushes and answers": lambda count: _prepare(count, answers=True, headers=True),
+    "headed pushes and answers": lambda count: _prepare(count, answers=True, headers="own"),
     "decode": lambda count: _decode(count, makes_runs=False),
     "decode in runs": lambda count: _decode(count, makes_runs=True),
     "broadcast": lambda count: _through(
@@ -324,11 +363,20 @@ WORKS: Final[dict[str, Callable[[int], None]]] = {
         "push", b'{"RequestAcknowledge":true}', count, answered=True
     ),
     "push with headers and both acknowledges": lambda count: _through(
-        "push", b'{"RequestAcknowledge":true}', count, answered=True, headers=True
+        "push", b'{"RequestAcknowledge":true}', count, answered=True, headers="own"
     ),
     "round robin with both acknowledges": _round_robin,
     "round robin past one that is stalled, with both acknowledges": lambda count: _round_robin(
         count, stalled=1
+    ),
+    "round robin past filters, equal headers, with both acknowledges": lambda count: _round_robin(
+        count, headers="equal", wanted="kind=order"
+    ),
+    "round robin past filters, own headers, with both acknowledges": lambda count: _round_robin(
+        count, headers="own", wanted="kind=order"
+    ),
+    "round robin by keys in headers, with both acknowledges": lambda count: _round_robin(
+        count, headers="keys", keys="sticky"
     ),
     "round robin by credit": _credit_by_credit,
     "durable push with both acknowledges": _durably,
@@ -336,6 +384,10 @@ WORKS: Final[dict[str, Callable[[int], None]]] = {
     "NSQ publications and answers": lambda count: _nsq_prepare(count, answers=True),
     "NSQ: MPUB": nsq_published,
     "NSQ: MPUB and FIN": nsq_consumed,
+    "pushes through a feed with both acknowledges": lambda count: _through_a_feed(count, runs=True),
+    "a push through a feed with both acknowledges": lambda count: _through_a_feed(
+        count, runs=False
+    ),
     "a chunk through the shell": lambda count: _through_the_shell(count, consumers=1),
     "a chunk to ten consumers": lambda count: _through_the_shell(count, consumers=10),
 }

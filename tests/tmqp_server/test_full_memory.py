@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.tmqp_server.test_killed import Process
+from tests.tmqp_server.killing import Process
 from tmqp_client import BatchFailed, Client, connect
 
 CAP_BYTES = 32 * 1024 * 1024

@@ -15,7 +15,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.tmqp_server.test_killed import Process
+from tests.tmqp_server.killing import Process
 from tmqp.models import QueueOptions, TransactionInformation
 from tmqp_client import Client, ClientError, OperationError, connect
 

@@ -40,6 +40,14 @@ TERMS: Final = (
     "Window=3 Consumer-Priority=2",
     "Consumer-Priority=1 Acknowledge-Timeout=-1",
 )
+#: Which messages they want.
+FILTERS: Final = (
+    "",
+    "Filter=trace=1",
+    "Filter=!trace",
+    "Filter=kind=order Window=7",
+    "Filter-Language=prefix Filter=xx",
+)
 PRODUCER: Final = 1
 CONSUMERS: Final = (2, 3, 4, 5)
 
@@ -242,6 +250,8 @@ def play(stage: Stage, script: list[tuple[str, int, int]]) -> None:
             stage.say(number, answers(number, first, kind), float(now))
         elif what == "join":
             stage.say(number, operation(Operation.JOIN, terms=TERMS[kind]), float(now))
+        elif what == "choose":
+            stage.say(number, operation(Operation.JOIN, terms=FILTERS[kind]), float(now))
         elif what == "leave":
             stage.say(number, operation(Operation.LEAVE), float(now))
         elif what == "grant":

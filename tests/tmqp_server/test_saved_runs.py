@@ -15,6 +15,7 @@ from tests.tmqp_server.storage.stores import owed
 from tests.tmqp_server.test_push_runs import (
     BOOKS,
     CONSUMERS,
+    FILTERS,
     PRODUCER,
     Stage,
     answers,
@@ -157,6 +158,7 @@ acts = st.one_of(
     st.tuples(st.just("push"), st.integers(2, 60), st.sampled_from([0, 0, 5, 5, 5, 4, 7, 8, 9])),
     st.tuples(st.just("push"), st.integers(2, 60), st.just(5)),
     st.tuples(st.sampled_from(["join", "leave", "block", "unblock"]), CONSUMER, st.just(0)),
+    st.tuples(st.just("choose"), CONSUMER, st.sampled_from(range(len(FILTERS)))),
     st.tuples(st.just("answer"), CONSUMER, st.sampled_from([0, 0, 0, 5])),
     st.tuples(st.just("some"), st.integers(1, 40), st.sampled_from([0, 0, 5])),
     st.tuples(st.sampled_from(["take", "write", "fail"]), st.integers(1, 80), st.just(0)),
@@ -179,6 +181,8 @@ def play(stage: SavedStage, script: list[tuple[str, int, int]]) -> None:
             stage.say(2, answers(2, max(0, first - number), kind), float(now))
         elif what == "join":
             stage.say(number, operation(Operation.JOIN), float(now))
+        elif what == "choose":
+            stage.say(number, operation(Operation.JOIN, terms=FILTERS[kind]), float(now))
         elif what == "leave":
             stage.say(number, operation(Operation.LEAVE), float(now))
         elif what == "clear":

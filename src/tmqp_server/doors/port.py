@@ -19,7 +19,7 @@ from tmqp_server.engine.commands import Command
 from tmqp_server.engine.effects import Deliver, DeliverRun, Effect, Forward, Inform
 from tmqp_server.engine.model.message import Message
 
-__all__ = ["Door", "DoorSession", "IdSource"]
+__all__ = ["Door", "DoorSession", "IdSource", "QueuesOnly"]
 
 #: Returns a new unique id, 32 lower-case hexadecimal characters (F45).
 IdSource = Callable[[], str]
@@ -206,3 +206,24 @@ class Door:
     def encode_event(self, effect: Inform) -> bytes:
         """The bytes of an event: made once, shared like a delivery's."""
         raise NotImplementedError
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class QueuesOnly(Door):
+    """A protocol about queues alone: its clients say nothing to each other, fill no transactions,
+    and, unless it knows better, are told of no events."""
+
+    def encode_forward(self, effect: Forward) -> bytes:
+        """Nothing."""
+        return b""
+
+    def encode_event(self, effect: Inform) -> bytes:
+        """Nothing."""
+        return b""
+
+    def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
+        """Nothing.
+
+        :raises ValueError: always.
+        """
+        raise ValueError(f"{len(data)} bytes of a transaction are not from this door")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["Option", "limits_from", "options_from", "record_of_options"]
+__all__ = ["Option", "check_positive", "limits_from", "options_from", "record_of_options"]
 
 _Record = TypeVar("_Record", bound="DataclassInstance")
 #: What an option can be.
@@ -21,6 +21,17 @@ _TYPES: Final[dict[type, str]] = {
     str: "a text",
     tuple: "a list of texts",
 }
+
+
+def check_positive(limits: DataclassInstance) -> None:
+    """Refuse a limits record in which a number is not positive.
+
+    :raises ValueError: with its name.
+    """
+    for name in limits.__dataclass_fields__:
+        value = getattr(limits, name)
+        if not value > 0:
+            raise ValueError(f"{name} must be positive, got {value!r}")
 
 
 def limits_from(defaults: _Record, table: Mapping[str, Any]) -> _Record:

@@ -12,9 +12,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from tests.tmqp_server.engine.kept import KeptWorld
-from tmqp.constants import STATUS_PAUSED, STATUS_PULL, STATUS_PUSH, STATUS_ROUND_ROBIN
-from tmqp_server.engine.commands import ClearMessages, PushExtras
-from tmqp_server.engine.effects import Confirm, Deliver, DeliverPulled, Effect
+from tmqp.constants import (
+    RESULT_OK,
+    STATUS_PAUSED,
+    STATUS_PULL,
+    STATUS_PUSH,
+    STATUS_ROUND_ROBIN,
+)
+from tmqp_server.engine.commands import ClearMessages, PushExtras, RemoveMessage
+from tmqp_server.engine.effects import Confirm, Deliver, DeliverPulled, Effect, Reply
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import QueueChanges, QueueOptions
 
@@ -48,6 +54,8 @@ class CrashMachine(RuleBasedStateMachine):
         #: Waits for its answer, as (message id, queue id).
         self.in_hand: dict[str, int] = {}
         self.high: dict[str, bool] = {}
+        #: Removed by somebody who was told so.
+        self.removed: dict[str, None] = {}
 
     # --- What is seen ----------------------------------------------------------------------------
 
@@ -67,8 +75,13 @@ class CrashMachine(RuleBasedStateMachine):
             if message_id in self.sent:
                 assert not effect.first_acquirer, "sent before, and not flagged"
             assert message_id not in self.in_hand, "in hand twice"
+            assert message_id not in self.removed, "it was removed"
             self.sent[message_id] = None
             self.in_hand[message_id] = effect.message.queue_id
+        elif isinstance(effect, Reply) and effect.code == RESULT_OK:
+            what, _, message_id = str(effect.request).partition(" ")
+            if what == "remove":
+                self.removed[message_id] = None
 
     def watch(self) -> None:
         """See the effects of every step of the world."""
@@ -106,7 +119,13 @@ class CrashMachine(RuleBasedStateMachine):
             message_id = f"m{self.count}"
             self.pushed[message_id] = queue_id
             self.high[message_id] = high
+            before = self.world.queue(queue_id=queue_id).disk_bytes
             self.world.push(message_id, high, True, queue_id=queue_id, extras=extras)
+            queue = self.world.queue(queue_id=queue_id)
+            limit = queue.options.disk_limit_bytes
+            # What overflows has its place in memory when it comes.
+            if limit and queue_id != OVERFLOW:
+                assert queue.disk_bytes <= max(before, limit), "too much on disk"
 
     @rule(
         status=st.sampled_from([STATUS_PUSH, STATUS_ROUND_ROBIN, STATUS_PAUSED, STATUS_PULL]),
@@ -114,6 +133,22 @@ class CrashMachine(RuleBasedStateMachine):
     )
     def change(self, status: int, queue_id: int) -> None:
         self.world.update(QueueChanges(status=status), queue_id=queue_id)
+
+    @rule(limit=st.sampled_from([0, 20, 50]), queue_id=queue_ids)
+    def limit_the_disk(self, limit: int, queue_id: int) -> None:
+        self.world.update(QueueChanges(disk_limit_bytes=limit), queue_id=queue_id)
+
+    @rule(data=st.data())
+    def remove(self, data: st.DataObject) -> None:
+        """One that waits, in memory or on the disk, if it is there still."""
+        somewhere = sorted(set(self.pushed) - set(self.in_hand) - set(self.over))
+        number = self.world.numbers.get("admin")
+        if not somewhere or number is None:
+            return
+        message_id = data.draw(st.sampled_from(somewhere))
+        self.over[message_id] = None
+        request = f"remove {message_id}"
+        self.world.step(RemoveMessage(number, request, "ch", self.pushed[message_id], message_id))
 
     @rule(what=st.sampled_from(["join", "leave"]))
     def consumer(self, what: str) -> None:

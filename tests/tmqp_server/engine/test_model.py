@@ -15,6 +15,7 @@ from tests.tmqp_server.engine.model.draws import (
     BITS,
     DEFAULTS,
     GRAVES,
+    PLACES,
     ROUTERS,
     SETTINGS,
     RoutedEnvelope,
@@ -65,6 +66,7 @@ from tmqp_server.engine.commands import (
     Release,
     RemoveBinding,
     RemoveChannel,
+    RemoveMessage,
     RemoveQueue,
     RemoveRouter,
     SendDirect,
@@ -77,6 +79,7 @@ from tmqp_server.engine.model.terms import Terms
 from tmqp_server.engine.options import (
     ASKS_ACKNOWLEDGE,
     ASKS_RESPONSE,
+    NOWHERE,
     BindingOptions,
     ChannelChanges,
     QueueChanges,
@@ -111,8 +114,7 @@ class Machine(RuleBasedStateMachine):
         self.duel = Duel(SETTINGS, DEFAULTS)
         alone = ChannelChanges(allow_multiple_queues=False)
         self.duel.do(CreateChannel(self.session(1), "r", "Solo", alone))
-        places = (("one", 1), ("one", 2), ("Two", 1), ("Solo", 1))
-        for (name, queue_id), options, grave in zip(places, given, GRAVES, strict=True):
+        for (name, queue_id), options, grave in zip(PLACES, given, GRAVES, strict=True):
             if name == "Two" and options.status is None:
                 options.status = pulled
             if buries:
@@ -228,6 +230,26 @@ class Machine(RuleBasedStateMachine):
         self.duel.do(UpdateQueue(self.session(client), "r", name, queue_id, given))
 
     @rule(
+        client=clients,
+        place=st.integers(0, 3),
+        has_grave=st.sampled_from([True, True, False]),
+        room=st.sampled_from([0, 0, 15, 30]),
+        given=changes,
+    )
+    def bury(
+        self, client: int, place: int, has_grave: bool, room: int, given: QueueChanges
+    ) -> None:
+        """Change where dead letters go, and how many of them may be on disk."""
+        name, queue_id = PLACES[place]
+        grave = (GRAVES[place], 1)
+        given.dead_letter = grave if has_grave else NOWHERE
+        limit = QueueChanges(disk_limit_bytes=room)
+        # Made before: where memory is short, it matters what else ends at that moment.
+        self.duel.do(CreateQueue(self.session(client), "r", *grave, limit))
+        self.duel.do(UpdateQueue(self.session(client), "r", *grave, limit))
+        self.duel.do(UpdateQueue(self.session(client), "r", name, queue_id, given))
+
+    @rule(
         what=st.sampled_from(
             ["create", "create", "channel", "clear", "clear", "ask", "remove", "remove channel"]
         ),
@@ -313,6 +335,22 @@ class Machine(RuleBasedStateMachine):
             what = (f"m{self.count}", name, queue_id, high, high, 10, f"wire{self.count}")
             commands.append(Push(number, *what))
         self.duel.do_all(commands)
+
+    @rule(client=clients, data=st.data(), name=channels, queue_id=queue_ids, other=st.booleans())
+    def remove_message(
+        self, client: int, data: st.DataObject, name: str, queue_id: int, other: bool
+    ) -> None:
+        """Most often one that waits, if there is one; else one that may be anywhere."""
+        waiting = [
+            (line.channel.name, line.queue_id, letter.message_id)
+            for line in self.duel.model.lines()
+            for letter in (line.live() if other else line.waiting())
+        ]
+        place = (name, queue_id, f"m{self.count}")
+        usual: int = data.draw(st.integers(0, 4))
+        if waiting and usual:
+            place = data.draw(st.sampled_from(waiting))
+        self.duel.do(RemoveMessage(self.session(client), "r", *place))
 
     @rule(client=clients, data=st.data(), name=channels, queue_id=queue_ids, twice=st.booleans())
     def cancel(

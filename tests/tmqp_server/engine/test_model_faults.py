@@ -23,6 +23,7 @@ from tmqp_server.engine.model.deferrals import Deferral
 from tmqp_server.engine.model.message import MARK_ANSWERED, MARK_BACK, MARK_CONFIRMED, Message
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Audience, Pulling, Subscription
+from tmqp_server.engine.options import QueueChanges, QueueOptions
 
 pytestmark = [
     pytest.mark.cold,
@@ -184,6 +185,34 @@ def deferred_out_of_order(patch: Patch) -> None:
     patch.setattr(Deferral, "is_before", wrong)
 
 
+def a_removed_message_stays(patch: Patch) -> None:
+    """A removed message is answered for, and comes all the same."""
+    patch.setattr(Deferring, "remove", lambda *_: None)
+
+
+def a_disk_without_end(patch: Patch) -> None:
+    """A queue keeps on disk what its handler wants kept, whatever its limit."""
+    right = Queue.configure
+
+    def wrong(self: Queue, *values: object) -> None:
+        right(self, *values)  # type: ignore[arg-type]
+        self.disk_cap = 1 << 60
+
+    patch.setattr(Queue, "configure", wrong)
+
+
+def dead_letters_go_on(patch: Patch) -> None:
+    """A queue that names no queue of dead letters any more goes on using the one it had."""
+    right = QueueChanges.applied_to
+
+    def wrong(self: QueueChanges, old: QueueOptions) -> QueueOptions:
+        new = right(self, old)
+        new.dead_letter = new.dead_letter or old.dead_letter
+        return new
+
+    patch.setattr(QueueChanges, "applied_to", wrong)
+
+
 FAULTS: tuple[Callable[[Patch], None], ...] = (
     a_lost_nack,
     a_limit_one_too_high,
@@ -200,6 +229,9 @@ FAULTS: tuple[Callable[[Patch], None], ...] = (
     gone_by_the_books,
     a_cancel_in_words_only,
     deferred_out_of_order,
+    a_removed_message_stays,
+    a_disk_without_end,
+    dead_letters_go_on,
 )
 
 

@@ -6,7 +6,7 @@ import platform
 from typing import Any, Final
 
 from tmqp_bench.broker.suite import BrokerResults, Figures, chosen
-from tmqp_bench.broker.workloads import Aim, Workload
+from tmqp_bench.broker.workloads import WORKLOADS, Aim, Cost, Workload
 from tmqp_bench.report import Verdict, ending, machine, table
 
 __all__ = ["as_json", "as_text", "verdicts"]
@@ -66,11 +66,23 @@ def _judge(results: BrokerResults, workload: Workload, aim: Aim) -> Verdict:
     return Verdict(text, f"{ours.rate / peer.rate:.2f} x", ours.rate >= aim.times * peer.rate)
 
 
+def _judge_cost(results: BrokerResults, workload: Workload, cost: Cost) -> Verdict:
+    (other,) = [each for each in WORKLOADS if each.name == cost.workload]
+    text = f"{workload.title}: at most {cost.times:g} x {other.title}"
+    here = results.of(workload, workload.contenders[0].title)
+    there = results.of(other, other.contenders[0].title)
+    if here is None or there is None:
+        return Verdict(text, "not measured", None)
+    times = there.rate / here.rate
+    return Verdict(text, f"{times:.2f} x", times <= cost.times)
+
+
 def verdicts(results: BrokerResults) -> list[Verdict]:
     """The aims of the workloads measured, and what was reached."""
     found: list[Verdict] = []
     for workload in chosen(results.plan):
         found.extend([_judge(results, workload, aim) for aim in workload.aims])
+        found.extend([_judge_cost(results, workload, cost) for cost in workload.costs])
         fast, slow = (results.of(workload, each.title) for each in workload.contenders[:2])
         if fast is not None and slow is not None:
             share = slow.rate / fast.rate

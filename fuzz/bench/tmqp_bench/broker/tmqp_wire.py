@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 import time
+from collections.abc import Sequence
 from typing import Final
 
 from tmqp.codec import FrameDecoder
@@ -22,11 +23,12 @@ from tmqp.constants import (
     TYPE_SERVER,
     TYPE_TERMINATE,
 )
+from tmqp.extensions import HEADER_FEED_CHANNEL, HEADER_FEED_QUEUE, OP_ADD_FEED
 from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
 from tmqp_bench.broker.counting import FixedSize, Pattern
 
-__all__ = ["Puller", "Responder", "Taker", "Teller", "create_queue", "greet", "take_one"]
+__all__ = ["Puller", "Responder", "Taker", "Teller", "create_queue", "feed", "greet", "take_one"]
 
 #: Messages encoded beforehand; they come round again, so a window must be smaller.
 _PREPARED: Final = 16_384
@@ -87,19 +89,32 @@ def greet(port: int, client_id: str) -> socket.socket:
     return _Talk(port, client_id).socket
 
 
-def create_queue(port: int, status: str, options: str) -> None:
-    """Create the queue that everything goes through; ``options`` is a JSON object."""
+def create_queue(port: int, status: str, options: str, channel: str = _CHANNEL) -> None:
+    """Create the queue that everything goes through, or one for its copies; ``options`` is a JSON
+    object."""
+    _ask(port, channel, OP_CREATE_QUEUE, [("Queue-Status", status)], options.encode())
+
+
+def feed(port: int, channel: str) -> None:
+    """Let the queue that everything goes through copy into the queue of another channel."""
+    headers = [(HEADER_FEED_CHANNEL, channel), (HEADER_FEED_QUEUE, str(_QUEUE))]
+    _ask(port, _CHANNEL, OP_ADD_FEED, headers)
+
+
+def _ask(
+    port: int, channel: str, operation: int, headers: list[tuple[str, str]], body: bytes = b""
+) -> None:
+    """Have the server do something about a queue."""
     talk = _Talk(port, "creator")
-    headers = [("Queue-Id", str(_QUEUE)), ("Queue-Status", status)]
     talk.ask(
         Frame.build(
             TYPE_SERVER,
-            _CHANNEL,
-            OP_CREATE_QUEUE,
-            options.encode(),
-            message_id="create",
+            channel,
+            operation,
+            body,
+            message_id="ask",
             pending_response=True,
-            headers=headers,
+            headers=[("Queue-Id", str(_QUEUE)), *headers],
         )
     )
     talk.socket.sendall(Frame.build(TYPE_TERMINATE, "", 0).raw)
@@ -167,19 +182,32 @@ class Teller:
 
 
 class Taker:
-    """A consumer of the queue; answers each delivery if the queue wants that."""
+    """A consumer of the queue; answers each delivery if the queue wants that.
+
+    ``channel``: where it joins; ``terms``: headers of the join.
+    """
 
     def __init__(
-        self, port: int, name: str, producer: str, payload_bytes: int, *, acks: bool
+        self,
+        port: int,
+        name: str,
+        producer: str,
+        payload_bytes: int,
+        *,
+        acks: bool,
+        channel: str = _CHANNEL,
+        terms: Sequence[tuple[str, str]] = (),
     ) -> None:
         talk = _Talk(port, name)
-        join = Frame.build(TYPE_SERVER, _CHANNEL, OP_JOIN, message_id="join", pending_response=True)
+        join = Frame.build(
+            TYPE_SERVER, channel, OP_JOIN, message_id="join", pending_response=True, headers=terms
+        )
         talk.ask(join)
         self.socket = talk.socket
         mark = "0" * 32
         sample = Frame.build(
             TYPE_QUEUE_MESSAGE,
-            _CHANNEL,
+            channel,
             _QUEUE,
             bytes(payload_bytes // 4 * 4),
             message_id=mark,
@@ -187,7 +215,7 @@ class Taker:
         ).raw
         self._size = len(sample)
         self._id_at = sample.index(mark.encode())
-        ack = Frame.build(TYPE_ACKNOWLEDGE, _CHANNEL, _QUEUE, message_id=mark, source=name).raw
+        ack = Frame.build(TYPE_ACKNOWLEDGE, channel, _QUEUE, message_id=mark, source=name).raw
         self._before, self._after = ack.split(mark.encode())
         self._counter = FixedSize(self._size)
         self._acks = acks

@@ -21,7 +21,7 @@ from tmqp_bench.broker import (
 )
 from tmqp_bench.broker.loop import Consumer, Producer
 
-__all__ = ["WORKLOADS", "Aim", "Contender", "Ends", "Workload"]
+__all__ = ["WORKLOADS", "Aim", "Contender", "Cost", "Ends", "Workload"]
 
 #: What a load is made of.
 Ends = tuple[Sequence[Producer], Sequence[Consumer]]
@@ -65,6 +65,15 @@ class Aim:
 
 
 @dataclass(frozen=True)
+class Cost:
+    """A message of ours is to cost at most ``times`` as much as under another workload of the same
+    run, by deliveries a second."""
+
+    workload: str
+    times: float
+
+
+@dataclass(frozen=True)
 class Workload:
     """One comparison; ``copies`` 0 stands for "as many as there are consumers".
 
@@ -75,6 +84,7 @@ class Workload:
     title: str
     contenders: tuple[Contender, ...]
     aims: tuple[Aim, ...] = ()
+    costs: tuple[Cost, ...] = ()
     consumers: int = 1
     copies: int = 1
     window: int = 4_096
@@ -97,17 +107,35 @@ def _ours(status: str, options: str, *, confirms: bool, acks: bool) -> Connect:
     return connect
 
 
-def _ours_several(port: int, payload_bytes: int, consumers: int) -> Ends:
-    tmqp_wire.create_queue(port, "roundrobin", _ACKED)
+def _ours_several(*terms: tuple[str, str]) -> Connect:
+    def connect(port: int, payload_bytes: int, consumers: int) -> Ends:
+        tmqp_wire.create_queue(port, "roundrobin", _ACKED)
+        takers = [
+            tmqp_wire.Taker(
+                port, f"taker{number:04}", "teller0", payload_bytes, acks=True, terms=terms
+            )
+            for number in range(consumers)
+        ]
+        tellers = [
+            tmqp_wire.Teller(port, f"teller{number}", payload_bytes, confirms=True)
+            for number in range(consumers)
+        ]
+        return tellers, takers
+
+    return connect
+
+
+def _ours_fed(port: int, payload_bytes: int, consumers: int) -> Ends:
+    tmqp_wire.create_queue(port, "push", _ACKED)
+    tmqp_wire.create_queue(port, "push", _ACKED, "fed")
+    tmqp_wire.feed(port, "fed")
     takers = [
-        tmqp_wire.Taker(port, f"taker{number:04}", "teller0", payload_bytes, acks=True)
+        tmqp_wire.Taker(
+            port, f"taker{number:04}", "teller", payload_bytes, acks=True, channel="fed"
+        )
         for number in range(consumers)
     ]
-    tellers = [
-        tmqp_wire.Teller(port, f"teller{number}", payload_bytes, confirms=True)
-        for number in range(consumers)
-    ]
-    return tellers, takers
+    return [tmqp_wire.Teller(port, "teller", payload_bytes, confirms=True)], takers
 
 
 def _ours_request(port: int, payload_bytes: int, consumers: int) -> Ends:
@@ -394,8 +422,25 @@ WORKLOADS: Final[tuple[Workload, ...]] = (
     Workload(
         "round-robin",
         "round robin 4 to 4 with both acknowledges",
-        _both_builds(_ours_several),
+        _both_builds(_ours_several()),
+        costs=(Cost("push-acks", 1.05),),
         consumers=4,
+    ),
+    Workload(
+        "round-robin-window",
+        "round robin 4 to 4 with both acknowledges, consumers with a window of 1,024",
+        _both_builds(_ours_several(("Window", "1024"))),
+        consumers=4,
+    ),
+    Workload(
+        "round-robin-1",
+        "round robin 1 to 1 with both acknowledges",
+        _both_builds(_ours("roundrobin", _ACKED, confirms=True, acks=True)),
+    ),
+    Workload(
+        "fed",
+        "push into a queue that feeds another, 1 to 1 with both acknowledges",
+        _both_builds(_ours_fed),
     ),
     _pull(1),
     _pull(100),

@@ -10,15 +10,15 @@ from tmqp_server.doors.goms.options import GomsLimits, GomsOptions
 from tmqp_server.doors.goms.session import GomsSession
 from tmqp_server.doors.letters import Letter, Letters
 from tmqp_server.doors.names import DoorNames
-from tmqp_server.doors.port import Door, IdSource
-from tmqp_server.engine.effects import Deliver, Forward, Inform
+from tmqp_server.doors.port import IdSource, QueuesOnly
+from tmqp_server.engine.effects import Deliver
 from tmqp_server.engine.model.message import Message
 
 __all__ = ["GomsDoor"]
 
 
 @final
-class GomsDoor(Door):
+class GomsDoor(QueuesOnly):
     """goMS.
 
     :param new_id: makes the ids of messages and clients.
@@ -64,14 +64,6 @@ class GomsDoor(Door):
         body = self.letters.of(message, effect.channel).body
         return b"=" + text_of(body).encode()
 
-    def encode_forward(self, effect: Forward) -> bytes:
-        """Nothing: clients of goMS cannot be addressed."""
-        return b""
-
-    def encode_event(self, effect: Inform) -> bytes:
-        """Nothing: clients of goMS are told of no events."""
-        return b""
-
     def letter(self, wire: object) -> Letter:
         """What a message says."""
         return self._bodies.letter(wire)
@@ -79,10 +71,6 @@ class GomsDoor(Door):
     def stored(self, message: Message) -> tuple[bytes, int, int]:
         """What is kept of a message."""
         return self._bodies.stored(message)
-
-    def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
-        """GoMS has no message sets."""
-        return self._bodies.unpacked(data)
 
     def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
         """A kept message again."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+
+from tmqp_server.doors.tables import check_positive
 
 __all__ = ["GomsLimits", "GomsOptions"]
 
@@ -25,10 +27,7 @@ class GomsLimits:
     connection."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if not value > 0:
-                raise ValueError(f"{field.name} must be positive, not {value!r}")
+        check_positive(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,10 +26,10 @@ from tmqp_server.doors.http.routes import Route
 from tmqp_server.doors.http.session import HttpSession
 from tmqp_server.doors.http.websocket import offered_protocols
 from tmqp_server.doors.letters import Letter, Letters
-from tmqp_server.doors.port import Door, IdSource
+from tmqp_server.doors.port import Door, IdSource, QueuesOnly
 from tmqp_server.doors.rewriting import without_exact_name
 from tmqp_server.engine.commands import Command, Push
-from tmqp_server.engine.effects import Deliver, Forward, Inform
+from tmqp_server.engine.effects import Deliver, Inform
 from tmqp_server.engine.model.message import Message
 
 __all__ = ["HttpDoor", "queue_routes"]
@@ -57,7 +57,7 @@ def _say_alive(exchange: Exchange) -> None:
     exchange.respond(HttpResponse(200, b"alive\n", b"text/plain; charset=utf-8"))
 
 
-class HttpDoor(Door):
+class HttpDoor(QueuesOnly):
     """HTTP/1.1, and WebSocket with the protocols of other doors inside.
 
     :param new_id: makes ids of messages and clients.
@@ -120,10 +120,6 @@ class HttpDoor(Door):
         """Nothing: no HTTP client has credit, so none gets messages but those it takes."""
         raise AssertionError(f"{effect!r} is for a client without credit")
 
-    def encode_forward(self, effect: Forward) -> bytes:
-        """Nothing: an HTTP client hears nothing from other clients."""
-        return b""
-
     def encode_event(self, effect: Inform) -> bytes:
         """The bytes of an event in a stream."""
         return event_bytes(effect)
@@ -142,13 +138,6 @@ class HttpDoor(Door):
     def stored(self, message: Message) -> tuple[bytes, int, int]:
         """The TMQP message, and where its payload is."""
         return self._bodies.stored(message)
-
-    def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
-        """Nothing.
-
-        :raises ValueError: always.
-        """
-        return self._bodies.unpacked(data)
 
     def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
         """The message again.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+
+from tmqp_server.doors.tables import check_positive
 
 __all__ = ["HttpLimits"]
 
@@ -79,7 +81,4 @@ class HttpLimits:
     it open."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if not value > 0:
-                raise ValueError(f"{field.name} must be positive, got {value!r}")
+        check_positive(self)

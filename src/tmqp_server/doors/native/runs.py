@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import final
 
 from tmqp.constants import TYPE_QUEUE_MESSAGE
+from tmqp.extensions import FILTER_HEADERS
 from tmqp.runs import FrameRun
 from tmqp_server.engine.commands import (
     Acknowledge,
@@ -60,6 +61,12 @@ class NativeRun(RunWire):
         """The frames as they were received."""
         sizes, offsets = self.frames.layout()
         return self.frames.received(), sizes, offsets
+
+    def sample(self, family: object) -> object:
+        """The first frame, for filters that look at headers, if all have the same."""
+        if family == FILTER_HEADERS and self.frames.has_equal_headers():
+            return self.frames.first
+        return None
 
     def acknowledges(self, run: AcknowledgeRun) -> list[Acknowledge]:
         """The same as single acknowledges."""

@@ -8,8 +8,8 @@ from tmqp_server.doors.letters import Letter, Letters
 from tmqp_server.doors.nsq.context import NsqContext
 from tmqp_server.doors.nsq.message import DOOR, NUMBER, NsqBodies, NsqRun
 from tmqp_server.doors.nsq.session import NsqSession
-from tmqp_server.doors.port import Door
-from tmqp_server.engine.effects import Deliver, DeliverRun, Forward, Inform
+from tmqp_server.doors.port import QueuesOnly
+from tmqp_server.engine.effects import Deliver, DeliverRun
 from tmqp_server.engine.model.message import Message
 from tmqp_wires.nsq.writing import message_frame, retried
 
@@ -18,7 +18,7 @@ __all__ = ["NsqDoor"]
 _NS_PER_MS: Final = 1_000_000
 
 
-class NsqDoor(Door):
+class NsqDoor(QueuesOnly):
     """NSQ, TCP.
 
     :param letters: reads what came in by doors of other kinds.
@@ -59,14 +59,6 @@ class NsqDoor(Door):
             return b"".join(run.frames)
         return b"".join(run.frames[effect.start : effect.stop : effect.step])
 
-    def encode_forward(self, effect: Forward) -> bytes:
-        """NSQ's clients say nothing to each other."""
-        return b""
-
-    def encode_event(self, effect: Inform) -> bytes:
-        """NSQ's clients are told of no events."""
-        return b""
-
     def letter(self, wire: object) -> Letter:
         """What a message says."""
         return self._bodies.letter(wire)
@@ -78,10 +70,6 @@ class NsqDoor(Door):
     def stored(self, message: Message) -> tuple[bytes, int, int]:
         """What is kept of a message."""
         return self._bodies.stored(message)
-
-    def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
-        """NSQ has no message sets."""
-        return self._bodies.unpacked(data)
 
     def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
         """A kept message again."""

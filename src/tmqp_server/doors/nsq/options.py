@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Final
 
+from tmqp_server.doors.tables import check_positive
 from tmqp_wires.nsq import ServerTerms
 from tmqp_wires.nsq.names import is_name
 
@@ -60,10 +61,7 @@ class NsqLimits:
     """Seconds for which a connection that broke the protocol waits for earlier answers."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if not value > 0:
-                raise ValueError(f"{field.name} must be positive, got {value!r}")
+        check_positive(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,9 +16,9 @@ from tmqp.constants import RESULT_OK, STATUS_PAUSED, STATUS_PUSH
 from tmqp.hello import ConnectionInformation
 from tmqp_server.doors.names import exact_channel
 from tmqp_server.doors.nsq_world import TopicShapes
-from tmqp_server.doors.port import Door, DoorSession, IdSource
+from tmqp_server.doors.port import DoorSession, IdSource, QueuesOnly
 from tmqp_server.engine.commands import Command, Connect, DescribeQueue, Disconnect, UpdateQueue
-from tmqp_server.engine.effects import CloseSession, Effect, Forward, Refuse, Reply
+from tmqp_server.engine.effects import CloseSession, Effect, Refuse, Reply
 from tmqp_server.engine.model.snapshots import QueueSnapshot
 from tmqp_server.engine.options import QueueChanges
 from tmqp_wires.nsq.names import is_ephemeral, is_name
@@ -181,7 +181,7 @@ class AskSession(DoorSession):
 
 
 @final
-class AskDoor(Door):
+class AskDoor(QueuesOnly):
     """Opens the session of one question."""
 
     name = _NAME
@@ -195,7 +195,3 @@ class AskDoor(Door):
     def open(self, session: int, now: float) -> AskSession:
         """A new connection."""
         return AskSession(session, self._topic, self._shapes, self._new_id, now)
-
-    def encode_forward(self, effect: Forward) -> bytes:
-        """Nothing: nobody hears it."""
-        return b""

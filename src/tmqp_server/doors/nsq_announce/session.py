@@ -18,7 +18,7 @@ from tmqp.constants import RESULT_OK
 from tmqp.hello import ConnectionInformation
 from tmqp_server.doors.nsq_announce.links import Announcer
 from tmqp_server.doors.nsq_world import NsqWorld, nsq_names
-from tmqp_server.doors.port import Door, DoorSession, IdSource
+from tmqp_server.doors.port import DoorSession, IdSource, QueuesOnly
 from tmqp_server.engine.commands import (
     Command,
     Connect,
@@ -26,7 +26,7 @@ from tmqp_server.engine.commands import (
     ListChannels,
     SubscribeEvent,
 )
-from tmqp_server.engine.effects import CloseSession, Effect, Forward, Inform, Refuse, Reply
+from tmqp_server.engine.effects import CloseSession, Effect, Inform, Refuse, Reply
 from tmqp_server.engine.events import CHANNEL_CREATED, CHANNEL_REMOVED, ChannelFact
 from tmqp_server.engine.model.snapshots import ChannelSnapshot
 from tmqp_wires.nsq.lookup import MAGIC, PING, AnswerDecoder, announce, register, unregister
@@ -212,7 +212,7 @@ def _registered(channel: str) -> bytes:
 
 
 @final
-class AnnounceDoor(Door):
+class AnnounceDoor(QueuesOnly):
     """Opens sessions of connections that this server has made itself.
 
     :param announcer: is told which lookupd has answered.
@@ -238,7 +238,3 @@ class AnnounceDoor(Door):
         if names is None:
             return b""
         return register(*names) if effect.event == CHANNEL_CREATED else unregister(*names)
-
-    def encode_forward(self, effect: Forward) -> bytes:
-        """Nothing: the protocol has no form for what clients say to each other."""
-        return b""

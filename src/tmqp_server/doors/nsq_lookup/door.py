@@ -7,8 +7,7 @@ from typing import Final, final
 
 from tmqp_server.doors.nsq_lookup.session import DOOR_NAME, LookupSession
 from tmqp_server.doors.nsq_lookup.table import LookupTable
-from tmqp_server.doors.port import Door, IdSource
-from tmqp_server.engine.effects import Forward
+from tmqp_server.doors.port import IdSource, QueuesOnly
 
 __all__ = ["DEFAULT_VERSION", "LookupDoor", "Lookupd"]
 
@@ -45,7 +44,7 @@ class Lookupd:
 
 
 @final
-class LookupDoor(Door):
+class LookupDoor(QueuesOnly):
     """Opens sessions of nsqds that tell what they have.
 
     No client of this door pushes or gets messages, so nothing is encoded or kept by it.
@@ -65,7 +64,3 @@ class LookupDoor(Door):
         idle_s = 2 * table.limits.inactive_producer_timeout_s
         about = self._lookupd.about
         return LookupSession(session, table, about, self._new_id, now, _HELLO_TIMEOUT_S, idle_s)
-
-    def encode_forward(self, effect: Forward) -> bytes:
-        """Nothing: the protocol has no form for what clients say to each other."""
-        return b""

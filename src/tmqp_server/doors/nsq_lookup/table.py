@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, final
 
+from tmqp_server.doors.tables import check_positive
 from tmqp_wires.nsq.lookup import Announce
 from tmqp_wires.nsq.names import is_ephemeral
 
@@ -44,10 +45,7 @@ class LookupLimits:
     """Seconds for which a tombstone hides a producer of a topic (N147)."""
 
     def __post_init__(self) -> None:
-        for name in self.__dataclass_fields__:
-            value = getattr(self, name)
-            if not value > 0:
-                raise ValueError(f"{name} must be positive, got {value!r}")
+        check_positive(self)
 
 
 class TableFullError(Exception):

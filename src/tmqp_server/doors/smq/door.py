@@ -6,19 +6,19 @@ from typing import final
 
 from tmqp_server.doors.letters import Letter, Letters
 from tmqp_server.doors.names import DoorNames
-from tmqp_server.doors.port import Door, IdSource
+from tmqp_server.doors.port import IdSource, QueuesOnly
 from tmqp_server.doors.smq.context import SmqContext
 from tmqp_server.doors.smq.message import DOOR, NUMBER, SmqBodies, SmqMessage, line_of
 from tmqp_server.doors.smq.options import SmqLimits, SmqOptions
 from tmqp_server.doors.smq.session import SmqSession
-from tmqp_server.engine.effects import Deliver, DeliverRun, Forward, Inform
+from tmqp_server.engine.effects import Deliver, DeliverRun
 from tmqp_server.engine.model.message import Message
 
 __all__ = ["SmqDoor"]
 
 
 @final
-class SmqDoor(Door):
+class SmqDoor(QueuesOnly):
     """Simple MQ.
 
     :param new_id: makes the ids of messages and clients.
@@ -63,14 +63,6 @@ class SmqDoor(Door):
         """The lines of a run."""
         return b"".join([self.encode_delivery(each) for each in effect.deliveries()])
 
-    def encode_forward(self, effect: Forward) -> bytes:
-        """Nothing: clients of Simple MQ cannot be addressed."""
-        return b""
-
-    def encode_event(self, effect: Inform) -> bytes:
-        """Nothing: clients of Simple MQ are told of no events."""
-        return b""
-
     def letter(self, wire: object) -> Letter:
         """What a message says."""
         return self._bodies.letter(wire)
@@ -78,10 +70,6 @@ class SmqDoor(Door):
     def stored(self, message: Message) -> tuple[bytes, int, int]:
         """What is kept of a message."""
         return self._bodies.stored(message)
-
-    def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
-        """Simple MQ has no message sets."""
-        return self._bodies.unpacked(data)
 
     def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
         """A kept message again."""

@@ -41,6 +41,11 @@ class RunWire:
         """
         return None
 
+    def sample(self, family: object) -> object:
+        """The ``wire`` of one message, if all others are like it in what filters of this family
+        look at; None where they are not, or where that is not worth finding out."""
+        return None
+
     def acknowledges(self, run: AcknowledgeRun) -> list[Acknowledge]:
         """The same as single acknowledges."""
         raise NotImplementedError
@@ -54,6 +59,8 @@ class PushRun(SessionCommand):
     are, ``size`` what they cost together, in bytes, and ``largest`` what the largest does.
 
     ``left`` are the pushes still to be carried out of a run that is divided, the next one last.
+    ``copied`` says that a feed copies it: then ``channel`` and ``queue_id`` are those of the
+    target, and ``wire`` names others.
     """
 
     __slots__ = (
@@ -66,6 +73,7 @@ class PushRun(SessionCommand):
         "largest",
         "wire",
         "notes",
+        "copied",
         "left",
     )
 
@@ -81,6 +89,7 @@ class PushRun(SessionCommand):
         largest: int,
         wire: RunWire,
         notes: RunNotes,
+        copied: bool = False,
     ) -> None:
         self.session = session
         self.channel = channel
@@ -92,6 +101,7 @@ class PushRun(SessionCommand):
         self.largest = largest
         self.wire = wire
         self.notes = notes
+        self.copied = copied
         self.left: list[Push] = []
 
     def pushes(self) -> list[Push]:

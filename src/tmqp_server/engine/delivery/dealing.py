@@ -11,6 +11,7 @@ from typing import Final
 
 from tmqp_server.engine.flights import Flights
 from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.selection import EVERYBODY
 from tmqp_server.engine.model.sessions import Subscription
 
 __all__ = ["Deal", "Share", "deal"]
@@ -51,27 +52,32 @@ class Deal:
         self.skipped = 0
 
 
-def deal(queue: Queue, count: int, wants: bool, flights: Flights) -> Deal | None:
+def deal(
+    queue: Queue, count: int, wants: bool, flights: Flights, takers: int = EVERYBODY
+) -> Deal | None:
     """Deal so many messages to those who can take them now; None for too many parts.
 
     :param wants: they are to be answered for, so that there is a bound on what one has in hand.
+    :param takers: a bit for each place of the ring whose filter accepts all of them.
     """
     found = Deal(queue.turn)
     if queue.discipline.exclusive:
-        return found if _in_turn(found, queue, count, wants, flights) else None
-    return found if _to_the_first(found, queue, count, wants, flights) else None
+        return found if _in_turn(found, queue, count, wants, flights, takers) else None
+    return found if _to_the_first(found, queue, count, wants, flights, takers) else None
 
 
-def _in_turn(found: Deal, queue: Queue, count: int, wants: bool, flights: Flights) -> bool:
+def _in_turn(
+    found: Deal, queue: Queue, count: int, wants: bool, flights: Flights, takers: int
+) -> bool:
     audience = queue.audience
     members: list[Subscription] = []
     rooms: list[int] = []
-    first = audience.next_ready(queue.turn)
+    first = audience.next_ready(queue.turn, takers)
     member = first
     while member is not None and len(members) < count:
         members.append(member)
         rooms.append(_room(member, count, wants, flights))
-        member = audience.next_ready(member.place)
+        member = audience.next_ready(member.place, takers)
         if member is first:
             break
     parts = 0
@@ -93,11 +99,13 @@ def _in_turn(found: Deal, queue: Queue, count: int, wants: bool, flights: Flight
     return True
 
 
-def _to_the_first(found: Deal, queue: Queue, count: int, wants: bool, flights: Flights) -> bool:
+def _to_the_first(
+    found: Deal, queue: Queue, count: int, wants: bool, flights: Flights, takers: int
+) -> bool:
     audience = queue.audience
     place = -1
     while found.dealt < count:
-        member = audience.next_ready(place)
+        member = audience.next_ready(place, takers)
         if member is None or member.place <= place:
             return True
         if len(found.shares) == _MOST_PARTS:
@@ -106,7 +114,8 @@ def _to_the_first(found: Deal, queue: Queue, count: int, wants: bool, flights: F
         start = found.dealt
         given = min(_room(member, count, wants, flights), count - start)
         found.shares.append(Share(member, start, 1, start + given, given))
-        found.skipped += place * given
+        if takers == EVERYBODY:
+            found.skipped += place * given
         found.dealt += given
     return True
 

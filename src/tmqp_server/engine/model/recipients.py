@@ -21,3 +21,7 @@ class Recipients:
         self.rest = self.numbers[1:]
         self.clients = clients
         self.missed = missed
+
+    def only(self) -> Client | None:
+        """Who gets it, where that is one."""
+        return self.clients[self.numbers[0]] if len(self.numbers) == 1 else None

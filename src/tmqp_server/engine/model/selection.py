@@ -16,10 +16,12 @@ from typing import Final
 
 from tmqp_server.engine.model.message import Message, SubscriptionFilter
 
-__all__ = ["MAX_FILTERS", "Selection", "WantedBy"]
+__all__ = ["EVERYBODY", "MAX_FILTERS", "Selection", "WantedBy"]
 
 #: Distinct filters of one audience.
 MAX_FILTERS: Final = 64
+#: A bit for every place of a ring.
+EVERYBODY: Final = -1
 #: Ready-made answers that are kept.
 _MOST_ANSWERS: Final = 1_024
 
@@ -42,7 +44,7 @@ class WantedBy:
 class Selection:
     """The filters of an audience."""
 
-    __slots__ = ("slots", "epoch", "failures", "_free", "_takers", "_open", "_known", "_family")
+    __slots__ = ("slots", "epoch", "failures", "family", "_free", "_takers", "_open", "_known")
 
     def __init__(self) -> None:
         self.slots: dict[object, WantedBy] = {}
@@ -56,7 +58,8 @@ class Selection:
         self._takers: dict[int, int] = {}
         #: Masks by what of the message they follow from, where one family of filters says that.
         self._known: dict[object, int] = {}
-        self._family: object = None
+        #: That of all filters; None where they look at different parts of a message.
+        self.family: object = None
 
     def has_room(self, filter: SubscriptionFilter) -> bool:
         """Whether one more consumer may have it."""
@@ -90,13 +93,13 @@ class Selection:
         """The filters are others: forget what follows from them."""
         self._known = {}
         self._takers = {}
-        self._family = None
+        self.family = None
         for at, slot in enumerate(self.slots.values()):
             family = slot.filter.family()
-            if at and family != self._family:
-                self._family = None
+            if at and family != self.family:
+                self.family = None
                 return
-            self._family = family
+            self.family = family
 
     # --- Places ----------------------------------------------------------------------------------
 
@@ -130,7 +133,7 @@ class Selection:
     def mask_of(self, message: Message, mask: int = 0, seen: int = 0) -> int:
         """The bits of the filters that accept a message, whose mask is known up to an epoch."""
         key: object = None
-        if self._family is not None and seen == 0:
+        if self.family is not None and seen == 0:
             key = self._key_of(message)
             if key is not None:
                 known = self._known.get(key)
@@ -145,6 +148,20 @@ class Selection:
             if len(self._known) >= _MOST_ANSWERS:
                 self._known = {}
             self._known[key] = mask
+        return mask
+
+    def mask_of_all(self, sample: Message) -> int:
+        """The mask of messages that are all alike in what the family looks at; -1, with nothing
+        counted, where each must be looked at by itself."""
+        key = self._key_of(sample)
+        if key is None:
+            return -1
+        failures = self.failures
+        mask = self.mask_of(sample)
+        if self.failures != failures:
+            self.failures = failures
+            self._known.pop(key, None)
+            return -1
         return mask
 
     def _accepts(self, slot: WantedBy, message: Message) -> bool:

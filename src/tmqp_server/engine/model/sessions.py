@@ -27,7 +27,7 @@ from tmqp_server.engine.model.delivery import QueueFacts
 from tmqp_server.engine.model.message import Message, SubscriptionFilter
 from tmqp_server.engine.model.questions import Questions
 from tmqp_server.engine.model.recipients import Recipients
-from tmqp_server.engine.model.selection import Selection
+from tmqp_server.engine.model.selection import EVERYBODY, Selection
 from tmqp_server.engine.model.terms import Terms
 from tmqp_server.engine.model.timed import set_due
 from tmqp_server.engine.model.times import NEVER
@@ -538,15 +538,16 @@ class Audience:
             return self.ring[place + (above & -above).bit_length() - 1]
         return self.ring[(places & -places).bit_length() - 1]
 
-    def next_ready(self, turn: int) -> Subscription | None:
-        """The next after a place, in turn, that can take a delivery now; None if nobody can.
+    def next_ready(self, turn: int, takers: int = EVERYBODY) -> Subscription | None:
+        """The next after a place, in turn, of these places, that can take a delivery now; None if
+        nobody can.
 
         The turn is a position, which nobody adjusts when a client leaves; past the last one the
         first is next (F90).
         """
         if self.scattered:
             self._form_ring()
-        ready = self.ready
+        ready = self.ready & takers
         if not ready:
             return None
         if self.tiers:

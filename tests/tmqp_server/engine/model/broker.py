@@ -140,6 +140,8 @@ class ModelBroker(Routers):
             self.clear_messages(client, request, name, command.queue_id, *which)
         elif isinstance(command, commands.CancelMessage):
             self.cancel_message(client, request, name, command.queue_id, command.message_id)
+        elif isinstance(command, commands.RemoveMessage):
+            self.remove_message(client, request, name, command.queue_id, command.message_id)
         elif isinstance(command, commands.RemoveQueue):
             self.remove_queue(client, request, name, command.queue_id)
         elif isinstance(command, commands.DescribeQueue):

@@ -345,7 +345,7 @@ class Delivering(Counting):
         if letter.wants:
             self.confirm(line, letter, "error")
         grave = self.grave(line, letter)
-        if grave is None:
+        if grave is None or (letter.ticket and not grave.has_disk_for(letter)):
             self.end(line, letter, "dropped")
             return
         copy = Letter(

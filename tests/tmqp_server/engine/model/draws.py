@@ -39,6 +39,7 @@ __all__ = [
     "BITS",
     "DEFAULTS",
     "GRAVES",
+    "PLACES",
     "ROUTERS",
     "SETTINGS",
     "STATUSES",
@@ -73,6 +74,7 @@ SETTINGS = Settings(
 #: What becomes due in two queues at one moment may come in any order.  So each queue that is asked
 #: for has a grave of its own, whose timeouts are never those of the queues that are asked for.
 DEFAULTS: dict[str, object] = {"acknowledge_timeout_ms": 1_037, "put_back_limit": 2}
+PLACES = (("one", 1), ("one", 2), ("Two", 1), ("Solo", 1))
 GRAVES = ("g-one-1", "g-one-2", "g-two-1", "g-solo-1")
 STATUSES = (BROADCAST, PUSH, PUSH, ROUND_ROBIN, ROUND_ROBIN, PULL, PULL, CACHE, PAUSED, STOPPED)
 
@@ -97,6 +99,7 @@ changes = st.builds(
     message_size_limit=st.none() | st.sampled_from([0, 0, 25]),
     put_back_limit=st.none() | st.integers(-1, 3),
     bytes_limit=st.none() | st.sampled_from([0, 0, 60]),
+    disk_limit_bytes=st.none() | st.sampled_from([0, 0, 20, 50]),
     when_full=st.none() | st.sampled_from(["refuse", "drop-oldest", "dead-letter"]),
     expired_to_dead_letter=st.none() | st.booleans(),
     delivery_handler=st.none() | st.sampled_from([*POLICIES, "nobody's"]),

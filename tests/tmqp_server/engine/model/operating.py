@@ -22,6 +22,7 @@ from tests.tmqp_server.engine.model.things import (
 )
 from tmqp_server.engine import books
 from tmqp_server.engine.model.terms import Terms
+from tmqp_server.engine.options import NOWHERE
 
 __all__ = ["Operating"]
 
@@ -36,11 +37,21 @@ CHANNEL_DEFAULTS: dict[str, object] = {
     "owner_only": False,
 }
 FORBIDDEN = "@ ;*"
+#: What looking for a message takes for each that is there.
+PLACE_BYTES = 8
 
 
 def given(changes: dict[str, object] | None) -> dict[str, object]:
     """The options that are really given."""
     return {name: value for name, value in (changes or {}).items() if value is not None}
+
+
+def changed(options: dict[str, object], changes: dict[str, object] | None) -> dict[str, object]:
+    """Options of a queue after changes; where its dead letters go nowhere, it names no queue."""
+    found = options | given(changes)
+    if found["dead_letter"] == NOWHERE:
+        found["dead_letter"] = None
+    return found
 
 
 class Operating(Delivering):
@@ -307,7 +318,7 @@ class Operating(Delivering):
             return 482
         if 0 < limit <= len(channel.queues) or len(channel.queues) >= self.settings.queues:
             return 482
-        options = {name: channel.options[name] for name in DEFAULTS} | given(changes)
+        options = changed({name: channel.options[name] for name in DEFAULTS}, changes)
         problem = self.problem_of_options(options)
         if problem:
             return problem
@@ -333,7 +344,7 @@ class Operating(Delivering):
         """A queue and, if need be, its channel; both or none."""
         channel = self.channel(name)
         if channel is None:
-            options = {**DEFAULTS, **self.defaults, **given(changes)}
+            options = changed({**DEFAULTS, **self.defaults}, changes)
             plain = {**CHANNEL_DEFAULTS, **self.defaults}
             problem = self.problem_of_channel(name, plain) or self.problem_of_options(options)
             if problem:
@@ -360,7 +371,7 @@ class Operating(Delivering):
         if line is None:
             self.reply(client, request, 404)
             return
-        options = line.options | given(changes)
+        options = changed(line.options, changes)
         problem = self.problem_of_options(options)
         more = line_cost(options) - line_cost(line.options)
         if not problem and more > 0 and not self.has_room(more):
@@ -438,6 +449,31 @@ class Operating(Delivering):
             if entry[1].wants:
                 self.confirm(line, entry[1], "cancelled")
             self.end(line, entry[1], "cleared")
+        self.reply(client, request, 0 if found else 404)
+
+    def remove_message(
+        self, client: Client, request: object, name: str, queue_id: int, message_id: str
+    ) -> None:
+        """Remove the first that waits under an id, high priority first."""
+        line = self.line(name, queue_id)
+        if line is None:
+            self.reply(client, request, 404)
+            return
+        channel = line.channel
+        if channel.options["owner_only"] and channel.owner is not client:
+            self.reply(client, request, 403)
+            return
+        channel.used = True
+        if not self.has_room(books.BROWSE_BYTES + PLACE_BYTES * len(line.live())):
+            self.reply(client, request, 503)
+            return
+        found = [letter for letter in line.waiting() if letter.message_id == message_id]
+        for letter in found[:1]:
+            line.take(letter)
+            line.counts["removed_messages"] += 1
+            if letter.wants:
+                self.confirm(line, letter, "cancelled")
+            self.end(line, letter, "cleared")
         self.reply(client, request, 0 if found else 404)
 
     # --- Questions -------------------------------------------------------------------------------
@@ -539,7 +575,10 @@ class Operating(Delivering):
         self.admit(line, letter)
         line.counts["received_messages"] += 1
         if policy.receipt == "saved" and line.options["status"] != BROADCAST:
-            self.save(line, letter)
+            if line.has_disk_for(letter):
+                self.save(line, letter)
+            else:
+                self.confirm(line, letter, "storage")
         asked = policy.receipt == "asked" and letter.wants
         if asked or letter.saving or policy.receipt == "always":
             self.confirm(line, letter)

@@ -49,6 +49,7 @@ DEFAULTS: dict[str, object] = {
     "message_limit": 0,
     "message_size_limit": 0,
     "bytes_limit": 0,
+    "disk_limit_bytes": 0,
     "when_full": "refuse",
     "expired_to_dead_letter": False,
     "put_back_limit": 20,
@@ -211,6 +212,15 @@ class Line:
         """Every message that has not come to an end."""
         return self.waiting() + [letter for _, letter in self.deferred] + self.flights
 
+    def disk_bytes(self) -> int:
+        """What the storage has of it, or was asked to keep."""
+        return sum(letter.size for letter in self.live() if letter.ticket)
+
+    def has_disk_for(self, letter: Letter) -> bool:
+        """Whether one more message may be kept."""
+        most = self.amount("disk_limit_bytes")
+        return not most or self.disk_bytes() + letter.size <= most
+
     def take(self, letter: Letter) -> None:
         """Take a waiting message out."""
         (self.high if letter.high else self.regular).remove(letter)
@@ -227,6 +237,7 @@ class Line:
         shown["deferred"] = len(self.deferred)
         shown["in_flight"] = len(self.flights)
         shown["timeout_messages"] = self.counts["expired"]
+        shown["disk_bytes"] = self.disk_bytes()
         return shown
 
     def imbalance(self) -> int:

@@ -17,7 +17,14 @@ from tmqp_server.engine.records import Record, field_names
 
 __all__ = ["Translator", "differences", "queue_shown"]
 
-WAITING = ("priority_messages", "messages", "deferred", "in_flight", "timeout_messages")
+WAITING = (
+    "priority_messages",
+    "messages",
+    "deferred",
+    "in_flight",
+    "timeout_messages",
+    "disk_bytes",
+)
 
 
 def queue_shown(snapshot: QueueSnapshot) -> dict[str, object]:
