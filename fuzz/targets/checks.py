@@ -53,9 +53,10 @@ from tmqp_server.hub.hub import Hub
 from tmqp_server.hub.outlets import Fault
 from tmqp_server.storage.port import DamageError
 from tmqp_server.storage.records import decode_block
-from tmqp_wires.nsq import CommandDecoder, ServerTerms, writing
+from tmqp_wires.nsq import CommandDecoder, ServerTerms, lookup, writing
 from tmqp_wires.nsq.events import Event, Violation
 from tmqp_wires.nsq.frames import FrameDecoder as NsqFrameDecoder
+from tmqp_wires.nsq.lookup import Announce, AnswerDecoder, LookupDecoder
 
 __all__ = ["CORPUS", "TARGETS", "corpus", "seeds"]
 
@@ -82,6 +83,10 @@ _MODELS: Final = (
     QueueInformation,
     QueueOptions,
 )
+
+
+#: The longest line and the largest IDENTIFY together.
+_MOST_OF_LOOKUPD: Final = 16_384 + 65_536 + 8
 
 
 def _cut(data: bytes) -> tuple[list[bytes], bytes]:
@@ -233,6 +238,28 @@ def nsq(data: bytes) -> None:
     assert _speak(_nsq_door(), chunks) == _speak(_nsq_door(), [whole] if whole else [])
 
 
+def lookupd(data: bytes) -> None:
+    """Nsqlookupd's protocol in both roles: any bytes, cut in any way; little is held."""
+    chunks, whole = _cut(data)
+    decoder, at_once = LookupDecoder(), LookupDecoder()
+    found: list[Event] = []
+    for chunk in chunks:
+        found += decoder.feed(chunk)
+        assert decoder.held_bytes < _MOST_OF_LOOKUPD, "something is kept beyond its limit"
+    assert found == at_once.feed(whole), "how the stream is cut changes what it says"
+    assert not [event for event in found[:-1] if isinstance(event, Violation)]
+    for event in found:
+        if isinstance(event, Announce):
+            again = LookupDecoder().feed(lookup.MAGIC + lookup.announce(event))
+            assert again == [event], "what is announced reads as something else"
+    answers, answers_at_once = AnswerDecoder(), AnswerDecoder()
+    read: list[bytes] = []
+    for chunk in chunks:
+        read += answers.feed(chunk)
+    assert read == answers_at_once.feed(whole)
+    assert answers.error == answers_at_once.error
+
+
 def block(data: bytes) -> None:
     """A block of kept messages: whole, or damaged and said to be so."""
     try:
@@ -252,6 +279,7 @@ TARGETS: Final[dict[str, Callable[[bytes], None]]] = {
     "door": door,
     "web": web,
     "nsq": nsq,
+    "lookupd": lookupd,
     "block": block,
 }
 
@@ -277,6 +305,8 @@ def _good(name: str, draw: Seeded) -> bytes:
         return first + server_bytes(draw)
     if name == "nsq":
         return first + _nsq_commands(draw)
+    if name == "lookupd":
+        return first + _lookupd_commands(draw)
     if name == "hello":
         names = ("", "a", "worker", "bestellung-ä")
         client_id, name_of, kind = [names[draw.below(4)] for _ in range(3)]
@@ -319,6 +349,24 @@ def _nsq_commands(draw: Seeded) -> bytes:
     )
     commands = [choices[draw.below(len(choices))] for _ in range(1 + draw.below(5))]
     return writing.MAGIC + b"".join(commands)
+
+
+def _lookupd_commands(draw: Seeded) -> bytes:
+    """What an nsqd tells a lookupd, or what it is answered."""
+    if draw.one_in(4):
+        return lookup.OK + lookup.answer(b'{"version":"1.3.0"}') + lookup.answer(b"E_INVALID x")
+    port = draw.below(65_536)
+    choices = (
+        lookup.announce(Announce("10.0.0.1", "host-ä", port, 4_151, "1.3.0")),
+        lookup.register(b"topic"),
+        lookup.register(b"topic", b"channel#ephemeral"),
+        lookup.unregister(b"t" * (1 + draw.below(70))),
+        lookup.unregister(b"topic", b"channel"),
+        b"PING\n",
+        b"IDENTIFY\n" + lookup.answer(b'{"tcp_port":%d}' % port),
+    )
+    commands = [choices[draw.below(len(choices))] for _ in range(1 + draw.below(5))]
+    return lookup.MAGIC + choices[0] * draw.below(2) + b"".join(commands)
 
 
 def _web_request(draw: Seeded) -> bytes:

@@ -55,6 +55,7 @@ _LIMITS: Final = ("max-msg-size", "max-body-size", "max-rdy-count")
 _HEARTBEAT_MS: Final = 30_000
 logger = logging.getLogger("tmqp_nsq")
 
+_MOST_PORT: Final = 65_535
 _OLD_TLS: Final = ("ssl3.0", "tls1.0", "tls1.1")
 
 
@@ -69,7 +70,6 @@ def nsqd_config(values: FlagValues, statistics_socket: str = "") -> ServerConfig
     :param statistics_socket: path of a Unix socket for the program's own questions; empty for none.
     :raises FlagError: if a flag cannot be used.
     """
-    _check_broadcast(values)
     tls = _tls(values)
     required = _tls_required(values)
     if required != "false" and not tls.certificate:
@@ -83,6 +83,8 @@ def nsqd_config(values: FlagValues, statistics_socket: str = "") -> ServerConfig
     options["tls_required"] = required != "false"
     options["auth_required"] = bool(values.texts("auth-http-address"))
     options["broadcast_address"] = values.text("broadcast-address") or hostname()
+    options["broadcast_tcp_port"] = _broadcast_port(values, "tcp")
+    options["broadcast_http_port"] = _broadcast_port(values, "http")
     options["nsqlookupd_tcp_addresses"] = [
         str(parse_address(each, "lookupd-tcp-address"))
         for each in values.texts("lookupd-tcp-address")
@@ -136,18 +138,15 @@ def _listen(values: FlagValues, flag: str) -> Address:
     return parse_address(values.text(flag), flag, listening=True)
 
 
-def _check_broadcast(values: FlagValues) -> None:
-    """The ports that lookupds are told are those listened on.
+def _broadcast_port(values: FlagValues, kind: str) -> int:
+    """The port that lookupds are told; 0 for the one listened on.
 
-    :raises FlagError: if others are wanted.
+    :raises FlagError: if it cannot be one.
     """
-    for kind in ("tcp", "http"):
-        port = values.number(f"broadcast-{kind}-port")
-        if port and port != _listen(values, f"{kind}-address").port:
-            raise FlagError(
-                f"--broadcast-{kind}-port={port} must be the port of --{kind}-address: another one"
-                " cannot be announced"
-            )
+    port = values.number(f"broadcast-{kind}-port")
+    if not 0 <= port <= _MOST_PORT:
+        raise FlagError(f"--broadcast-{kind}-port must be 0 to {_MOST_PORT}, not {port}")
+    return port
 
 
 def _positive(values: FlagValues, flag: str) -> int:
@@ -246,6 +245,7 @@ def _beside(
             statsd,
             interval_s=values.seconds("statsd-interval"),
             packet_bytes=_positive(values, "statsd-udp-packet-size"),
+            http_port=_broadcast_port(values, "http"),
         )
 
     return beside

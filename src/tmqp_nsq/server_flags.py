@@ -103,13 +103,13 @@ _ADDRESSES: Final = (
         "broadcast-tcp-port",
         INT,
         0,
-        "the TCP port that lookupds give to consumers: the one listened on, or 0",
+        "the TCP port that lookupds give to consumers; 0: the one listened on",
     ),
     Flag(
         "broadcast-http-port",
         INT,
         0,
-        "the HTTP port that lookupds give to others: the one listened on, or 0",
+        "the HTTP port that lookupds give to others; 0: the one listened on",
     ),
     Flag(
         "lookupd-tcp-address",

@@ -23,10 +23,12 @@ async def push_statistics(
     *,
     interval_s: float,
     packet_bytes: int,
+    http_port: int = 0,
 ) -> None:
     """Push again and again, until cancelled; a push that fails is logged.
 
     :param socket_path: where nsqd answers.
+    :param http_port: the port under which the node is named; 0 for the one listened on.
     """
     transport = httpx.AsyncHTTPTransport(uds=socket_path)
     async with httpx.AsyncClient(transport=transport, base_url="http://nsqd") as client:
@@ -35,7 +37,7 @@ async def push_statistics(
             try:
                 info: dict[str, Any] = (await client.get("/info")).json()
                 stats: dict[str, Any] = (await client.get("/stats?format=json")).json()
-                node = f"{info['broadcast_address']}:{info['http_port']}"
+                node = f"{info['broadcast_address']}:{http_port or info['http_port']}"
                 parts = packets(push.lines(node, stats), packet_bytes)
                 async with await anyio.create_connected_udp_socket(
                     statsd.host, statsd.port

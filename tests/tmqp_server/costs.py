@@ -14,6 +14,7 @@ from typing import Final
 
 import anyio
 
+from tests.tmqp_server.nsq_costs import nsq_consumed, nsq_prepared, nsq_published
 from tests.tmqp_server.outputs import sent, touched
 from tmqp.codec import FrameDecoder
 from tmqp.constants import (
@@ -201,6 +202,10 @@ def _prepare(count: int, *, answers: bool, headers: str = "") -> None:
     assert not answers or _answers(count)
 
 
+def _nsq_prepare(count: int, *, answers: bool) -> None:
+    assert nsq_prepared(count, answers=answers)[0]
+
+
 def _decode(count: int, *, makes_runs: bool) -> None:
     decoder = FrameDecoder()
     decoder.makes_runs = makes_runs
@@ -375,6 +380,10 @@ WORKS: Final[dict[str, Callable[[int], None]]] = {
     ),
     "round robin by credit": _credit_by_credit,
     "durable push with both acknowledges": _durably,
+    "NSQ publications": lambda count: _nsq_prepare(count, answers=False),
+    "NSQ publications and answers": lambda count: _nsq_prepare(count, answers=True),
+    "NSQ: MPUB": nsq_published,
+    "NSQ: MPUB and FIN": nsq_consumed,
     "pushes through a feed with both acknowledges": lambda count: _through_a_feed(count, runs=True),
     "a push through a feed with both acknowledges": lambda count: _through_a_feed(
         count, runs=False

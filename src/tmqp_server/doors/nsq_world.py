@@ -133,7 +133,8 @@ class NsqWorld:
 
     Attributes: ``clients``, the TCP connections by number; ``message_bytes``, bytes of the bodies
     that were published through these doors, by topic; ``about``, what lookupds and clients are told
-    of this nsqd; ``lookup_addresses``, where lookupds are; ``log_level``, one of ``LOG_LEVELS``;
+    of this nsqd; ``broadcast_ports``, the TCP and the HTTP port that lookupds are told, 0 for those
+    listened on; ``lookup_addresses``, where lookupds are; ``log_level``, one of ``LOG_LEVELS``;
     ``started_s``, when the server began, in the engine's time; ``terms``, what clients may do, and
     ``shapes``, how topics are made, None until a door has said so: the TCP door does, if there is
     one, before any other.
@@ -147,6 +148,7 @@ class NsqWorld:
         self.clients: dict[int, NsqClient] = {}
         self.message_bytes: dict[bytes, int] = {}
         self.about = Announce("", "", 0, 0, DEFAULT_VERSION)
+        self.broadcast_ports = (0, 0)
         self.started_s = 0.0
         self.log_level = "info"
         self.lookup_addresses: tuple[str, ...] = ()
@@ -169,6 +171,19 @@ class NsqWorld:
             tcp_port or about.tcp_port,
             http_port or about.http_port,
             about.version if self.terms is None else self.terms.version,
+        )
+
+    @property
+    def announced(self) -> Announce:
+        """What lookupds are told: ``about``, with the ports that are reached from elsewhere."""
+        about = self.about
+        tcp_port, http_port = self.broadcast_ports
+        return Announce(
+            about.broadcast_address,
+            about.hostname,
+            tcp_port or about.tcp_port,
+            http_port or about.http_port,
+            about.version,
         )
 
     def set_log_level(self, level: str) -> None:

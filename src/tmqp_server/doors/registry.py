@@ -15,6 +15,8 @@ from typing import Any, Final, Protocol, final
 
 from tmqp.address import Address
 from tmqp.limits import Limits
+from tmqp_server.doors.goms.message import DOOR as GOMS_DOOR
+from tmqp_server.doors.goms.message import NUMBER as GOMS_NUMBER
 from tmqp_server.doors.goms.message import GomsBodies
 from tmqp_server.doors.goms.options import GomsLimits, GomsOptions
 from tmqp_server.doors.http.bodies import HttpBodies
@@ -30,6 +32,8 @@ from tmqp_server.doors.nsq_lookup.door import DEFAULT_VERSION, Lookupd, LookupDo
 from tmqp_server.doors.nsq_lookup.table import LookupLimits
 from tmqp_server.doors.nsq_world import NsqWorld
 from tmqp_server.doors.port import Door, IdSource
+from tmqp_server.doors.smq.message import DOOR as SMQ_DOOR
+from tmqp_server.doors.smq.message import NUMBER as SMQ_NUMBER
 from tmqp_server.doors.smq.message import SmqBodies
 from tmqp_server.doors.smq.options import SmqLimits, SmqOptions
 from tmqp_server.doors.tables import Option, limits_from, options_from, record_of_options
@@ -56,7 +60,13 @@ __all__ = [
 LAST_NUMBER: Final = 255
 
 #: Options that any door of an nsqd may have: they are about the whole of it.
-_OF_NSQD: Final[dict[str, Option]] = {"broadcast_address": "", "nsqlookupd_tcp_addresses": ()}
+_OF_NSQD: Final[dict[str, Option]] = {
+    "broadcast_address": "",
+    "broadcast_tcp_port": 0,
+    "broadcast_http_port": 0,
+    "nsqlookupd_tcp_addresses": (),
+}
+_MOST_PORT: Final = 65_535
 
 
 class Bodies(Protocol):
@@ -342,7 +352,17 @@ def _divided(
 
 
 def _tell(world: NsqWorld, own: Mapping[str, Option], context: DoorContext) -> None:
-    """Let the world know what a table says of the whole nsqd."""
+    """Let the world know what a table says of the whole nsqd.
+
+    :raises ValueError: for a port that cannot be one.
+    """
+    ports: list[int] = []
+    for place, name in enumerate(("broadcast_tcp_port", "broadcast_http_port")):
+        port = int(str(own[name]))
+        if not 0 <= port <= _MOST_PORT:
+            raise ValueError(f"{name} must be 0 to {_MOST_PORT}, got {port}")
+        ports.append(port or world.broadcast_ports[place])
+    world.broadcast_ports = (ports[0], ports[1])
     address = str(own["broadcast_address"])
     if address or not world.about.broadcast_address:
         world.tell(hostname=context.hostname, broadcast_address=address or context.hostname)
@@ -355,8 +375,8 @@ def _tell(world: NsqWorld, own: Mapping[str, Option], context: DoorContext) -> N
 class SmqKind(DoorKind):
     """Simple MQ."""
 
-    name = SmqBodies.name
-    number = SmqBodies.number
+    name = SMQ_DOOR
+    number = SMQ_NUMBER
     default_port = 2201
 
     def bodies(self) -> Bodies:
@@ -378,8 +398,8 @@ class SmqKind(DoorKind):
 class GomsKind(DoorKind):
     """goMS."""
 
-    name = GomsBodies.name
-    number = GomsBodies.number
+    name = GOMS_DOOR
+    number = GOMS_NUMBER
     default_port = 55_545
     has_datagrams = True
 

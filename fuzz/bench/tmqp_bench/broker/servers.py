@@ -94,12 +94,15 @@ def _run(
 
 def _tmqp(setting: str, folder: Path, port: int) -> ServerProcess:
     """``compiled`` or ``interpreted``, with ``+durable`` for a data directory, ``+uvloop`` for that
-    event loop."""
+    event loop, ``+nsq`` for a door of NSQ instead of TMQP's."""
     build, *more = setting.split("+")
     place = ROOT / PLACES[build]
     if not (place / "tmqp_server").is_dir():
         raise StartError(f"nothing is in {PLACES[build]}: make compiled")
-    command = [sys.executable, "-m", "tmqp_server", "-l", f"tmq://127.0.0.1:{port}"]
+    native_port = free_port() if "nsq" in more else port
+    command = [sys.executable, "-m", "tmqp_server", "-l", f"tmq://127.0.0.1:{native_port}"]
+    if "nsq" in more:
+        command += ["--door", f"nsq=127.0.0.1:{port}"]
     command += ["--log-level", "error", "--max-payload", str(_MAX_PAYLOAD_BYTES)]
     if "durable" in more:
         command += ["--data", str(folder / "data")]

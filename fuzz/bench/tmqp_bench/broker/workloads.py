@@ -14,6 +14,7 @@ from tmqp_bench.broker import (
     amqp_wire,
     mqtt_wire,
     nats_wire,
+    nsq_wire,
     redis_wire,
     stomp_wire,
     tmqp_wire,
@@ -29,6 +30,9 @@ Connect = Callable[[int, int, int], Ends]
 
 #: What a Java broker takes to compile its hot path.
 _JVM_S: Final = 8.0
+#: The largest RDY that NSQ's consumers may send, and messages of an MPUB.
+_MOST_READY: Final = 2_500
+_MANY: Final = 200
 _BROADCAST: Final = '{"RequestAcknowledge":false}'
 _ACKED: Final = '{"RequestAcknowledge":true}'
 _DURABLE: Final = '{"RequestAcknowledge":true,"Durable":true}'
@@ -145,6 +149,44 @@ def _ours_pull(batch: int) -> Connect:
         tmqp_wire.create_queue(port, "pull", _BROADCAST)
         takers = [tmqp_wire.Puller(port, f"taker{number}", batch) for number in range(consumers)]
         return [tmqp_wire.Teller(port, "teller", payload_bytes, confirms=True)], takers
+
+    return connect
+
+
+def _nsq(batch: int, producers: int = 1) -> Connect:
+    """NSQ's producers, and its consumers with the largest RDY; a channel without any if nobody is
+    to consume."""
+
+    def connect(port: int, payload_bytes: int, consumers: int) -> Ends:
+        nsq_wire.make_channel(port)
+        takers = [nsq_wire.Consumer(port, payload_bytes, _MOST_READY) for _ in range(consumers)]
+        tellers = [nsq_wire.Publisher(port, payload_bytes, batch) for _ in range(producers)]
+        return tellers, takers
+
+    return connect
+
+
+def _one_taker(connect: Connect) -> Connect:
+    """The same with a consumer, where NSQ has none: what is pushed is delivered at once."""
+
+    def with_one(port: int, payload_bytes: int, consumers: int) -> Ends:
+        return connect(port, payload_bytes, max(consumers, 1))
+
+    return with_one
+
+
+def _ours_producers(producers: int) -> Connect:
+    """Several of our producers, whose messages are durable."""
+
+    def connect(port: int, payload_bytes: int, consumers: int) -> Ends:
+        tmqp_wire.create_queue(port, "push", _DURABLE)
+        names = [f"teller{number:02}" for number in range(producers)]
+        takers = [
+            tmqp_wire.Taker(port, f"taker{number}", names[0], payload_bytes, acks=True)
+            for number in range(consumers)
+        ]
+        tellers = [tmqp_wire.Teller(port, name, payload_bytes, confirms=True) for name in names]
+        return tellers, takers
 
     return connect
 
@@ -291,6 +333,27 @@ def _durable(window: int, aims: tuple[Aim, ...] = ()) -> Workload:
     )
 
 
+def _of_nsq(
+    name: str, title: str, connect: Connect, native: Connect, aims: tuple[Aim, ...], setting: str,
+    *, consumers: int, window: int,
+) -> Workload:  # fmt: skip
+    """A load by NSQ beside the same by TMQP, on the same build."""
+    return Workload(
+        name,
+        title,
+        (
+            *_both_builds(connect, f"{setting}+nsq"),
+            Contender(_NATIVE, "tmqp", f"compiled{setting}", native),
+        ),
+        aims,
+        consumers=consumers,
+        copies=consumers,
+        window=window,
+        payload_bytes=200,
+        group="nsq",
+    )
+
+
 def _sized(payload_bytes: int, window: int) -> Workload:
     return Workload(
         f"push-{payload_bytes}",
@@ -304,6 +367,9 @@ def _sized(payload_bytes: int, window: int) -> Workload:
         group="sizes",
     )
 
+
+_NATIVE: Final = "tmqp, TMQP"
+_PUSHED: Final = _ours("push", _ACKED, confirms=True, acks=True)
 
 #: In the order of the report.
 WORKLOADS: Final[tuple[Workload, ...]] = (
@@ -397,4 +463,16 @@ WORKLOADS: Final[tuple[Workload, ...]] = (
         ),
     ),
     _durable(1_024),
-)
+    _of_nsq(
+        "nsq-mpub", "NSQ: MPUB of 200 into a channel that nobody consumes",
+        _nsq(_MANY), _one_taker(_PUSHED), (Aim(_NATIVE, 1 / 2),), "", consumers=0, window=4_096,
+    ),
+    _of_nsq(
+        "nsq", "NSQ: MPUB of 200, RDY 2,500 and FIN",
+        _nsq(_MANY), _PUSHED, (Aim(_NATIVE, 1 / 4.5),), "", consumers=1, window=4_096,
+    ),
+    _of_nsq(
+        "nsq-durable-64", "NSQ: durable PUB by 64 producers, RDY 2,500 and FIN",
+        _nsq(1, 64), _ours_producers(64), (), "+durable", consumers=1, window=64,
+    ),
+)  # fmt: skip

@@ -132,7 +132,7 @@ class AnnounceSession(DoorSession):
         if now >= self._due:
             if self._state == _NEW:
                 self._state = _ASKED
-                self._send(MAGIC + announce(self._world.about), 1)
+                self._send(MAGIC + announce(self._world.announced), 1)
             else:
                 self._send(PING, 1)
             self._due = now + _PING_INTERVAL_S

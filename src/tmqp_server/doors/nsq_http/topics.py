@@ -15,12 +15,13 @@ from tmqp.constants import (
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.routes import Route
 from tmqp_server.doors.nsq.topics import QUEUE, channel_channel, topic_channel
-from tmqp_server.doors.nsq_http.asking import AskingHandler, Steps
+from tmqp_server.doors.nsq_http.asking import AskingHandler, Step, Steps
 from tmqp_server.doors.nsq_http.manner import argument, done, name_argument
 from tmqp_server.doors.nsq_world import NsqWorld, TopicShapes, nsq_names
 from tmqp_server.engine.commands import (
     ClearMessages,
     Command,
+    CreateQueue,
     DescribeQueue,
     ListFeeds,
     RemoveChannel,
@@ -103,13 +104,18 @@ class TopicRoutes:
         """The topic must be there."""
         topic, channel = _place(exchange)
         number = exchange.client.number
-        return Steps(
-            exchange,
-            lambda me: [
+
+        def steps(me: Handler) -> list[Step]:
+            create, *feed = self._shapes.create_channel(number, topic, channel, me)
+            assert isinstance(create, CreateQueue), "the channel is made before it is fed"
+            create.request = me
+            return [
                 ([DescribeQueue(number, me, topic_channel(topic), QUEUE)], _NO_TOPIC),
-                (self._shapes.create_channel(number, topic, channel, me), ""),
-            ],
-        )
+                ([create], ""),
+                (feed, ""),
+            ]
+
+        return Steps(exchange, steps)
 
     def _delete_channel(self, exchange: Exchange) -> Steps:
         return self._of_channel(

@@ -245,3 +245,17 @@ def test_each_lookupd_is_asked_about_a_new_topic_and_not_about_old_ones() -> Non
     assert pair.announcer.questions == []
     pair.change("\x01t", "\x01t:c", "no name")
     assert pair.announcer.questions == [("127.0.0.1:4161", b"t")]
+
+
+def test_lookupds_are_told_the_ports_that_are_reached_from_elsewhere() -> None:
+    tables: dict[str, dict[str, object]] = {
+        "nsq": {"broadcast_tcp_port": 14_150},
+        "nsqd-http": {"broadcast_http_port": 14_151, "broadcast_address": "10.0.0.9"},
+    }
+    here = Stage(tables)
+    told = here.registry.nsq.announced
+    assert (told.broadcast_address, told.tcp_port, told.http_port) == ("10.0.0.9", 14_150, 14_151)
+    info = json.loads(here.ask("nsqd-http", "GET", "/info").body)
+    assert (info["tcp_port"], info["http_port"]) != (14_150, 14_151), "what is listened on"
+    with pytest.raises(ValueError, match="broadcast_tcp_port must be 0 to 65535, got 70000"):
+        Stage({"nsq": {"broadcast_tcp_port": 70_000}})
