@@ -81,7 +81,7 @@ def test_the_lines_of_the_notes(tmp_path: Path) -> None:
         for topic in ("latestTopic", "OneToOne", "oneToOne", "OnetoOne"):
             assert run.run(create + topic) == ""
         # A stray blank: curl posts to an empty topic, and then to a host called NewTopic.
-        stray = 'curl -s -d "hello world" http://127.0.0.1:4151/pub?topic= NewTopic'
+        stray = 'curl -d "hello world" http://127.0.0.1:4151/pub?topic= NewTopic'
         assert run.run(stray) == '{"message":"INVALID_TOPIC"}'
         assert run.run('curl -d "hello world" http://127.0.0.1:4151/pub?topic=NewTopic') == "OK"
         assert "[OneToOne" in run.run("curl http://127.0.0.1:4151/stats")
@@ -89,7 +89,7 @@ def test_the_lines_of_the_notes(tmp_path: Path) -> None:
         wanted = {"OneToOne", "oneToOne", "OnetoOne", "NewTopic"}
 
         def topics() -> set[str]:
-            answer = json.loads(run.run("curl -s -X GET http://127.0.0.1:4161/topics"))
+            answer = json.loads(run.run("curl -X GET http://127.0.0.1:4161/topics"))
             return set(answer["topics"]) - {"latestTopic"}
 
         run.until("the lookupd has all topics", lambda: topics() == wanted)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from typing import Any
 
 import ansq
+from ansq.tcp.exceptions import ConnectionClosedError, NSQException
 from ansq.tcp.types import ConnectionFeatures, ConnectionOptions, NSQMessage
 
 from tests.interop.nsq.python.lines import decide, say, settings, told
@@ -44,7 +46,10 @@ async def consume(topic: str, channel: str) -> None:
     )
     say(did="consume")
     async for message in reader.messages():
-        await handle(message)
+        try:
+            await handle(message)
+        except (RuntimeWarning, NSQException, ConnectionClosedError) as error:
+            print(f"not answered: {error!r}", file=sys.stderr, flush=True)
 
 
 async def publish(writer: Any, line: dict[str, Any]) -> None:
