@@ -173,8 +173,8 @@ def differ(one: Machine, other: Machine) -> Differ:
 
 
 def test_a_server_does_not_differ_from_itself() -> None:
-    twins = differ(HubMachine(), HubMachine())
-    assert list(twins.run(lambda: twins.played < 150)) == []
+    pair = differ(HubMachine(), HubMachine())
+    assert list(pair.run(lambda: pair.played < 150)) == []
 
 
 def test_what_two_servers_answer_otherwise_is_found_and_made_small(tmp_path: Path) -> None:

@@ -124,11 +124,8 @@ def test_a_message_goes_through_the_installed_broker(full: Environment) -> None:
 GUIDE: Final = (ROOT / "docs" / "guides" / "certify-your-implementation.md").read_text("utf-8")
 COMMANDS: Final = re.findall(r"^tmqp-conformance (.*?)(?: +#.*)?$", GUIDE, re.MULTILINE)
 LEFT_OUT: Final = (
-    "client --exec 'my-driver",
-    "compare before/",
-    "report one/",
-    "fuzz diff",
-    "server 127.0.0.1:4150",
+    *("client --exec 'my-driver", "compare before/", "report one/"),
+    *("fuzz diff", "server 127.0.0.1:4150"),
 )
 
 
@@ -137,10 +134,8 @@ def test_the_guide_to_certification_can_be_followed(full: Environment) -> None:
     copied = full.folder / "examples" / "conformance"
     copied.mkdir(parents=True)
     shutil.copy(ROOT / "examples" / "conformance" / "client.mjs", copied)
-    (full.folder / "conformance.toml").write_text(
-        re.search(r"```toml\n(.*?)```", GUIDE, re.DOTALL)[1],
-        encoding="utf-8",  # type: ignore[index]
-    )
+    (config,) = re.findall(r"```toml\n(.*?)```", GUIDE, re.DOTALL)
+    (full.folder / "conformance.toml").write_text(config, encoding="utf-8")
     done = 0
     with full.server("-l", "tmq://127.0.0.1:2622") as address:
         assert address == "tmq://127.0.0.1:2622"

@@ -16,6 +16,7 @@ from tmqp import Frame
 from tmqp.testing import Seeded
 from tmqp.testing.conformance import Patience, Stage
 from tmqp.testing.conformance.lines import Line, Log
+from tmqp.testing.conformance.patterns import Preamble
 from tmqp_conformance.fuzzing.mutate import Piece, mutated, with_names
 from tmqp_conformance.fuzzing.shrinking import smallest
 from tmqp_conformance.fuzzing.wire import Coverage, Oracle, smaller_pieces
@@ -143,7 +144,11 @@ class Differ:
 
 def _normal(line: Line) -> list[str]:
     """What came on a connection, without what may differ."""
-    texts = [_text(each) if isinstance(each, Frame) else repr(each.data) for each in line.seen]
+    texts = [
+        _text(each) if isinstance(each, Frame) else repr(each.data)
+        for each in line.seen
+        if isinstance(each, (Frame, Preamble))
+    ]
     found = [_NUMBER.sub("#", _TIME.sub(r"\1#", _ID.sub("<id>", text))) for text in texts]
     complaint = [line.complaint] if line.complaint else []
     unanswered = ["a ping was not answered"] if line.fenced_by_ping and not line.ended else []
