@@ -21,6 +21,8 @@ SOAK_SEED ?= 1
 SOAK_SEEDS ?= 1000000..1999999
 # Handed to pytest: make test ARGS='-k frames -x'
 ARGS ?=
+# The foreign clients that make interop runs, which must be there; all that are there if empty.
+CLIENTS ?=
 # Handed by bench-peers to bench-kafka, which it ends with.
 KAFKA_ARGS ?=
 
@@ -72,9 +74,10 @@ test: $(READY) ## run the tests, but for the long ones (minutes)
 test-long: $(READY) ## run the tests that take long: floods, kills, clusters (eight minutes)
 	$(call run_tests,src,interpreted,long)
 
-interop: $(READY) ## run clients of other projects, at every door, against the server (a minute)
-	PYTHONPATH=src TMQP_EXPECT_BUILD=interpreted $(PY) -m pytest -q -m interop \
-	  -n $(TESTERS) --dist loadfile $(ARGS) $(call marked,interop)
+interop: $(READY) ## run clients of other projects against the server: CLIENTS='go-nsq' for some
+	PYTHONPATH=src TMQP_EXPECT_BUILD=interpreted TMQP_CLIENTS='$(CLIENTS)' $(PY) -m pytest -q \
+	  -m interop -o python_files='test_*.py interop_*.py' -n $(TESTERS) --dist loadgroup $(ARGS) \
+	  tests/interop $(if $(CLIENTS),,$(call marked,interop))
 
 quick: $(READY) ## run the tests that need no broker and no Spark: for work (under a minute)
 	PYTHONPATH=src $(PY) -m pytest -q -n $(TESTERS) --dist worksteal \
@@ -185,7 +188,7 @@ distclean: clean ## remove .venv too
 	rm -rf $(VENV)
 
 # Tests that measure come first, one for each processor, while nothing else runs; there may be none
-# of them in a selection (pytest's status 5).  The rest share the processors.  What ARGS selects is
+# in a selection (pytest's status 5).  The rest share the processors.  What ARGS selects is
 # collected once and runs one after the other.
 # $(1) where the packages are, $(2) the build that must be found there, $(3) a marker expression
 define run_tests

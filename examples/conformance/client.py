@@ -1,16 +1,33 @@
 """A program on ``tmqp_client`` that does the tasks of ``tmqp-conformance client``.
 
 tmqp-conformance client --exec 'python examples/conformance/client.py {url} {task}'
+
+Without a task it asks for its cases, which is faster, because it is started once:
+
+tmqp-conformance client --listen 127.0.0.1:2700 &
+python examples/conformance/client.py 127.0.0.1:2700
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import sys
+from copy import copy
+from functools import partial
+from typing import Any
 
 import anyio
 
-from tmqp_client import Client, ClientError, connect
+from tmqp.address import Address, parse_address
+from tmqp_client import (
+    Client,
+    ClientError,
+    ConnectionState,
+    OperationFailed,
+    ReconnectPolicy,
+    connect,
+)
 
 CHANNEL, QUEUE = "conformance", 1
 
@@ -65,19 +82,43 @@ async def stay(client: Client) -> None:
 
 
 async def gone(client: Client) -> None:
-    """Wait until the server closes."""
-    while client.connected:  # noqa: ASYNC110 - an example stays simple
-        await anyio.sleep(0.02)
+    """Wait until the server closes; a client that connects again stays until it is ended."""
+    while client.state is not ConnectionState.CLOSED:  # noqa: ASYNC110 - an example stays simple
+        await anyio.sleep(0.01)
 
 
 TASKS = {"stay": stay, "join": join, "push": push, "consume": consume, "pull": pull, "echo": echo}
+#: Quick, and never tired: the suite ends connections in every way.
+AGAIN = ReconnectPolicy(initial_delay_s=0.02, max_delay_s=0.1, retry_first=True)
 
 
-async def main(url: str, task: str) -> None:
+async def do(address: Address, task: str, **how: Any) -> None:
     """Connect and do a task of the suite."""
     with contextlib.suppress(ClientError):  # the suite ends connections in every way
-        await TASKS[task](connect(url, name="tmqp", reconnect=None))
+        await TASKS[task](connect(address, name="tmqp", **how))
+
+
+async def drive(address: Address, **how: Any) -> None:
+    """Ask for cases, and do the task of each, until there are no more."""
+    control = copy(address)
+    control.path = "/control"
+    while True:
+        try:
+            async with connect(control, name="driver", reconnect=None, **how) as client:
+                answer = await client.request("conformance", b"", content_type=2)
+        except OperationFailed:
+            return
+        await do(address, json.loads(answer.payload)["task"], reconnect=None, **how)
+
+
+def main(url: str, task: str = "", again: str = "") -> None:
+    """Do one task, or every task that the tool has."""
+    address = parse_address(url)
+    if not task:
+        anyio.run(drive, address)
+    else:
+        anyio.run(partial(do, address, task, reconnect=AGAIN if again else None))
 
 
 if __name__ == "__main__":
-    anyio.run(main, sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "stay")
+    main(*sys.argv[1:])

@@ -11,9 +11,11 @@ import contextlib
 import json
 import shlex
 import socket
+import ssl
 import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 from tmqp import (
@@ -43,28 +45,65 @@ _NO_MORE: Final = 404
 _READ_BYTES: Final = 65_536
 #: How long a hello may take before a connection is taken for a case's.
 _HELLO_S: Final = 1.0
+_HANDSHAKE_S: Final = 5.0
 _END_S: Final = 3.0
 
 
 class Listener:
-    """The port; ``address`` is where it listens."""
+    """The port, or the Unix socket; ``address`` is where it listens.
 
-    def __init__(self, host: str, port: int) -> None:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._socket = socket.create_server((host, port), family=family)
-        self.address = Address(host, self._socket.getsockname()[1])
+    :param address: port 0 for any that is free.
+    :param tls: how TLS is spoken, if the address says that it is.
+    """
+
+    def __init__(self, address: Address, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
+        if address.socket_path:
+            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            try:
+                self._socket.bind(address.socket_path)
+                self._socket.listen()
+            except OSError:
+                self._socket.close()
+                raise
+            self.address = address
+        else:
+            family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+            self._socket = socket.create_server((address.host, address.port), family=family)
+            port = self._socket.getsockname()[1]
+            self.address = Address(address.host, port, tls=address.tls)
 
     def accept(self, wait_s: float) -> socket.socket | None:
         """The next connection; None if none comes in this time."""
-        self._socket.settimeout(max(wait_s, 0.000_1))
-        try:
-            return self._socket.accept()[0]
-        except TimeoutError:
-            return None
+        deadline = time.monotonic() + wait_s
+        while True:
+            self._socket.settimeout(max(deadline - time.monotonic(), 0.000_1))
+            try:
+                sock = self._socket.accept()[0]
+            except TimeoutError:
+                return None
+            if self._tls is None:
+                return sock
+            try:
+                sock.settimeout(_HANDSHAKE_S)
+                return self._tls.wrap_socket(sock, server_side=True)
+            except OSError:
+                sock.close()  # this was no client
+
+    def drain(self) -> None:
+        """Drop the connections that nobody has accepted: those of a client that has been ended."""
+        while True:
+            self._socket.settimeout(0.0)
+            try:
+                self._socket.accept()[0].close()
+            except OSError:
+                return
 
     def close(self) -> None:
         """Listen no more."""
         self._socket.close()
+        if self.address.socket_path:
+            Path(self.address.socket_path).unlink(missing_ok=True)
 
 
 class _Begun(SocketWire):
@@ -134,6 +173,7 @@ class ClientStage:
         if self._process is not None:
             _end(self._process)
             self._process = None
+            self._listener.drain()
         self._started = ""
 
     def dismiss(self) -> None:

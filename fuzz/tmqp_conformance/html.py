@@ -32,20 +32,32 @@ _COLOURS: Final = {
     Verdict.ERROR: "#24292f",
 }
 _STYLE: Final = """
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem;
-  color: #1f2328; background: #fff; }
+body { --ink: #1f2328; --paper: #fff; --line: #d0d7de; --pale: #f6f8fa; --quiet: #57606a;
+  --sent: #ddf4ff; --received: #fff8c5; color-scheme: light dark;
+  font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem;
+  color: var(--ink); background: var(--paper); overflow-wrap: anywhere; }
+@media (prefers-color-scheme: dark) { body { --ink: #e6edf3; --paper: #0d1117; --line: #3d444d;
+  --pale: #151b23; --quiet: #9198a1; --sent: #0c2d4a; --received: #3a2d0a; } }
+h1 { font-size: 1.6rem; } h2 { font-size: 1.3rem; } h3 { font-size: 1rem; }
+.wide { overflow-x: auto; }
 table { border-collapse: collapse; margin: .5rem 0 1rem; }
-th, td { border: 1px solid #d0d7de; padding: .2rem .55rem; text-align: left; vertical-align: top; }
-th { background: #f6f8fa; }
+th, td { border: 1px solid var(--line); padding: .2rem .55rem; text-align: left;
+  vertical-align: top; }
+th { background: var(--pale); overflow-wrap: normal; }
 code, pre { font: 12.5px/1.45 ui-monospace, monospace; }
-pre { background: #f6f8fa; padding: .6rem; overflow-x: auto; white-space: pre-wrap;
-  overflow-wrap: anywhere; }
-.v { color: #fff; padding: .05rem .45rem; border-radius: .3rem; font-weight: 600;
-  text-decoration: none; white-space: nowrap; }
+pre { background: var(--pale); padding: .6rem; margin: .3rem 0 .8rem; white-space: pre-wrap; }
+.v { display: inline-block; color: #fff; padding: 0 .45rem; margin: .1rem 0;
+  border-radius: .3rem; font-weight: 600; text-decoration: none; white-space: nowrap; }
+a.v { text-decoration: underline; text-underline-offset: .15em; }
 details { margin: .35rem 0; } summary { cursor: pointer; }
-.wire td { font: 12px/1.4 ui-monospace, monospace; overflow-wrap: anywhere; }
-.sent { background: #ddf4ff; } .received { background: #fff8c5; } .note { color: #57606a; }
-.case { border-left: 4px solid #d0d7de; padding-left: 1rem; margin: 1.4rem 0; }
+.wire td { font: 12px/1.4 ui-monospace, monospace; }
+.wire td:nth-child(-n+3) { white-space: nowrap; }
+.wire td:nth-child(n+4) { min-width: 14rem; }
+.sent { background: var(--sent); } .received { background: var(--received); }
+.note { color: var(--quiet); }
+.case { border-left: 4px solid var(--line); padding-left: 1rem; margin: 1.4rem 0; }
+.case:target { border-left-color: #0969da; }
+.case p { margin: .4rem 0; }
 """
 _SHOWN_HEX: Final = 512
 
@@ -160,8 +172,8 @@ def _matrix(reports: Sequence[Report]) -> list[str]:
             )
         parts.append(
             f"<details{' open' if bad else ''}><summary><strong>{escape(group)}</strong>:"
-            f" {passed} of {len(verdicts)} pass</summary><table>"
-            f"<tr><th>case</th><th>level</th>{heads}</tr>{''.join(rows)}</table></details>"
+            f" {passed} of {len(verdicts)} pass</summary><div class=wide><table>"
+            f"<tr><th>case</th><th>level</th>{heads}</tr>{''.join(rows)}</table></div></details>"
         )
     return parts
 
@@ -179,9 +191,26 @@ def _details(report: Report, number: int) -> list[str]:
     if not records:
         return []
     parts = [f"<h2>Details: {escape(report.title)}</h2>"]
+    untried = [each for each in records if each["verdict"] == Verdict.UNIMPLEMENTED]
     for record in records:
-        parts.append(_case(record, number, rules(report.pack)))
+        if record not in untried or record["wire"]:
+            parts.append(_case(record, number, rules(report.pack)))
+    parts += _not_tried([each for each in untried if not each["wire"]], number)
     return parts
+
+
+def _not_tried(records: Sequence[Mapping[str, Any]], number: int) -> list[str]:
+    """The cases that were not played, because the peer does not have what they need."""
+    if not records:
+        return []
+    rows = "".join(
+        f'<tr id="t{number}-{escape(record["id"])}"><td><code>{escape(record["id"])}</code></td>'
+        f"<td>{escape(record['title'])}</td><td>{escape(record['message'])}</td></tr>"
+        for record in records
+    )
+    title = f"<h3>{_sign(Verdict.UNIMPLEMENTED)} Not tried</h3>"
+    heads = "<tr><th>case</th><th>title</th><th>why</th></tr>"
+    return [f"{title}<div class=wide><table>{heads}{rows}</table></div>"]
 
 
 def _case(record: Mapping[str, Any], number: int, known: Mapping[str, Rule]) -> str:
@@ -209,8 +238,9 @@ def _case(record: Mapping[str, Any], number: int, known: Mapping[str, Rule]) -> 
     if record["wire"]:
         rows = "".join(_entry(entry) for entry in record["wire"])
         parts.append(
-            "<details><summary>On the wire</summary><table class=wire><tr><th>s</th><th>line</th>"
-            f"<th>what</th><th>bytes</th><th>messages</th></tr>{rows}</table></details>"
+            "<details><summary>On the wire</summary><div class=wide><table class=wire>"
+            "<tr><th>s</th><th>line</th><th>what</th><th>bytes</th><th>messages</th></tr>"
+            f"{rows}</table></div></details>"
         )
     parts.append("</div>")
     return "\n".join(parts)

@@ -1,8 +1,8 @@
 """What must become of the messages of a queue that feeds others: the books, without a client.
 
 Theory of operation.  One queue, the *source*, has no consumer; it feeds the *targets*: the first
-gets everything, the second what its filter accepts, the third comes and goes.  Each item is pushed
-once.  What is known of it decides what is owed:
+gets everything, the second what its filter accepts, if it has one, the third comes and goes.  Each
+item is pushed once.  What is known of it decides what is owed:
 
 * an item that was confirmed is owed to the first target, whenever that feed was added; to the
   others if their feed was there when the item was pushed, and was not removed since;
@@ -83,10 +83,12 @@ class Copies:
     """The books of one run.
 
     :param kind: which of the queues are durable.
+    :param filters: the second target wants odd items only; else it gets all.
     """
 
-    def __init__(self, world: World, kind: str) -> None:
+    def __init__(self, world: World, kind: str, filters: bool = True) -> None:
         self._world = world
+        self.filters = filters
         self.durable = ROLES[kind]
         self.items: dict[str, Item] = {}
         #: By target, what its consumer has dealt with.
@@ -109,7 +111,7 @@ class Copies:
         """An item is pushed now, for the only time."""
         self._events += 1
         owed = {target for target, there in enumerate(self.there) if there or target == FIRST}
-        if number % 2 == 0:
+        if number % 2 == 0 and self.filters:
             owed.discard(SECOND)
         self.items[uid] = Item(number, self._events, life, owed)
 
@@ -152,7 +154,7 @@ class Copies:
         target = TARGETS.index(channel)
         uid = message.message_id
         item = self.items.get(uid)
-        if item is None or (target == SECOND and not item.is_odd):
+        if item is None or (target == SECOND and self.filters and not item.is_odd):
             raise Violation("feeds", f"{uid!r} is sent by {channel}, which should not have it")
         if (target, uid) in self._answered:
             raise Violation("feeds", f"{uid} is sent by {channel} after it was answered")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tmqp_server.engine.delivery.feed_commits import Commit, FeedCommits
+from tmqp_server.engine.delivery.feed_runs import FeedRuns
 from tmqp_server.engine.delivery.feeding import Feeder
 from tmqp_server.engine.delivery.feeds import Feeds
 from tmqp_server.engine.effects import CommitBatch
@@ -85,6 +86,16 @@ def _owes_nothing(original: Any) -> Any:
     return owe
 
 
+def _runs_leave_one_out(original: Any) -> Any:
+    """Pushes in a row are copied to all feeds but the last."""
+
+    def passages(self: FeedRuns, feeds: Any, run: Any) -> Any:
+        found = original(self, feeds, run)
+        return found[:-1] if found is not None and len(found) > 1 else found
+
+    return passages
+
+
 #: What a mutant is made of.
 FEED_BUGS: Final[tuple[tuple[str, str, Any, str, Any], ...]] = (
     (
@@ -114,5 +125,9 @@ FEED_BUGS: Final[tuple[tuple[str, str, Any, str, Any], ...]] = (
     (
         "feed-owes-nothing", "a copy that could not be saved is dropped, and its source has none",
         Feeder, "owe", _owes_nothing,
+    ),
+    (
+        "feed-run-leaves-out", "pushes in a row are not copied to the last feed",
+        FeedRuns, "_passages", _runs_leave_one_out,
     ),
 )  # fmt: skip

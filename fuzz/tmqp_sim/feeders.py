@@ -160,7 +160,7 @@ class Feeder(SimClient):
     def _feed(self, target: int) -> None:
         """Add a feed."""
         headers = self._headers(target)
-        if target == SECOND:
+        if target == SECOND and self.copies.filters:
             headers = (*headers, (HEADER_FILTER, "kind=k1"))
         if self.copies.there[target] is not True:
             self.copies.changing(target)
@@ -193,7 +193,9 @@ class Feeder(SimClient):
     def _push(self) -> None:
         """Bring the next items, each once; the last ones when nothing changes any more."""
         self._pushing = False
-        if 0 not in self._made:
+        # Pushes in a row come singly for a while once some could not be taken together.
+        waits = not self.copies.filters and self.copies.there[SECOND] is not True
+        if 0 not in self._made or waits:
             self._push_later()
             return
         for _ in range(self.random.choice((1, 1, 2, 5))):
@@ -201,9 +203,11 @@ class Feeder(SimClient):
                 if not self.simulation.healed or self.copies.there[THIRD] is not True:
                     break
                 if self._last >= _LAST:
+                    self.flush()
                     return
             if not self._push_one():
                 break
+        self.flush()
         self._push_later()
 
     def _push_one(self) -> bool:
@@ -224,7 +228,6 @@ class Feeder(SimClient):
         else:
             self._last += 1
         self._asked[pending.message_id] = ("push", number)
-        self.flush()
         return True
 
     def arrived(self, inbox: Inbox[Frame]) -> None:

@@ -98,6 +98,7 @@ class Plan:
         "fails",
         "epochs",
         "faults",
+        "fed_filters",
         "fed_kind",
         "fed_room",
         "feeds",
@@ -155,8 +156,10 @@ class Plan:
         self.epochs = 0
         #: So many items are moved in batches.
         self.moves = 0
-        #: So many items go through feeds; which queues are durable, and what may wait in a target.
+        #: So many items go through feeds; whether one has a filter, which queues are durable, and
+        #: what may wait in a target.
         self.feeds = 0
+        self.fed_filters = True
         self.fed_kind = "durable"
         self.fed_room = 0
         #: So many items are published by clients that speak NSQ; whether topics are durable.
@@ -255,7 +258,10 @@ class Plan:
         if self.moves:
             lines.append(f"moves: {self.moves}")
         if self.feeds:
-            lines.append(f"feeds: {self.feeds} items, {self.fed_kind}, room {self.fed_room}")
+            filters = "filtered" if self.fed_filters else "all"
+            lines.append(
+                f"feeds: {self.feeds} items, {filters}, {self.fed_kind}, room {self.fed_room}"
+            )
         if self.nsq:
             kept = "durable" if self.nsq_durable else "in memory"
             lines.append(f"NSQ: {self.nsq} items, {kept}")

@@ -19,8 +19,10 @@ _MOST_WITH_QUOTA: Final = 60
 #: What a queue only saves if there is room stays in memory otherwise (F103) and is delivered too,
 #: so each repetition makes it longer, and of more messages these pile up (seed 8430).
 _MOST_SAVED_WITH_QUOTA: Final = 20
-#: Runs in which a queue feeds others, and which of these are durable.
+#: Runs in which a queue feeds others; of these, runs in which one of the feeds has a filter, for
+#: without one pushes in a row pass whole; and which of the queues are durable.
 _FEEDS_SHARE: Final = 0.125
+_FILTERS_SHARE: Final = 0.6
 _FED_KINDS: Final = ("durable", "durable", "targets", "memory", "memory", "mixed")
 #: Runs in which clients speak NSQ.
 _NSQ_SHARE: Final = 0.12
@@ -52,14 +54,16 @@ def draw_removed(plan: Plan) -> None:
 
 
 def draw_feeds(plan: Plan) -> None:
-    """Now and then a queue feeds others, unless these would be fleeting ones, or what waits for the
-    first feed would fill the memory for ever (seed 2886)."""
+    """Now and then a queue feeds others, unless these would be fleeting ones."""
     own = Random(f"{plan.seed}/feeds")
-    able = not plan.is_narrow and not any(place.fleeting for place in plan.places)
+    able = not any(place.fleeting for place in plan.places)
     if own.random() < _FEEDS_SHARE and able:
         plan.feeds = own.choice((6, 15, 40))
         plan.fed_kind = own.choice(_FED_KINDS)
         plan.fed_room = own.choice((0, 1, 3))
+        plan.fed_filters = own.random() < _FILTERS_SHARE
+        if not plan.fed_filters:
+            plan.fed_room = 0
 
 
 def draw_nsq(plan: Plan) -> None:

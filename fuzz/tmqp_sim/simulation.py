@@ -169,7 +169,7 @@ class Simulation:
         self.copies: Copies | None = None
         self.feeders: list[Feeder] = []
         if plan.feeds:
-            self.copies = Copies(self.world, plan.fed_kind)
+            self.copies = Copies(self.world, plan.fed_kind, plan.fed_filters)
             feeder = Feeder(self, "feeder", limits, self.copies, plan.feeds, plan.fed_room)
             self.feeders.append(feeder)
             self.good.append(feeder)

@@ -434,6 +434,8 @@ class WatchedBroker(Broker):
         most = self.limits.max_total_bytes
         if core.total_bytes - core.state_bytes <= messages:
             most = core.total_bytes  # it was refused, but may have created its queue (seed 635)
+        if any(queue.feeds for queue in self.queues()):
+            most = max(most, core._most_to_move)  # with its copies
         # What is never refused comes on top.
         if core.total_bytes > max(before, most) and (
             core.total_bytes - unrefused_of(self) > max(before, most)

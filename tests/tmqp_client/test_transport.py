@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import ssl
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from anyio.streams.tls import TLSListener
 
 from tests.certificates import make_certificate
 from tests.tmqp_client.peer import Peer, broker, connect
+from tmqp import Frame, FrameDecoder, MessageType
 from tmqp.address import Address
 from tmqp_client import ClientLimits, ConnectFailed
 from tmqp_client._io.transport import READ_BYTES, SocketTransport, StreamTransport, open_transport
@@ -201,21 +203,23 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return make_certificate(tmp_path_factory.mktemp("tls"))
 
 
-async def test_tls(certificate: tuple[Path, Path]) -> None:
+async def secure_listener(certificate: tuple[Path, Path]) -> tuple[TLSListener, int]:
     key, cert = certificate
-    server_context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    server_context.load_cert_chain(cert, key)
-    client_context = ssl.create_default_context(cafile=str(cert))
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(cert, key)
+    plain = socket.create_server(("127.0.0.1", 0))
+    listener = await SocketListener.from_socket(plain)
+    return TLSListener(listener, context, standard_compatible=False), plain.getsockname()[1]
+
+
+async def test_tls(certificate: tuple[Path, Path]) -> None:
+    client_context = ssl.create_default_context(cafile=str(certificate[1]))
 
     async def handle(stream: ByteStream) -> None:
         async with stream:
             await broker(Peer(stream))
 
-    plain = socket.create_server(("127.0.0.1", 0))
-    port = plain.getsockname()[1]
-    listener = TLSListener(
-        await SocketListener.from_socket(plain), server_context, standard_compatible=False
-    )
+    listener, port = await secure_listener(certificate)
     async with listener, anyio.create_task_group() as tasks:
         tasks.start_soon(listener.serve, handle)
         async with connect(f"tmqs://localhost:{port}", ssl_context=client_context) as client:
@@ -236,3 +240,34 @@ async def test_tls(certificate: tuple[Path, Path]) -> None:
             async with connect(f"tmq://127.0.0.1:{port}", limits=limits):
                 pytest.fail("it cannot be entered")
         tasks.cancel_scope.cancel()
+
+
+async def test_a_client_on_tls_closed_before_it_had_sent_its_reason(
+    certificate: tuple[Path, Path],
+) -> None:
+    """Where a write has to be waited for, Terminate was still unsent when the client closed."""
+    context = ssl.create_default_context(cafile=str(certificate[1]))
+    heard = bytearray()
+    over = anyio.Event()
+
+    async def handle(stream: ByteStream) -> None:
+        async with stream:
+            not_utf8 = b"\x11\x10\x02\x00\x00\x00\x00\x00\xc3("
+            accepted = Frame.build(MessageType.SERVER, "c1", 202)
+            await stream.send(b"TMQP/2.0" + accepted.raw + not_utf8)
+            with contextlib.suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+                while True:
+                    heard.extend(await stream.receive())
+        over.set()
+
+    listener, port = await secure_listener(certificate)
+    async with listener, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, handle)
+        with pytest.raises(ConnectFailed, match="not UTF-8"):
+            async with connect(f"tmqs://localhost:{port}", ssl_context=context):
+                pytest.fail("it cannot be entered")
+        with anyio.fail_after(20):
+            await over.wait()
+        tasks.cancel_scope.cancel()
+    last = FrameDecoder().feed(bytes(heard[8:]))[-1]
+    assert (last.type, last.content_type) == (MessageType.TERMINATE, 400)

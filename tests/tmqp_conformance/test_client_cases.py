@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
+from tests.tmqp_conformance.machines import ClientUnderTest
 from tmqp import Frame, MessageType
-from tmqp.testing.conformance import MemoryStage, Verdict, play
+from tmqp.testing.conformance import Machine, MemoryStage, Verdict, play
 from tmqp.testing.conformance.clients import CLIENT_CASES
 from tmqp_conformance.zoo.client import SmallClient
 
 
-def test_our_client_passes_in_memory() -> None:
+@pytest.mark.parametrize("make", [ClientUnderTest, SmallClient])
+def test_our_client_passes_in_memory(make: Callable[[], Machine]) -> None:
+    """Every case: also those of a client that connects again."""
     results = [
-        play(each, MemoryStage(SmallClient()), f"c{number}")
-        for number, each in enumerate(CLIENT_CASES)
+        play(each, MemoryStage(make()), f"c{number}") for number, each in enumerate(CLIENT_CASES)
     ]
     bad = [f"{each.case.id}: {each.message}" for each in results if each.verdict != Verdict.PASS]
     assert bad == []

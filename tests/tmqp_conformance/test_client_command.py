@@ -24,6 +24,7 @@ from tmqp import (
     Role,
     State,
 )
+from tmqp.address import Address
 from tmqp.testing.conformance import UnreachableError
 from tmqp.testing.conformance.clients import CLIENT_CASES
 from tmqp_conformance.__main__ import main
@@ -169,10 +170,24 @@ def test_a_driver_asks_for_cases_and_may_end_the_run(most: int) -> None:
 
 
 def test_a_command_that_cannot_be_started_is_told() -> None:
-    listener = Listener("127.0.0.1", 0)
+    listener = Listener(Address("127.0.0.1", 0))
     try:
         stage = ClientStage(listener, "/nonexistent {url}", 1.0)
         with pytest.raises(UnreachableError, match="/nonexistent"):
             stage.open("a", CLIENT_CASES[0])
+    finally:
+        listener.close()
+
+
+def test_a_client_that_was_ended_was_taken_for_the_next() -> None:
+    """It had connected once more, and its connection was the first of the next case."""
+    listener = Listener(Address("127.0.0.1", 0))
+    program = "import socket, sys; [socket.create_connection(('127.0.0.1', int(sys.argv[1])))]"
+    stage = ClientStage(listener, f'{sys.executable} -c "{program}" {listener.address.port}', 5.0)
+    try:
+        stage.open("a", CLIENT_CASES[0]).close("end")
+        with socket.create_connection(("127.0.0.1", listener.address.port)):
+            stage.finish()
+        assert listener.accept(0.0) is None
     finally:
         listener.close()

@@ -186,7 +186,8 @@ def test_a_pack_is_run_by_the_command(
     assert len(verdicts) >= 6
     assert (report["pack"], report["capabilities"]) == ("nsq", ["http"])
     page = (tmp_path / "report.html").read_text("utf-8")
-    assert "A directory answers PING with OK" in page
+    assert "NSQ (TCP protocol V2) conformance" in page
+    assert "the peer does not have: lookup" in page
 
 
 def test_a_server_of_another_protocol_does_not_conform(
@@ -200,6 +201,8 @@ def test_a_server_of_another_protocol_does_not_conform(
     assert result.exit_code == 1, result.output
     (wire,) = (tmp_path / "wire").iterdir()
     assert wire.name == "server.goms.register-unknown.json"
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert "Unknown topics are error 001001" in page, "the fact in full"
     (record,) = [
         each
         for each in map(json.loads, (tmp_path / "run.jsonl").read_text("utf-8").splitlines())

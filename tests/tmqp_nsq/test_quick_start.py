@@ -93,6 +93,13 @@ def test_the_lines_of_the_notes(tmp_path: Path) -> None:
             return set(answer["topics"]) - {"latestTopic"}
 
         run.until("the lookupd has all topics", lambda: topics() == wanted)
+        # Three topics that differ in capitals only, and what each has.
+        for topic in ("OneToOne", "oneToOne", "OnetoOne"):
+            line = f'curl -d "for {topic}" http://127.0.0.1:4151/pub?topic={topic}'
+            assert run.run(line) == "OK"
+            answer = run.run(f"curl -s 'http://127.0.0.1:4151/stats?format=json&topic={topic}'")
+            (row,) = json.loads(answer)["topics"]
+            assert (row["topic_name"], row["message_count"], row["depth"]) == (topic, 1, 1)
         run.run('curl -d \'{"path":"/"}\' http://127.0.0.1:4151/put?topic=api_requests')
         output = tmp_path / "out"
         output.mkdir()

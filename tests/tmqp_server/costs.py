@@ -19,6 +19,7 @@ from tmqp.codec import FrameDecoder
 from tmqp.constants import (
     OP_CREATE_QUEUE,
     OP_JOIN,
+    STATUS_ROUND_ROBIN,
     TYPE_ACKNOWLEDGE,
     TYPE_QUEUE_MESSAGE,
     TYPE_SERVER,
@@ -28,8 +29,8 @@ from tmqp.hello import ConnectionInformation
 from tmqp.limits import Limits
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.commands import Grant
-from tmqp_server.engine.options import BrokerOptions
+from tmqp_server.engine.commands import AddFeed, CreateQueue, Grant
+from tmqp_server.engine.options import BrokerOptions, QueueChanges
 from tmqp_server.hub.hub import Hub
 from tmqp_server.io.connection import Connection
 from tmqp_server.io.shell import Shell
@@ -73,14 +74,19 @@ def _frames(count: int, *, confirm: bool, headers: str = "") -> list[bytes]:
 
 
 def _pushes(count: int, *, confirm: bool, headers: str = "") -> list[bytes]:
-    stream = b"".join(_frames(count, confirm=confirm, headers=headers))
+    return _chunks(b"".join(_frames(count, confirm=confirm, headers=headers)))
+
+
+def _chunks(stream: bytes) -> list[bytes]:
     return [stream[at : at + _CHUNK_BYTES] for at in range(0, len(stream), _CHUNK_BYTES)]
 
 
-def _answers(count: int) -> bytes:
+def _answers(count: int, channel: str = "c") -> bytes:
     return b"".join(
         [
-            Frame.build(TYPE_ACKNOWLEDGE, "c", 1, message_id=f"{number:032x}", source="client2").raw
+            Frame.build(
+                TYPE_ACKNOWLEDGE, channel, 1, message_id=f"{number:032x}", source="client2"
+            ).raw
             for number in range(count)
         ]
     )
@@ -211,6 +217,27 @@ def _through(status: str, options: bytes, count: int, *, answered: bool, headers
         hub.receive(_CONSUMER, _answers(count), 2.0)
     (queue,) = hub.broker.queues()
     assert queue.counters.received == queue.counters.sent == queue.counters.done == count
+    assert size > count * 100
+
+
+def _through_a_feed(count: int, *, runs: bool) -> None:
+    """Messages into a queue that feeds another, answered for by the consumer of that one; as they
+    come in a chunk, or one by one."""
+    hub = Hub(Broker(), 1 << 20)
+    connect(hub, (_PRODUCER, _CONSUMER))
+    hub.receive(_PRODUCER, _create("push", b'{"RequestAcknowledge":true}'), 0.0)
+    options = QueueChanges(status=STATUS_ROUND_ROBIN, request_acknowledge=True)
+    hub.broker.step(CreateQueue(_PRODUCER, None, "fed", 1, options), 0.0)
+    hub.broker.step(AddFeed(_PRODUCER, None, "c", 1, "fed", 1), 0.0)
+    hub.receive(_CONSUMER, Frame.build(TYPE_SERVER, "fed", OP_JOIN, message_id="j").raw, 0.0)
+    _sent(hub)
+    frames = _frames(count, confirm=True)
+    size = _push_all(hub, _chunks(b"".join(frames)) if runs else frames)
+    answers = _answers(count, "fed")
+    hub.receive(_CONSUMER, answers, 2.0)
+    source, target = hub.broker.queues()
+    assert source.counters.received == source.counters.done == count
+    assert target.counters.received == target.counters.sent == target.counters.done == count
     assert size > count * 100
 
 
@@ -348,6 +375,10 @@ WORKS: Final[dict[str, Callable[[int], None]]] = {
     ),
     "round robin by credit": _credit_by_credit,
     "durable push with both acknowledges": _durably,
+    "pushes through a feed with both acknowledges": lambda count: _through_a_feed(count, runs=True),
+    "a push through a feed with both acknowledges": lambda count: _through_a_feed(
+        count, runs=False
+    ),
     "a chunk through the shell": lambda count: _through_the_shell(count, consumers=1),
     "a chunk to ten consumers": lambda count: _through_the_shell(count, consumers=10),
 }

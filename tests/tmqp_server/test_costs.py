@@ -46,6 +46,8 @@ CALLS: Final = {
     "round robin by keys in headers, with both acknowledges": 185.0,
     "round robin by credit": 146.0,
     "durable push with both acknowledges": 26.7,
+    "pushes through a feed with both acknowledges": 69.9,
+    "a push through a feed with both acknowledges": 257.0,
     "a chunk through the shell": 171.0,
     "a chunk to ten consumers": 432.0,
 }

@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import ssl
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,12 +12,14 @@ from typing import Any, Final
 
 import anyio
 import anyio.abc
+import anyio.to_thread
 import httpx
 import pytest
 from anyio.streams.tls import TLSStream
 
 from tests.certificates import make_certificate
-from tests.project import ROOT
+from tests.interop.nsq.clients import CLIENTS
+from tests.interop.nsq.talking import talking
 from tests.tmqp_server.test_doors import HTTP, TOY, ToyClient, serving
 from tmqp.models import QueueOptions
 from tmqp_client import connect
@@ -30,7 +30,6 @@ from tmqp_wires.nsq import ClientConnection, writing
 from tmqp_wires.nsq.events import ErrorReceived, Event, MessageReceived, ResponseReceived
 
 NSQ: Final = {"protocol": "nsq", "listen": ["127.0.0.1:0"]}
-PROGRAM: Final = Path(__file__).with_name("nsq_program.py")
 
 
 class NsqClient:
@@ -203,32 +202,35 @@ def access() -> Any:
 
 @pytest.mark.cold
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-@pytest.mark.parametrize("options", [("tls", "snappy"), ("deflate", "auth=open sesame")])
+@pytest.mark.parametrize(("compression", "secret"), [("snappy", ""), ("deflate", "open sesame")])
 async def test_the_makers_own_client_works_as_ever(
-    options: tuple[str, ...], tmp_path: Path, anyio_backend: str
+    compression: str, secret: str, tmp_path: Path, anyio_backend: str
 ) -> None:
-    key, certificate = make_certificate(tmp_path)
-    more: dict[str, Any] = {"tls": TlsSettings(certificate=str(certificate), key=str(key))}
-    door: dict[str, Any] = NSQ
-    if options[1].startswith("auth"):
-        door = {**NSQ, "options": {"auth_required": True}}
+    """Over TLS, or with the token of an entry of ``[access]``; `make interop` runs all clients."""
+    more: dict[str, Any] = {}
+    options: dict[str, Any] = {"msg_timeout_ms": 1_000}
+    given = {"lookupd": [], "ca": "", "compression": compression, "auth": secret}
+    if secret:
+        options["auth_required"] = True
         more["access"] = access()
-    async with serving(door, **more) as server:
+    else:
+        key, certificate = make_certificate(tmp_path)
+        more["tls"] = TlsSettings(certificate=str(certificate), key=str(key))
+        given["ca"] = str(certificate)
+    words, folder = next(each for each in CLIENTS if each.name == "pynsq").command()
+    wanted = [("again", 1), ("again", 2), ("fine", 1), ("forgotten", 1), ("forgotten", 2)]
+    wanted += [("later", 1), ("slow", 1)]
+
+    def play(address: str) -> None:
+        command = [*words, json.dumps({**given, "nsqd": [address]})]
+        with talking(command, folder, tmp_path / "client.log") as talk:
+            talk.consume("t", "c")
+            talk.do(do="defer", topic="t", bodies=["later"], ms=300)
+            talk.publish("t", "fine")
+            talk.publish("t", "again", "slow", "forgotten")
+            talk.until(lambda: len(talk.messages) >= len(wanted))
+            assert sorted(talk.messages) == wanted
+
+    async with serving({**NSQ, "options": options}, **more) as server:
         address = server.door_addresses("nsq")[0].removeprefix("nsq://")
-        done = await anyio.run_process(
-            [sys.executable, str(PROGRAM), address, *options],
-            cwd=ROOT,
-            check=False,
-            stderr=subprocess.STDOUT,
-        )
-    assert done.returncode == 0, done.stdout.decode()
-    seen = [tuple(each) for each in json.loads(done.stdout)]
-    assert sorted(seen) == [
-        ("again", 1),
-        ("again", 2),
-        ("deferred", 1),
-        ("fine", 1),
-        ("forgotten", 1),
-        ("forgotten", 2),
-        ("slow", 1),
-    ]
+        await anyio.to_thread.run_sync(play, address)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import click
 
+from tmqp.address import Address
 from tmqp.testing.conformance import CAPABILITIES, Patience, Result
 from tmqp.testing.conformance.clients import CLIENT_CASES
 from tmqp_conformance.clients import ClientStage, Listener
@@ -30,7 +32,15 @@ Examples:
   tmqp-conformance client --exec 'python driver.py {url} {task}' --out report
   tmqp-conformance client --listen 127.0.0.1:2700      (a driver asks for cases)"""
 )
-@click.option("--listen", default="127.0.0.1:0", show_default=True, metavar="HOST:PORT")
+@click.option(
+    "--listen",
+    default="127.0.0.1:0",
+    show_default=True,
+    metavar="ADDRESS",
+    help="HOST:PORT, tmqs://HOST:PORT or unix:PATH; port 0 for any.",
+)
+@click.option("--certificate", type=_PATH, help="The tool's own certificate (tmqs://).")
+@click.option("--key", type=_PATH, help="Its key, if that is not in the same file.")
 @click.option("--exec", "command", help="Starts a client for a case: {url}, {case}, {task}.")
 @click.option("--name", default="", help="What to call the client in reports.")
 @click.option("--only", multiple=True, metavar="PATTERN", help="Only these cases.")
@@ -70,8 +80,9 @@ def client(context: click.Context, /, **_: Any) -> None:
     if unknown:
         raise click.BadParameter(f"{unknown[0]!r} is no capability", param_hint="--without")
     without = {*options["without"], *(() if options["reconnects"] else ("reconnect",))}
+    tls = _server_tls(where, options["certificate"], options["key"])
     try:
-        listener = Listener(where.host, where.port if ":" in options["listen"] else 0)
+        listener = Listener(where, tls)
     except OSError as error:
         fail(f"{where}: {error}")
     click.echo(f"clients connect to {listener.address}", err=True)
@@ -91,6 +102,25 @@ def client(context: click.Context, /, **_: Any) -> None:
         listener.close()
     summarise(report)
     sys.exit(exit_status(report, "should" if options["strict"] else options["fail_on"]))
+
+
+def _server_tls(
+    where: Address, certificate: Path | None, key: Path | None
+) -> ssl.SSLContext | None:
+    """How TLS is spoken with clients; None where it is not.
+
+    :raises click.BadParameter: when the certificate is missing, or cannot be used.
+    """
+    if not where.tls:
+        return None
+    if certificate is None:
+        raise click.UsageError("tmqs:// needs --certificate, and --key if it has no key in it")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(certificate, key)
+    except OSError as error:
+        raise click.BadParameter(f"{certificate}: {error}", param_hint="--certificate") from error
+    return context
 
 
 def _run(plan: Plan, listener: Listener, options: dict[str, Any]) -> Report:

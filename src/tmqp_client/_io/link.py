@@ -11,7 +11,8 @@ may still be readable, and the reader will come to the end soon enough.
 
 from __future__ import annotations
 
-from typing import Protocol
+import contextlib
+from typing import Final, Protocol
 
 import anyio
 import anyio.lowlevel
@@ -22,6 +23,9 @@ from tmqp_client._io.loop import NewSignal, Signal, now, this_asyncio_loop
 from tmqp_client._io.transport import Transport
 
 __all__ = ["ClientLink", "LinkOwner"]
+
+#: How long the last write of a connection that has ended may take.
+_LAST_WRITE_S: Final = 1.0
 
 
 class LinkOwner(Protocol):
@@ -67,6 +71,8 @@ class ClientLink:
         self._reader_call = owner.new_signal()
         self._loop = this_asyncio_loop()
         self._flushing_soon = False
+        self._writing = False
+        self._ending = False
 
     async def run(self) -> None:
         """Read and write until the connection is over."""
@@ -81,6 +87,7 @@ class ClientLink:
                 self._owner.settle(self._machine.fail("the client's tasks were cancelled"))
             self.ended.set()
             with anyio.CancelScope(shield=True):
+                await self._send_last()
                 await self.transport.aclose()
 
     def cancel(self) -> None:
@@ -95,6 +102,7 @@ class ClientLink:
         self.read_on()
         self.flush()  # Terminate, and why
         if not local:
+            self._ending = True
             self.cancel()
 
     # -- reading --------------------------------------------------------------------------------
@@ -206,11 +214,26 @@ class ClientLink:
                 await self._writer_wake.wait()
                 self._writer_wake = self._owner.new_signal()
                 continue
+            if self._ending:
+                return  # what is left is sent last
+            self._writing = True
             try:
                 await self.transport.wait_sendable()
             except OSError as error:
                 self._fail_writing(error)
                 return
+            self._writing = False
+
+    async def _send_last(self) -> None:
+        """Send what a transport that cannot send at once has taken: a Terminate, and why.
+
+        A write that was cancelled half-way is not begun again.
+        """
+        if self._ending and not self._writing and not self._write_broken:
+            with anyio.move_on_after(_LAST_WRITE_S), contextlib.suppress(OSError):
+                while self.transport.sending:
+                    await self.transport.wait_sendable()
+                    self.flush()
 
     def flush(self) -> bool:
         """Send what the transport takes without waiting; say whether that was everything."""

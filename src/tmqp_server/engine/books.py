@@ -12,7 +12,8 @@ of memory and not the client's own bound, and a connection with 482, as when the
 limit, and at least 256 KiB.  Messages can fill all of the memory; without the reserve no consumer
 could connect then and make room.  Deliveries in flight to several consumers are charged too and
 never refused, so they can take the account past the limit; pushes are refused until consumers have
-answered.
+answered.  Feeds may take half of the reserve, for what they move makes room where it was: without
+it, a queue that fills the memory and has no consumer could never be given one that is a queue.
 
 The amounts were measured as resident memory, interpreted and compiled, and the larger one was
 taken; ``tests/tmqp_server/engine/test_memory.py`` measures them again.
@@ -131,7 +132,7 @@ _LEAST_RESERVE_BYTES: Final = 262_144
 class Books:
     """How much memory is taken: ``message_bytes`` by messages, ``state_bytes`` by all else."""
 
-    __slots__ = ("message_bytes", "state_bytes", "_most", "_most_with_reserve")
+    __slots__ = ("message_bytes", "state_bytes", "_most", "_most_to_move", "_most_with_reserve")
 
     def __init__(self, max_total_bytes: int) -> None:
         #: Of all messages that are not settled, see Queue.bytes; ``flights.py`` keeps it.
@@ -139,6 +140,7 @@ class Books:
         self.state_bytes = 0
         self._most = max_total_bytes
         reserve = max(max_total_bytes // _RESERVE, _LEAST_RESERVE_BYTES)
+        self._most_to_move = max_total_bytes + reserve // 2
         self._most_with_reserve = max_total_bytes + reserve
 
     def has_room(self, size: int) -> bool:
@@ -148,6 +150,10 @@ class Books:
     def has_room_for_client(self, size: int) -> bool:
         """The same for what consumers need to make room: connections, subscriptions, pulls."""
         return self.message_bytes + self.state_bytes + size <= self._most_with_reserve
+
+    def has_room_to_move(self, size: int) -> bool:
+        """The same for feeds, and for copies of messages that make room where they are."""
+        return self.message_bytes + self.state_bytes + size <= self._most_to_move
 
     @property
     def total_bytes(self) -> int:

@@ -502,6 +502,13 @@ class Flights(RunFlights):
         _enter_timed(queue, key, message)
         self._core.arm(queue)
 
+    def retime_run(self, queue: Queue, messages: list[Message]) -> None:
+        """The same for messages that went out just now, none of them a duplicate."""
+        for message in messages:
+            del queue.flights[message.message_id]
+            _enter_timed(queue, message.message_id, message)
+        self._core.arm(queue)
+
     # --- Consumers that have too much in hand ----------------------------------------------------
 
     def _lighten(self, queue: Queue, message: Message, client: Client) -> None:

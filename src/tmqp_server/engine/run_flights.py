@@ -91,23 +91,31 @@ class RunFlights:
         first: int,
         origin: Origin,
         marks: int,
-    ) -> None:
-        """``admit`` each message of a run from a place on, and let it wait behind the others."""
+    ) -> list[Message]:
+        """``admit`` each message of a run from a place on, and let it wait behind the others.
+
+        Returns the messages that are to be saved, if *marks* say so.
+        """
         ids, sizes, wires = contents
         channel, queue_id = run.channel, run.queue_id
         sequence = queue.sequence + first
+        saves = marks & MARK_SAVING != 0
+        messages: list[Message] = []
         taken = 0
         for place in range(first, len(ids)):
             sequence += 1
             size = sizes[place]
             taken += size
-            queue.put_last(
-                Message(ids[place], origin, channel, queue_id, size, wires[place], marks, sequence)
-            )
+            wire = wires[place]
+            message = Message(ids[place], origin, channel, queue_id, size, wire, marks, sequence)
+            queue.put_last(message)
+            if saves:
+                messages.append(message)
         count = len(ids) - first
         queue.count += count
         queue.bytes += taken
         self._core.message_bytes += taken + count * MESSAGE_OVERHEAD_BYTES
+        return messages
 
     # --- On disk ---------------------------------------------------------------------------------
 

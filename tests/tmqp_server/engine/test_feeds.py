@@ -31,6 +31,7 @@ from tmqp_server.engine.commands import (
     CreateQueue,
     Join,
     ListFeeds,
+    Push,
     PushExtras,
     RemoveChannel,
     RemoveQueue,
@@ -220,12 +221,12 @@ def test_a_full_feed_that_drops_its_oldest_never_holds_the_topic() -> None:
 
 
 def test_a_server_without_memory_for_all_copies_waits_until_there_is_some() -> None:
-    limits = EngineLimits(max_total_bytes=200_000)
+    limits = EngineLimits(max_total_bytes=8_100_000)
     world = topic("a", "b", "c", limits=limits)
     world.join("x", "a")
     sent = 0
     while not waiting_in(world, "t"):
-        world.push(f"m{sent}", channel="t", size=4_000)
+        assert world.push(f"m{sent}", channel="t", size=200_000) in ([], [f"x <- m{sent} FA"])
         sent += 1
     assert sent > 5
     for number in range(sent):
@@ -246,6 +247,22 @@ def test_a_message_too_large_for_all_its_copies_together_passes_alone() -> None:
     world = topic("a", "b", "c", "d", limits=limits)
     assert world.push("m1", channel="t", size=100_000) == []
     assert [waiting_in(world, name) for name in "abcd"] == [["m1"]] * 4
+
+
+@pytest.mark.parametrize("size", [100, 20_000])
+def test_a_first_feed_was_refused_for_ever_where_its_backlog_filled_the_memory(size: int) -> None:
+    world = topic(limits=EngineLimits(max_total_bytes=200_000))
+    world.create(QueueChanges(status=STATUS_ROUND_ROBIN), "a")
+    sent = 0
+    while "503" not in "".join(world.push(f"m{sent}", channel="t", size=size)):
+        sent += 1
+    assert feed(world, "a") == ["admin feed: 0"]  # 503, or 0 and nothing moved
+    world.finish()
+    assert (len(waiting_in(world, "t")), len(waiting_in(world, "a"))) == (0, sent)
+    world.join("x", "a")
+    for number in range(sent):
+        world.ack("x", f"m{number}", "a")
+    assert world.push("more", channel="t") == ["x <- more FA"]
 
 
 # --- Filters -------------------------------------------------------------------------------------
@@ -427,6 +444,23 @@ def test_a_long_row_takes_several_steps() -> None:
     assert not world.queue("q29").waiting_count()
     world.finish()
     assert waiting_in(world, "q29") == ["m1"]
+
+
+def test_f8_pushes_into_many_feeds_in_a_row_kept_others_waiting_for_a_thousand_copies() -> None:
+    world = topic(*[f"q{number}" for number in range(256)])
+    world.connect("p")
+    number = world.numbers["p"]
+    pushes = [Push(number, f"m{each}", "t", 1, False, False, 10, "m", None) for each in range(20)]
+    world.broker.take_work()
+    at = 0
+    while at < len(pushes):
+        begun = at
+        at, _ = world.broker.steps(pushes, at, world.now, 1 << 20)
+        world.broker.take_work()
+        copies = (at - begun) * 256
+        assert 0 < copies <= 512
+        assert world.broker.next_deadline() is None
+    assert waiting_in(world, "q255") == [f"m{each}" for each in range(20)]
 
 
 def test_many_copies_of_copies_are_made_within_the_work_of_a_step() -> None:

@@ -17,6 +17,7 @@ from tests.tmqp_server.engine.kept import KeptWorld
 from tmqp.constants import STATUS_BROADCAST, STATUS_PAUSED, STATUS_PUSH, STATUS_ROUND_ROBIN
 from tmqp.extensions import LIFETIME_CONSUMERS
 from tmqp_server.engine.commands import CreateQueue, RemoveChannel
+from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
 
 
@@ -162,6 +163,24 @@ def test_a_removed_feed_stays_removed_and_goes_with_its_target() -> None:
     world.sync()
     world.crash()
     assert [each.target for each in feeds_of(world)] == ["c"]
+
+
+@pytest.mark.parametrize("size", [200, 20_000])
+def test_a_first_feed_was_refused_for_ever_where_its_saved_backlog_filled_the_memory(
+    size: int,
+) -> None:
+    world = kept_topic(limits=EngineLimits(max_total_bytes=200_000))
+    world.create(QueueChanges(status=STATUS_ROUND_ROBIN, durable=True), "a")
+    sent = 0
+    while "503" not in "".join(world.push(f"m{sent}", channel="t", size=size)):
+        world.sync()
+        sent += 1
+    assert "admin feed: 0" in [*feed(world, "a"), *world.sync()]
+    for _ in range(sent):
+        world.wait(0.05)
+        world.sync()
+        assert world.broker._core.total_bytes <= 200_000 + 262_144
+    assert (len(waiting_in(world, "t")), len(waiting_in(world, "a"))) == (0, sent)
 
 
 # --- A source in memory --------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from tmqp_server.engine.commands import (
     Release,
     UpdateQueue,
 )
-from tmqp_server.engine.core import PendingSave
+from tmqp_server.engine.core import PendingRun, PendingSave
 from tmqp_server.engine.delivery.batches import PendingBatch
 from tmqp_server.engine.delivery.feed_commits import Commit
 from tmqp_server.engine.effects import (
@@ -425,7 +425,9 @@ class World:
         saving = [each for each in core.tickets.values() if isinstance(each, PendingSave)]
         unsynced = sum(each.message.size for each in saving)
         unsynced += sum(
-            each.size for each in core.tickets.values() if isinstance(each, (Commit, PendingBatch))
+            each.size
+            for each in core.tickets.values()
+            if isinstance(each, (Commit, PendingBatch, PendingRun))
         )
         assert core.unsynced_bytes == unsynced
         self._check_audiences()

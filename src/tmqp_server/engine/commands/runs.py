@@ -59,6 +59,8 @@ class PushRun(SessionCommand):
     are, ``size`` what they cost together, in bytes, and ``largest`` what the largest does.
 
     ``left`` are the pushes still to be carried out of a run that is divided, the next one last.
+    ``copied`` says that a feed copies it: then ``channel`` and ``queue_id`` are those of the
+    target, and ``wire`` names others.
     """
 
     __slots__ = (
@@ -71,6 +73,7 @@ class PushRun(SessionCommand):
         "largest",
         "wire",
         "notes",
+        "copied",
         "left",
     )
 
@@ -86,6 +89,7 @@ class PushRun(SessionCommand):
         largest: int,
         wire: RunWire,
         notes: RunNotes,
+        copied: bool = False,
     ) -> None:
         self.session = session
         self.channel = channel
@@ -97,6 +101,7 @@ class PushRun(SessionCommand):
         self.largest = largest
         self.wire = wire
         self.notes = notes
+        self.copied = copied
         self.left: list[Push] = []
 
     def pushes(self) -> list[Push]:

@@ -89,23 +89,25 @@ class _Moved:
 class Commit(PendingWrite):
     """Messages of one queue, in order, that are moved together.
 
-    ``size`` is that of what the storage is to keep, ``memory`` what the books are charged beyond
-    the messages.  When it is safe, its first ``done`` items are finished.
+    ``weight`` is the bytes of the copies, ``size`` of what the storage is to keep, ``memory`` what
+    the books are charged beyond the messages.  When it is safe, its first ``done`` items are
+    finished.
     """
 
-    __slots__ = ("queue", "items", "copies", "size", "memory", "done")
+    __slots__ = ("queue", "items", "copies", "weight", "size", "memory", "done")
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
         self.items: list[_Moved] = []
         self.copies = 0
+        self.weight = 0
         self.size = 0
         self.memory = 0
         self.done = 0
 
     def has_room(self) -> bool:
         """Whether it takes one message more."""
-        return self.copies < _MOST_COPIES and self.size < _MOST_BYTES
+        return self.copies < _MOST_COPIES and self.weight < _MOST_BYTES
 
 
 class FeedCommits:
@@ -159,6 +161,7 @@ class FeedCommits:
         self._flights.take_in(target, message, self._core.now)
         self._flights.withhold(target, 1)
         commit.copies += 1
+        commit.weight += message.size
         commit.items[-1].copies.append(copy)
 
     # --- Asking ----------------------------------------------------------------------------------

@@ -31,20 +31,25 @@ class FeedRooms:
         self._core = core
         self._outcomes = outcomes
 
-    def has_room_for(self, message: Message, copies: int, saving: int) -> bool:
+    def has_room_for(self, queue: Queue, message: Message, copies: int, saving: int) -> bool:
         """Whether there is memory for so many copies, and the storage can take those it saves.
 
-        Copies count as if each had bytes of its own, which they share; so one message with many
-        large copies may pass that would fit at no time, if little else is there.
+        A message that only feeds get is moved: one of its copies takes its place.  Copies count as
+        if each had bytes of its own, which they share; so one message with many large copies may
+        pass that would fit at no time, if little else is there.
         """
         core = self._core
         size = message.size + MESSAGE_OVERHEAD_BYTES
         if message.rare is not None:
             size += DEFERRAL_BYTES
         most = core.limits.max_total_bytes
-        if not core.has_room(copies * size) and (
-            copies * size <= most // 4 or core.total_bytes > most // 2
-        ):
+        more = copies * size
+        if queue.audience.subscriptions:
+            has_room = core.has_room(more)
+        else:
+            more -= size
+            has_room = more <= 0 or core.has_room_to_move(more)
+        if not has_room and (more <= most // 4 or core.total_bytes > most // 2):
             return False
         return not saving or core.can_save(saving * message.size)
 

@@ -41,6 +41,7 @@ from tmqp_server.engine.delivery.pump import Pump
 from tmqp_server.engine.delivery.sending import Sender
 from tmqp_server.engine.delivery.workflow import Workflow
 from tmqp_server.engine.flights import Flights
+from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.delivery import (
     ALLOW,
     HOOK_CAN_RECEIVE,
@@ -69,6 +70,8 @@ __all__ = ["Feeder"]
 
 #: A stored message costs one more unit for so many bytes: 2 ** 10.
 _UNIT_SHIFT: Final = 10
+#: Units of work for a copy: entering a queue takes twice as long as leaving one.
+_COPY_WORK: Final = 2
 #: Queues in a row that a message passes in one step.
 _MOST_DEPTH: Final = 8
 #: How long a queue waits that could not feed, if nothing else lets it go on; in seconds.
@@ -283,17 +286,18 @@ class Feeder(FeedPort):
         copy = self._copy_of(feed, message, now)
         target.sequence += 1
         copy.sequence = target.sequence
-        source = feed.source
-        assert isinstance(source, Queue)
-        if owes_copies(source, message):
-            copy.marks |= MARK_OWED
-        if target.saves and not target.hooks & HOOK_SAVE and not target.temporary:
-            # There was room for all copies together, which is not asked of each again.
-            self._outcomes.saver.save(target, copy)
+        if target.saves and not target.temporary:
+            source = feed.source
+            assert isinstance(source, Queue)
+            if owes_copies(source, message):
+                copy.marks |= MARK_OWED
+            if not target.hooks & HOOK_SAVE:
+                # There was room for all copies together, which is not asked of each again.
+                self._outcomes.saver.save(target, copy)
         feed.copied += 1
         core = self._core
-        core.budget -= 1
-        core.work += 1  # one command may have many copies to follow, and many commands may wait
+        core.budget -= _COPY_WORK
+        core.work += _COPY_WORK  # many copies may follow one command, and many commands may wait
         self._workflow.receive(target, copy, now)
 
     def _copy_of(self, feed: Feed, message: Message, now: float) -> Message:
@@ -432,7 +436,7 @@ class Feeder(FeedPort):
                 self._try_later(queue)
                 return False
             saving += target.saves
-        if not self._rooms.has_room_for(message, len(feeds), saving):
+        if not self._rooms.has_room_for(queue, message, len(feeds), saving):
             self._try_later(queue)
             return False
         return True
@@ -506,6 +510,8 @@ class Feeder(FeedPort):
                 or not self._is_ready(queue, message, True)
             ):
                 break
+            if commit.items and not core.has_room_to_move(message.size + MESSAGE_OVERHEAD_BYTES):
+                break  # what is moved is counted twice until the storage has it
             takers = self._takers(queue, message)
             if queue.exclusive and not takers:
                 break  # a consumer's turn

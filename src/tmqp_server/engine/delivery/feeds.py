@@ -110,9 +110,12 @@ class Feeds:
         there = 0 if source.feeds is None else len(source.feeds)
         if there >= limits.max_feeds_per_queue or self._count >= limits.max_feeds:
             return RESULT_LIMIT_EXCEEDED
-        if not self._core.has_room(feed_bytes(target.channel_name, text)):
-            return RESULT_BUSY
-        return RESULT_OK
+        core = self._core
+        size = feed_bytes(target.channel_name, text)
+        # The first feed moves what waits, and so makes room.
+        is_first = there == 0 and source.waiting_count() + source.spilled > 0
+        has_room = core.has_room_to_move(size) if is_first else core.has_room(size)
+        return RESULT_OK if has_room else RESULT_BUSY
 
     def _reaches(self, start: Queue, wanted: Queue) -> bool:
         """Whether messages of a queue come into another, or are there already."""

@@ -29,12 +29,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from tmqp.constants import DECIDE_ACK_NEGATIVE, DECIDE_ACK_NONE
+from tmqp.constants import DECIDE_ACK_NONE
 from tmqp_server.engine.commands import AcknowledgeRun, PushRun
-from tmqp_server.engine.core import Core, PendingRun
-from tmqp_server.engine.delivery.dealing import Deal, deal
+from tmqp_server.engine.core import Core
+from tmqp_server.engine.delivery.feed_runs import FeedRuns
+from tmqp_server.engine.delivery.run_dealing import RunDealer, marks_of
 from tmqp_server.engine.delivery.workflow import Workflow
-from tmqp_server.engine.effects import AppendRun, ConfirmRun, DeliverRun, EraseRun
+from tmqp_server.engine.effects import ConfirmRun, DeliverRun, EraseRun
 from tmqp_server.engine.events import MESSAGE_PRODUCED
 from tmqp_server.engine.flights import Flights
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
@@ -43,18 +44,8 @@ from tmqp_server.engine.model.delivery import (
     ACKNOWLEDGE,
     ALLOW,
     HOOK_ACKNOWLEDGED,
-    HOOK_SAVE,
-    Decision,
 )
-from tmqp_server.engine.model.message import (
-    MARK_CONFIRMED,
-    MARK_HIGH,
-    MARK_SAVING,
-    MARK_TIMED,
-    MARK_TOGETHER,
-    MARK_WANTS,
-    Message,
-)
+from tmqp_server.engine.model.message import Message
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.recipients import Recipients
 from tmqp_server.engine.model.selection import EVERYBODY
@@ -69,12 +60,14 @@ _NO_CONTENTS: Final[tuple[list[str], list[int], list[object]]] = ([], [], [])
 class RunIntake:
     """Takes runs."""
 
-    __slots__ = ("_core", "_flights", "_max_total_bytes", "_workflow")
+    __slots__ = ("_core", "_dealer", "_feeds", "_flights", "_max_total_bytes", "_workflow")
 
     def __init__(self, core: Core, flights: Flights, workflow: Workflow) -> None:
         self._core = core
         self._flights = flights
         self._workflow = workflow
+        self._dealer = dealer = RunDealer(core, flights, workflow)
+        self._feeds = FeedRuns(core, flights, dealer)
         self._max_total_bytes = core.limits.max_total_bytes
 
     def push(self, run: PushRun, now: float) -> bool:
@@ -92,7 +85,9 @@ class RunIntake:
         decision = queue.receipt_asked if run.wants_confirm else queue.receipt
         if not self._has_room(queue, run):
             return False
-        if not (self._can_be_dealt(queue) if queue.single else self._goes_through(queue)):
+        if queue.feeds is not None:
+            return self._feeds.push(queue, session, run, now)
+        if not (self._dealer.can_be_dealt(queue) if queue.single else self._goes_through(queue)):
             return False
         audience = queue.audience
         mask = self._mask_of(queue, session, run) if audience.filters else 0
@@ -100,7 +95,7 @@ class RunIntake:
             return False
         confirms = decision is ACKNOWLEDGE
         if queue.saves:
-            if decision is None or not self._can_keep(queue, run, decision):
+            if decision is None or not self._dealer.can_keep(queue, run, decision):
                 return False
             confirms = decision.acknowledge != DECIDE_ACK_NONE
         elif confirms:
@@ -127,6 +122,7 @@ class RunIntake:
             self._send(queue, session, run, now)
         else:
             self._send_chosen(queue, session, run, chosen, now)
+        session.pushed += run.count
         return True
 
     def _mask_of(self, queue: Queue, session: Session, run: PushRun) -> int:
@@ -182,37 +178,6 @@ class RunIntake:
             )
         )
 
-    def _can_be_dealt(self, queue: Queue) -> bool:
-        """Whether each message would go to one consumer at once, or wait for one."""
-        core = self._core
-        return (
-            not queue.options.hide_client_names
-            and (queue.saves or not queue.bounded)
-            and not core.shares_decisions
-            and not core.notices.mask & MESSAGE_PRODUCED
-            and queue.discipline.sends
-            and queue.held is None
-            and not queue.waits
-            and not queue.runnable
-            and not queue.fleeting
-            and not queue.spilled
-            and queue.message_timeout_s == 0.0
-            and (queue.waiting or not (queue.high_count or queue.regular_count))
-        )
-
-    def _can_keep(self, queue: Queue, run: PushRun, decision: Decision) -> bool:
-        """Whether the storage would be asked to keep each message, and nobody else be asked."""
-        return (
-            decision.allow
-            and decision.acknowledge != DECIDE_ACK_NEGATIVE
-            and not queue.hooks & HOOK_SAVE
-            and queue.high_tail is None
-            and queue.regular_tail is None
-            and queue.bytes + run.size < queue.memory_bytes
-            and queue.disk_bytes + run.size <= queue.disk_cap
-            and self._core.has_room_to_save(run.size)
-        )
-
     def _track(
         self,
         queue: Queue,
@@ -233,7 +198,7 @@ class RunIntake:
         if run.count >= flights.room(only):
             return False
         contents = run.wire.contents()
-        marks = _marks_of(queue, run, confirms)
+        marks = marks_of(queue, run, confirms)
         messages = flights.take_off_run(
             queue, run, contents, [only] * run.count, session.origin, marks, now
         )
@@ -241,23 +206,11 @@ class RunIntake:
             return False
         flights.hold_run(only, run.count)
         if queue.saves:
-            self._keep(queue, session, run, messages)
+            self._dealer.keep(queue, run, session.origin, messages)
         elif confirms:
             ids = contents[0]
             self._core.out.append(ConfirmRun(session.number, ids, run.channel, run.queue_id))
         return True
-
-    def _keep(self, queue: Queue, session: Session, run: PushRun, messages: list[Message]) -> None:
-        """Ask the storage to keep the messages of a run: what Saver does for each."""
-        core = self._core
-        core.last_ticket += 1
-        ticket = core.last_ticket
-        core.tickets[ticket] = PendingRun(messages, queue, session.origin, run.size)
-        core.unsynced_bytes += run.size
-        self._flights.store(queue, run.size)
-        first = queue.sequence + 1
-        queue.appended = queue.sequence + run.count
-        core.out.append(AppendRun(ticket, run, messages, queue.channel_name, queue.key, first))
 
     def _send(self, queue: Queue, session: Session, run: PushRun, now: float) -> None:
         """What Intake, Workflow and Sender do for each message, and Outcomes at its end."""
@@ -290,7 +243,6 @@ class RunIntake:
         count = run.count
         sequence = queue.sequence + 1
         queue.sequence += count
-        session.pushed += count
         wants = queue.options.request_acknowledge
         queue.counters.count_run(count, len(first) + len(rest), wants, now)
         if not first:
@@ -302,8 +254,6 @@ class RunIntake:
         if rest:
             out.append(DeliverRun(rest, run, origin, sequence, name, False, wants, 0, 1, count))
 
-    # --- Dealt -----------------------------------------------------------------------------------
-
     def _deal(
         self, queue: Queue, session: Session, run: PushRun, mask: int, confirms: bool, now: float
     ) -> bool:
@@ -311,84 +261,26 @@ class RunIntake:
 
         False, with nothing done, when one of them would be a duplicate, or has to wait on disk.
         """
-        flights = self._flights
-        count = run.count
-        wants = queue.options.request_acknowledge
         takers = EVERYBODY
         selection = queue.audience.selection
         if selection is not None and queue.audience.filters:
             queue.audience.ready_places()  # which forms the ring
             takers = selection.takers(mask)
-        found = None if queue.waiting_count() else deal(queue, count, wants, flights, takers)
+        found = self._dealer.plan(queue, run, takers)
         if found is None:
-            if not queue.waiting_count():
-                return False
-            found = Deal(queue.turn)
-        if found.dealt < count and takers != EVERYBODY:
-            return False  # what nobody can take is parked
-        if queue.saves and (found.dealt < count or not wants):
             return False
-        marks = _marks_of(queue, run, confirms)
-        origin = session.origin
         contents = _NO_CONTENTS
-        if wants or confirms or found.dealt < count:
+        told: ConfirmRun | None = None
+        if queue.options.request_acknowledge or confirms or found.dealt < run.count:
             contents = run.wire.contents()
-            if wants and found.dealt:
-                holders = _holders(found)
-                messages = flights.take_off_run(queue, run, contents, holders, origin, marks, now)
-                if messages is None:
-                    return False
-                if queue.saves:
-                    self._keep(queue, session, run, messages)
-                _hold_shares(flights, queue, found, contents[0])
-            if found.dealt < count:
-                flights.line_up_run(queue, run, contents, found.dealt, origin, marks)
-        if confirms and not queue.saves:
-            done = ConfirmRun(session.number, contents[0], run.channel, run.queue_id)
-            self._core.out.append(done)
-        self._hand_out(queue, run, found, session, now)
-        if found.dealt < count:
-            self._workflow.go_on(queue, now)
-        return True
-
-    def _hand_out(
-        self, queue: Queue, run: PushRun, found: Deal, session: Session, now: float
-    ) -> None:
-        """Send the shares, and count them."""
-        flights = self._flights
-        wants = queue.options.request_acknowledge
-        out = self._core.out
-        name = queue.channel_name
+            if confirms and not queue.saves:
+                told = ConfirmRun(session.number, contents[0], run.channel, run.queue_id)
+        marks = marks_of(queue, run, confirms)
         origin = session.origin
-        sequence = queue.sequence + 1
-        queue.sequence += run.count
-        queue.turn = found.turn
-        flights.skip(queue, found.skipped)
+        if not self._dealer.carry_out(queue, run, found, contents, origin, marks, told, now):
+            return False
         session.pushed += run.count
-        queue.counters.count_dealt(run.count, found.dealt, wants, now)
-        for share in found.shares:
-            subscription = share.subscription
-            out.append(
-                DeliverRun(
-                    subscription.alone,
-                    run,
-                    origin,
-                    sequence,
-                    name,
-                    True,
-                    wants,
-                    share.start,
-                    share.step,
-                    share.stop,
-                )
-            )
-            subscription.session.delivered += share.count
-            if wants:
-                flights.hold_run(subscription.session, share.count)
-            if subscription.credit >= 0:
-                subscription.credit -= share.count
-                if subscription.credit == 0:
-                    queue.audience.recount(subscription)
+        return True
 
     # --- Answers ---------------------------------------------------------------------------------
 
@@ -424,37 +316,3 @@ class RunIntake:
         if erased:
             core.out.append(EraseRun(queue.key, erased))
         return True
-
-
-def _marks_of(queue: Queue, run: PushRun, confirms: bool) -> int:
-    """The marks that each message of a run has from the start."""
-    marks = MARK_HIGH if run.high_priority else 0
-    if run.wants_confirm:
-        marks |= MARK_WANTS
-    if confirms:
-        marks |= MARK_CONFIRMED
-    if queue.saves:
-        marks |= MARK_SAVING | MARK_TOGETHER if confirms else MARK_SAVING
-    return marks
-
-
-def _holders(found: Deal) -> list[Client]:
-    """Who gets each message that is dealt."""
-    holders: list[Client] = [found.shares[0].subscription.session] * found.dealt
-    for share in found.shares:
-        client: Client = share.subscription.session
-        holders[share.start : share.stop : share.step] = [client] * share.count
-    return holders
-
-
-def _hold_shares(flights: Flights, queue: Queue, found: Deal, ids: list[str]) -> None:
-    """Note with those who have terms what they get."""
-    for share in found.shares:
-        subscription = share.subscription
-        if subscription.holds is None:
-            continue
-        for message_id in ids[share.start : share.stop : share.step]:
-            message = queue.flights[message_id]
-            subscription.hold(queue, message)
-            if message.marks & MARK_TIMED:
-                flights.retime(queue, message)

@@ -7,7 +7,7 @@ from tmqp_server.engine.commands import PushRun
 from tmqp_server.engine.effects.base import Effect
 from tmqp_server.engine.effects.messages import Confirm, Deliver
 from tmqp_server.engine.model.client import Origin
-from tmqp_server.engine.model.message import MARK_HIGH, Message
+from tmqp_server.engine.model.message import MARK_COPY, MARK_HIGH, Message
 
 __all__ = ["AppendRun", "ConfirmRun", "DeliverRun", "EraseRun"]
 
@@ -68,6 +68,8 @@ class DeliverRun(Effect):
         run = self.run
         ids, sizes, wires = run.wire.contents()
         marks = MARK_HIGH if run.high_priority else 0
+        if run.copied:
+            marks |= MARK_COPY
         for place in range(self.start, self.stop, self.step):
             message = Message(
                 ids[place],
