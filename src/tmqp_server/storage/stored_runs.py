@@ -77,6 +77,10 @@ class StoredRun:
         self.bodies = bodies
         self.weight = 0
         self._sizes = sizes
+        if len(payload_offsets) != len(sizes):
+            # One is alike in all, the other is not.
+            payload_offsets = payload_offsets if len(sizes) == 1 else payload_offsets * count
+            self._sizes = sizes if len(sizes) > 1 else sizes * count
         self._payload_offsets = payload_offsets
         #: All before this sequence are settled, and these behind it.
         self._next: i64 = first

@@ -23,6 +23,7 @@ from tmqp_server.engine.model.message import MARK_TOGETHER
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.terms import Terms
 from tmqp_server.engine.options import QueueChanges
+from tmqp_server.storage.stored_runs import StoredRun
 
 TARGETS = ("a", "b", "c")
 SIZE = 10
@@ -276,3 +277,11 @@ def test_a_run_into_a_broadcast_goes_through_its_feeds_whole() -> None:
     world.row(["m0", "m1"])
     assert world.divided == 0
     assert waiting_in(world, "a") == ["m0", "m1"]
+
+
+def test_a_run_of_different_sizes_with_heads_alike_could_not_be_written() -> None:
+    found = StoredRun(1, 3, 0, 0, 0, b"h1h22h333", [2, 3, 4], [1]).messages()
+    assert [each.body for each in found] == [b"h1", b"h22", b"h333"]
+    assert [each.payload_size for each in found] == [1, 2, 3]
+    found = StoredRun(1, 2, 0, 0, 0, b"h1g2", [2], [1, 0]).messages()
+    assert [each.payload_size for each in found] == [1, 2]

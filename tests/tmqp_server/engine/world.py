@@ -422,13 +422,10 @@ class World:
             total += sum([closed_in(commit) for commit in commits_of(self.broker)])
             assert core.total_bytes == total + core.state_bytes
             assert core.state_bytes == state_of(self.broker)
-        saving = [each for each in core.tickets.values() if isinstance(each, PendingSave)]
-        unsynced = sum(each.message.size for each in saving)
-        unsynced += sum(
-            each.size
-            for each in core.tickets.values()
-            if isinstance(each, (Commit, PendingBatch, PendingRun))
-        )
+        tickets = core.tickets.values()
+        unsynced = sum(each.message.size for each in tickets if isinstance(each, PendingSave))
+        whole = (Commit, PendingBatch, PendingRun)
+        unsynced += sum(each.size for each in tickets if isinstance(each, whole))
         assert core.unsynced_bytes == unsynced
         self._check_audiences()
         self._check_pulls()

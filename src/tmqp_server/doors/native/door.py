@@ -175,8 +175,7 @@ class NativeDoor(Door):
         return frame.forwarded(effect.first_acquirer, effect.wants_acknowledge, ttl)
 
     def encode_run(self, effect: DeliverRun) -> bytes:
-        """The received bytes of all with flags and time to live rewritten; each by itself where the
-        address is another one."""
+        """The received bytes of all with flags and time to live rewritten, or their address."""
         wire = effect.run.wire
         if effect.run.copied or not isinstance(wire, NativeRun):
             return b"".join([self.encode_delivery(each) for each in effect.deliveries()])
