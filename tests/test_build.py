@@ -114,8 +114,8 @@ def test_compiling_asks_for_whatever_the_hot_modules_import() -> None:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "COMPILE_REQUIREMENTS"
     ]
     asked = {re.split(r"[<>=]", each)[0] for each in ast.literal_eval(assigned)}
-    # mypy brings mypy_extensions along.
-    assert asked == {"mypy", *imported_by(hot_modules())} - {"mypy_extensions"}
+    # mypy brings these along.
+    assert asked == {"mypy", *imported_by(hot_modules())} - {"mypy_extensions", "_typeshed"}
 
 
 @pytest.mark.parametrize(
