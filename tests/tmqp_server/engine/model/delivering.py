@@ -517,11 +517,8 @@ class Delivering(Counting):
         self.clear_after(pull)
 
     def clear_after(self, pull: Asked) -> None:
-        """What a pull wants cleared: of what waits, not of what will (F110)."""
-        for letter in pull.line.waiting():
-            if pull.clear_high if letter.high else pull.clear_regular:
-                pull.line.take(letter)
-                self.end(pull.line, letter, "cleared")
+        """What a pull wants cleared, as the operation clears it (F58, F110)."""
+        self.clear(pull.line, pull.clear_high, pull.clear_regular, False)
 
     def drop_pull(self, pull: Asked) -> None:
         """What it had reserved is there for others."""
