@@ -27,6 +27,7 @@ from tmqp_server.doors.names import foreign_name
 from tmqp_server.doors.nsq.message import body_of
 from tmqp_server.engine.commands import Acknowledge, Command, Disconnect, Extend, Release
 from tmqp_server.engine.model.message import Message
+from tmqp_sim.foreign import ForeignWire
 from tmqp_sim.world import Violation, World
 
 __all__ = [
@@ -61,13 +62,16 @@ SHARED_CHANNEL: Final = 4
 #: What a consumer has for a message if it asks for nothing else, and at the most.
 TIMEOUT_S: Final = 2.0
 MOST_TIMEOUT_S: Final = 6.0
+#: What a client of TMQP has at the least: it may have made the channel by joining it (seed 2969).
+_GUEST_TIMEOUT_S: Final = 1.0
 _EPSILON_S: Final = 1e-6
 _NEVER: Final = float("inf")
 
 
 def _payload(wire: object) -> bytes:
-    assert isinstance(wire, Frame), "nobody else sends something to a topic"
-    return bytes(wire.payload)
+    frame = wire.frame if isinstance(wire, ForeignWire) else wire
+    assert isinstance(frame, Frame), "nobody else sends something to a topic"
+    return bytes(frame.payload)
 
 
 class Item:
@@ -123,6 +127,7 @@ class NsqBooks:
         self._lost: set[int] = set()
         #: By session: the largest RDY, how long it has for a message, how long it wants to wait.
         self.windows: dict[int, int] = {}
+        #: By session; one may be on its way to a life that has not begun (seed 3332).
         self.timeouts: dict[int, float] = {}
         self.pauses: dict[tuple[int, str], float] = {}
         self._hands: dict[tuple[int, str], _Hand] = {}
@@ -206,7 +211,7 @@ class NsqBooks:
         :raises Violation: when a channel is missing that must be there.
         """
         self.life += 1
-        for table in (self._hands, self._sent, self._attempts, self.windows, self.timeouts):
+        for table in (self._hands, self._sent, self._attempts, self.windows):
             table.clear()
         self._finished.clear()
         if not self._exact:
@@ -269,7 +274,8 @@ class NsqBooks:
             # Of what it has on disk a new life does not know whether it was sent before.
             counts = (self._sent[key], self._ever_sent[key] + (self.life > 1))
             self._attempts.setdefault((session, uid), []).append(counts)
-            due = now + self.timeouts.get(session, TIMEOUT_S)
+            default_s = _GUEST_TIMEOUT_S if number == SHARED_CHANNEL else TIMEOUT_S
+            due = now + self.timeouts.get(session, default_s)
             self._hands[key] = _Hand(session, now, due)
 
     def _check_window(self, session: int, message: Message, now: float) -> None:
