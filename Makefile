@@ -187,15 +187,15 @@ clean: ## remove what was built (keeps .venv)
 distclean: clean ## remove .venv too
 	rm -rf $(VENV)
 
-# Tests that measure come first, one for each processor, while nothing else runs; there may be none
-# in a selection (pytest's status 5).  The rest share the processors.  What ARGS selects is
+# Tests that measure come first, one after the other, while nothing else runs; there may be none of
+# them in a selection (pytest's status 5).  The rest share the processors.  What ARGS selects is
 # collected once and runs one after the other.
 # $(1) where the packages are, $(2) the build that must be found there, $(3) a marker expression
 define run_tests
 	$(if $(ARGS),\
 	PYTHONPATH=$(1) TMQP_EXPECT_BUILD=$(2) $(PY) -m pytest -q -m '$(3)' $(ARGS),\
 	PYTHONPATH=$(1) TMQP_EXPECT_BUILD=$(2) $(PY) -m pytest -q -m '$(3) and alone' \
-	  -n $(JOBS) --dist loadfile $(call marked,alone) || test $$? -eq 5)
+	  $(call marked,alone) || test $$? -eq 5)
 	$(if $(ARGS),,\
 	PYTHONPATH=$(1) TMQP_EXPECT_BUILD=$(2) $(PY) -m pytest -q -m '$(3) and not alone' \
 	  -n $(TESTERS) --dist worksteal $(if $(filter-out long,$(3)),,$(call marked,long)))
