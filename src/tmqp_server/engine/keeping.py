@@ -233,10 +233,13 @@ class Keeper:
         self._release(queue, message, True)
         if tail is None:
             return
-        # From now on it is on disk only.
-        self._flights.let_go(queue, message)
         tail.unsynced -= 1
-        tail.last = max(tail.last, rare.stored)
+        self._leave_on_disk(queue, message, tail)
+
+    def _leave_on_disk(self, queue: Queue, message: Message, tail: Tail) -> None:
+        """From now on a message is on disk only."""
+        self._flights.let_go(queue, message)
+        tail.last = max(tail.last, message.rarely().stored)
 
     def _not_saved(
         self, queue: Queue, message: Message, transient: bool, tail: Tail | None
@@ -260,8 +263,7 @@ class Keeper:
             if rare.stored > tail.after and not (message.attempts or message.marks & MARK_FED):
                 # It is on the disk where it was, as it was, and nothing behind it has come back.
                 tail.skip.pop(rare.stored, None)
-                tail.last = max(tail.last, rare.stored)
-                self._flights.let_go(queue, message)
+                self._leave_on_disk(queue, message, tail)
                 return
             self._flights.take_from_disk(tail, message.size)
             if not saved:

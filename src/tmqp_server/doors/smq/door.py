@@ -11,7 +11,7 @@ from tmqp_server.doors.smq.context import SmqContext
 from tmqp_server.doors.smq.message import DOOR, NUMBER, SmqBodies, SmqMessage, line_of
 from tmqp_server.doors.smq.options import SmqLimits, SmqOptions
 from tmqp_server.doors.smq.session import SmqSession
-from tmqp_server.engine.effects import Deliver, DeliverRun
+from tmqp_server.engine.effects import Deliver
 from tmqp_server.engine.model.message import Message
 
 __all__ = ["SmqDoor"]
@@ -58,10 +58,6 @@ class SmqDoor(QueuesOnly):
         if isinstance(wire, SmqMessage):
             return wire.line
         return line_of(self.letters.of(message, effect.channel).body)
-
-    def encode_run(self, effect: DeliverRun) -> bytes:
-        """The lines of a run."""
-        return b"".join([self.encode_delivery(each) for each in effect.deliveries()])
 
     def letter(self, wire: object) -> Letter:
         """What a message says."""

@@ -52,9 +52,7 @@ class Deal:
         self.skipped = 0
 
 
-def deal(
-    queue: Queue, count: int, wants: bool, flights: Flights, takers: int = EVERYBODY
-) -> Deal | None:
+def deal(queue: Queue, count: int, wants: bool, flights: Flights, takers: int) -> Deal | None:
     """Deal so many messages to those who can take them now; None for too many parts.
 
     :param wants: they are to be answered for, so that there is a bound on what one has in hand.
