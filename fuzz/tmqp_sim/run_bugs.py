@@ -9,8 +9,10 @@ from tmqp.bits import HAS_HEADER
 from tmqp.runs import FrameRun
 from tmqp_server.engine.commands import AcknowledgeRun, PushRun
 from tmqp_server.engine.delivery.push_runs import RunIntake
+from tmqp_server.engine.delivery.run_dealing import RunDealer
 from tmqp_server.engine.effects import AppendRun, ConfirmRun, DeliverRun, EraseRun
 from tmqp_server.engine.flights import Flights
+from tmqp_server.engine.model.client import Origin
 from tmqp_server.engine.model.message import MARK_TOGETHER
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.hub.outlets import Outlets
@@ -21,14 +23,14 @@ __all__ = ["RUN_BUGS"]
 
 def _confirms_early(original: Any) -> Any:
     def keep(
-        self: RunIntake, queue: Queue, session: Any, run: PushRun, messages: list[Any]
+        self: RunDealer, queue: Queue, run: PushRun, origin: Origin, messages: list[Any]
     ) -> None:
-        original(self, queue, session, run, messages)
+        original(self, queue, run, origin, messages)
         if messages[0].marks & MARK_TOGETHER:
             for message in messages:
                 message.marks &= ~MARK_TOGETHER
             ids = [message.message_id for message in messages]
-            self._core.out.append(ConfirmRun(session.number, ids, run.channel, run.queue_id))
+            self._core.out.append(ConfirmRun(origin.number, ids, run.channel, run.queue_id))
 
     return keep
 
@@ -133,7 +135,7 @@ def _forgets_headers(original: Any) -> Any:
 RUN_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] = (
     (
         "run-confirmed-early", "a run's producer is told before the storage has answered",
-        RunIntake, "_keep", _confirms_early,
+        RunDealer, "keep", _confirms_early,
     ),
     (
         "run-kept-in-part", "one message of a run is not written",

@@ -182,6 +182,13 @@ def test_the_document_counts_them() -> None:
     assert f"Each of {len(MUTANTS)} bugs planted in" in text
 
 
+@pytest.mark.parametrize("name", MUTANTS)
+def test_what_a_planted_bug_replaces_is_still_there(name: str) -> None:
+    """Whoever moves a method learns at once, and not from the long tests, that a bug moves too."""
+    with planted(name) as mutant:
+        assert mutant is not None
+
+
 @pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", MUTANTS)
