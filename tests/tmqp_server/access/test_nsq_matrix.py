@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -72,6 +73,9 @@ HTTP: Final[dict[str, tuple[bytes | None, Needs]]] = {
         (_SEE, (rights.REMOVE_CHANNEL, "t:c")),
     ),
     "GET /stats": (None, ((rights.SEE_CHANNEL, ""),)),
+    "GET /config/log_level": (None, ()),
+    "PUT /config/log_level": (b"info", ((rights.CONFIGURE, ""),)),
+    "PUT /config/nsqlookupd_tcp_addresses": (b"[]", ((rights.CONFIGURE, ""),)),
 }
 
 
@@ -182,6 +186,34 @@ def test_a_request_needs_its_rights_and_no_other(request_line: str) -> None:
         assert status == 403, need
 
 
+def test_a_setting_was_changed_by_who_may_only_log_in() -> None:
+    stage = Guarded()
+    allowed: Any = role_of()
+    for request, body in [("log_level", b"debug"), ("nsqlookupd_tcp_addresses", b'["h:1"]')]:
+        stage.policy = allowed
+        answer = stage.ask("nsqd-http", "PUT", f"/config/{request}", body)
+        assert (answer.status, answer.body) == (403, b'{"message":"FORBIDDEN"}')
+    world = stage.registry.nsq
+    assert (world.log_level, world.lookup_addresses) == ("info", ())
+    assert stage.status_of("PUT /config/log_level", role_of((rights.CONFIGURE, ""))) == 200
+
+
+def test_a_topic_was_deleted_in_part_when_one_right_was_missing() -> None:
+    channels = ("a", "b", "c")
+    for missing in ("t", *[f"t:{each}" for each in channels]):
+        stage = Guarded()
+        for each in channels:
+            stage.ask("nsqd-http", "POST", f"/channel/create?topic=t&channel={each}", b"")
+        stage.ask("nsqd-http", "POST", "/pub?topic=t", b"x")
+        before = stage.ask("nsqd-http", "GET", "/stats?include_mem=0").body
+        policy = all_but((rights.REMOVE_CHANNEL, missing))
+        assert stage.status_of("POST /topic/delete?topic=t", policy) == 403
+        stage.policy = lambda _: True
+        assert stage.ask("nsqd-http", "GET", "/stats?include_mem=0").body == before
+        assert stage.ask("nsqd-http", "POST", "/topic/delete?topic=t", b"").status == 200
+        assert stage.broker.statistics().channels == 0
+
+
 @pytest.mark.parametrize("path", ["/ping", "/info"])
 def test_what_anybody_may_ask(path: str) -> None:
     stage = Guarded()
@@ -192,7 +224,7 @@ def test_what_anybody_may_ask(path: str) -> None:
 def test_every_request_has_a_row() -> None:
     stage = Guarded()
     door: Any = stage.doors["nsqd-http"]
-    rows = {request.partition(" ")[2].partition("?")[0] for request in HTTP}
-    paths = {route.template for route in door.context.routes.routes if not route.public}
-    assert {path for path in paths if not path.startswith("/config/")} == rows
+    rows = {re.sub(r"\?.*|(?<=/config/).*", "", request) for request in HTTP}
+    routes = [route for route in door.context.routes.routes if not route.public]
+    assert {f"{each.method} {each.template}".replace("{option}", "") for each in routes} == rows
     assert set(RIGHTS) >= {need[0] for _, needs in HTTP.values() for need in needs}

@@ -23,6 +23,7 @@ from tmqp_server.engine.commands import (
     Push,
     PushExtras,
     RemoveChannel,
+    RemoveChannels,
     Unblock,
     UpdateQueue,
 )
@@ -222,6 +223,27 @@ def test_a_channel_of_many_queues_is_removed_in_portions_and_then_answered() -> 
     )
     assert broker.queues() == []
     assert (broker.statistics().channels, broker.statistics().bytes) == (0, 0)
+
+
+def test_several_channels_are_removed_in_portions_and_answered_when_all_have_gone() -> None:
+    world = crowded_world(MANY_QUEUES, 2_500)
+    number = world.numbers["a"]
+    broker = world.broker
+    for name in ("x", "y"):
+        broker.step(CreateQueue(number, None, name, 1), 0.0)
+    told = broker.step(RemoveChannels(number, "r", ["gone", "ch", "x", "CH"]), 0.0)
+    while (deadline := broker.next_deadline()) is not None and deadline <= 0.0:
+        assert broker.statistics().channels == 1 or not any(isinstance(e, Reply) for e in told)
+        step = broker.on_deadline(0.0)
+        assert len(step) <= 1_003
+        told += step
+    (answer,) = [effect for effect in told if isinstance(effect, Reply)]
+    assert (answer.request, answer.code) == ("r", 0)
+    assert told[-1] is answer
+    assert [each.channel_name for each in broker.queues()] == ["y"]
+    (none,) = broker.step(RemoveChannels(number, "r", ["gone", "ch"]), 0.0)
+    assert isinstance(none, Reply)
+    assert none.code == 404
 
 
 def test_whoever_removed_it_may_have_gone() -> None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, final
 
 from tmqp.constants import RESULT_OK
 from tmqp_server.doors.http.exchange import Exchange
-from tmqp_server.doors.http.messages import BadRequest
+from tmqp_server.doors.http.messages import BadRequest, HttpResponse
 from tmqp_server.doors.http.routes import Route
 from tmqp_server.doors.nsq.message import NsqIds
 from tmqp_server.doors.nsq.topics import QUEUE, channel_channel, topic_channel
-from tmqp_server.doors.nsq_http.asking import AskingHandler
+from tmqp_server.doors.nsq_http.asking import AskingHandler, Steps
 from tmqp_server.doors.nsq_http.manner import done, json_answer, old_routes, plain
 from tmqp_server.doors.nsq_http.publishing import Publisher
 from tmqp_server.doors.nsq_http.stats import (
@@ -27,6 +28,7 @@ from tmqp_server.doors.nsq_http.topics import TopicRoutes
 from tmqp_server.doors.nsq_world import LOG_LEVELS, NsqClient, NsqWorld, TopicShapes, nsq_names
 from tmqp_server.engine.commands import (
     Command,
+    Configure,
     DescribeQueue,
     DescribeServer,
     ListChannels,
@@ -168,21 +170,34 @@ class NsqdRoutes:
             raise BadRequest(400, "INVALID_OPTION")
         return self._options[name]
 
-    def _set_option(self, exchange: Exchange) -> None:
-        """``PUT /config/OPTION``: the lookupds, and how much is logged."""
+    def _set_option(self, exchange: Exchange) -> Steps:
+        """``PUT /config/OPTION``: the lookupds, and how much is logged, for clients with the right
+        to change settings."""
         name, body = exchange.wanted.text("option"), exchange.wanted.body
+        change = self._change(name, body)
+
+        def at_end() -> HttpResponse:
+            change()
+            return json_answer(self._value(name))
+
+        number = exchange.client.number
+        return Steps(exchange, lambda me: [([Configure(number, me)], "")], at_end)
+
+    def _change(self, name: str, body: bytes) -> Callable[[], None]:
+        """What sets an option.
+
+        :raises BadRequest: when it cannot be set, or not to this value.
+        """
         if not body:
             raise BadRequest(413, "INVALID_VALUE")
         if name == "log_level":
             level = body.decode("utf-8", "replace").lower()
             if level not in LOG_LEVELS:
                 raise BadRequest(400, "INVALID_VALUE")
-            self._world.set_log_level(level)
-        elif name == "nsqlookupd_tcp_addresses":
-            self._world.set_lookups(_addresses(body))
-        else:
-            raise BadRequest(400, "INVALID_OPTION")
-        exchange.respond(json_answer(self._value(name)))
+            return partial(self._world.set_log_level, level)
+        if name == "nsqlookupd_tcp_addresses":
+            return partial(self._world.set_lookups, _addresses(body))
+        raise BadRequest(400, "INVALID_OPTION")
 
 
 def _ping(exchange: Exchange) -> None:

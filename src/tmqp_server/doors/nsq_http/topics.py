@@ -25,6 +25,7 @@ from tmqp_server.engine.commands import (
     DescribeQueue,
     ListFeeds,
     RemoveChannel,
+    RemoveChannels,
     UpdateQueue,
 )
 from tmqp_server.engine.effects import Reply
@@ -169,8 +170,7 @@ class _DeleteTopic(AskingHandler):
         super().__init__(exchange)
         self._world = world
         self._topic = topic
-        #: Channels of the broker that are still to be removed; None before they are known.
-        self._left: int | None = None
+        self._knows_channels = False
 
     def start(self, now: float) -> Sequence[Command]:
         """Ask which channels it has."""
@@ -178,9 +178,10 @@ class _DeleteTopic(AskingHandler):
         return [ListFeeds(number, self, topic_channel(self._topic), QUEUE)]
 
     def heard(self, reply: Reply, now: float) -> Sequence[Command]:
-        """Remove them, and the topic last; one that has gone already is no fault."""
+        """Remove them and the topic, if the client may remove all; they may have gone already."""
         number = self.exchange.client.number
-        if self._left is None:
+        if not self._knows_channels:
+            self._knows_channels = True
             if reply.code != RESULT_OK:
                 self._fail(reply.code)
                 return ()
@@ -188,16 +189,12 @@ class _DeleteTopic(AskingHandler):
             assert isinstance(feeds, list), "feeds were asked for"
             names = [each.target for each in feeds if isinstance(each, FeedSnapshot)]
             own = [name for name in names if (nsq_names(name) or (b"",))[0] == self._topic]
-            removed = [*own, topic_channel(self._topic)]
-            self._left = len(removed)
-            return [RemoveChannel(number, self, name) for name in removed]
+            return [RemoveChannels(number, self, [*own, topic_channel(self._topic)])]
         if reply.code not in (RESULT_OK, RESULT_NOT_FOUND):
             self._fail(reply.code)
             return ()
-        self._left -= 1
-        if not self._left:
-            self._world.forget_topic(self._topic)
-            self.exchange.respond(done())
+        self._world.forget_topic(self._topic)
+        self.exchange.respond(done())
         return ()
 
     def _fail(self, code: int) -> None:

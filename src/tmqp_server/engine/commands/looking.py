@@ -5,6 +5,7 @@ from __future__ import annotations
 from tmqp_server.engine.commands.base import SessionCommand
 
 __all__ = [
+    "Configure",
     "DescribeChannel",
     "DescribeQueue",
     "DescribeServer",
@@ -93,6 +94,17 @@ class ListQueues(ListCommand):
 
 class DescribeServer(SessionCommand):
     """Answered with a ServerSnapshot."""
+
+    __slots__ = ("request",)
+
+    def __init__(self, session: int, request: object) -> None:
+        super().__init__(session)
+        self.request = request
+
+
+class Configure(SessionCommand):
+    """Ask to change settings of the server that are not the broker's: answered without anything
+    done, and whoever asks changes them then."""
 
     __slots__ = ("request",)
 
