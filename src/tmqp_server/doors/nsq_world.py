@@ -51,7 +51,8 @@ class TopicShapes(Protocol):
     def create_channel(
         self, session: int, topic: bytes, channel: bytes, request: object = None
     ) -> list[Command]:
-        """Make a channel of a topic if there is none, and feed it."""
+        """Make a channel of a topic if there is none, and feed it; the answers about the queue and
+        the feed go to the *request*."""
 
 
 def nsq_names(channel: str) -> tuple[bytes, bytes] | None:

@@ -162,6 +162,20 @@ def test_a_command_needs_its_rights_and_no_other(command: str) -> None:
         assert _told(command, role_of(*elsewhere)) == [error], "the rights are about names"
 
 
+@pytest.mark.parametrize("missing", [(rights.CREATE_QUEUE, "new"), (rights.CREATE_QUEUE, "new:c")])
+def test_sub_to_what_the_client_may_not_make_was_answered_as_a_number(
+    missing: tuple[str, str],
+) -> None:
+    """N53."""
+    server = Server(policy=all_but(missing))
+    client = server.connect()
+    client.send(sub(b"new", b"c"), rdy(1))
+    server.settle()
+    text = b'AUTH failed for SUB on "new" "c"'
+    assert client.take() == [ErrorReceived(b"E_UNAUTHORIZED", text)]
+    assert client.closed
+
+
 def test_who_consumes_needs_no_right_for_what_it_has() -> None:
     server, client = _server()
     asked: list[str] = []

@@ -98,7 +98,8 @@ class Shapes:
         self, session: int, topic: bytes, channel: bytes, request: object = None
     ) -> list[Command]:
         """Make the channel if there is none, and feed it; the topic must be there, or be made
-        before.  The feed's answer goes to the *request*: 0 and 481 say that it is there."""
+        before.  The answers about the queue, then the feed, go to the *request*: 0 and 481 say that
+        it is there."""
         options = self._options
         name = channel_channel(topic, channel)
         changes = self._changes(channel, STATUS_ROUND_ROBIN)
@@ -117,7 +118,7 @@ class Shapes:
         if is_ephemeral(channel):
             of_channel.lifetime = WITH_CONSUMERS
         return [
-            CreateQueue(session, None, name, QUEUE, changes, of_channel),
+            CreateQueue(session, request, name, QUEUE, changes, of_channel),
             AddFeed(session, request, topic_channel(topic), QUEUE, name, QUEUE),
         ]
 

@@ -21,7 +21,6 @@ from tmqp_server.doors.nsq_world import NsqWorld, TopicShapes, nsq_names
 from tmqp_server.engine.commands import (
     ClearMessages,
     Command,
-    CreateQueue,
     DescribeQueue,
     ListFeeds,
     RemoveChannel,
@@ -108,8 +107,6 @@ class TopicRoutes:
 
         def steps(me: Handler) -> list[Step]:
             create, *feed = self._shapes.create_channel(number, topic, channel, me)
-            assert isinstance(create, CreateQueue), "the channel is made before it is fed"
-            create.request = me
             return [
                 ([DescribeQueue(number, me, topic_channel(topic), QUEUE)], _NO_TOPIC),
                 ([create], ""),
