@@ -7,7 +7,7 @@ from typing import Final
 
 from tmqp.constants import RESULT_UNAUTHORIZED
 from tmqp_server.doors.nsq.context import NsqContext
-from tmqp_server.doors.nsq.message import NsqRun
+from tmqp_server.doors.nsq.message import NsqRun, size_of
 from tmqp_server.doors.nsq.publications import PendingPublication, PendingPublications
 from tmqp_server.doors.nsq.topics import QUEUE
 from tmqp_server.doors.nsq.writing import CONNECTED, NOTHING, WritingSession
@@ -102,12 +102,11 @@ class PublishingSession(WritingSession):
             frame = message_frame(timestamp_ns, 1, name.encode("ascii"), bodies[0])
             extras = PushExtras(delay_ms=delay_ms) if delay_ms else None
             self._publication(word, topic, [name], each=False)
-            commands.append(
-                Push(number, name, channel, QUEUE, False, True, len(frame), frame, extras)
-            )
+            size = size_of(self._source, bodies[0])
+            commands.append(Push(number, name, channel, QUEUE, False, True, size, frame, extras))
             return
         ids = context.ids.several(len(bodies))
-        run = NsqRun(ids, bodies, timestamp_ns, topic, self._source)
+        run = NsqRun(ids, bodies, timestamp_ns, self._source)
         self._publication(word, topic, ids, each=word == b"PUB")
         command = PushRun(
             number,

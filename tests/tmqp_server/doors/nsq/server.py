@@ -23,6 +23,7 @@ from tmqp_server.engine.model.snapshots import QueueSnapshot
 from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.hub.hub import Hub
 from tmqp_server.hub.outlets import Fault
+from tmqp_server.storage.journal import Journal
 from tmqp_wires.nsq import FrameDecoder, Layer, writing
 from tmqp_wires.nsq.events import Event, MessageReceived, ResponseReceived
 
@@ -49,11 +50,12 @@ class Server:
         *,
         has_tls: bool = False,
         policy: Callable[[Question], bool] | None = None,
+        journal: Journal | None = None,
         **options: Any,
     ) -> None:
         numbers = count(1)
-        self.broker = Broker(EngineLimits(), BrokerOptions())
-        self.hub = Hub(self.broker, guarded=policy is not None)
+        self.broker = Broker(EngineLimits(), BrokerOptions(storage=journal is not None))
+        self.hub = Hub(self.broker, journal=journal, guarded=policy is not None)
         self.policy = policy
         letters = Letters((), EPOCH_S)
         letters.add(NsqBodies())
@@ -63,6 +65,7 @@ class Server:
             dataclasses.replace(NsqOptions(), **options),
             EPOCH_S,
             has_tls=has_tls,
+            durable=journal is not None,
         )
         self.door = NsqDoor(self.context, letters)
         self.now = _BEGAN
