@@ -17,7 +17,7 @@ from tmqp_server.doors.nsq.options import NsqLimits, NsqOptions
 from tmqp_server.doors.nsq.topics import QUEUE, channel_channel, topic_channel
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import Command, Connect, DescribeQueue
-from tmqp_server.engine.effects import Reply
+from tmqp_server.engine.effects import Fetch, Reply
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.snapshots import QueueSnapshot
 from tmqp_server.engine.options import BrokerOptions
@@ -133,11 +133,17 @@ class Server:
                     raise each.error
                 if isinstance(each, Question):
                     self._decide(each)
+                if isinstance(each, Fetch):
+                    self.fetch(each)
             due = self.hub.broker_deadline()
             if due is not None and due <= self.now:
                 self.hub.on_broker_deadline(self.now)
             elif not awaited and not self.hub.woken and not outside:
                 break
+
+    def fetch(self, asked: Fetch) -> None:
+        """Read what is on disk only."""
+        raise AssertionError(f"nothing is on disk: {asked}")
 
     def _decide(self, question: Question) -> None:
         """Answer a question of the gate as the test wants it."""

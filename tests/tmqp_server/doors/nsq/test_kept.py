@@ -29,18 +29,18 @@ class KeptServer(Server):
 
     def settle(self) -> None:
         """Write and read, too."""
-        while True:
-            for asked in [each for each in self.hub.outside if isinstance(each, Fetch)]:
-                self.hub.outside.remove(asked)
-                self.hub.perform(answer_of(self.store, self.journal, asked, self.now), self.now)
-            super().settle()
-            if self.journal.is_empty:
-                return
+        super().settle()
+        while not self.journal.is_empty:
             batch = self.journal.take()
             assert batch is not None
             self.store.write(batch.batch, 0)
             for answer in self.journal.answers(batch, True, 1_000):
                 self.hub.perform(answer, self.now)
+            super().settle()
+
+    def fetch(self, asked: Fetch) -> None:
+        """From the store."""
+        self.hub.perform(answer_of(self.store, self.journal, asked, self.now), self.now)
 
     def sizes(self) -> dict[tuple[str, str], tuple[int, ...]]:
         """What topics and channels count: messages, due or not, their bytes on disk, and those in
