@@ -30,7 +30,7 @@ from tmqp_server.doors.nsq.message import NsqBodies
 from tmqp_server.doors.nsq.options import NsqLimits, NsqOptions
 from tmqp_server.doors.nsq_lookup.door import DEFAULT_VERSION, Lookupd, LookupDoor
 from tmqp_server.doors.nsq_lookup.table import LookupLimits
-from tmqp_server.doors.nsq_world import NsqWorld
+from tmqp_server.doors.nsq_world import NsqNames, NsqWorld
 from tmqp_server.doors.port import Door, IdSource
 from tmqp_server.doors.smq.message import DOOR as SMQ_DOOR
 from tmqp_server.doors.smq.message import NUMBER as SMQ_NUMBER
@@ -163,7 +163,7 @@ class DoorKind:
     Attributes: ``name``, also that of its doors; ``number``, kept with its messages and never given
     to another protocol, 0 for one that has no messages of its own; ``default_port``, where it
     listens if nothing else is said; ``has_datagrams``, it is also spoken over UDP
-    (``DoorContext.datagrams``); ``has_names``, its names are not those of channels
+    (``DoorContext.datagrams``); ``has_names``, it names channels otherwise than TMQP does
     (``DoorContext.names``).
     """
 
@@ -266,6 +266,10 @@ class NsqKind(DoorKind):
 
         world = self._world
         options, own = _divided(context, _OF_NSQD)
+        names = NsqNames(context.names)
+        if world.terms is not None and names.aliases != world.names.aliases:
+            raise ValueError("all doors of nsq in one server must have the same aliases")
+        world.names = names
         shared = NsqContext(
             context.new_id,
             limits_from(NsqLimits(), context.limits),
@@ -314,6 +318,11 @@ class NsqHttpKind(DoorKind):
         if not secure:
             world.tell(http_port=_first_port(context.addresses))
         world.started_s = context.started_s
+        names = NsqNames(context.names)
+        if world.terms is None:
+            world.names = names
+        elif names.aliases and names.aliases != world.names.aliases:
+            raise ValueError("the aliases of topics and channels belong in the table of nsq")
         limits = limits_from(HttpLimits(), context.limits)
         routes = make_routes(
             world,
@@ -447,6 +456,7 @@ class LookupKind(DoorKind):
     name = LookupDoor.name
     number = 0
     default_port = 4160
+    has_names = False
 
     def __init__(self, lookupd: Lookupd) -> None:
         self._lookupd = lookupd
@@ -479,6 +489,7 @@ class LookupHttpKind(DoorKind):
     name = "nsqlookupd-http"
     number = 0
     default_port = 4161
+    has_names = False
 
     def __init__(self, lookupd: Lookupd) -> None:
         self._lookupd = lookupd

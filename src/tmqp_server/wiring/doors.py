@@ -136,8 +136,8 @@ def _opened(
         kind = registry.find(name)
         if settings.aliases and not kind.has_names:
             raise ConfigError(
-                f"doors: {name}: aliases: this protocol's names are those of channels; aliases"
-                " are for protocols with names of their own"
+                f"doors: {name}: aliases: this protocol has no names of its own for channels, so it"
+                " takes no aliases"
             )
         addresses = settings.listen
         by_datagrams: Door | None = None

@@ -18,7 +18,7 @@ from tmqp.constants import (
 )
 from tmqp_server.doors.nsq.message import NsqAnswers
 from tmqp_server.doors.nsq.publishing import PublishingSession
-from tmqp_server.doors.nsq.topics import QUEUE, channel_channel
+from tmqp_server.doors.nsq.topics import QUEUE
 from tmqp_server.doors.nsq.writing import NOTHING
 from tmqp_server.doors.nsq_world import CLOSING, SUBSCRIBED
 from tmqp_server.doors.ordered import Slot
@@ -113,7 +113,7 @@ class ConsumingSession(PublishingSession):
         row = self._row
         if row is not None:
             row.topic, row.channel, row.state = topic, channel, SUBSCRIBED
-        self._channel = channel_channel(topic, channel)
+        self._channel = shapes.names.channel(topic, channel)
         asked = PendingSub(topic, channel, self._answers.open())
         commands.append(shapes.create_topic(self._number, topic, asked))
         commands.extend(shapes.create_channel(self._number, topic, channel, asked))

@@ -48,10 +48,10 @@ class NsqContext:
         self.terms = terms_of(
             limits, options, has_tls=has_tls, has_snappy=self.compression.has_snappy
         )
-        self.shapes = Shapes(options, durable=durable and options.durable)
         self.new_id = new_id
         self.ids = NsqIds(new_id(), wall_clock_offset_s)
         self.world = NsqWorld() if world is None else world
+        self.shapes = Shapes(options, self.world.names, durable=durable and options.durable)
         self.time_s: float = 0.0
         self._offset_s = wall_clock_offset_s
         #: By session: the ids of messages of other protocols, by the ids that they have there.

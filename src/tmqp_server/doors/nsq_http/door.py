@@ -34,7 +34,7 @@ def make_routes(
     if world.terms is None or world.shapes is None:
         read = record_of_options(NsqOptions(), options)
         world.terms = terms_of(NsqLimits(), read, has_tls=False, has_snappy=False)
-        world.shapes = Shapes(read, durable=durable and read.durable)
+        world.shapes = Shapes(read, world.names, durable=durable and read.durable)
     elif options:
         names = ", ".join(options)
         raise ValueError(f"the table of nsq has the options of topics and clients: {names}")

@@ -12,7 +12,7 @@ from tmqp_server.doors.http.exchange import Exchange
 from tmqp_server.doors.http.messages import BadRequest, HttpResponse
 from tmqp_server.doors.http.routes import Route
 from tmqp_server.doors.nsq.message import NsqIds
-from tmqp_server.doors.nsq.topics import QUEUE, channel_channel, topic_channel
+from tmqp_server.doors.nsq.topics import QUEUE
 from tmqp_server.doors.nsq_http.asking import AskingHandler, Steps
 from tmqp_server.doors.nsq_http.manner import done, json_answer, old_routes, plain
 from tmqp_server.doors.nsq_http.publishing import Publisher
@@ -25,7 +25,7 @@ from tmqp_server.doors.nsq_http.stats import (
     told,
 )
 from tmqp_server.doors.nsq_http.topics import TopicRoutes
-from tmqp_server.doors.nsq_world import LOG_LEVELS, NsqClient, NsqWorld, TopicShapes, nsq_names
+from tmqp_server.doors.nsq_world import LOG_LEVELS, NsqClient, NsqWorld, TopicShapes
 from tmqp_server.engine.commands import (
     Command,
     Configure,
@@ -299,7 +299,7 @@ class _Statistics(AskingHandler):
             if client.channel:
                 self._found.setdefault((client.topic, client.channel), []).append(client)
         for each in channels:
-            names = nsq_names(each.name)
+            names = self._world.names.of(each.name)
             if names is None or (self._topic and names[0] != self._topic):
                 continue
             if not names[1] or not self._channel or names[1] == self._channel:
@@ -314,9 +314,10 @@ class _Statistics(AskingHandler):
             self._answer(now)
             return ()
         number = self.exchange.client.number
+        of = self._world.names
         commands: list[Command] = []
         for topic, channel, consumers in names:
-            name = channel_channel(topic, channel) if channel else topic_channel(topic)
+            name = of.channel(topic, channel) if channel else of.topic(topic)
             commands.append(DescribeQueue(number, self, name, QUEUE))
             if channel and consumers and self._clients:
                 commands.append(ListConsumers(number, self, name))
@@ -333,7 +334,7 @@ class _Statistics(AskingHandler):
                 client.finish_count = each.acknowledged - client.failed_finishes
 
     def _add(self, queue: QueueSnapshot) -> None:
-        names = nsq_names(queue.channel)
+        names = self._world.names.of(queue.channel)
         assert names is not None, "it was asked for by its names"
         topic, channel = names
         if not channel:

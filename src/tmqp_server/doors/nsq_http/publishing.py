@@ -14,7 +14,7 @@ from typing import Final, final
 from tmqp_server.doors.http.exchange import Exchange
 from tmqp_server.doors.http.messages import BadRequest
 from tmqp_server.doors.nsq.message import NsqIds, NsqRun, id_of, size_of, source_of
-from tmqp_server.doors.nsq.topics import QUEUE, topic_channel
+from tmqp_server.doors.nsq.topics import QUEUE
 from tmqp_server.doors.nsq_http.asking import AskingHandler
 from tmqp_server.doors.nsq_http.manner import done, name_argument
 from tmqp_server.doors.nsq_world import NsqWorld, TopicShapes
@@ -217,7 +217,7 @@ class PublishHandler(AskingHandler):
         self.due = now + client.limits.max_wait_s
         publisher.world.published(None, self._topic, len(bodies), sum(map(len, bodies)))
         timestamp_ns = int((now + publisher.offset_s) * _NS)
-        channel = topic_channel(self._topic)
+        channel = publisher.shapes.names.topic(self._topic)
         source = source_of(client.client_id)
         if len(bodies) == 1:
             frame = message_frame(timestamp_ns, 1, ids[0].encode(), bodies[0])

@@ -14,10 +14,10 @@ from tmqp.constants import (
 )
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.routes import Route
-from tmqp_server.doors.nsq.topics import QUEUE, channel_channel, topic_channel
+from tmqp_server.doors.nsq.topics import QUEUE
 from tmqp_server.doors.nsq_http.asking import AskingHandler, Step, Steps
 from tmqp_server.doors.nsq_http.manner import argument, done, name_argument
-from tmqp_server.doors.nsq_world import NsqWorld, TopicShapes, nsq_names
+from tmqp_server.doors.nsq_world import NsqWorld, TopicShapes
 from tmqp_server.engine.commands import (
     ClearMessages,
     Command,
@@ -76,7 +76,7 @@ class TopicRoutes:
 
     def _empty_topic(self, exchange: Exchange) -> Steps:
         """Only the topic's own queue: what channels have, they keep (N72)."""
-        channel = topic_channel(name_argument(exchange, "topic", word="INVALID"))
+        channel = self._world.names.topic(name_argument(exchange, "topic", word="INVALID"))
         number = exchange.client.number
         return Steps(
             exchange,
@@ -90,7 +90,7 @@ class TopicRoutes:
         return self._set_topic(exchange, STATUS_PUSH)
 
     def _set_topic(self, exchange: Exchange, status: int) -> Steps:
-        channel = topic_channel(argument(exchange, "topic").encode("utf-8", "replace"))
+        channel = self._world.names.topic(argument(exchange, "topic").encode("utf-8", "replace"))
         number = exchange.client.number
         changes = QueueChanges(status=status)
         return Steps(
@@ -104,11 +104,12 @@ class TopicRoutes:
         """The topic must be there."""
         topic, channel = _place(exchange)
         number = exchange.client.number
+        names = self._world.names
 
         def steps(me: Handler) -> list[Step]:
             create, *feed = self._shapes.create_channel(number, topic, channel, me)
             return [
-                ([DescribeQueue(number, me, topic_channel(topic), QUEUE)], _NO_TOPIC),
+                ([DescribeQueue(number, me, names.topic(topic), QUEUE)], _NO_TOPIC),
                 ([create], ""),
                 (feed, ""),
             ]
@@ -145,11 +146,12 @@ class TopicRoutes:
         """What is asked about a channel, whose topic must be there."""
         topic, channel = _place(exchange)
         number = exchange.client.number
-        name = channel_channel(topic, channel)
+        names = self._world.names
+        name = names.channel(topic, channel)
         return Steps(
             exchange,
             lambda me: [
-                ([DescribeQueue(number, me, topic_channel(topic), QUEUE)], _NO_TOPIC),
+                ([DescribeQueue(number, me, names.topic(topic), QUEUE)], _NO_TOPIC),
                 ([make(me, name)], _NO_CHANNEL),
             ],
         )
@@ -172,7 +174,7 @@ class _DeleteTopic(AskingHandler):
     def start(self, now: float) -> Sequence[Command]:
         """Ask which channels it has."""
         number = self.exchange.client.number
-        return [ListFeeds(number, self, topic_channel(self._topic), QUEUE)]
+        return [ListFeeds(number, self, self._world.names.topic(self._topic), QUEUE)]
 
     def heard(self, reply: Reply, now: float) -> Sequence[Command]:
         """Remove them and the topic, if the client may remove all; they may have gone already."""
@@ -184,9 +186,10 @@ class _DeleteTopic(AskingHandler):
                 return ()
             feeds = reply.body
             assert isinstance(feeds, list), "feeds were asked for"
-            names = [each.target for each in feeds if isinstance(each, FeedSnapshot)]
-            own = [name for name in names if (nsq_names(name) or (b"",))[0] == self._topic]
-            return [RemoveChannels(number, self, [*own, topic_channel(self._topic)])]
+            names = self._world.names
+            targets = [each.target for each in feeds if isinstance(each, FeedSnapshot)]
+            own = [name for name in targets if (names.of(name) or (b"",))[0] == self._topic]
+            return [RemoveChannels(number, self, [*own, names.topic(self._topic)])]
         if reply.code not in (RESULT_OK, RESULT_NOT_FOUND):
             self._fail(reply.code)
             return ()

@@ -14,7 +14,8 @@ from tmqp_server.doors.nsq.context import NsqContext
 from tmqp_server.doors.nsq.door import NsqDoor
 from tmqp_server.doors.nsq.message import NsqBodies
 from tmqp_server.doors.nsq.options import NsqLimits, NsqOptions
-from tmqp_server.doors.nsq.topics import QUEUE, channel_channel, topic_channel
+from tmqp_server.doors.nsq.topics import QUEUE
+from tmqp_server.doors.nsq_world import NsqNames
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import Command, Connect, DescribeQueue
 from tmqp_server.engine.effects import Fetch, Reply
@@ -37,8 +38,8 @@ EPOCH_S = 1_795_000_000.0
 def name_of(topic: str, channel: str = "") -> str:
     """The engine's name of a topic, or of a channel."""
     if channel:
-        return channel_channel(topic.encode(), channel.encode())
-    return topic_channel(topic.encode())
+        return NsqNames().channel(topic.encode(), channel.encode())
+    return NsqNames().topic(topic.encode())
 
 
 class Server:

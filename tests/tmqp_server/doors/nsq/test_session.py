@@ -14,7 +14,8 @@ from tmqp_server.access.gate import AUTHENTICATE, Question
 from tmqp_server.access.rights import FEED, PUSH
 from tmqp_server.doors.nsq.message import NsqBodies, NsqIds, NsqRun, size_of, source_of
 from tmqp_server.doors.nsq.options import NsqLimits, NsqOptions
-from tmqp_server.doors.nsq.topics import QUEUE, names_of
+from tmqp_server.doors.nsq.topics import QUEUE
+from tmqp_server.doors.nsq_world import NsqNames
 from tmqp_server.doors.tables import record_of_options
 from tmqp_server.engine.commands import Connect, Push
 from tmqp_server.engine.model.client import Origin
@@ -360,8 +361,9 @@ def test_the_statistics_know_each_client() -> None:
 
 
 def test_names_of_channels_are_found_again() -> None:
-    assert names_of(name_of("a.b", "c#ephemeral")) == (b"a.b", b"c#ephemeral")
-    assert names_of(name_of("OneToOne")) == (b"OneToOne", b"")
+    names = NsqNames()
+    assert names.of(name_of("a.b", "c#ephemeral")) == (b"a.b", b"c#ephemeral")
+    assert names.of(name_of("OneToOne")) == (b"OneToOne", b"")
 
 
 @pytest.mark.parametrize(
