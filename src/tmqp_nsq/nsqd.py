@@ -94,6 +94,7 @@ def nsqd_config(values: FlagValues, statistics_socket: str = "") -> ServerConfig
         (door_address(_listen(values, "tcp-address")),),
         limits={name.replace("-", "_"): _positive(values, name) for name in _LIMITS},
         options={name.replace("-", "_"): value for name, value in options.items()},
+        tls_client_auth=_client_policy(values),
     )
     http = _http_doors(values, required == "true", bool(tls.certificate), statistics_socket)
     return ServerConfig(
@@ -124,7 +125,9 @@ def _http_doors(
         doors.append(DoorSettings("nsqd-http", (private,)))
     https = _listen(values, "https-address") if has_tls and values.text("https-address") else None
     if https is not None:
-        doors.append(DoorSettings("nsqd-http", (door_address(https, tls=True),), tls=True))
+        policy = _client_policy(values)
+        address = door_address(https, tls=True)
+        doors.append(DoorSettings("nsqd-http", (address,), tls=True, tls_client_auth=policy))
     if values.text("http-address"):
         plain = door_address(_listen(values, "http-address"))
         if tls_required and https is None:
@@ -172,6 +175,11 @@ def _tls_required(values: FlagValues) -> str:
     return word
 
 
+def _client_policy(values: FlagValues) -> str:
+    """What certificates clients are asked for: none without the flag (N100)."""
+    return values.text("tls-client-auth-policy") or "none"
+
+
 def _tls(values: FlagValues) -> TlsSettings:
     certificate, key = values.text("tls-cert"), values.text("tls-key")
     policy, roots = values.text("tls-client-auth-policy"), values.text("tls-root-ca-file")
@@ -189,7 +197,6 @@ def _tls(values: FlagValues) -> TlsSettings:
             certificate=certificate,
             key=key,
             client_authorities=roots if certificate else "",
-            require_client_certificate=bool(policy) and bool(certificate),
         )
     except ConfigError as error:
         raise FlagError(str(error)) from error

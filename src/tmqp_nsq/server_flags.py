@@ -252,7 +252,7 @@ _SECURITY: Final = (
         "tls-client-auth-policy",
         one_of("", "require", "require-verify"),
         "",
-        "client certificates: 'require' any, or 'require-verify' against --tls-root-ca-file",
+        "client certificates: 'require' and 'require-verify' check them against --tls-root-ca-file",
     ),
     Flag("tls-root-ca-file", TEXT, "", "path of the authorities of client certificates, in PEM"),
     Flag(

@@ -91,7 +91,8 @@ def test_tls(tmp_path: Path) -> None:
     made = config(
         *pair, "--tls-client-auth-policy=require-verify", f"--tls-root-ca-file={certificate}"
     )
-    assert made.tls.require_client_certificate
+    assert [each.tls_client_auth for each in made.doors[:2]] == ["require-verify"] * 2
+    assert not made.tls.require_client_certificate
     assert made.doors[0].options["tls_required"] is True
 
 

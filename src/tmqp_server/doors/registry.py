@@ -11,6 +11,7 @@ so when a door is to be opened, not before.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, Protocol, final
 
 from tmqp.address import Address
@@ -96,14 +97,14 @@ class DoorContext:
     """What a server gives each of its doors.
 
     ``limits`` and ``options`` are those of the door's table in the configuration, ``addresses``
-    where it listens, whose port may be 0 for any; ``connection`` are the limits of
-    TMQP connections; ``native`` is the server's own TMQP door, None where it is being made;
-    ``has_tls`` says that connections can change to TLS (``DoorSession.wants_tls``), ``has_storage``
-    that queues can be durable; ``hostname`` is this machine's, ``started_s`` when the server began,
-    in the engine's time; ``names`` turns
-    the protocol's names into channels and back, with the aliases of the door's table; ``datagrams``
-    that the door is for the peers of a UDP socket: each chunk is one datagram then, and each
-    portion of ``DoorSession.next_to_send`` leaves as one, or is lost.
+    where it listens, whose port may be 0 for any; ``connection`` are the limits of TMQP
+    connections; ``native`` is the server's own TMQP door, None where it is being made; ``has_tls``
+    says that connections can change to TLS (``DoorSession.wants_tls``), ``requires_certificate``
+    that clients must show a certificate there, ``has_storage`` that queues can be durable;
+    ``hostname`` is this machine's, ``started_s`` when the server began, in the engine's time;
+    ``names`` turns the protocol's names into channels and back, with the aliases of the door's
+    table; ``datagrams`` that the door is for the peers of a UDP socket: each chunk is one datagram
+    then, and each portion of ``DoorSession.next_to_send`` leaves as one, or is lost.
     """
 
     __slots__ = (
@@ -119,6 +120,7 @@ class DoorContext:
         "native",
         "new_id",
         "options",
+        "requires_certificate",
         "started_s",
         "wall_clock_offset_s",
     )
@@ -136,6 +138,7 @@ class DoorContext:
         has_storage: bool = False,
         datagrams: bool = False,
         names: DoorNames | None = None,
+        requires_certificate: bool = False,
         options: Mapping[str, Any] | None = None,
         addresses: Sequence[Address] = (),
         hostname: str = "localhost",
@@ -154,6 +157,7 @@ class DoorContext:
         self.has_tls = has_tls
         self.has_storage = has_storage
         self.datagrams = datagrams
+        self.requires_certificate = requires_certificate
         self.names = DoorNames() if names is None else names
 
 
@@ -163,14 +167,16 @@ class DoorKind:
     Attributes: ``name``, also that of its doors; ``number``, kept with its messages and never given
     to another protocol, 0 for one that has no messages of its own; ``default_port``, where it
     listens if nothing else is said; ``has_datagrams``, it is also spoken over UDP
-    (``DoorContext.datagrams``); ``has_names``, it names channels otherwise than TMQP does
-    (``DoorContext.names``).
+    (``DoorContext.datagrams``); ``changes_to_tls``, its connections may change to TLS after they
+    have begun (``DoorSession.wants_tls``); ``has_names``, it names channels otherwise than TMQP
+    does (``DoorContext.names``).
     """
 
     name = ""
     number = 0
     default_port = 0
     has_datagrams = False
+    changes_to_tls = False
     has_names = True
 
     def bodies(self) -> Bodies:
@@ -251,6 +257,7 @@ class NsqKind(DoorKind):
     name = NSQ_DOOR
     number = NSQ_NUMBER
     default_port = 4150
+    changes_to_tls = True
 
     def __init__(self, world: NsqWorld) -> None:
         self._world = world
@@ -270,10 +277,14 @@ class NsqKind(DoorKind):
         if world.terms is not None and names.aliases != world.names.aliases:
             raise ValueError("all doors of nsq in one server must have the same aliases")
         world.names = names
+        read = record_of_options(NsqOptions(), options)
+        if context.has_tls and context.requires_certificate:
+            # N99: whoever stays in the clear would show none.
+            read = replace(read, tls_required=True)
         shared = NsqContext(
             context.new_id,
             limits_from(NsqLimits(), context.limits),
-            record_of_options(NsqOptions(), options),
+            read,
             context.wall_clock_offset_s,
             has_tls=context.has_tls,
             durable=context.has_storage,
