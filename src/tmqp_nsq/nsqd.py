@@ -40,6 +40,7 @@ _DURATIONS: Final = (
     "max-output-buffer-timeout",
     "min-output-buffer-timeout",
     "output-buffer-timeout",
+    "e2e-processing-latency-window-time",
 )
 #: Numbers and switches that the door has under the same name.
 _SAME: Final = (
@@ -81,6 +82,7 @@ def nsqd_config(values: FlagValues, statistics_socket: str = "") -> ServerConfig
     # The original's 0 keeps all messages on disk; here they are there anyway, and one in memory.
     options["mem-queue-size"] = max(1, values.number("mem-queue-size"))
     options["tls_required"] = required != "false"
+    options["e2e_processing_latency_percentiles"] = _percentiles(values)
     options["auth_required"] = bool(values.texts("auth-http-address"))
     options["broadcast_address"] = values.text("broadcast-address") or hostname()
     options["broadcast_tcp_port"] = _broadcast_port(values, "tcp")
@@ -150,6 +152,20 @@ def _broadcast_port(values: FlagValues, kind: str) -> int:
     if not 0 <= port <= _MOST_PORT:
         raise FlagError(f"--broadcast-{kind}-port must be 0 to {_MOST_PORT}, not {port}")
     return port
+
+
+def _percentiles(values: FlagValues) -> list[float]:
+    """The percentiles of end-to-end latency that are tracked.
+
+    :raises FlagError: if one cannot be.
+    """
+    given: list[float] = list(values.values["e2e-processing-latency-percentile"])
+    for each in given:
+        if not 0 < each <= 1:
+            raise FlagError(
+                f"--e2e-processing-latency-percentile must be above 0 and at most 1.0, not {each:g}"
+            )
+    return given
 
 
 def _positive(values: FlagValues, flag: str) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol, final
 
 from tmqp_server.doors.names import DoorNames
+from tmqp_server.doors.nsq_latency import Latencies
 from tmqp_server.engine.commands import Command, CreateQueue
 from tmqp_wires.nsq.identify import ServerTerms
 from tmqp_wires.nsq.lookup import Announce
@@ -173,11 +174,12 @@ class NsqWorld:
 
     Attributes: ``clients``, the TCP connections by number; ``message_bytes``, bytes of the bodies
     that were published through these doors, by topic; ``about``, what lookupds and clients are told
-    of this nsqd; ``names``, which channels topics and channels are; ``broadcast_ports``, the TCP
-    and the HTTP port that lookupds are told, 0 for those listened on; ``lookup_addresses``, where
-    lookupds are; ``log_level``, one of ``LOG_LEVELS``; ``started_s``, when the server began, in the
-    engine's time; ``terms``, what clients may do, and ``shapes``, how topics are made, None until a
-    door has said so: the TCP door does, if there is one, before any other.
+    of this nsqd; ``names``, which channels topics and channels are; ``latencies``, how long
+    messages took; ``broadcast_ports``, the TCP and the HTTP port that lookupds are told, 0 for
+    those listened on; ``lookup_addresses``, where lookupds are; ``log_level``, one of
+    ``LOG_LEVELS``; ``started_s``, when the server began, in the engine's time; ``terms``, what
+    clients may do, and ``shapes``, how topics are made, None until a door has said so: the TCP door
+    does, if there is one, before any other.
     """
 
     def __init__(self) -> None:
@@ -186,6 +188,7 @@ class NsqWorld:
         self.terms: ServerTerms | None = None
         self.shapes: TopicShapes | None = None
         self.names = NsqNames()
+        self.latencies = Latencies((), 0, 0)
         self.clients: dict[int, NsqClient] = {}
         self.message_bytes: dict[bytes, int] = {}
         self.about = Announce("", "", 0, 0, DEFAULT_VERSION)
@@ -258,3 +261,4 @@ class NsqWorld:
     def forget_topic(self, topic: bytes) -> None:
         """A topic was removed."""
         self.message_bytes.pop(topic, None)
+        self.latencies.forget(topic)

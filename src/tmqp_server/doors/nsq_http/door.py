@@ -45,7 +45,11 @@ def make_routes(
         world.shapes,
         NsqIds(new_id(), wall_clock_offset_s),
         wall_clock_offset_s,
-        {"mem_queue_size": memory},
+        {
+            "mem_queue_size": memory,
+            "e2e_processing_latency_percentiles": list(world.latencies.percentiles),
+            "e2e_processing_latency_window_time": world.latencies.window_ms * 1_000_000,
+        },
         f"tmqp {tmqp.__version__}",
         old_names=old_names,
     )

@@ -257,6 +257,7 @@ class _Statistics(AskingHandler):
         self._consumers: dict[tuple[bytes, bytes], int] = {}
         self._at = 0
         self._asked = 0
+        self._now_ns = 0
         self._topics: dict[bytes, TopicStats] = {}
         self._channels: list[tuple[bytes, ChannelStats]] = []
 
@@ -270,6 +271,7 @@ class _Statistics(AskingHandler):
     def heard(self, reply: Reply, now: float) -> Sequence[Command]:
         """Collect, and answer when all is there."""
         body = reply.body
+        self._now_ns = int((now + self._offset_s) * 1e9)
         if self._memory:
             self._memory = False
             known = isinstance(body, ServerSnapshot)
@@ -344,13 +346,16 @@ class _Statistics(AskingHandler):
         clients = self._found.get(names, [])
         count = max(self._consumers[names], len(clients))
         shown = clients if self._clients else None
-        self._channels.append((topic, ChannelStats(channel, queue, count, shown)))
+        latency = self._world.latencies.told(topic, channel, self._now_ns)
+        self._channels.append((topic, ChannelStats(channel, queue, count, shown, latency)))
 
     def _answer(self, now: float) -> None:
         stats = self._stats
         for topic, channel in self._channels:
             if topic in self._topics:
                 self._topics[topic].channels.append(channel)
+        for topic, each in self._topics.items():
+            each.latency = self._world.latencies.told(topic, b"", self._now_ns)
         topics = sorted_stats(list(self._topics.values()))
         known = topics or not self._topic
         if known:

@@ -13,6 +13,7 @@ from tmqp.constants import (
     STATUS_ROUND_ROBIN,
 )
 from tmqp_server.doors.http.exchange import Exchange, Handler
+from tmqp_server.doors.http.messages import HttpResponse
 from tmqp_server.doors.http.routes import Route
 from tmqp_server.doors.nsq.topics import QUEUE
 from tmqp_server.doors.nsq_http.asking import AskingHandler, Step, Steps
@@ -117,8 +118,14 @@ class TopicRoutes:
         return Steps(exchange, steps)
 
     def _delete_channel(self, exchange: Exchange) -> Steps:
+        topic, channel = _place(exchange)
+
+        def at_end() -> HttpResponse:
+            self._world.latencies.forget(topic, channel)
+            return done()
+
         return self._of_channel(
-            exchange, lambda me, name: RemoveChannel(exchange.client.number, me, name)
+            exchange, lambda me, name: RemoveChannel(exchange.client.number, me, name), at_end
         )
 
     def _empty_channel(self, exchange: Exchange) -> Steps:
@@ -142,7 +149,12 @@ class TopicRoutes:
             exchange, lambda me, name: UpdateQueue(number, me, name, QUEUE, changes)
         )
 
-    def _of_channel(self, exchange: Exchange, make: Callable[[Handler, str], Command]) -> Steps:
+    def _of_channel(
+        self,
+        exchange: Exchange,
+        make: Callable[[Handler, str], Command],
+        at_end: Callable[[], HttpResponse] = done,
+    ) -> Steps:
         """What is asked about a channel, whose topic must be there."""
         topic, channel = _place(exchange)
         number = exchange.client.number
@@ -154,6 +166,7 @@ class TopicRoutes:
                 ([DescribeQueue(number, me, names.topic(topic), QUEUE)], _NO_TOPIC),
                 ([make(me, name)], _NO_CHANNEL),
             ],
+            at_end,
         )
 
 
