@@ -59,19 +59,17 @@ class Latency:
     :param half_ns: half of the window.
     """
 
-    __slots__ = ("_half_ns", "_moved_ns", "newer", "noted_ns", "older")
+    __slots__ = ("_half_ns", "_moved_ns", "newer", "older")
 
     def __init__(self, half_ns: int, now_ns: int) -> None:
         self._half_ns = half_ns
         self._moved_ns = now_ns
-        self.noted_ns = now_ns
         self.newer = Counts()
         self.older = Counts()
 
     def note(self, latency_ns: int, now_ns: int) -> Counts:
         """Count a latency; returns where."""
         self.move(now_ns)
-        self.noted_ns = now_ns
         self.newer.add(latency_ns, 1)
         return self.newer
 
@@ -94,15 +92,16 @@ class Latencies:
     :param most: so many channels at a time; the one that noted nothing for longest goes first.
     """
 
-    __slots__ = ("_count", "_found", "_half_ns", "_most", "percentiles", "window_ms")
+    __slots__ = ("_found", "_half_ns", "_most", "_order", "percentiles", "window_ms")
 
     def __init__(self, percentiles: tuple[float, ...], window_ms: int, most: int) -> None:
         self.percentiles = percentiles
         self.window_ms = window_ms
         self._most = most
         self._half_ns: int = max(1, window_ms * _NS_PER_MS // 2)
-        self._count: int = 0
+        #: By topic and channel; and all, the one that noted nothing for longest first.
         self._found: dict[bytes, dict[bytes, Latency]] = {}
+        self._order: dict[tuple[bytes, bytes], Latency] = {}
 
     @property
     def measures(self) -> bool:
@@ -110,26 +109,16 @@ class Latencies:
         return bool(self.percentiles)
 
     def of(self, topic: bytes, channel: bytes, now_ns: int) -> Latency:
-        """That of a channel, made if there is none."""
-        channels = self._found.get(topic)
-        if channels is not None and channel in channels:
-            return channels[channel]
-        if self._count >= self._most:
-            self.forget(*self._longest_silent())
-        made = Latency(self._half_ns, now_ns)
-        self._found.setdefault(topic, {})[channel] = made
-        self._count += 1
-        return made
-
-    def _longest_silent(self) -> tuple[bytes, bytes]:
-        """The channel that noted nothing for longest."""
-        silent = (b"", b"")
-        since_ns = -1
-        for topic, channels in self._found.items():
-            for channel, each in channels.items():
-                if since_ns < 0 or each.noted_ns < since_ns:
-                    silent, since_ns = (topic, channel), each.noted_ns
-        return silent
+        """That of a channel, made if there is none; it is going to note something."""
+        names = (topic, channel)
+        latency = self._order.pop(names, None)
+        if latency is None:
+            if len(self._order) >= self._most:
+                self.forget(*next(iter(self._order)))
+            latency = Latency(self._half_ns, now_ns)
+            self._found.setdefault(topic, {})[channel] = latency
+        self._order[names] = latency
+        return latency
 
     def forget(self, topic: bytes, channel: bytes = b"") -> None:
         """A channel was removed, or a topic with all its channels."""
@@ -137,8 +126,8 @@ class Latencies:
         if channels is None:
             return
         for each in [channel] if channel else list(channels):
-            if channels.pop(each, None) is not None:
-                self._count -= 1
+            channels.pop(each, None)
+            self._order.pop((topic, each), None)
         if not channels:
             del self._found[topic]
 
@@ -154,13 +143,13 @@ class Latencies:
                 counts += (each.older, each.newer)
                 total += each.older.total + each.newer.total
         values = _values(counts, total, self.percentiles)
-        rows: list[dict[str, float]] = []
+        rows: list[dict[str, object]] = []
         for place, percentile in enumerate(self.percentiles):
             rows.append({"quantile": _short(percentile), "value": values[place]})
         return {"count": total, "percentiles": rows}
 
 
-def _short(number: float) -> float:
+def _short(number: float) -> object:
     """A number as the original writes it: a whole one without a fraction."""
     return int(number) if number.is_integer() else number
 
