@@ -42,6 +42,12 @@ _KEYS: Final = (
 _UDP: Final = "udp://"
 
 
+def _policy(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if value != "" and value not in CLIENT_POLICIES:
+        allowed = ", ".join(CLIENT_POLICIES)
+        raise ConfigError(f"doors.{attribute.name} is one of {allowed}, got {value!r}")
+
+
 @attrs.frozen(kw_only=True)
 class UdpSettings:
     """What those may cost whose datagrams come in by one ``udp://`` address."""
@@ -95,7 +101,7 @@ class DoorSettings:
     aliases: Mapping[str, str] = attrs.field(factory=dict)
     """Names of the protocol that stand for other channels than they would by themselves."""
 
-    tls_client_auth: str = ""
+    tls_client_auth: str = attrs.field(default="", validator=_policy)
     """What certificates its clients are asked for: ``none``; ``request``, one that they need not
     have; ``require`` or ``require-verify``, which are the same; empty for what ``[tls]`` says."""
 
@@ -151,15 +157,8 @@ def _door(table: Mapping[str, Any]) -> DoorSettings:
         datagrams,
         udp,
         aliases,
-        _policy(given.get("tls_client_auth", "")),
+        given.get("tls_client_auth", ""),
     )
-
-
-def _policy(value: object) -> str:
-    if value != "" and value not in CLIENT_POLICIES:
-        allowed = ", ".join(CLIENT_POLICIES)
-        raise ConfigError(f"doors.tls_client_auth is one of {allowed}, got {value!r}")
-    return str(value)
 
 
 def _udp_settings(table: Mapping[str, Any]) -> UdpSettings:

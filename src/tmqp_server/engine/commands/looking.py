@@ -103,8 +103,10 @@ class DescribeServer(SessionCommand):
 
 
 class Configure(SessionCommand):
-    """Ask to change settings of the server that are not the broker's: answered without anything
-    done, and whoever asks changes them then."""
+    """Ask whether the client may change settings of the server; whoever asks then changes them.
+
+    They are not the broker's, so it only answers.
+    """
 
     __slots__ = ("request",)
 

@@ -96,7 +96,7 @@ class Nodes:
         core.out.append(Reply(session.number, command.request, RESULT_OK, body))
 
     def configure(self, command: Command, session: Session) -> None:
-        """Whoever has come so far may change settings."""
+        """Answer that the client may: a client without the right is refused before."""
         assert isinstance(command, Configure)
         self._core.reply(session, command.request, RESULT_OK)
 
