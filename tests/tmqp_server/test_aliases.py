@@ -74,11 +74,12 @@ async def test_nsq_and_simple_mq_reach_one_queue_by_different_names() -> None:
 
 
 async def test_doors_of_nsq_in_one_server_have_the_same_aliases() -> None:
-    named = {**NSQ, "aliases": {"t": "work"}}
-    for door, complaint in [
+    named: dict[str, Any] = {**NSQ, "aliases": {"t": "work"}}
+    cases: list[tuple[dict[str, Any], str]] = [
         (NSQ, "doors: nsq: all doors of nsq in one server must have the same aliases"),
         ({**NSQD_HTTP, "aliases": {"t": "other"}}, "doors: nsqd-http: the aliases of topics and"),
-    ]:
+    ]
+    for door, complaint in cases:
         with pytest.raises(ConfigError, match=complaint):
             async with serving(named, door):
                 pass

@@ -388,7 +388,7 @@ def _tell(world: NsqWorld, own: Mapping[str, Option], context: DoorContext) -> N
         world.tell(hostname=context.hostname, broadcast_address=address or context.hostname)
     lookups = own["nsqlookupd_tcp_addresses"]
     if isinstance(lookups, tuple) and lookups:
-        world.set_lookups(lookups)
+        world.set_lookups([str(each) for each in lookups])
 
 
 @final
