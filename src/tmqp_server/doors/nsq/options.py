@@ -57,7 +57,7 @@ class NsqLimits:
 
     max_measured_channels: int = 1_000
     """Channels whose end-to-end latency is measured at a time, where it is; each takes up to 40 kB.
-    Beyond it the one that finished nothing for longest begins anew."""
+    Beyond it the one that finished nothing for longest begins again."""
 
     greeting_timeout_s: float = 10.0
     """Seconds from the connection to its first four bytes; then it is closed."""
