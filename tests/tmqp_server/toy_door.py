@@ -178,12 +178,8 @@ class ToyDoor(Door):
 
     def letter_of(self, message: Message) -> Letter:
         """Its own messages are read without anybody's help."""
-        if isinstance(message.wire, ToyWire):
-            letter = self._bodies.letter(message.wire)
-            letter.message_id = message.message_id
-            letter.source = message.source
-            return letter
-        self.translated += 1
+        if not isinstance(message.wire, ToyWire):
+            self.translated += 1
         return self.letters.of(message)
 
     def encode_delivery(self, effect: Deliver) -> bytes:
