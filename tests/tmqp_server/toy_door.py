@@ -302,7 +302,8 @@ class ToySession(DoorSession):
 
     def _push(self, asked: dict[str, Any]) -> Command:
         wire = self._wire(asked)
-        extras = PushExtras(expires_in_ms=asked["ttl_ms"]) if "ttl_ms" in asked else None
+        ttl_ms, delay_ms = asked.get("ttl_ms", 0), asked.get("delay_ms", 0)
+        extras = PushExtras(None, ttl_ms, delay_ms) if ttl_ms or delay_ms else None
         high = asked.get("priority", 4) > 4
         size = len(wire.body) + 100
         place = (self._channel(asked), asked["queue"])

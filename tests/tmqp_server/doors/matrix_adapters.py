@@ -9,113 +9,42 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import BytesMessage, Request
 from wsproto.events import Event as WebSocketEvent
 
 from tests.tmqp_server.doors.http.stage import HttpPeer
-from tests.tmqp_server.doors.hub_stage import StagePeer
+from tests.tmqp_server.doors.matrix_parts import (
+    CHANNEL,
+    EVERYTHING,
+    MOST,
+    Adapter,
+    Case,
+    Consumer,
+    Wire,
+    one_table,
+)
 from tests.tmqp_server.doors.matrix_stage import MatrixStage
+from tests.tmqp_server.doors.matrix_toy import Toy, ToyPull
 from tests.tmqp_server.peers import ack, greeting, operation, push
-from tests.tmqp_server.toy_door import FIELDS, lines_of
 from tmqp.codec import FrameDecoder
 from tmqp.constants import OP_CREATE_QUEUE, OP_JOIN, PREAMBLE, MessageType
 from tmqp.frames import Frame
 from tmqp.models import QueueOptions
-from tmqp_server.doors.letters import Letter, Property, frame_of_letter, letter_of_frame
+from tmqp_server.doors.letters import Letter, frame_of_letter, letter_of_frame
 from tmqp_wires.goms import Dialect
 from tmqp_wires.goms.codec import request_line
-from tmqp_wires.nsq.writing import fin, mpub, pub, rdy, sub
+from tmqp_wires.nsq.writing import dpub, fin, mpub, pub, rdy, sub
 from tmqp_wires.smq.codec import consume_line, done_line, publish_line
 
-__all__ = ["ADAPTERS", "EVERYTHING", "Adapter", "Case", "Consumer", "declare"]
-
-#: The channel that all use, and its queue.
-CHANNEL: Final = "letters"
-#: All that a message can say beside its body: attributes of a letter, its ``id`` and ``source``,
-#: and ``lifetime``, a time to live in the queue.
-EVERYTHING: Final = frozenset({*FIELDS, "headers", "properties", "id", "source", "lifetime"})
-_MOST: Final = 100
-
-
-class Case:
-    """A message.
-
-    :param line: how a protocol of lines shows the body, if not as it is.
-    :param text: how a protocol of texts does.
-    :param lifetime_ms: how long it lives, 0 for ever.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        letter: Letter,
-        line: bytes | None = None,
-        text: bytes | None = None,
-        lifetime_ms: int = 0,
-    ) -> None:
-        self.name = name
-        self.letter = letter
-        self.line = letter.body if line is None else line
-        self.text = letter.body if text is None else text
-        self.lifetime_ms = lifetime_ms
-        letter.message_id = f"id-{name}"
-
-
-class Consumer:
-    """A client that waits for messages."""
-
-    def take(self) -> list[Letter]:
-        """What has come since the last time, every message of which is acknowledged."""
-        raise NotImplementedError
-
-
-class Adapter:
-    """One door as the matrix sees it.
-
-    Attributes: ``name``; ``tables``, its tables of ``[[doors]]``; ``gives``, what its clients can
-    say of a message, ``shows``, what they are told; ``status``, of the queues from which they take;
-    ``sends`` and ``receives``, whether they do; ``of_frames``, its messages are those of TMQP, and
-    go as they are to clients that read TMQP's.
-    """
-
-    name: ClassVar[str]
-    tables: ClassVar[Sequence[dict[str, Any]]] = ()
-    gives: ClassVar[frozenset[str]] = frozenset()
-    shows: ClassVar[frozenset[str]] = frozenset()
-    status: ClassVar[str] = "push"
-    sends: ClassVar[bool] = True
-    receives: ClassVar[bool] = True
-    of_frames: ClassVar[bool] = False
-
-    def can_send(self, case: Case) -> bool:
-        """Whether the protocol can say its body."""
-        return True
-
-    def body(self, case: Case) -> bytes:
-        """Its body as consumers get it."""
-        return case.letter.body
-
-    def said(self, case: Case, letter: Letter, unix_ms: int) -> None:
-        """Add what the door says of a message that a client of its own sends at this time."""
-
-    def shown(self, letter: Letter, unix_ms: int) -> None:
-        """Add what the door tells of a message, delivered at this time, that does not say it."""
-
-    def send(self, stage: MatrixStage, cases: Sequence[Case], *, in_a_row: bool) -> None:
-        """Send messages, in one chunk if they are in a row, and see that they are confirmed."""
-        raise NotImplementedError
-
-    def consumer(self, stage: MatrixStage) -> Consumer:
-        """A new consumer."""
-        raise NotImplementedError
+__all__ = ["ADAPTERS", "declare"]
 
 
 def declare(stage: MatrixStage, status: str) -> None:
     """Have an administrator make the queue, durable."""
-    peer = _TmqpPeer(_Wire(stage, "tmqp"), "administrator")
+    peer = _TmqpPeer(Wire(stage, "tmqp"), "administrator")
     headers = [("Queue-Id", "0"), ("Queue-Status", status)]
     body = QueueOptions(durable=True, request_acknowledge=True).to_json()
     peer.ask(operation(OP_CREATE_QUEUE, CHANNEL, body, headers=headers))
@@ -124,26 +53,7 @@ def declare(stage: MatrixStage, status: str) -> None:
 # --- TMQP, over TCP and in WebSocket messages ----------------------------------------------------
 
 
-class _Wire:
-    """A connection with a door."""
-
-    def __init__(self, stage: MatrixStage, door: str) -> None:
-        self._peer = StagePeer(stage, stage.dial(door))
-
-    def say(self, *parts: bytes) -> None:
-        """Send, as one chunk."""
-        self._peer.say(*parts)
-
-    def take(self) -> bytes:
-        """What has come since the last time."""
-        return self._peer.take()
-
-    def hang_up(self) -> None:
-        """Close the connection."""
-        self._peer.hang_up()
-
-
-class _Socket(_Wire):
+class _Socket(Wire):
     """The same in WebSocket messages."""
 
     def __init__(self, stage: MatrixStage) -> None:
@@ -172,7 +82,7 @@ class _Socket(_Wire):
 class _TmqpPeer:
     """A TMQP client."""
 
-    def __init__(self, wire: _Wire, client_id: str) -> None:
+    def __init__(self, wire: Wire, client_id: str) -> None:
         self._wire = wire
         self.hang_up = wire.hang_up
         self._decoder = FrameDecoder()
@@ -211,7 +121,7 @@ class _TmqpConsumer(Consumer):
         """See ``Consumer``."""
         peer = self._peer
         if self._pulls:
-            count = [("Count", str(_MOST))]
+            count = [("Count", str(MOST))]
             peer.say(
                 Frame.build(MessageType.PULL_REQUEST, CHANNEL, 0, message_id="p", headers=count)
             )
@@ -228,6 +138,12 @@ class _TmqpConsumer(Consumer):
         return found
 
 
+def _times(case: Case) -> list[tuple[str, str]]:
+    """The headers of TMQP that say when a message may be delivered."""
+    said = (("Message-Timeout", case.lifetime_ms), ("Delay", case.delay_ms))
+    return [(name, str(value)) for name, value in said if value]
+
+
 #: Headers that a server adds to the messages of a pull.
 _OF_PULLS: Final = ("request-id", "count", "index")
 
@@ -240,9 +156,9 @@ class Tmqp(Adapter):
     gives = EVERYTHING
     shows = EVERYTHING
 
-    def wire(self, stage: MatrixStage) -> _Wire:
+    def wire(self, stage: MatrixStage) -> Wire:
         """A new connection."""
-        return _Wire(stage, "tmqp")
+        return Wire(stage, "tmqp")
 
     def send(self, stage: MatrixStage, cases: Sequence[Case], *, in_a_row: bool) -> None:
         """See ``Adapter``."""
@@ -256,16 +172,13 @@ class Tmqp(Adapter):
         peer.hang_up()
 
     def said(self, case: Case, letter: Letter, unix_ms: int) -> None:
-        """A header says how long it lives."""
-        if case.lifetime_ms:
-            letter.headers.append(("Message-Timeout", str(case.lifetime_ms)))
+        """Headers say how long it lives, and until when it waits."""
+        letter.headers += _times(case)
 
     def _frame(self, case: Case) -> Frame:
         letter = case.letter
         high = letter.high_priority
-        headers = list(frame_of_letter(letter, high_priority=high).headers)
-        if case.lifetime_ms:
-            headers.append(("Message-Timeout", str(case.lifetime_ms)))
+        headers = [*frame_of_letter(letter, high_priority=high).headers, *_times(case)]
         return push(
             CHANNEL,
             0,
@@ -295,9 +208,9 @@ class WebSocket(Tmqp):
     """TMQP in WebSocket messages."""
 
     name = "websocket"
-    tables = ({"protocol": "http"},)
+    tables = one_table(protocol="http")
 
-    def wire(self, stage: MatrixStage) -> _Wire:
+    def wire(self, stage: MatrixStage) -> Wire:
         """A new connection."""
         return _Socket(stage)
 
@@ -313,7 +226,7 @@ class _HttpConsumer(Consumer):
 
     def take(self) -> list[Letter]:
         """See ``Consumer``."""
-        answer = self._peer.ask("POST", f"{_QUEUE}/deliveries?max={_MOST}&ack=manual", b"")
+        answer = self._peer.ask("POST", f"{_QUEUE}/deliveries?max={MOST}&ack=manual", b"")
         found: list[Letter] = []
         for item in answer.items:
             body = item["text"].encode() if "text" in item else base64.b64decode(item["base64"])
@@ -336,7 +249,7 @@ class Http(Adapter):
 
     name = "http"
     of_frames = True
-    tables = ({"protocol": "http"},)
+    tables = one_table(protocol="http")
     gives = EVERYTHING - {"source"}
     shows = EVERYTHING
     status = "pull"
@@ -353,8 +266,7 @@ class Http(Adapter):
 
     def said(self, case: Case, letter: Letter, unix_ms: int) -> None:
         """As TMQP does."""
-        if case.lifetime_ms:
-            letter.headers.append(("Message-Timeout", str(case.lifetime_ms)))
+        letter.headers += _times(case)
 
     def _request(self, case: Case) -> bytes:
         letter = case.letter
@@ -362,6 +274,8 @@ class Http(Adapter):
         target = f"{_QUEUE}/messages?id={letter.message_id}&priority={'high' if high else 'normal'}"
         if case.lifetime_ms:
             target += f"&expires_ms={case.lifetime_ms}"
+        if case.delay_ms:
+            target += f"&delay_ms={case.delay_ms}"
         fields: list[bytes] = []
         for key, value in frame_of_letter(letter, high_priority=high).headers:
             name = key if key == "Content-Type" else f"Tmqp-Header-{key}"
@@ -384,8 +298,8 @@ class _NsqConsumer(Consumer):
     """Subscribes to a channel of the topic."""
 
     def __init__(self, stage: MatrixStage) -> None:
-        self._wire = _Wire(stage, "nsq")
-        self._wire.say(b"  V2", sub(CHANNEL.encode(), b"archive"), rdy(_MOST))
+        self._wire = Wire(stage, "nsq")
+        self._wire.say(b"  V2", sub(CHANNEL.encode(), b"archive"), rdy(MOST))
         data = self._wire.take()
         assert data.startswith(_OK)
         self._unread = data.removeprefix(_OK)
@@ -409,7 +323,8 @@ class Nsq(Adapter):
     """NSQ's TCP protocol."""
 
     name = "nsq"
-    tables = ({"protocol": "nsq"},)
+    tables = one_table(protocol="nsq")
+    gives = frozenset({"delay"})
     shows = frozenset({"timestamp_ms"})
 
     def can_send(self, case: Case) -> bool:
@@ -426,10 +341,19 @@ class Nsq(Adapter):
 
     def send(self, stage: MatrixStage, cases: Sequence[Case], *, in_a_row: bool) -> None:
         """See ``Adapter``; those in a row are one MPUB."""
-        wire = _Wire(stage, "nsq")
+        wire = Wire(stage, "nsq")
         wire.say(b"  V2")
-        topic, bodies = CHANNEL.encode(), [case.letter.body for case in cases]
-        for command in [mpub(topic, bodies)] if in_a_row else [pub(topic, each) for each in bodies]:
+        topic = CHANNEL.encode()
+        if in_a_row:
+            commands = [mpub(topic, [case.letter.body for case in cases])]
+        else:
+            commands = [
+                dpub(topic, case.delay_ms, case.letter.body)
+                if case.delay_ms
+                else pub(topic, case.letter.body)
+                for case in cases
+            ]
+        for command in commands:
             wire.say(command)
             assert wire.take() == _OK
         wire.hang_up()
@@ -443,22 +367,23 @@ class NsqdHttp(Nsq):
     """nsqd's HTTP interface, by which messages are published alone."""
 
     name = "nsqd-http"
-    tables = ({"protocol": "nsqd-http"},)
+    tables = one_table(protocol="nsqd-http")
     shows = frozenset()
     receives = False
 
     def send(self, stage: MatrixStage, cases: Sequence[Case], *, in_a_row: bool) -> None:
         """See ``Adapter``; those in a row are one ``/mpub``."""
-        bodies = [case.letter.body for case in cases]
         if in_a_row:
-            _, _, rest = mpub(CHANNEL.encode(), bodies).partition(b"\n")
-            peer = HttpPeer(stage, stage.dial("nsqd-http"))
-            answers = [peer.ask("POST", f"/mpub?topic={CHANNEL}&binary=true", rest[4:])]
+            _, _, rest = mpub(b"", [case.letter.body for case in cases]).partition(b"\n")
+            asked = [(f"/mpub?topic={CHANNEL}&binary=true", rest[4:])]
         else:
-            answers = [
-                HttpPeer(stage, stage.dial("nsqd-http")).ask("POST", f"/pub?topic={CHANNEL}", body)
-                for body in bodies
+            asked = [
+                (f"/pub?topic={CHANNEL}&defer={case.delay_ms}", case.letter.body) for case in cases
             ]
+        answers = [
+            HttpPeer(stage, stage.dial("nsqd-http")).ask("POST", target, body)
+            for target, body in asked
+        ]
         assert [(each.status, each.body) for each in answers] == [(200, b"OK")] * len(answers)
 
 
@@ -469,7 +394,7 @@ class _SmqConsumer(Consumer):
     """Consumes the queue."""
 
     def __init__(self, stage: MatrixStage) -> None:
-        self._wire = _Wire(stage, "smq")
+        self._wire = Wire(stage, "smq")
         self._wire.say(consume_line(CHANNEL.encode()))
 
     def take(self) -> list[Letter]:
@@ -485,7 +410,7 @@ class Smq(Adapter):
     """Simple MQ."""
 
     name = "smq"
-    tables = ({"protocol": "smq", "options": {"durable": True}},)
+    tables = one_table(protocol="smq", options={"durable": True})
 
     def can_send(self, case: Case) -> bool:
         """A message is a line."""
@@ -497,7 +422,7 @@ class Smq(Adapter):
 
     def send(self, stage: MatrixStage, cases: Sequence[Case], *, in_a_row: bool) -> None:
         """See ``Adapter``; nothing is confirmed."""
-        wire = _Wire(stage, "smq")
+        wire = Wire(stage, "smq")
         lines = [publish_line(CHANNEL.encode(), case.letter.body) for case in cases]
         for chunk in [lines] if in_a_row else [[line] for line in lines]:
             wire.say(*chunk)
@@ -516,7 +441,7 @@ class _GomsConsumer(Consumer):
     """Registers to the topic."""
 
     def __init__(self, stage: MatrixStage, door: str) -> None:
-        self._wire = _Wire(stage, door)
+        self._wire = Wire(stage, door)
         self._wire.say(request_line(Dialect.MESSAGETYPE, "register", [CHANNEL]))
 
     def take(self) -> list[Letter]:
@@ -533,12 +458,10 @@ class Goms(Adapter):
     """goMS over TCP."""
 
     name = "goms"
-    tables = (
-        {
-            "protocol": "goms",
-            "listen": ["127.0.0.1:55545", "udp://127.0.0.1:55545"],
-            "options": {"topics": [CHANNEL]},
-        },
+    tables = one_table(
+        protocol="goms",
+        listen=["127.0.0.1:55545", "udp://127.0.0.1:55545"],
+        options={"topics": [CHANNEL]},
     )
     door: ClassVar[str] = "goms"
 
@@ -552,7 +475,7 @@ class Goms(Adapter):
 
     def send(self, stage: MatrixStage, cases: Sequence[Case], *, in_a_row: bool) -> None:
         """See ``Adapter``; nothing is confirmed."""
-        wire = _Wire(stage, self.door)
+        wire = Wire(stage, self.door)
         lines = [
             request_line(Dialect.MESSAGETYPE, "send", [CHANNEL], case.letter.body.decode())
             for case in cases
@@ -573,105 +496,6 @@ class GomsDatagrams(Goms):
 
     name = "goms, UDP"
     door = "goms, datagrams"
-
-
-# --- The tests' own protocol ---------------------------------------------------------------------
-
-
-class _ToyPeer:
-    """A client of the tests' own protocol."""
-
-    def __init__(self, stage: MatrixStage, client_id: str) -> None:
-        self._wire = _Wire(stage, "toy")
-        self.hang_up = self._wire.hang_up
-        self._unread: list[dict[str, Any]] = []
-        assert self.ask(do="connect", id=client_id)["is"] == "accepted"
-
-    def say(self, *asked: dict[str, Any]) -> None:
-        """Send, as one chunk."""
-        self._wire.say(*[json.dumps(each).encode() + b"\n" for each in asked])
-
-    def lines(self) -> list[dict[str, Any]]:
-        """What has come since the last time."""
-        unread, self._unread = self._unread, []
-        return unread + lines_of(self._wire.take())
-
-    def ask(self, **asked: Any) -> dict[str, Any]:
-        """Send a line, and read the one that answers it."""
-        self.say(asked)
-        lines = self.lines()
-        (answer,) = [each for each in lines if each["is"] in ("accepted", "reply")]
-        self._unread = [each for each in lines if each is not answer]
-        return answer
-
-
-class _ToyConsumer(Consumer):
-    """Gets messages as they come, or pulls them."""
-
-    def __init__(self, stage: MatrixStage, *, pulls: bool) -> None:
-        self._peer = _ToyPeer(stage, "consumer")
-        self._pulls = pulls
-        assert self._peer.ask(do="join", channel=CHANNEL)["code"] == 0
-
-    def take(self) -> list[Letter]:
-        """See ``Consumer``."""
-        peer = self._peer
-        if self._pulls:
-            peer.say({"do": "pull", "channel": CHANNEL, "queue": 0, "count": _MOST})
-        found: list[Letter] = []
-        for line in peer.lines():
-            if line["is"] not in ("message", "pulled"):
-                continue
-            letter = Letter(base64.b64decode(line["body"]), line["id"], line["source"])
-            for field in FIELDS:
-                setattr(letter, field, line.get(field, getattr(letter, field)))
-            letter.headers = [(key, value) for key, value in line.get("headers", [])]
-            letter.properties = [Property(*each) for each in line.get("properties", [])]
-            found.append(letter)
-            peer.say({"do": "ack", "channel": CHANNEL, "queue": 0, "id": letter.message_id})
-        return found
-
-
-class Toy(Adapter):
-    """The tests' own protocol, which can say everything."""
-
-    name = "toy"
-    tables = ({"protocol": "toy", "listen": ["127.0.0.1:0"]},)
-    gives = EVERYTHING
-    shows = EVERYTHING
-
-    def send(self, stage: MatrixStage, cases: Sequence[Case], *, in_a_row: bool) -> None:
-        """See ``Adapter``."""
-        peer = _ToyPeer(stage, "producer")
-        asked = [self._request(case) for case in cases]
-        for chunk in [asked] if in_a_row else [[each] for each in asked]:
-            peer.say(*chunk)
-            answers = [(each["is"], each["positive"]) for each in peer.lines()]
-            assert answers == [("confirm", True)] * len(chunk)
-        peer.hang_up()
-
-    def _request(self, case: Case) -> dict[str, Any]:
-        letter = case.letter
-        asked: dict[str, Any] = {field: getattr(letter, field) for field in FIELDS}
-        asked.update(do="push", channel=CHANNEL, queue=0, id=letter.message_id)
-        asked["body"] = base64.b64encode(letter.body).decode()
-        asked["headers"] = letter.headers
-        asked["properties"] = [[each.name, each.kind, each.value] for each in letter.properties]
-        if case.lifetime_ms:
-            asked["ttl_ms"] = case.lifetime_ms
-        return asked
-
-    def consumer(self, stage: MatrixStage) -> Consumer:
-        """See ``Adapter``."""
-        return _ToyConsumer(stage, pulls=self.status == "pull")
-
-
-class ToyPull(Toy):
-    """The same, by pulling."""
-
-    name = "toy, pull"
-    sends = False
-    status = "pull"
 
 
 _MAKE: Final[tuple[Callable[[], Adapter], ...]] = (

@@ -14,15 +14,13 @@ from typing import Any, Final
 
 import pytest
 
-from tests.tmqp_server.doors.matrix_adapters import (
-    ADAPTERS,
-    Adapter,
-    Case,
-    declare,
-)
+from tests.docs.pages import page, section, table
+from tests.tmqp_server.doors.matrix_adapters import ADAPTERS, declare
+from tests.tmqp_server.doors.matrix_parts import Adapter, Case
 from tests.tmqp_server.doors.matrix_stage import MatrixStage
 from tests.tmqp_server.toy_door import FIELDS
 from tmqp_server.doors.letters import BOOLEAN, DOUBLE, INT, LONG, Letter, Property
+from tmqp_server.doors.registry import DoorRegistry
 
 PRODUCERS: Final = [each for each in ADAPTERS if each.sends]
 CONSUMERS: Final = [each for each in ADAPTERS if each.receives]
@@ -112,7 +110,9 @@ def described(letter: Letter, producer: Adapter, consumer: Adapter) -> dict[str,
 
 
 @contextmanager
-def serving(producer: Adapter, consumer: Adapter, folder: Path | None) -> Iterator[MatrixStage]:
+def serving(
+    producer: Adapter, consumer: Adapter, folder: Path | None = None
+) -> Iterator[MatrixStage]:
     """A server with the doors of the two."""
     tables = {table["protocol"]: table for each in (producer, consumer) for table in each.tables}
     stage = MatrixStage(tables.values(), folder)
@@ -129,7 +129,7 @@ def settled(stage: MatrixStage) -> None:
 @pytest.mark.parametrize("consumer", CONSUMERS, ids=lambda each: f"to {each.name}")
 @pytest.mark.parametrize("producer", PRODUCERS, ids=lambda each: f"from {each.name}")
 def test_a_waiting_consumer_gets_all(producer: Adapter, consumer: Adapter) -> None:
-    with serving(producer, consumer, None) as stage:
+    with serving(producer, consumer) as stage:
         if consumer.status == "pull":
             declare(stage, "pull")
         taker = consumer.consumer(stage)
@@ -146,13 +146,12 @@ def test_a_waiting_consumer_gets_all(producer: Adapter, consumer: Adapter) -> No
         settled(stage)
 
 
-@pytest.mark.parametrize("restarts", [False, True], ids=["at once", "after a restart"])
-@pytest.mark.parametrize("consumer", CONSUMERS, ids=lambda each: f"to {each.name}")
-@pytest.mark.parametrize("producer", PRODUCERS, ids=lambda each: f"from {each.name}")
-def test_what_is_kept_reaches_a_later_consumer(
-    producer: Adapter, consumer: Adapter, restarts: bool, tmp_path: Path
+def reaches_a_later_consumer(
+    producer: Adapter, consumer: Adapter, *, restarts: bool, folder: Path | None = None
 ) -> None:
-    with serving(producer, consumer, tmp_path if restarts else None) as stage:
+    """What is in a durable queue reaches a consumer that comes later: the high ones first, what
+    has expired not at all."""
+    with serving(producer, consumer, folder) as stage:
         declare(stage, consumer.status)
         pushed = [each for each in cases() if producer.can_send(each)]
         sent_ms = stage.unix_ms
@@ -166,13 +165,118 @@ def test_what_is_kept_reaches_a_later_consumer(
         if restarts:
             stage.restart()
         found = consumer.consumer(stage).take()
-        high = [
-            each for each in pushed if each.letter.high_priority and "priority" in producer.gives
-        ]
+        ranked = "priority" in producer.gives
+        high = [each for each in pushed if ranked and each.letter.high_priority]
         order = [*high, *[each for each in pushed if each not in high]]
-        count = len(order)
         assert [letter.body for letter in found] == [consumer.body(each) for each in [*order, *row]]
-        for each, letter in zip(order, found[:count], strict=True):
+        for each, letter in zip(order, found, strict=False):
             wanted = expected(each, producer, consumer, sent_ms, stage.unix_ms)
             assert described(letter, producer, consumer) == wanted, each.name
         settled(stage)
+
+
+@pytest.mark.parametrize("restarts", [False, True], ids=["at once", "after a restart"])
+@pytest.mark.parametrize("consumer", CONSUMERS, ids=lambda each: f"to {each.name}")
+@pytest.mark.parametrize("producer", PRODUCERS, ids=lambda each: f"from {each.name}")
+def test_what_is_kept_reaches_a_later_consumer(
+    producer: Adapter, consumer: Adapter, restarts: bool
+) -> None:
+    reaches_a_later_consumer(producer, consumer, restarts=restarts)
+
+
+@pytest.mark.parametrize("place", range(len(PRODUCERS)), ids=[each.name for each in PRODUCERS])
+def test_what_is_on_disk_reaches_a_later_consumer(place: int, tmp_path: Path) -> None:
+    """What is kept is the producing door's, so each of them, and each consumer, is here once."""
+    consumer = CONSUMERS[-1 - place % len(CONSUMERS)]
+    reaches_a_later_consumer(PRODUCERS[place], consumer, restarts=True, folder=tmp_path)
+
+
+@pytest.mark.parametrize("consumer", CONSUMERS, ids=lambda each: f"to {each.name}")
+@pytest.mark.parametrize("producer", PRODUCERS, ids=lambda each: f"from {each.name}")
+def test_a_deferred_message_keeps_its_time_over_a_restart(
+    producer: Adapter, consumer: Adapter
+) -> None:
+    with serving(producer, consumer) as stage:
+        declare(stage, consumer.status)
+        later = Case("later", Letter(b"later"), delay_ms=30_000)
+        producer.send(stage, [later], in_a_row=False)
+        stage.sleep(10.0)
+        stage.restart()
+        taker = consumer.consumer(stage)
+        at_once = [letter.body for letter in taker.take()]
+        stage.sleep(18.0)
+        assert taker.take() == []
+        stage.sleep(2.0)
+        behind = [letter.body for letter in taker.take()]
+        both = (at_once, behind)
+        assert both == (([], [b"later"]) if "delay" in producer.gives else ([b"later"], []))
+        settled(stage)
+
+
+def test_a_client_of_goms_left_what_a_queue_wants_answered_in_flight_for_ever() -> None:
+    (nsq,) = [each for each in PRODUCERS if each.name == "nsq"]
+    (goms,) = [each for each in CONSUMERS if each.name == "goms"]
+    with serving(nsq, goms) as stage:
+        # The topic is NSQ's, so what nobody finishes is sent again until somebody does.
+        nsq.send(stage, [Case("first", Letter(b"first"))], in_a_row=False)
+        taker = goms.consumer(stage)
+        nsq.send(stage, [Case("second", Letter(b"second"))], in_a_row=False)
+        assert [letter.body for letter in taker.take()] == [b"first", b"second"]
+        settled(stage)
+        stage.sleep(120.0)
+        assert taker.take() == []
+
+
+# --- The page that says so -----------------------------------------------------------------------
+
+#: Columns of the tables, and what a door must carry for a yes there.
+PARTS: Final[dict[str, set[str]]] = {
+    "id": {"id"},
+    "source": {"source"},
+    "fields": {
+        *("content_type", "correlation_id", "reply_to", "kind", "group_key"),
+        *("traceparent", "tracestate"),
+    },
+    "headers": {"headers"},
+    "properties": {"properties"},
+    "priority": {"priority"},
+    "life time": {"lifetime"},
+    "delay": {"delay"},
+    "time": {"timestamp_ms"},
+    "expiry": {"expires_ms"},
+}
+_BOTH: Final = ["id", "source", "fields", "headers", "properties", "priority"]
+
+
+def told(title: str, columns: list[str]) -> dict[str, set[str]]:
+    """What a table of the page says, by door."""
+    rows = table(section(page("doors/README.md"), title), "door", *columns)
+    found: dict[str, set[str]] = {}
+    for name, *marks in rows:
+        assert set(marks) <= {"yes", ""}
+        found[name.strip("`")] = {
+            column for column, mark in zip(columns, marks, strict=True) if mark
+        }
+    return found
+
+
+def carried(adapter: Adapter, what: frozenset[str], columns: list[str]) -> set[str]:
+    """The columns of a table in which a door has a yes."""
+    assert what <= set().union(*PARTS.values()), adapter.name
+    return {name for name in columns if PARTS[name] <= what}
+
+
+def test_the_page_says_what_each_door_carries() -> None:
+    # The tests' own door is not on the page, nor is a second way of taking the same messages.
+    doors = [each for each in ADAPTERS if each.name != "toy" and "," not in each.name]
+    say, show = [*_BOTH, "life time", "delay"], [*_BOTH, "time", "expiry"]
+    gives = {each.name: carried(each, each.gives, say) for each in doors if each.sends}
+    shows = {each.name: carried(each, each.shows, show) for each in doors if each.receives}
+    assert told("What clients can say", say) == gives
+    assert told("What clients are told", show) == shows
+
+
+def test_every_protocol_with_messages_has_an_adapter() -> None:
+    without = {"nsqlookupd", "nsqlookupd-http"}
+    kinds = {kind.name for kind in DoorRegistry()} - without
+    assert kinds <= {each.name for each in ADAPTERS}
