@@ -21,7 +21,7 @@ from tmqp_conformance.commands.common import (
     run_name,
     tls_context,
 )
-from tmqp_conformance.commands.fuzzing import play_found
+from tmqp_conformance.commands.fuzzing import play_found, stage_of
 from tmqp_conformance.commands.packs import PackStage, at_option, read_places
 from tmqp_conformance.fuzzing.findings import Found, read_found
 from tmqp_conformance.link import connect
@@ -77,7 +77,8 @@ def replay(
     try:
         for item in items:
             if isinstance(item, Found):
-                failed |= _find_again(item, ServerStage(target, tls), patience)
+                stage = stage_of(item, target, places, tls, allow_remote=allow_remote)
+                failed |= _find_again(item, stage, patience)
             elif isinstance(item, Case):
                 pack = pack_of(item.id)
                 where = read_places(pack, target, places, allow_remote=allow_remote)
