@@ -187,8 +187,9 @@ def _bar(title: str, total: float, *, quiet: bool) -> Iterator[Callable[[float],
         yield lambda _: None
         return
     from rich.console import Console  # noqa: PLC0415 - it takes long to load
-    from rich.progress import Progress  # noqa: PLC0415
+    from rich.progress import MofNCompleteColumn, Progress  # noqa: PLC0415
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    columns = (*Progress.get_default_columns(), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, total=total)
         yield lambda amount: bar.advance(task, amount)

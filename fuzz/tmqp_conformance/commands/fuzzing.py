@@ -53,6 +53,7 @@ _BUDGET: Final = re.compile(r"(\d+(?:\.\d+)?)(s|m|h)?")
 _SECONDS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3_600.0}
 _CA: Final = click.Path(dir_okay=False, path_type=Path)
 _MOST_FINDINGS: Final = 10
+_REPLAYS: Final = 3
 
 
 def _budget(_context: click.Context, _parameter: click.Parameter, text: str) -> float:
@@ -135,11 +136,12 @@ def _search(
         for finding in fuzzer.run(go_on):
             found += 1
             click.echo(f"FOUND {finding.kind}: {finding.message}")
-            smaller = finding
+            smaller, again = finding, ""
             if not fuzzer.gone:
                 smaller = shrink_finding(fuzzer, finding, _clock(budget / 2))
+                again = f", again {fuzzer.again(smaller, _REPLAYS)} of {_REPLAYS} times"
             path = write_wire(out, smaller, number, found, pack=fuzzer.subject.pack)
-            click.echo(f"    {len(smaller.conversation)} pieces, written to {path}")
+            click.echo(f"    {len(smaller.conversation)} pieces{again}, written to {path}")
             if fuzzer.gone:
                 click.echo("    the server is gone: start it again, and make this smaller (shrink)")
             if fuzzer.gone or found >= _MOST_FINDINGS:
@@ -407,18 +409,20 @@ def shrink(
 def _smaller(kept: Found, wrong: str, stage: Stage, patience: Patience) -> tuple[Found, str]:
     """The smallest finding of the same kind, and what is wrong with it."""
     last = wrong
+    lives = True
 
     def is_wrong(found: Found) -> bool:
-        nonlocal last
+        nonlocal last, lives
         try:
             message = play_found(found, stage, patience)
         except UnreachableError:
-            return False  # the server has crashed, and nobody has started it again
+            lives = False  # it has crashed, and nobody has started it again
+            return False
         same = bool(message) and _kind(message) == _kind(wrong)
         last = message if same else last
         return same
 
-    return smallest(kept, Found.smaller, is_wrong), last
+    return smallest(kept, Found.smaller, is_wrong, lambda: lives), last
 
 
 def _kind(message: str) -> str:

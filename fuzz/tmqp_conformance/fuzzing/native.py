@@ -4,6 +4,7 @@ connection: it reads the same bytes as the server."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
 from tmqp import (
@@ -192,7 +193,12 @@ class NativeSubject:
 
     def __init__(self, cases: tuple[Case, ...]) -> None:
         self.grammars: Mapping[str, Grammar] = {"": NativeGrammar()}
-        self.seeds = seeds(cases)
+        self._cases = cases
+
+    @cached_property
+    def seeds(self) -> list[list[Piece]]:
+        """See :class:`tmqp_conformance.grammar.Subject`."""
+        return seeds(self._cases)
 
     def open(self, stage: Stage, piece: Piece, log: Log) -> Stream:
         """See :class:`tmqp_conformance.grammar.Subject`."""

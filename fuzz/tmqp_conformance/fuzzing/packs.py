@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
 from tmqp.testing.conformance import Case, Patience, Stage, UnreachableError, Wire
@@ -93,9 +94,13 @@ class PackSubject:
         self._grammars = {place: pack.grammars[place] for place in places}
         self.grammars: Mapping[str, Grammar] = self._grammars
         self._dials = {place: _dial(pack, place) for place in places}
-        found = seeds(pack.cases, _PackMarks)
-        kept = [[piece for piece in each if piece.place in places] for each in found]
-        self.seeds = [each for each in kept if each]
+
+    @cached_property
+    def seeds(self) -> list[list[Piece]]:
+        """See :class:`tmqp_conformance.grammar.Subject`: what is said at the given addresses."""
+        found = seeds(self._pack.cases, _PackMarks)
+        kept = [[piece for piece in each if piece.place in self._grammars] for each in found]
+        return [each for each in kept if each]
 
     def open(self, stage: Stage, piece: Piece, log: Log) -> _Line:
         """See :class:`tmqp_conformance.grammar.Subject`."""

@@ -81,6 +81,8 @@ class WireFuzzer:
         :raises UnreachableError: when nobody listens any more.
         """
         self.played += 1
+        if self._watch is None:
+            self._begin_watch()
         lines: dict[int, Stream] = {}
         oracles: dict[int, Oracle] = {}
         log = Log(self._stage)
@@ -106,6 +108,17 @@ class WireFuzzer:
         if crash is None and wrong is not None:
             return Finding(wrong[0], wrong[1], conversation)
         return crash
+
+    def again(self, finding: Finding, times: int) -> int:
+        """Play a finding so many times again; how often the same was wrong."""
+        count = 0
+        for _ in range(times):
+            try:
+                found = self.play(finding.conversation)
+            except UnreachableError:
+                break  # it has crashed, and nobody has started it again
+            count += found is not None and found.kind == finding.kind
+        return count
 
     def _judge(
         self, line: Stream, oracle: Oracle, conversation: tuple[Piece, ...]
@@ -147,16 +160,27 @@ class WireFuzzer:
 
     def _others_are_served(self, conversation: tuple[Piece, ...]) -> Finding | None:
         """Others beside the conversations are served, and new clients are taken."""
+        assert self._watch is not None
         try:
-            if self._watch is None:
-                number = self._first + self.played
-                self._watch = self.subject.watch(self._stage, number, self._patience)
             self._watch.check()
         except UnreachableError as error:
             self.close()
             self._revive()
             return Finding(CRASH, f"another session is not served: {error}", conversation)
         return None
+
+    def _begin_watch(self) -> None:
+        """Before anything is said, others must be served.
+
+        :raises UnreachableError: when they are not, so that nothing can be found out.
+        """
+        try:
+            watch = self.subject.watch(self._stage, self._first + self.played, self._patience)
+            watch.check()
+        except UnreachableError:
+            self.gone = True
+            raise
+        self._watch = watch
 
     def _revive(self) -> None:
         """Start a server that has crashed again, where somebody can."""
@@ -191,7 +215,7 @@ def shrink(
         for pieces in smaller_pieces(best.conversation):
             yield Finding(finding.kind, finding.message, pieces)
 
-    return smallest(finding, smaller, same, go_on)
+    return smallest(finding, smaller, same, lambda: go_on() and not fuzzer.gone)
 
 
 def smaller_pieces(pieces: tuple[Piece, ...]) -> Iterator[tuple[Piece, ...]]:

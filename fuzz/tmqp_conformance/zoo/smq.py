@@ -41,7 +41,8 @@ class SmallSmq(SmallMachine[Session]):
     def heard(self, session: Session, data: bytes) -> None:
         """See :class:`SmallMachine`."""
         for event in session.decoder.receive(data, 0.0):
-            self.on_event(session, event)
+            if not session.closed and not self.crashed:
+                self.on_event(session, event)
 
     # -- what the broken ones change ------------------------------------------------------------
 
