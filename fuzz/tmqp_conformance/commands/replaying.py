@@ -26,6 +26,7 @@ from tmqp_conformance.commands.packs import PackStage, at_option, read_places
 from tmqp_conformance.fuzzing.findings import Found, read_found
 from tmqp_conformance.link import connect
 from tmqp_conformance.records import reader_of, wire_record
+from tmqp_conformance.register import retirement
 from tmqp_conformance.sockets import ServerStage
 from tmqp_conformance.suite import find, pack_of
 
@@ -132,6 +133,9 @@ def _find_again(found: Found, stage: ServerStage, patience: float) -> bool:
 
 def _read(text: str) -> Exchange | Case | Found:
     case = find(text)
+    why = retirement(text)
+    if case is None and why:
+        raise click.BadParameter(why, param_hint="RECORDINGS")
     if case is None:
         try:
             return read_found(Path(text))
