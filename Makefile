@@ -175,6 +175,7 @@ pictures: $(READY) ## draw the pictures and tables that documents show of the so
 	PYTHONPATH=src $(PY) -m tools.make_limits
 	PYTHONPATH=src $(PY) -m tools.make_nsq_flags
 	PYTHONPATH=src $(PY) -m tools.make_options
+	PYTHONPATH=src $(PY) -m tools.make_register
 	PYTHONPATH=src $(PY) -m tools.make_rules
 
 terminal: $(READY) ## record the terminal session that the README shows
