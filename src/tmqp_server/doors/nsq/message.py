@@ -47,6 +47,8 @@ _ID_AT: Final = 18
 _TIME_AT: Final = 8
 _FIRST_ATTEMPT: Final = b"\x00\x01"
 _MAX_SOURCE: Final = 255
+#: Bytes that are kept of a message beside its source and its body.
+_HEAD_BYTES: Final[int] = stored.HEAD_BYTES
 #: A message whose queue names its topic.
 _NO_TOPIC: Final = b""
 
@@ -104,7 +106,7 @@ def source_of(client_id: str) -> bytes:
 
 def size_of(source: bytes, body: bytes) -> int:
     """The size of a message: the bytes that are kept of it on disk."""
-    return stored.HEAD_BYTES + len(source) + len(body)
+    return _HEAD_BYTES + len(source) + len(body)
 
 
 @final
