@@ -11,7 +11,7 @@ from typing import Final, Protocol, final
 
 from tmqp_server.doors.names import DoorNames
 from tmqp_server.doors.nsq_latency import Latencies
-from tmqp_server.engine.commands import Command, CreateQueue
+from tmqp_server.engine.commands import Command, CreateQueue, PushExtras
 from tmqp_wires.nsq.identify import ServerTerms
 from tmqp_wires.nsq.lookup import Announce
 from tmqp_wires.nsq.names import is_name
@@ -96,6 +96,9 @@ class TopicShapes(Protocol):
 
     def create_topic(self, session: int, topic: bytes, request: object = None) -> CreateQueue:
         """Makes a topic if there is none."""
+
+    def extras(self, topic: bytes) -> PushExtras:
+        """What a push says that makes the topic, because its client may push and not create."""
 
     def create_channel(
         self, session: int, topic: bytes, channel: bytes, request: object = None

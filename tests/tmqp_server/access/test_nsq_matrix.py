@@ -15,6 +15,7 @@ from tmqp_server.access import rights
 from tmqp_server.access.gate import Question, Verdict
 from tmqp_server.access.rights import RIGHTS
 from tmqp_server.access.roles import Role
+from tmqp_server.doors.nsq.topics import HANDLER
 from tmqp_server.engine.commands import Connect
 from tmqp_wires.nsq.events import ErrorReceived, Event, ResponseReceived
 from tmqp_wires.nsq.writing import CLS, NOP, dpub, fin, mpub, pub, rdy, req, sub, touch
@@ -174,6 +175,37 @@ def test_sub_to_what_the_client_may_not_make_was_answered_as_a_number(
     text = b'AUTH failed for SUB on "new" "c"'
     assert client.take() == [ErrorReceived(b"E_UNAUTHORIZED", text)]
     assert client.closed
+
+
+@pytest.mark.parametrize("command", ["PUB", "MPUB", "DPUB", "HTTP"])
+def test_who_may_push_only_made_topics_that_were_not_the_doors(command: str) -> None:
+    """They had the broker's defaults: not durable, and no limit of what is in memory."""
+    body = {
+        "PUB": pub(b"new", b"x") + pub(b"new", b"y"),
+        "MPUB": mpub(b"new", [b"x", b"y"]),
+        "DPUB": dpub(b"new", 10, b"x") + dpub(b"new", 10, b"y"),
+    }
+    policy = role_of((rights.PUSH, "new"))
+    if command == "HTTP":
+        stage = Guarded()
+        for target in ("/pub?topic=new", "/mpub?topic=new"):
+            stage.policy = policy
+            assert stage.ask("nsqd-http", "POST", target, b"x").status == 200
+        (queue,) = [each for each in stage.broker.queues() if each.channel_name == "new"]
+        options, waiting = queue.options, queue.waiting_count()
+    else:
+        server = Server(policy=policy, mem_queue_size=7)
+        client = server.connect()
+        client.send(body[command])
+        server.settle()
+        assert {*client.take()} == {ResponseReceived(b"OK")}
+        server.policy = lambda _: True
+        found = server.queue("new")
+        assert found is not None
+        options, waiting = found.options, found.messages + found.deferred
+        assert options.memory_limit == 7
+    assert options.delivery_handler == HANDLER
+    assert waiting == 2
 
 
 def test_who_consumes_needs_no_right_for_what_it_has() -> None:

@@ -17,6 +17,7 @@ from tmqp_server.engine.commands import (
     Acknowledge,
     AcknowledgeRun,
     Push,
+    PushExtras,
     PushRun,
     RunWire,
 )
@@ -113,13 +114,20 @@ def size_of(source: bytes, body: bytes) -> int:
 class NsqRun(RunWire):
     """Messages that came as one: their ids and their frames.
 
+    :param extras: of each message, where they are pushed one by one.
+
     Attributes: ``head``, what is kept of each up to the body, with another id.
     """
 
-    __slots__ = ("bodies", "frames", "head", "ids")
+    __slots__ = ("bodies", "extras", "frames", "head", "ids")
 
     def __init__(
-        self, ids: list[str], bodies: list[bytes], timestamp_ns: int, source: bytes
+        self,
+        ids: list[str],
+        bodies: list[bytes],
+        timestamp_ns: int,
+        source: bytes,
+        extras: PushExtras | None = None,
     ) -> None:
         same = FRAME_MESSAGE.to_bytes(4, "big") + timestamp_ns.to_bytes(8, "big", signed=True)
         same += _FIRST_ATTEMPT
@@ -131,6 +139,7 @@ class NsqRun(RunWire):
                 b"".join((size.to_bytes(4, "big"), same, ids[place].encode("ascii"), body))
             )
         self.ids = ids
+        self.extras = extras
         self.bodies = bodies
         self.frames = frames
         self.head = stored.stored_head(timestamp_ns, b"0" * 16, _NO_TOPIC, source)
@@ -164,7 +173,7 @@ class NsqRun(RunWire):
                     run.wants_confirm,
                     head + len(self.bodies[place]),
                     self.frames[place],
-                    None,
+                    self.extras,
                 )
             )
         return found

@@ -22,6 +22,7 @@ from tmqp_server.doors.nsq.consuming import (
 )
 from tmqp_server.doors.nsq.context import NsqContext
 from tmqp_server.doors.nsq.message import DOOR, id_of, source_of
+from tmqp_server.doors.nsq.publishing import MadeTopic
 from tmqp_server.doors.nsq.writing import CONNECTED, NEVER, NOTHING, STRANGER, WAITING
 from tmqp_server.doors.nsq_world import NsqClient
 from tmqp_server.doors.ordered import Slot
@@ -338,6 +339,8 @@ class NsqSession(ConsumingSession):
         elif isinstance(request, LastError):
             self._answers.finish(request.slot, request.answer)
             return self._end_if_answered()
+        elif isinstance(request, MadeTopic):
+            self._topic_made(request, effect.code)
         elif isinstance(request, PendingSub):
             return self._subscribed(request, effect.code, now)
         elif isinstance(request, bytes):

@@ -12,7 +12,7 @@ from typing import Final, final
 from tmqp.constants import STATUS_PUSH, STATUS_ROUND_ROBIN
 from tmqp_server.doors.nsq.options import NsqOptions
 from tmqp_server.doors.nsq_world import NsqNames
-from tmqp_server.engine.commands import AddFeed, Command, CreateQueue
+from tmqp_server.engine.commands import AddFeed, Command, CreateQueue, PushExtras
 from tmqp_server.engine.options import WITH_CONSUMERS, ChannelChanges, QueueChanges
 from tmqp_wires.nsq.names import is_ephemeral
 
@@ -29,9 +29,9 @@ _MAX_TOPICS: Final = 1_000
 
 @final
 class _Topic:
-    """What CreateQueue says of a topic."""
+    """What CreateQueue says of a topic, and a push into one that is not there."""
 
-    __slots__ = ("changes", "channel", "channel_changes")
+    __slots__ = ("changes", "channel", "channel_changes", "extras")
 
     def __init__(
         self, channel: str, changes: QueueChanges, channel_changes: ChannelChanges | None
@@ -39,6 +39,7 @@ class _Topic:
         self.channel = channel
         self.changes = changes
         self.channel_changes = channel_changes
+        self.extras = PushExtras(changes)
 
 
 class Shapes:
@@ -59,6 +60,16 @@ class Shapes:
 
     def create_topic(self, session: int, topic: bytes, request: object = None) -> CreateQueue:
         """Makes the topic if there is none."""
+        known = self._topic(topic)
+        return CreateQueue(
+            session, request, known.channel, QUEUE, known.changes, known.channel_changes
+        )
+
+    def extras(self, topic: bytes) -> PushExtras:
+        """What a push says that makes the topic, because its client may push and not create."""
+        return self._topic(topic).extras
+
+    def _topic(self, topic: bytes) -> _Topic:
         known = self._topics.get(topic)
         if known is None:
             if len(self._topics) >= _MAX_TOPICS:
@@ -68,9 +79,7 @@ class Shapes:
                 self._changes(topic, STATUS_PUSH),
                 ChannelChanges(lifetime=WITH_CONSUMERS) if is_ephemeral(topic) else None,
             )
-        return CreateQueue(
-            session, request, known.channel, QUEUE, known.changes, known.channel_changes
-        )
+        return known
 
     def create_channel(
         self, session: int, topic: bytes, channel: bytes, request: object = None

@@ -219,12 +219,14 @@ class PublishHandler(AskingHandler):
         timestamp_ns = int((now + publisher.offset_s) * _NS)
         channel = publisher.shapes.names.topic(self._topic)
         source = source_of(client.client_id)
+        # A client that may push and not create makes the topic with the push.
+        made = publisher.shapes.extras(self._topic)
         if len(bodies) == 1:
             frame = message_frame(timestamp_ns, 1, ids[0].encode(), bodies[0])
-            extras = PushExtras(delay_ms=self._delay_ms) if self._delay_ms else None
+            extras = PushExtras(made.changes, 0, self._delay_ms)
             size = size_of(source, bodies[0])
             return [Push(client.number, ids[0], channel, QUEUE, False, True, size, frame, extras)]
-        run = NsqRun(ids, bodies, timestamp_ns, source)
+        run = NsqRun(ids, bodies, timestamp_ns, source, made)
         return [
             PushRun(
                 client.number,
