@@ -65,6 +65,11 @@ class Files:
         return found
 
 
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    return Files(tmp_path_factory.mktemp("policies"))
+
+
 async def asks_by_http(server: Server, place: int, tls: ssl.SSLContext) -> bool:
     """Whether a client of the HTTPS door is answered."""
     port = server.door_addresses("nsqd-http")[place].rpartition(":")[2]
@@ -91,8 +96,7 @@ async def asks_by_nsq(server: Server, place: int, tls: ssl.SSLContext | None) ->
     return True
 
 
-async def test_each_door_has_its_own_policy_about_certificates(tmp_path: Path) -> None:
-    files = Files(tmp_path)
+async def test_each_door_has_its_own_policy_about_certificates(files: Files) -> None:
     doors: list[dict[str, Any]] = []
     for policy in ALLOWED:
         common = {"listen": ["127.0.0.1:0"], "tls_client_auth": policy}
@@ -114,8 +118,7 @@ def test_the_policies_are_those_that_are_tested() -> None:
     assert set(ALLOWED) == set(CLIENT_POLICIES)
 
 
-async def test_a_door_takes_the_policy_of_the_table_tls(tmp_path: Path) -> None:
-    files = Files(tmp_path)
+async def test_a_door_takes_the_policy_of_the_table_tls(files: Files) -> None:
     settings = TlsSettings(
         certificate=files.settings.certificate,
         key=files.settings.key,
@@ -145,9 +148,8 @@ async def test_a_door_takes_the_policy_of_the_table_tls(tmp_path: Path) -> None:
     ],
 )
 async def test_a_policy_that_cannot_be_is_named_at_the_start(
-    door: dict[str, Any], complaint: str, tmp_path: Path
+    door: dict[str, Any], complaint: str, files: Files
 ) -> None:
-    files = Files(tmp_path)
     tls = files.settings if door["protocol"] == "nsqd-http" else TlsSettings()
     with pytest.raises(ConfigError, match=complaint):
         async with serving(door, tls=tls):
