@@ -12,6 +12,7 @@ from typing import Final, final
 
 from tmqp_server.doors.letters import Letter
 from tmqp_server.doors.names import exact_channel, foreign_name
+from tmqp_server.doors.port import OwnBodies
 from tmqp_server.engine.commands import (
     Acknowledge,
     AcknowledgeRun,
@@ -175,7 +176,7 @@ class NsqAnswers(RunWire):
         return found
 
 
-class NsqBodies:
+class NsqBodies(OwnBodies):
     """What is kept of the door's messages; it needs no package that the door needs."""
 
     name = DOOR
@@ -190,13 +191,6 @@ class NsqBodies:
         topic = foreign_name(message.channel)
         head = stored.stored_head(timestamp_ns, name, topic, message.source.encode()[:255])
         return head + body_of(frame), len(head), len(frame) - MESSAGE_HEAD_BYTES
-
-    def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
-        """NSQ has no message sets.
-
-        :raises ValueError: always.
-        """
-        raise ValueError("NSQ has no transactions")
 
     def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
         """A kept message again.
@@ -219,7 +213,3 @@ class NsqBodies:
         letter = Letter(body_of(wire), id_of(wire))
         letter.timestamp_ms = int.from_bytes(wire[_TIME_AT : _TIME_AT + 8], "big") // 1_000_000
         return letter
-
-    def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
-        """Messages of NSQ have no headers."""
-        return wire, 0
