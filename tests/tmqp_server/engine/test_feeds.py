@@ -36,7 +36,10 @@ from tmqp_server.engine.commands import (
     RemoveChannel,
     RemoveQueue,
 )
+from tmqp_server.engine.delivery.feed_rooms import FeedRooms
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.model.message import Message
+from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.terms import Terms
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
 
@@ -208,6 +211,35 @@ def test_the_topic_meets_its_own_limit_behind_a_full_feed() -> None:
     world.push("m2", channel="t")
     assert world.push("m3", channel="t") == ["p wire of m3: 482"]
     assert each_waiting(world, "a", "t") == [["m1"], ["m2"]]
+
+
+@pytest.mark.cold
+@pytest.mark.parametrize("status", [STATUS_PUSH, STATUS_ROUND_ROBIN, STATUS_BROADCAST])
+def test_a_target_is_asked_once_for_each_copy_whether_it_has_room(
+    status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    room = FeedRooms.room
+
+    def counted(rooms: FeedRooms, target: Queue, message: Message) -> int:
+        asked.append(target.channel_name)
+        return room(rooms, target, message)
+
+    monkeypatch.setattr(FeedRooms, "room", counted)
+    world = topic("a", "b", source=QueueChanges(status=status))
+    world.push("m1", channel="t")
+    world.push("m2", channel="t")
+    both = ["a", "b", "a", "b"]
+    assert sorted(asked) == sorted(["b", "a"] if status == STATUS_ROUND_ROBIN else both)
+
+
+def test_a_target_that_a_copy_has_filled_by_another_way_is_asked_again() -> None:
+    world = topic("a", "b", target=QueueChanges(status=STATUS_PUSH, message_limit=1))
+    feed(world, "b", "a")
+    world.push("m1", channel="t")
+    # It came by way of a, so t's own copy finds no room.
+    assert each_waiting(world, "a", "b") == [[], ["m1"]]
+    assert [(each.copied, each.skipped) for each in feeds_of(world)] == [(1, 0), (0, 1)]
 
 
 def test_a_full_feed_that_drops_its_oldest_never_holds_the_topic() -> None:

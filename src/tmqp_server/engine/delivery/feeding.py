@@ -13,7 +13,9 @@ that no feed gets it twice, whatever consumers do with it; once they have all go
 *Full.*  A target that has no room is like a slow consumer: what would be copied into it waits in
 the source, with all that is behind it.  The source is tried again when a message has left the
 target, and in any case a little later, for room may come from elsewhere.  What a target never
-takes, because it is too large or the target is stopped, is passed over and counted.
+takes, because it is too large or the target is stopped, is passed over and counted.  A target is
+asked once for a message: again only if something has entered it since, for a copy may take a way
+through other feeds and come before.
 
 *Deferred.*  A message that is not due passes at once, and each copy waits in its own queue; live
 consumers of the source get it when it is due.  If it cannot pass at once, it passes when it is due.
@@ -83,6 +85,7 @@ class Feeder(FeedPort):
     """Moves messages through feeds."""
 
     __slots__ = (
+        "_asked",
         "_commits",
         "_core",
         "_debts",
@@ -115,6 +118,8 @@ class Feeder(FeedPort):
         self._commits = FeedCommits(core, flights, outcomes, sender, pump, workflow)
         #: Queues that a message has passed in this step, one within the other.
         self._depth = 0
+        #: Which question is asked of targets: one for each time that a message may be sent.
+        self._asked = 0
         #: Queues that could not feed, by key, and what lets them try again.
         self._late: dict[int, Queue] = {}
         self._timer = FeedTimer()
@@ -204,23 +209,26 @@ class Feeder(FeedPort):
     def _pass_on(self, queue: Queue, message: Message, now: float) -> None:
         """Send a message, which is in no list any more and can be sent."""
         self._core.budget -= 1
+        asked = self._asked
         decision = self._sender.begin(queue, message, now)
         if decision is None:
             return
         self._depth += 1
         if queue.exclusive:
-            self._to_one(queue, message, decision, now)
+            self._to_one(queue, message, decision, now, asked)
         else:
-            self._to_all(queue, message, decision, now)
+            self._to_all(queue, message, decision, now, asked)
         self._depth -= 1
 
-    def _to_all(self, queue: Queue, message: Message, decision: Decision, now: float) -> None:
+    def _to_all(
+        self, queue: Queue, message: Message, decision: Decision, now: float, asked: int
+    ) -> None:
         """Send it to every feed that has not got it, and to every consumer."""
         was_fed = message.marks & MARK_FED != 0
         taken = 0
         if not was_fed:
             message.marks |= MARK_FED
-            taken, decision = self._copy_to_all(queue, message, decision, now)
+            taken, decision = self._copy_to_all(queue, message, decision, now, asked)
         sent = False
         if queue.audience.subscriptions:
             rare = message.rare
@@ -238,7 +246,7 @@ class Feeder(FeedPort):
         self._sender.conclude(queue, message, decision, sent or was_fed or taken > 0, now)
 
     def _copy_to_all(
-        self, queue: Queue, message: Message, decision: Decision, now: float
+        self, queue: Queue, message: Message, decision: Decision, now: float, asked: int
     ) -> tuple[int, Decision]:
         """Copy a message to all feeds; returns how many took it, and all decisions in one."""
         feeds = queue.feeds
@@ -248,12 +256,18 @@ class Feeder(FeedPort):
             if not self._rooms.wants(queue, feed, message):
                 feed.passed += 1
                 continue
-            took, decision = self._offer(queue, feed, message, decision, now)
+            took, decision = self._offer(queue, feed, message, decision, now, asked)
             taken += took
         return taken, decision
 
     def _offer(
-        self, queue: Queue, feed: Feed, message: Message, decision: Decision, now: float
+        self,
+        queue: Queue,
+        feed: Feed,
+        message: Message,
+        decision: Decision,
+        now: float,
+        asked: int,
     ) -> tuple[int, Decision]:
         """Copy a message that a feed wants, if it may have it and has room; 1 if it took it."""
         outcomes = self._outcomes
@@ -263,7 +277,7 @@ class Feeder(FeedPort):
             decision = combine(decision, answer)
             if not answer.allow:
                 return 0, decision
-        if self._rooms.room(target_of(feed), message) != FREE:
+        if self._room_in(feed, message, asked) != FREE:
             feed.skipped += 1
             self._flights.skip(queue, 1)
             if hooks & HOOK_CONSUMER_FAILED:
@@ -330,7 +344,9 @@ class Feeder(FeedPort):
 
     # --- In turn ---------------------------------------------------------------------------------
 
-    def _to_one(self, queue: Queue, message: Message, decision: Decision, now: float) -> None:
+    def _to_one(
+        self, queue: Queue, message: Message, decision: Decision, now: float, asked: int
+    ) -> None:
         """Send it to the consumer or feed whose turn it is, or to the next that may have it."""
         audience = queue.audience
         feeds = queue.feeds
@@ -345,7 +361,7 @@ class Feeder(FeedPort):
                     queue, message, decision, now, 1 << place
                 )
             elif self._rooms.wants(queue, feeds[at], message):
-                taken, decision = self._offer(queue, feeds[at], message, decision, now)
+                taken, decision = self._offer(queue, feeds[at], message, decision, now, asked)
                 sent = taken > 0
                 if sent:
                     self._flights.sent(queue, message, 1, now)
@@ -388,7 +404,7 @@ class Feeder(FeedPort):
                     return True, None
                 continue
             feed = feeds[place - len(ring)]
-            has_room = self._rooms.room(target_of(feed), message) == FREE
+            has_room = self._room_in(feed, message, self._asked) == FREE
             if has_room and self._rooms.wants(queue, feed, message):
                 return True, feed
         return False, None
@@ -398,6 +414,7 @@ class Feeder(FeedPort):
     def _is_ready(self, queue: Queue, message: Message, is_due: bool) -> bool:
         """Whether all, or one, can take a message who are to; if not, the queue is tried again."""
         audience = queue.audience
+        self._asked += 1
         if queue.exclusive:
             if self._next_taker(queue, message)[0]:
                 return True
@@ -425,9 +442,10 @@ class Feeder(FeedPort):
         assert feeds is not None, "the queue has feeds"
         self._core.budget -= len(feeds) >> 5
         saving = 0
+        asked = self._asked
         for feed in feeds:
             target = target_of(feed)
-            room = self._rooms.room(target, message)
+            room = self._room_in(feed, message, asked)
             if room == FULL and self._rooms.wants(queue, feed, message):
                 if not queue.waiting:
                     queue.waiting = True
@@ -440,6 +458,18 @@ class Feeder(FeedPort):
             self._try_later(queue)
             return False
         return True
+
+    def _room_in(self, feed: Feed, message: Message, asked: int) -> int:
+        """What the target of a feed says of a message: what it said to this question, if nothing
+        has entered it since."""
+        target = target_of(feed)
+        if feed.asked == asked and feed.asked_at == target.sequence:
+            return feed.room
+        room = self._rooms.room(target, message)
+        feed.asked = asked
+        feed.asked_at = target.sequence
+        feed.room = room
+        return room
 
     # --- Again -----------------------------------------------------------------------------------
 
@@ -543,7 +573,7 @@ class Feeder(FeedPort):
         for feed in feeds:
             if not self._rooms.wants(queue, feed, message):
                 feed.passed += 1
-            elif self._rooms.room(target_of(feed), message) != FREE:
+            elif self._room_in(feed, message, self._asked) != FREE:
                 feed.skipped += 1
             else:
                 found.append(feed)
