@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from tmqp._compat import mypyc_attr
 from tmqp_server.doors.letters import Letter
 from tmqp_server.doors.rewriting import frame_for_node
-from tmqp_server.engine.commands import Command
+from tmqp_server.engine.commands import Command, Push
 from tmqp_server.engine.effects import Deliver, DeliverRun, Effect, Forward, Inform
 from tmqp_server.engine.model.message import Message
 
@@ -198,9 +198,9 @@ class Door:
 
         A door passes on pushes, unless it knows better.
         """
-        frame = frame_for_node(self, command)
-        if frame is None:
+        if not isinstance(command, Push):
             return None
+        frame = frame_for_node(self.letter(command.wire), command)
         return frame.forwarded(False, frame.pending_acknowledge, frame.ttl - 1)
 
     def encode_event(self, effect: Inform) -> bytes:

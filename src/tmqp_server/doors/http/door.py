@@ -27,7 +27,7 @@ from tmqp_server.doors.http.session import HttpSession
 from tmqp_server.doors.http.websocket import offered_protocols
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.port import Door, IdSource, QueuesOnly
-from tmqp_server.doors.rewriting import without_exact_name
+from tmqp_server.doors.rewriting import frame_for_node, without_exact_name
 from tmqp_server.engine.commands import Command, Push
 from tmqp_server.engine.effects import Deliver, Inform
 
@@ -125,7 +125,13 @@ class HttpDoor(QueuesOnly):
 
     def encode_for_node(self, command: Command) -> bytes | None:
         """A published message, one hop older; nothing else is passed on."""
-        if not isinstance(command, Push) or not isinstance(command.wire, Frame):
+        if not isinstance(command, Push):
             return None
-        frame = without_exact_name(command.wire)
+        wire = command.wire
+        if isinstance(wire, Frame):
+            frame = without_exact_name(wire)
+        else:
+            context = self.context
+            letter = context.letters.of_wire(wire, context.door_name)
+            frame = frame_for_node(letter, command)
         return frame.forwarded(frame.first_acquirer, frame.pending_acknowledge, frame.ttl - 1)
