@@ -268,7 +268,7 @@ class Sender:
         outcomes = self._outcomes
         hooks = queue.hooks
         chosen: dict[int, Client] = {}
-        if places > 0 and not places & (places - 1):
+        if places >= 0 and queue.feeds is not None:  # one place, whose turn it is
             candidates = [queue.audience.ring[places.bit_length() - 1]]
         else:
             candidates = self._candidates(queue, queue.audience)
