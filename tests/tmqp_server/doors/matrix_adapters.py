@@ -43,11 +43,11 @@ from tmqp_wires.smq.codec import consume_line, done_line, publish_line
 __all__ = ["ADAPTERS", "declare"]
 
 
-def declare(stage: MatrixStage, status: str) -> None:
-    """Have an administrator make the queue, durable."""
+def declare(stage: MatrixStage, status: str, *, durable: bool = True) -> None:
+    """Have an administrator make the queue."""
     peer = _TmqpPeer(Wire(stage, "tmqp"), "administrator")
     headers = [("Queue-Id", "0"), ("Queue-Status", status)]
-    body = QueueOptions(durable=True, request_acknowledge=True).to_json()
+    body = QueueOptions(durable=durable, request_acknowledge=True).to_json()
     peer.ask(operation(OP_CREATE_QUEUE, CHANNEL, body, headers=headers))
 
 

@@ -201,6 +201,19 @@ def test_what_is_kept_reaches_a_later_consumer(
     reaches_a_later_consumer(producer, consumer, restarts=restarts)
 
 
+@pytest.mark.parametrize("producer", PRODUCERS, ids=lambda each: f"from {each.name}")
+def test_what_is_not_durable_ends_with_the_server(producer: Adapter) -> None:
+    (toy,) = [each for each in CONSUMERS if each.name == "toy"]
+    with serving(producer, toy) as stage:
+        declare(stage, toy.status, durable=False)
+        row = in_a_row()
+        producer.send(stage, row, in_a_row=True)
+        assert stage.broker.statistics().messages == len(row)
+        stage.restart()
+        assert toy.consumer(stage).take() == []
+        settled(stage)
+
+
 @pytest.mark.parametrize("place", range(len(PRODUCERS)), ids=[each.name for each in PRODUCERS])
 def test_what_is_on_disk_reaches_a_later_consumer(place: int, tmp_path: Path) -> None:
     """What is kept is the producing door's, so each of them, and each consumer, is here once."""
