@@ -75,7 +75,7 @@ def passing_of(command: Command) -> Passing | None:
     if isinstance(command, PassAnswer):
         return Passing("response", command.client_id, None, "", command)
     if isinstance(command, ApplyDecision):
-        channel, queue_id = command.channel, command.queue_id
+        channel, queue_id = command.channel.removeprefix(EXACT_MARK), command.queue_id
         return Passing("decision", channel, queue_id, command.message_id, command)
     return None
 

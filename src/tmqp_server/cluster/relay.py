@@ -239,7 +239,8 @@ class ClusterRelay:
     def tell(self, effect: TellNodes) -> tuple[bytes, Sequence[int]]:
         """Tell all nodes connected of a decision: masters here, slaves through their sessions."""
         command = ApplyDecision(effect.channel, effect.queue_id, effect.message_id, effect.positive)
-        passing = Passing("decision", effect.channel, effect.queue_id, effect.message_id, command)
+        passing = passing_of(command)
+        assert passing is not None, "decisions are passed on"
         if not (self.links or self._nodes) or not self._forwards(passing):
             return b"", ()
         data = decision_frame(effect).raw

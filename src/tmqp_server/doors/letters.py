@@ -463,8 +463,11 @@ def frame_of_letter(
     *,
     high_priority: bool = False,
     pending_acknowledge: bool = False,
+    first: list[tuple[str, str]] | None = None,
 ) -> Frame:
     """The TMQP message that says the same as a letter.
+
+    *first* are headers that servers read, and that stand before those of the letter.
 
     Headers beyond the 65,535 bytes of a TMQP message are left out, the last ones first.  Its time
     to live is that of a message that was pushed as it is.
@@ -481,14 +484,19 @@ def frame_of_letter(
         letter.body,
         message_id=letter.message_id,
         source=source,
-        headers=_headers_of(letter, high_priority=high_priority),
+        headers=_headers_of(letter, first, high_priority=high_priority),
         high_priority=high_priority,
         pending_acknowledge=pending_acknowledge,
     )
 
 
-def _headers_of(letter: Letter, *, high_priority: bool) -> list[tuple[str, str]]:
+def _headers_of(
+    letter: Letter, first: list[tuple[str, str]] | None, *, high_priority: bool
+) -> list[tuple[str, str]]:
     block = _Block()
+    if first is not None:
+        for name, text in first:
+            block.add_field(name, text)
     for name, text in (
         (_CONTENT_TYPE, letter.content_type),
         (_CORRELATION_ID, letter.correlation_id),

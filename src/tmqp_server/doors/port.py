@@ -15,11 +15,11 @@ from collections.abc import Callable, Sequence
 from tmqp._compat import mypyc_attr
 from tmqp_server.doors.letters import Letter
 from tmqp_server.doors.rewriting import frame_for_node
-from tmqp_server.engine.commands import Command
+from tmqp_server.engine.commands import Command, Push
 from tmqp_server.engine.effects import Deliver, DeliverRun, Effect, Forward, Inform
 from tmqp_server.engine.model.message import Message
 
-__all__ = ["Door", "DoorSession", "IdSource", "QueuesOnly"]
+__all__ = ["Door", "DoorSession", "IdSource", "OwnBodies", "QueuesOnly"]
 
 #: Returns a new unique id, 32 lower-case hexadecimal characters (F45).
 IdSource = Callable[[], str]
@@ -199,9 +199,9 @@ class Door:
 
         A door passes on pushes, unless it knows better.
         """
-        frame = frame_for_node(self, command)
-        if frame is None:
+        if not isinstance(command, Push):
             return None
+        frame = frame_for_node(self.letter(command.wire), command)
         return frame.forwarded(False, frame.pending_acknowledge, frame.ttl - 1)
 
     def encode_event(self, effect: Inform) -> bytes:
@@ -210,9 +210,47 @@ class Door:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
+class OwnBodies:
+    """What a protocol makes of its own messages, for a store and for other doors, without a door:
+    a protocol without transactions and headers, unless it knows better.
+
+    A subclass has the ``name`` and the ``number`` of its door.
+    """
+
+    def letter(self, wire: object) -> Letter:
+        """See ``Door.letter``."""
+        raise NotImplementedError
+
+    def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
+        """The message as it is: it has no headers."""
+        return wire, 0
+
+    def stored(self, message: Message) -> tuple[bytes, int, int]:
+        """See ``Door.stored``."""
+        raise NotImplementedError
+
+    def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
+        """Nothing: no transaction is filled.
+
+        :raises ValueError: always.
+        """
+        raise ValueError(f"{len(data)} bytes of a transaction are not from this door")
+
+    def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
+        """See ``Door.restored``."""
+        raise NotImplementedError
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
 class QueuesOnly(Door):
-    """A protocol about queues alone: its clients say nothing to each other, fill no transactions,
-    and, unless it knows better, are told of no events."""
+    """A protocol about queues alone: its clients say nothing to each other, and, unless it knows
+    better, are told of no events.
+
+    :param bodies: reads its messages; None for a protocol that has none.
+    """
+
+    def __init__(self, bodies: OwnBodies | None = None) -> None:
+        self._bodies = OwnBodies() if bodies is None else bodies
 
     def encode_forward(self, effect: Forward) -> bytes:
         """Nothing."""
@@ -222,9 +260,25 @@ class QueuesOnly(Door):
         """Nothing."""
         return b""
 
+    def letter(self, wire: object) -> Letter:
+        """What a message says."""
+        return self._bodies.letter(wire)
+
+    def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
+        """A message with these headers, if the protocol has any."""
+        return self._bodies.with_headers(wire, headers)
+
+    def stored(self, message: Message) -> tuple[bytes, int, int]:
+        """What is kept of a message."""
+        return self._bodies.stored(message)
+
     def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
         """Nothing.
 
         :raises ValueError: always.
         """
-        raise ValueError(f"{len(data)} bytes of a transaction are not from this door")
+        return self._bodies.unpacked(data)
+
+    def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
+        """A kept message again."""
+        return self._bodies.restored(body)

@@ -12,17 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, Protocol, final
+from typing import Any, Final, final
 
 from tmqp.address import Address
 from tmqp.limits import Limits
-from tmqp_server.doors.goms.message import DOOR as GOMS_DOOR
-from tmqp_server.doors.goms.message import NUMBER as GOMS_NUMBER
-from tmqp_server.doors.goms.message import GomsBodies
-from tmqp_server.doors.goms.options import GomsLimits, GomsOptions
+from tmqp_server.doors.bodies import Bodies, LateBodies
 from tmqp_server.doors.http.bodies import HttpBodies
 from tmqp_server.doors.http.limits import HttpLimits
-from tmqp_server.doors.letters import Letter, Letters
+from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.names import DoorNames
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.doors.nsq.message import DOOR as NSQ_DOOR
@@ -33,16 +30,10 @@ from tmqp_server.doors.nsq_lookup.door import DEFAULT_VERSION, Lookupd, LookupDo
 from tmqp_server.doors.nsq_lookup.table import LookupLimits
 from tmqp_server.doors.nsq_world import NsqNames, NsqWorld
 from tmqp_server.doors.port import Door, IdSource
-from tmqp_server.doors.smq.message import DOOR as SMQ_DOOR
-from tmqp_server.doors.smq.message import NUMBER as SMQ_NUMBER
-from tmqp_server.doors.smq.message import SmqBodies
-from tmqp_server.doors.smq.options import SmqLimits, SmqOptions
 from tmqp_server.doors.tables import Option, limits_from, options_from, record_of_options
-from tmqp_server.engine.model.message import Message
 
 __all__ = [
     "LAST_NUMBER",
-    "Bodies",
     "DoorContext",
     "DoorKind",
     "DoorRegistry",
@@ -68,28 +59,6 @@ _OF_NSQD: Final[dict[str, Option]] = {
     "nsqlookupd_tcp_addresses": (),
 }
 _MOST_PORT: Final = 65_535
-
-
-class Bodies(Protocol):
-    """What is kept of a protocol's messages; a door of the protocol offers the same."""
-
-    name: str
-    number: int
-
-    def stored(self, message: Message) -> tuple[bytes, int, int]:
-        """See ``Door.stored``."""
-
-    def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
-        """See ``Door.unpacked``."""
-
-    def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
-        """See ``Door.restored``."""
-
-    def letter(self, wire: object) -> Letter:
-        """See ``Door.letter``."""
-
-    def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
-        """See ``Door.with_headers``."""
 
 
 @final
@@ -395,17 +364,18 @@ def _tell(world: NsqWorld, own: Mapping[str, Option], context: DoorContext) -> N
 class SmqKind(DoorKind):
     """Simple MQ."""
 
-    name = SMQ_DOOR
-    number = SMQ_NUMBER
+    name = "smq"
+    number = 8
     default_port = 2201
 
     def bodies(self) -> Bodies:
-        """Read without a door."""
-        return SmqBodies()
+        """Read without a door, by what is loaded for the first message."""
+        return LateBodies(self.name, self.number, _smq_bodies)
 
     def open(self, context: DoorContext) -> Door:
         """A door."""
         from tmqp_server.doors.smq.door import SmqDoor  # noqa: PLC0415 - few servers have it
+        from tmqp_server.doors.smq.options import SmqLimits, SmqOptions  # noqa: PLC0415 - as above
 
         options = record_of_options(SmqOptions(), context.options)
         if options.durable and not context.has_storage:
@@ -418,18 +388,22 @@ class SmqKind(DoorKind):
 class GomsKind(DoorKind):
     """goMS."""
 
-    name = GOMS_DOOR
-    number = GOMS_NUMBER
+    name = "goms"
+    number = 7
     default_port = 55_545
     has_datagrams = True
 
     def bodies(self) -> Bodies:
-        """Read without a door."""
-        return GomsBodies()
+        """Read without a door, by what is loaded for the first message."""
+        return LateBodies(self.name, self.number, _goms_bodies)
 
     def open(self, context: DoorContext) -> Door:
         """A door.  Without topics its clients could do nothing."""
         from tmqp_server.doors.goms.door import GomsDoor  # noqa: PLC0415 - few servers have it
+        from tmqp_server.doors.goms.options import (  # noqa: PLC0415 - as above
+            GomsLimits,
+            GomsOptions,
+        )
 
         options = record_of_options(GomsOptions(), context.options)
         if not options.topics:
@@ -442,6 +416,18 @@ class GomsKind(DoorKind):
             context.names,
             datagrams=context.datagrams,
         )
+
+
+def _smq_bodies() -> Bodies:
+    from tmqp_server.doors.smq.message import SmqBodies  # noqa: PLC0415 - few servers need it
+
+    return SmqBodies()
+
+
+def _goms_bodies() -> Bodies:
+    from tmqp_server.doors.goms.message import GomsBodies  # noqa: PLC0415 - few servers need it
+
+    return GomsBodies()
 
 
 def refuse_options(context: DoorContext) -> None:

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from tmqp.extensions import HEADER_DELAY, HEADER_MESSAGE_TIMEOUT
 from tmqp.frames import Frame
 from tmqp.names import EXACT_MARK
-from tmqp_server.doors.letters import LetterOwner, frame_of_letter
-from tmqp_server.engine.commands import Command, Push
+from tmqp_server.doors.letters import Letter, frame_of_letter
+from tmqp_server.engine.commands import Push
 
 __all__ = [
+    "exact_headers",
     "exact_target",
     "frame_for_node",
     "rewritten",
@@ -71,20 +73,33 @@ def rewritten(
     )
 
 
-def frame_for_node(owner: LetterOwner, command: Command) -> Frame | None:
-    """A client's push as a TMQP message for another server; None for other commands."""
-    if not isinstance(command, Push):
-        return None
-    letter = owner.letter(command.wire)
-    letter.message_id = command.message_id
-    letter.channel = command.channel.removeprefix(EXACT_MARK)
-    letter.queue_id = command.queue_id
+def frame_for_node(letter: Letter, push: Push) -> Frame:
+    """A client's push as a TMQP message for another server, with the headers that say when it may
+    be delivered.
+
+    :param letter: what the message says; it is changed.
+    """
+    letter.message_id = push.message_id
+    letter.channel = push.channel.removeprefix(EXACT_MARK)
+    letter.queue_id = push.queue_id
     letter.headers = [pair for pair in letter.headers if pair[0].lower() != _EXACT_KEY]
-    if command.channel.startswith(EXACT_MARK):
-        letter.headers.append((_EXACT_NAME, _YES))
+    ours = exact_headers(push.channel)
+    extras = push.extras
+    if extras is not None and extras.delay_ms:
+        ours.append((HEADER_DELAY, str(extras.delay_ms)))
+    if extras is not None and extras.expires_in_ms:
+        ours.append((HEADER_MESSAGE_TIMEOUT, str(extras.expires_in_ms)))
     return frame_of_letter(
-        letter, high_priority=command.high_priority, pending_acknowledge=command.wants_confirm
+        letter,
+        high_priority=push.high_priority,
+        pending_acknowledge=push.wants_confirm,
+        first=ours,
     )
+
+
+def exact_headers(channel: str) -> list[tuple[str, str]]:
+    """The header that tells another server that a channel's name is exact, if it is."""
+    return [(_EXACT_NAME, _YES)] if channel.startswith(EXACT_MARK) else []
 
 
 def without_exact_name(frame: Frame) -> Frame:

@@ -34,6 +34,10 @@ class EngineLimits:
     """Feeds of one queue; adding another is answered with 482. A message is copied to all of them
     in one step."""
 
+    max_feeds_into_queue: int = 1_000
+    """Feeds into one queue; adding another is answered with 482. When the queue is removed all of
+    them go in one step."""
+
     max_sessions: int = 10_000
     """Clients connected at one time; a further one is refused with 482 (F33, F64)."""
 

@@ -25,6 +25,7 @@ from tests.tmqp_server.doors.matrix_parts import (
     Consumer,
     Wire,
     one_table,
+    times,
 )
 from tests.tmqp_server.doors.matrix_stage import MatrixStage
 from tests.tmqp_server.doors.matrix_toy import Toy, ToyPull
@@ -42,11 +43,11 @@ from tmqp_wires.smq.codec import consume_line, done_line, publish_line
 __all__ = ["ADAPTERS", "declare"]
 
 
-def declare(stage: MatrixStage, status: str) -> None:
-    """Have an administrator make the queue, durable."""
+def declare(stage: MatrixStage, status: str, *, durable: bool = True) -> None:
+    """Have an administrator make the queue."""
     peer = _TmqpPeer(Wire(stage, "tmqp"), "administrator")
     headers = [("Queue-Id", "0"), ("Queue-Status", status)]
-    body = QueueOptions(durable=True, request_acknowledge=True).to_json()
+    body = QueueOptions(durable=durable, request_acknowledge=True).to_json()
     peer.ask(operation(OP_CREATE_QUEUE, CHANNEL, body, headers=headers))
 
 
@@ -138,12 +139,6 @@ class _TmqpConsumer(Consumer):
         return found
 
 
-def _times(case: Case) -> list[tuple[str, str]]:
-    """The headers of TMQP that say when a message may be delivered."""
-    said = (("Message-Timeout", case.lifetime_ms), ("Delay", case.delay_ms))
-    return [(name, str(value)) for name, value in said if value]
-
-
 #: Headers that a server adds to the messages of a pull.
 _OF_PULLS: Final = ("request-id", "count", "index")
 
@@ -173,12 +168,12 @@ class Tmqp(Adapter):
 
     def said(self, case: Case, letter: Letter, unix_ms: int) -> None:
         """Headers say how long it lives, and until when it waits."""
-        letter.headers += _times(case)
+        letter.headers += times(case)
 
     def _frame(self, case: Case) -> Frame:
         letter = case.letter
         high = letter.high_priority
-        headers = [*frame_of_letter(letter, high_priority=high).headers, *_times(case)]
+        headers = [*frame_of_letter(letter, high_priority=high).headers, *times(case)]
         return push(
             CHANNEL,
             0,
@@ -266,7 +261,7 @@ class Http(Adapter):
 
     def said(self, case: Case, letter: Letter, unix_ms: int) -> None:
         """As TMQP does."""
-        letter.headers += _times(case)
+        letter.headers += times(case)
 
     def _request(self, case: Case) -> bytes:
         letter = case.letter

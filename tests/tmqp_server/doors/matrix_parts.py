@@ -20,6 +20,7 @@ __all__ = [
     "Tables",
     "Wire",
     "one_table",
+    "times",
 ]
 
 #: Tables of ``[[doors]]``.
@@ -65,6 +66,12 @@ class Case:
         self.lifetime_ms = lifetime_ms
         self.delay_ms = delay_ms
         letter.message_id = f"id-{name}"
+
+
+def times(case: Case) -> list[tuple[str, str]]:
+    """The headers of TMQP that say when a message may be delivered."""
+    said = (("Message-Timeout", case.lifetime_ms), ("Delay", case.delay_ms))
+    return [(name, str(value)) for name, value in said if value]
 
 
 class Wire:

@@ -17,6 +17,7 @@ from tmqp_server.doors.registry import DoorRegistry
 from tmqp_server.doors.wires import LetterWires
 from tmqp_server.hub.hub import Hub
 from tmqp_server.hub.recovery import answer_of, recover
+from tmqp_server.hub.relaying import Relay
 from tmqp_server.storage.journal import Journal
 from tmqp_server.wiring.assembly import build_broker
 from tmqp_server.wiring.doors import Doors
@@ -31,9 +32,16 @@ class MatrixStage(HubStage):
     """A server with these tables of ``[[doors]]``; what it writes is on disk at once.
 
     :param folder: where its store is; a store in memory if it is None.
+    :param relay: what passes messages on to other servers.
     """
 
-    def __init__(self, tables: Iterable[Mapping[str, Any]], folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        tables: Iterable[Mapping[str, Any]],
+        folder: Path | None = None,
+        relay: Relay | None = None,
+    ) -> None:
+        self._relay = relay
         self._tables = [dict(table) for table in tables]
         self._home: Home = MemoryHome() if folder is None else SqliteHome(folder)
         self._numbers = count(1)
@@ -51,7 +59,7 @@ class MatrixStage(HubStage):
         broker.know_wires(LetterWires(doors.native.letters))
         self.store = self._home.open()
         self.journal = Journal(doors.bodies, OFFSET_S)
-        super().__init__(broker, Hub(broker, 0, self.journal), now)
+        super().__init__(broker, Hub(broker, 0, self.journal, relay=self._relay), now)
         recover(self.store, self.hub, self.journal, now)
         self.settle()
 

@@ -7,7 +7,7 @@ of them is the loss that docs/doors/README.md tells, and nothing else.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -16,11 +16,28 @@ import pytest
 
 from tests.docs.pages import page, section, table
 from tests.tmqp_server.doors.matrix_adapters import ADAPTERS, declare
-from tests.tmqp_server.doors.matrix_parts import Adapter, Case
+from tests.tmqp_server.doors.matrix_parts import Adapter, Case, times
 from tests.tmqp_server.doors.matrix_stage import MatrixStage
 from tests.tmqp_server.toy_door import FIELDS
-from tmqp_server.doors.letters import BOOLEAN, DOUBLE, INT, LONG, Letter, Property
+from tmqp.codec import FrameDecoder
+from tmqp.frames import Frame
+from tmqp.names import EXACT_MARK
+from tmqp_server.cluster.filters import PatternFilter
+from tmqp_server.cluster.relay import ClusterRelay
+from tmqp_server.doors.letters import (
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    LONG,
+    Letter,
+    Property,
+    letter_of_frame,
+)
+from tmqp_server.doors.port import Door
 from tmqp_server.doors.registry import DoorRegistry
+from tmqp_server.doors.rewriting import exact_target, without_exact_name
+from tmqp_server.engine.commands import Command, Push
+from tmqp_server.engine.effects import Effect
 
 PRODUCERS: Final = [each for each in ADAPTERS if each.sends]
 CONSUMERS: Final = [each for each in ADAPTERS if each.receives]
@@ -184,6 +201,19 @@ def test_what_is_kept_reaches_a_later_consumer(
     reaches_a_later_consumer(producer, consumer, restarts=restarts)
 
 
+@pytest.mark.parametrize("producer", PRODUCERS, ids=lambda each: f"from {each.name}")
+def test_what_is_not_durable_ends_with_the_server(producer: Adapter) -> None:
+    (toy,) = [each for each in CONSUMERS if each.name == "toy"]
+    with serving(producer, toy) as stage:
+        declare(stage, toy.status, durable=False)
+        row = in_a_row()
+        producer.send(stage, row, in_a_row=True)
+        assert stage.broker.statistics().messages == len(row)
+        stage.restart()
+        assert toy.consumer(stage).take() == []
+        settled(stage)
+
+
 @pytest.mark.parametrize("place", range(len(PRODUCERS)), ids=[each.name for each in PRODUCERS])
 def test_what_is_on_disk_reaches_a_later_consumer(place: int, tmp_path: Path) -> None:
     """What is kept is the producing door's, so each of them, and each consumer, is here once."""
@@ -211,6 +241,55 @@ def test_a_deferred_message_keeps_its_time_over_a_restart(
         both = (at_once, behind)
         assert both == (([], [b"later"]) if "delay" in producer.gives else ([b"later"], []))
         settled(stage)
+
+
+class Uplink(ClusterRelay):
+    """Notes what is passed on to another server."""
+
+    def __init__(self) -> None:
+        nothing = PatternFilter([], ())
+        super().__init__("here", "token", False, [], nothing, nothing)
+        self.frames: list[Frame] = []
+
+    def meet(
+        self, number: int, door: Door, command: Command, now: float
+    ) -> Sequence[Effect] | None:
+        if isinstance(command, Push):
+            data = door.encode_for_node(command)
+            assert data is not None, "every door passes its messages on"
+            self.frames += FrameDecoder().feed(data)
+        return super().meet(number, door, command, now)
+
+
+@pytest.mark.parametrize("producer", PRODUCERS, ids=lambda each: f"from {each.name}")
+def test_another_server_of_the_cluster_is_told_all(producer: Adapter) -> None:
+    relay = Uplink()
+    stage = MatrixStage(producer.tables, relay=relay)
+    declare(stage, "push")
+    relay.frames.clear()
+    pushed = [each for each in cases() if producer.can_send(each)]
+    pushed.append(Case("later", Letter(b"later"), delay_ms=30_000))
+    producer.send(stage, pushed, in_a_row=False)
+    row = in_a_row()
+    producer.send(stage, row, in_a_row=True)
+    (tmqp,) = [each for each in CONSUMERS if each.name == "tmqp"]
+    for case, frame in zip([*pushed, *row], relay.frames, strict=True):
+        assert (exact_target(frame).removeprefix(EXACT_MARK), frame.content_type) == ("letters", 0)
+        wanted = expected(case, producer, tmqp, stage.unix_ms, stage.unix_ms)
+        found = letter_of_frame(without_exact_name(frame))
+        if not producer.of_frames:
+            # It is said in the headers of a push, for the other server counts from then on.
+            wanted["expires_ms"] = case.letter.expires_ms if "expires_ms" in producer.gives else 0
+            wanted["headers"] = sorted(
+                wanted["headers"] + [pair for pair in times(case) if carries(producer, pair[0])]
+            )
+        assert described(found, producer, tmqp) == wanted, case.name
+    stage.close()
+
+
+def carries(producer: Adapter, header: str) -> bool:
+    """Whether a protocol can say when a message may be delivered, or how long it lives."""
+    return ("delay" if header == "Delay" else "lifetime") in producer.gives
 
 
 def test_a_client_of_goms_left_what_a_queue_wants_answered_in_flight_for_ever() -> None:

@@ -31,7 +31,6 @@ from tmqp_server.engine.commands import (
     CreateQueue,
     Join,
     ListFeeds,
-    Push,
     PushExtras,
     RemoveChannel,
     RemoveQueue,
@@ -444,40 +443,6 @@ def test_a_long_row_takes_several_steps() -> None:
     assert not world.queue("q29").waiting_count()
     world.finish()
     assert waiting_in(world, "q29") == ["m1"]
-
-
-def test_f8_pushes_into_many_feeds_in_a_row_kept_others_waiting_for_a_thousand_copies() -> None:
-    world = topic(*[f"q{number}" for number in range(256)])
-    world.connect("p")
-    number = world.numbers["p"]
-    pushes = [Push(number, f"m{each}", "t", 1, False, False, 10, "m", None) for each in range(20)]
-    world.broker.take_work()
-    at = 0
-    while at < len(pushes):
-        begun = at
-        at, _ = world.broker.steps(pushes, at, world.now, 1 << 20)
-        world.broker.take_work()
-        copies = (at - begun) * 256
-        assert 0 < copies <= 512
-        assert world.broker.next_deadline() is None
-    assert waiting_in(world, "q255") == [f"m{each}" for each in range(20)]
-
-
-def test_many_copies_of_copies_are_made_within_the_work_of_a_step() -> None:
-    world = World(EngineLimits(max_work_per_step=50))
-    world.create(QueueChanges(status=STATUS_PUSH), "t")
-    for number in range(20):
-        world.create(QueueChanges(status=STATUS_PUSH), f"a{number}")
-        feed(world, f"a{number}")
-        for other in range(20):
-            if number == 0:
-                world.create(QueueChanges(status=STATUS_PAUSED), f"b{other}")
-            feed(world, f"b{other}", f"a{number}")
-    world.push("m1", channel="t")
-    done = sum(world.queue(f"b{number}").waiting_count() for number in range(20))
-    assert done < 100
-    world.finish()
-    assert [world.queue(f"b{number}").waiting_count() for number in range(20)] == [20] * 20
 
 
 # --- Adding and removing -------------------------------------------------------------------------

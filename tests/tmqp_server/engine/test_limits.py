@@ -87,6 +87,16 @@ def feeds(world: World, count: int, each: int) -> list[str]:
     return words
 
 
+def feeds_into(world: World, count: int) -> list[str]:
+    """Let so many queues feed one."""
+    world.create(channel="to")
+    words: list[str] = []
+    for source in range(1, count + 1):
+        world.create(queue_id=source)
+        words = world.step(AddFeed(world.numbers["admin"], "feed", "ch", source, "to", 1))
+    return words
+
+
 def routers(world: World, number: int) -> list[str]:
     if not world.numbers:
         world.connect("admin")
@@ -327,6 +337,11 @@ CASES: dict[str, Case] = {
     "max_feeds_per_queue": (
         EngineLimits(max_feeds_per_queue=3),
         lambda world, n: feeds(world, n, 100),
+        "admin feed: 482",
+    ),
+    "max_feeds_into_queue": (
+        EngineLimits(max_feeds_into_queue=3),
+        feeds_into,
         "admin feed: 482",
     ),
     "max_batch_length": (EngineLimits(max_batch_length=3), batch, "admin r: 482"),

@@ -8,11 +8,10 @@ from tmqp_server.doors.goms.context import GomsContext
 from tmqp_server.doors.goms.message import DOOR, NUMBER, GomsBodies, GomsMessage, text_of
 from tmqp_server.doors.goms.options import GomsLimits, GomsOptions
 from tmqp_server.doors.goms.session import GomsSession
-from tmqp_server.doors.letters import Letter, Letters
+from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.names import DoorNames
 from tmqp_server.doors.port import IdSource, QueuesOnly
 from tmqp_server.engine.effects import Deliver
-from tmqp_server.engine.model.message import Message
 
 __all__ = ["GomsDoor"]
 
@@ -40,6 +39,7 @@ class GomsDoor(QueuesOnly):
         *,
         datagrams: bool = False,
     ) -> None:
+        super().__init__(GomsBodies())
         self.per_session = True
         self.letters = Letters() if letters is None else letters
         self.context = GomsContext(
@@ -49,7 +49,6 @@ class GomsDoor(QueuesOnly):
             DoorNames() if names is None else names,
             datagrams=datagrams,
         )
-        self._bodies = GomsBodies()
 
     def open(self, session: int, now: float) -> GomsSession:
         """A new connection."""
@@ -63,15 +62,3 @@ class GomsDoor(QueuesOnly):
             return b"=" + wire.data.encode("utf-8", "replace")
         body = self.letters.of(message, effect.channel).body
         return b"=" + text_of(body).encode()
-
-    def letter(self, wire: object) -> Letter:
-        """What a message says."""
-        return self._bodies.letter(wire)
-
-    def stored(self, message: Message) -> tuple[bytes, int, int]:
-        """What is kept of a message."""
-        return self._bodies.stored(message)
-
-    def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
-        """A kept message again."""
-        return self._bodies.restored(body)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from tmqp_server.doors.letters import Letter
-from tmqp_server.doors.names import channel_of, foreign_name
+from tmqp_server.doors.bodies import PlainBodies
+from tmqp_server.doors.names import channel_of
 from tmqp_server.engine.model.message import Message, SubscriptionFilter
-from tmqp_wires.common import kept
 
 __all__ = ["DOOR", "NUMBER", "QUEUE", "GomsBodies", "GomsMessage", "NotMine", "text_of"]
 
@@ -71,46 +70,19 @@ def text_of(body: bytes) -> str:
         return body.decode("latin-1")
 
 
-class GomsBodies:
+class GomsBodies(PlainBodies):
     """What is kept of the door's messages."""
 
     name = DOOR
     number = NUMBER
 
-    def stored(self, message: Message) -> tuple[bytes, int, int]:
-        """What is kept of a message: ``tmqp_wires.common.kept``."""
-        wire = message.wire
+    def body_of(self, wire: object) -> bytes:
+        """The data of a message."""
         assert isinstance(wire, GomsMessage), "this door keeps its own messages"
-        head = kept.stored_head(
-            message.message_id.encode(), message.source.encode(), foreign_name(message.channel)
-        )
-        body = wire.data.encode("utf-8", "replace")
-        return head + body, len(head), len(body)
+        return wire.data.encode("utf-8", "replace")
 
-    def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
-        """GoMS has no message sets.
-
-        :raises ValueError: always.
-        """
-        raise ValueError("goMS has no transactions")
-
-    def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
-        """A kept message again.
-
-        :raises ValueError: when it cannot be read.
-        """
-        found = kept.read(body)
-        name = found.message_id.decode("utf-8", "replace")
-        source = found.source.decode("utf-8", "replace")
-        topic = found.place.decode("utf-8", "replace")
-        wire = GomsMessage(name, source, topic, text_of(found.body), echoes=True)
-        return wire, name, source, channel_of(found.place), wire.size
-
-    def letter(self, wire: object) -> Letter:
-        """What a message says: its data."""
-        assert isinstance(wire, GomsMessage), "this door keeps its own messages"
-        return Letter(wire.data.encode("utf-8", "replace"), wire.message_id)
-
-    def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
-        """Messages of goMS have no headers."""
-        return wire, 0
+    def wire_of(self, name: str, source: str, place: bytes, body: bytes) -> tuple[object, str, int]:
+        """A kept message again."""
+        topic = place.decode("utf-8", "replace")
+        wire = GomsMessage(name, source, topic, text_of(body), echoes=True)
+        return wire, channel_of(place), wire.size

@@ -11,6 +11,7 @@ from tmqp.codec import FrameDecoder
 from tmqp.frames import Frame
 from tmqp.limits import Limits
 from tmqp_server.doors.letters import Letter, letter_of_frame
+from tmqp_server.doors.port import OwnBodies
 from tmqp_server.engine.model.message import Message
 
 __all__ = ["DOOR_NAME", "HttpBodies"]
@@ -22,7 +23,7 @@ _KEPT: Final = Limits(max_payload_bytes=1 << 40)
 
 
 @final
-class HttpBodies:
+class HttpBodies(OwnBodies):
     """A message is kept as the TMQP message that says the same."""
 
     name = DOOR_NAME
@@ -42,17 +43,6 @@ class HttpBodies:
         """What the TMQP message says."""
         assert isinstance(wire, Frame), "this door keeps what it made"
         return letter_of_frame(wire)
-
-    def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
-        """The TMQP message as it is: its headers are not written here."""
-        return wire, 0
-
-    def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
-        """Nothing: no transaction is filled by HTTP.
-
-        :raises ValueError: always.
-        """
-        raise ValueError(f"{len(data)} bytes of a transaction are not from this door")
 
     def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
         """The message again.

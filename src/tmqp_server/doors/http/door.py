@@ -25,12 +25,11 @@ from tmqp_server.doors.http.queues import (
 from tmqp_server.doors.http.routes import Route
 from tmqp_server.doors.http.session import HttpSession
 from tmqp_server.doors.http.websocket import offered_protocols
-from tmqp_server.doors.letters import Letter, Letters
+from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.port import Door, IdSource, QueuesOnly
-from tmqp_server.doors.rewriting import without_exact_name
+from tmqp_server.doors.rewriting import frame_for_node, without_exact_name
 from tmqp_server.engine.commands import Command, Push
 from tmqp_server.engine.effects import Deliver, Inform
-from tmqp_server.engine.model.message import Message
 
 __all__ = ["HttpDoor", "queue_routes"]
 
@@ -84,6 +83,7 @@ class HttpDoor(QueuesOnly):
         manner: Manner | None = None,
         door_name: str = DOOR_NAME,
     ) -> None:
+        super().__init__(HttpBodies())
         inner = {} if inner is None else inner
         table = list(queue_routes() if routes is None else routes)
         if inner:
@@ -93,7 +93,6 @@ class HttpDoor(QueuesOnly):
         self.context = HttpContext(
             new_id, limits, wall_clock_offset_s, inner, table, letters, manner, door_name
         )
-        self._bodies = HttpBodies()
 
     def open(self, session: int, now: float) -> HttpSession:
         """A new connection."""
@@ -126,22 +125,13 @@ class HttpDoor(QueuesOnly):
 
     def encode_for_node(self, command: Command) -> bytes | None:
         """A published message, one hop older; nothing else is passed on."""
-        if not isinstance(command, Push) or not isinstance(command.wire, Frame):
+        if not isinstance(command, Push):
             return None
-        frame = without_exact_name(command.wire)
+        wire = command.wire
+        if isinstance(wire, Frame):
+            frame = without_exact_name(wire)
+        else:
+            context = self.context
+            letter = context.letters.of_wire(wire, context.door_name)
+            frame = frame_for_node(letter, command)
         return frame.forwarded(frame.first_acquirer, frame.pending_acknowledge, frame.ttl - 1)
-
-    def letter(self, wire: object) -> Letter:
-        """See ``HttpBodies``, as for the next three."""
-        return self._bodies.letter(wire)
-
-    def stored(self, message: Message) -> tuple[bytes, int, int]:
-        """The TMQP message, and where its payload is."""
-        return self._bodies.stored(message)
-
-    def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
-        """The message again.
-
-        :raises ValueError: when the bytes are not one message.
-        """
-        return self._bodies.restored(body)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from tmqp.constants import OP_DECISION_OVER_NODE, TYPE_SERVER
 from tmqp.frames import Frame
 from tmqp.models import ModelError, NodeDecision
+from tmqp.names import EXACT_MARK
 from tmqp_server.doors.native.answers import forwarded
 from tmqp_server.doors.native.clients import RouterEnvelope
 from tmqp_server.doors.native.parameters import BadRequestError
-from tmqp_server.doors.rewriting import without_exact_name
+from tmqp_server.doors.rewriting import exact_headers, exact_target, without_exact_name
 from tmqp_server.engine.commands import (
     Acknowledge,
     ApplyDecision,
@@ -45,13 +46,15 @@ def passed_on(command: Command) -> bytes | None:
 
 def decision_frame(effect: TellNodes) -> Frame:
     """What tells another node of a decision."""
+    channel = effect.channel.removeprefix(EXACT_MARK)
     body = NodeDecision(
-        channel=effect.channel,
+        channel=channel,
         queue=effect.queue_id,
         message_id=effect.message_id,
         acknowledged=effect.positive,
     )
-    return Frame.build(TYPE_SERVER, effect.channel, OP_DECISION_OVER_NODE, body.to_json())
+    headers = exact_headers(effect.channel)
+    return Frame.build(TYPE_SERVER, channel, OP_DECISION_OVER_NODE, body.to_json(), headers=headers)
 
 
 def decision_of(frame: Frame) -> Command:
@@ -63,4 +66,6 @@ def decision_of(frame: Frame) -> Command:
         body = NodeDecision.from_json(frame.payload)
     except ModelError as error:
         raise BadRequestError(str(error)) from error
-    return ApplyDecision(body.channel, body.queue, body.message_id, body.acknowledged)
+    # The body names the channel; the target may be another spelling, and only shares its mark.
+    mark = EXACT_MARK if exact_target(frame).startswith(EXACT_MARK) else ""
+    return ApplyDecision(mark + body.channel, body.queue, body.message_id, body.acknowledged)

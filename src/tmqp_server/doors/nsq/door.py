@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from tmqp_server.doors.letters import Letter, Letters
+from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.nsq.context import NsqContext
 from tmqp_server.doors.nsq.measuring import MeasuringSession
 from tmqp_server.doors.nsq.message import DOOR, NUMBER, NsqBodies, NsqRun
 from tmqp_server.doors.nsq.session import NsqSession
 from tmqp_server.doors.port import QueuesOnly
 from tmqp_server.engine.effects import Deliver, DeliverRun
-from tmqp_server.engine.model.message import Message
 from tmqp_wires.nsq.writing import message_frame, retried
 
 __all__ = ["NsqDoor"]
@@ -29,9 +28,9 @@ class NsqDoor(QueuesOnly):
     number = NUMBER
 
     def __init__(self, context: NsqContext, letters: Letters | None = None) -> None:
+        super().__init__(NsqBodies())
         self.context = context
         self.letters = Letters() if letters is None else letters
-        self._bodies = NsqBodies()
 
     def open(self, session: int, now: float) -> NsqSession:
         """A new connection."""
@@ -61,19 +60,3 @@ class NsqDoor(QueuesOnly):
         if effect.is_whole():
             return b"".join(run.frames)
         return b"".join(run.frames[effect.start : effect.stop : effect.step])
-
-    def letter(self, wire: object) -> Letter:
-        """What a message says."""
-        return self._bodies.letter(wire)
-
-    def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
-        """Messages of NSQ have no headers."""
-        return wire, 0
-
-    def stored(self, message: Message) -> tuple[bytes, int, int]:
-        """What is kept of a message."""
-        return self._bodies.stored(message)
-
-    def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
-        """A kept message again."""
-        return self._bodies.restored(body)

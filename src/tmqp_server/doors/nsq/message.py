@@ -13,6 +13,7 @@ from typing import Final, final
 
 from tmqp_server.doors.letters import Letter
 from tmqp_server.doors.names import exact_channel
+from tmqp_server.doors.port import OwnBodies
 from tmqp_server.engine.commands import (
     Acknowledge,
     AcknowledgeRun,
@@ -215,7 +216,7 @@ class NsqAnswers(RunWire):
         return found
 
 
-class NsqBodies:
+class NsqBodies(OwnBodies):
     """What is kept of the door's messages; it needs no package that the door needs."""
 
     name = DOOR
@@ -229,13 +230,6 @@ class NsqBodies:
         name = frame[_ID_AT:MESSAGE_HEAD_BYTES]
         head = stored.stored_head(timestamp_ns, name, _NO_TOPIC, source_of(message.source))
         return head + body_of(frame), len(head), len(frame) - MESSAGE_HEAD_BYTES
-
-    def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
-        """NSQ has no message sets.
-
-        :raises ValueError: always.
-        """
-        raise ValueError("NSQ has no transactions")
 
     def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
         """A kept message again.
@@ -258,7 +252,3 @@ class NsqBodies:
         letter = Letter(body_of(wire), id_of(wire))
         letter.timestamp_ms = int.from_bytes(wire[_TIME_AT : _TIME_AT + 8], "big") // 1_000_000
         return letter
-
-    def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
-        """Messages of NSQ have no headers."""
-        return wire, 0

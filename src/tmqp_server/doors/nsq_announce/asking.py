@@ -187,6 +187,7 @@ class AskDoor(QueuesOnly):
     number = 0
 
     def __init__(self, topic: bytes, shapes: TopicShapes, new_id: IdSource) -> None:
+        super().__init__()
         self._topic = topic
         self._shapes = shapes
         self._new_id = new_id

@@ -221,6 +221,7 @@ class AnnounceDoor(QueuesOnly):
     number = 0
 
     def __init__(self, world: NsqWorld, announcer: Announcer, new_id: IdSource) -> None:
+        super().__init__()
         self._world = world
         self._announcer = announcer
         self._new_id = new_id

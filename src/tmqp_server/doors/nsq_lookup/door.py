@@ -54,6 +54,7 @@ class LookupDoor(QueuesOnly):
     number = 0
 
     def __init__(self, lookupd: Lookupd, new_id: IdSource) -> None:
+        super().__init__()
         self._lookupd = lookupd
         self._new_id = new_id
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import final
 
-from tmqp_server.doors.letters import Letter, Letters
+from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.names import DoorNames
 from tmqp_server.doors.port import IdSource, QueuesOnly
 from tmqp_server.doors.smq.context import SmqContext
@@ -12,7 +12,6 @@ from tmqp_server.doors.smq.message import DOOR, NUMBER, SmqBodies, SmqMessage, l
 from tmqp_server.doors.smq.options import SmqLimits, SmqOptions
 from tmqp_server.doors.smq.session import SmqSession
 from tmqp_server.engine.effects import Deliver
-from tmqp_server.engine.model.message import Message
 
 __all__ = ["SmqDoor"]
 
@@ -37,6 +36,7 @@ class SmqDoor(QueuesOnly):
         letters: Letters | None = None,
         names: DoorNames | None = None,
     ) -> None:
+        super().__init__(SmqBodies())
         self.per_session = True
         self.letters = Letters() if letters is None else letters
         self.context = SmqContext(
@@ -45,7 +45,6 @@ class SmqDoor(QueuesOnly):
             options or SmqOptions(),
             DoorNames() if names is None else names,
         )
-        self._bodies = SmqBodies()
 
     def open(self, session: int, now: float) -> SmqSession:
         """A new connection."""
@@ -58,15 +57,3 @@ class SmqDoor(QueuesOnly):
         if isinstance(wire, SmqMessage):
             return wire.line
         return line_of(self.letters.of(message, effect.channel).body)
-
-    def letter(self, wire: object) -> Letter:
-        """What a message says."""
-        return self._bodies.letter(wire)
-
-    def stored(self, message: Message) -> tuple[bytes, int, int]:
-        """What is kept of a message."""
-        return self._bodies.stored(message)
-
-    def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
-        """A kept message again."""
-        return self._bodies.restored(body)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 from typing import Final, final
 
-from tmqp_server.doors.letters import Letter
-from tmqp_server.doors.names import exact_channel, foreign_name
+from tmqp_server.doors.bodies import PlainBodies
+from tmqp_server.doors.names import exact_channel
 from tmqp_server.engine.commands import Acknowledge, AcknowledgeRun, Push, PushRun, RunWire
-from tmqp_server.engine.model.message import Message
-from tmqp_wires.common import kept
 
 __all__ = [
     "DOOR",
@@ -126,45 +124,18 @@ def line_of(body: bytes) -> bytes:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
 
 
-class SmqBodies:
+class SmqBodies(PlainBodies):
     """What is kept of the door's messages."""
 
     name = DOOR
     number = NUMBER
 
-    def stored(self, message: Message) -> tuple[bytes, int, int]:
-        """What is kept of a message: ``tmqp_wires.common.kept``."""
-        wire = message.wire
+    def body_of(self, wire: object) -> bytes:
+        """The body of a message."""
         assert isinstance(wire, SmqMessage), "this door keeps its own messages"
-        head = kept.stored_head(
-            message.message_id.encode(), message.source.encode(), foreign_name(message.channel)
-        )
-        body = wire.line[:-1]
-        return head + body, len(head), len(body)
+        return wire.line[:-1]
 
-    def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
-        """Simple MQ has no message sets.
-
-        :raises ValueError: always.
-        """
-        raise ValueError("Simple MQ has no transactions")
-
-    def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
-        """A kept message again.
-
-        :raises ValueError: when it cannot be read.
-        """
-        found = kept.read(body)
-        name = found.message_id.decode("utf-8", "replace")
-        wire = SmqMessage(name, exact_channel(found.place), found.body + b"\n")
-        source = found.source.decode("utf-8", "replace")
-        return wire, name, source, wire.channel, wire.size
-
-    def letter(self, wire: object) -> Letter:
-        """What a message says: a body and nothing else."""
-        assert isinstance(wire, SmqMessage), "this door keeps its own messages"
-        return Letter(wire.line[:-1], wire.message_id)
-
-    def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
-        """Messages of Simple MQ have no headers."""
-        return wire, 0
+    def wire_of(self, name: str, source: str, place: bytes, body: bytes) -> tuple[object, str, int]:
+        """A kept message again."""
+        wire = SmqMessage(name, exact_channel(place), body + b"\n")
+        return wire, wire.channel, wire.size

@@ -100,7 +100,7 @@ class Deferring:
         if message.marks & (MARK_WANTS | MARK_CONFIRMED) == MARK_WANTS:
             self._outcomes.confirm(message, False, _CANCELLED, "", None)
         if message.marks & MARK_SHARED:
-            tell(core.out, queue, message)
+            tell(core.out, core.channels, queue, message)
         stored = message.rarely().stored or message.sequence
         kept = message.marks & (MARK_SAVED | MARK_SAVING) != 0
         self._outcomes.settle(queue, message)

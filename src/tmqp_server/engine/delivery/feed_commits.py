@@ -49,6 +49,8 @@ __all__ = ["Commit", "FeedCommits", "target_of"]
 #: Copies, and bytes of copies, after which a commit takes no more messages.
 _MOST_COPIES: Final = 256
 _MOST_BYTES: Final = 1_048_576
+#: Units of work for a copy that arrives.
+_COPY_WORK: Final = 2
 _KEPT: Final = MARK_SAVED | MARK_SAVING
 
 
@@ -273,7 +275,7 @@ class FeedCommits:
                     return
                 item = commit.items[commit.done]
                 commit.done += 1
-                core.budget -= 1 + len(item.copies)
+                core.budget -= 1 + _COPY_WORK * len(item.copies)
                 core.work += len(item.copies)
                 self._finish(commit.queue, item, now)
             self._unfinished.popleft()

@@ -1,4 +1,9 @@
-"""Whether the targets of feeds, and the server, have room for copies; and who wants one."""
+"""Whether the targets of feeds, and the server, have room for copies; and who wants one.
+
+A target is asked once for a message: again only if something has entered it since, for a copy may
+take a way through other feeds and come before.  Each time that a message may be sent is a question
+of its own (``ask``).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,7 @@ from typing import Final
 from tmqp.constants import RESULT_LIMIT_EXCEEDED, RESULT_OK
 from tmqp_server.engine.books import DEFERRAL_BYTES
 from tmqp_server.engine.core import Core
+from tmqp_server.engine.delivery.feed_commits import target_of
 from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.feeds import Feed
@@ -25,11 +31,31 @@ NEVER_ROOM: Final = 2
 class FeedRooms:
     """Asks targets, filters and the server about copies."""
 
-    __slots__ = ("_core", "_outcomes")
+    __slots__ = ("_core", "_outcomes", "asked")
 
     def __init__(self, core: Core, outcomes: Outcomes) -> None:
         self._core = core
         self._outcomes = outcomes
+        #: The question that is asked now.
+        self.asked = 0
+
+    def ask(self) -> None:
+        """Begin another question: what targets have said does not count any more."""
+        self.asked += 1
+
+    def room_in(self, feed: Feed, message: Message, asked: int = 0) -> int:
+        """What the target of a feed says of a message: what it said to this question, the present
+        one for 0, if nothing has entered it since."""
+        target = target_of(feed)
+        if not asked:
+            asked = self.asked
+        if feed.asked == asked and feed.asked_at == target.sequence:
+            return feed.room
+        room = self.room(target, message)
+        feed.asked = asked
+        feed.asked_at = target.sequence
+        feed.room = room
+        return room
 
     def has_room_for(self, queue: Queue, message: Message, copies: int, saving: int) -> bool:
         """Whether there is memory for so many copies, and the storage can take those it saves.

@@ -23,8 +23,9 @@ targets and the settling are one step, and so one batch of the storage; its conf
 What was saved in an earlier step is moved by ``feed_commits.py``.  A source in memory waits for
 no storage: ``feed_debts.py``.
 
-*Work.*  A message is copied to all feeds of a queue in one step; what these feed in turn is done
-within the budget, and left to the pump beyond it.
+*Work.*  A message is copied to all feeds of a queue in one step, and all these copies are charged
+before the first is made.  So what the targets feed in turn is done in the same step only if the
+budget carries it beside them, and left to the pump otherwise.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from tmqp_server.engine.delivery.feed_commits import Commit, FeedCommits, target
 from tmqp_server.engine.delivery.feed_debts import FeedDebts, owes_copies
 from tmqp_server.engine.delivery.feed_port import FeedPort
 from tmqp_server.engine.delivery.feed_rooms import FREE, FULL, FeedRooms
+from tmqp_server.engine.delivery.feed_turns import FeedTurns, Turns
 from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.pump import Pump
 from tmqp_server.engine.delivery.sending import Sender
@@ -72,6 +74,8 @@ __all__ = ["Feeder"]
 _UNIT_SHIFT: Final = 10
 #: Units of work for a copy: entering a queue takes twice as long as leaving one.
 _COPY_WORK: Final = 2
+#: Targets that are asked for one unit of work: 2 ** 2.
+_ASKED_SHIFT: Final = 2
 #: Queues in a row that a message passes in one step.
 _MOST_DEPTH: Final = 8
 #: How long a queue waits that could not feed, if nothing else lets it go on; in seconds.
@@ -88,11 +92,13 @@ class Feeder(FeedPort):
         "_debts",
         "_depth",
         "_flights",
+        "_full",
         "_late",
         "_outcomes",
         "_rooms",
         "_sender",
         "_timer",
+        "_turns",
         "_workflow",
     )
 
@@ -111,12 +117,15 @@ class Feeder(FeedPort):
         self._sender = sender
         self._workflow = workflow
         self._rooms = FeedRooms(core, outcomes)
+        self._turns = FeedTurns(core, self._rooms, sender)
         self._debts = FeedDebts(core, outcomes.saver)
         self._commits = FeedCommits(core, flights, outcomes, sender, pump, workflow)
         #: Queues that a message has passed in this step, one within the other.
         self._depth = 0
         #: Queues that could not feed, by key, and what lets them try again.
         self._late: dict[int, Queue] = {}
+        #: The feed for which a queue waits, by the key of the queue: the first to be asked again.
+        self._full: dict[int, Feed] = {}
         self._timer = FeedTimer()
 
     # --- Coming in -------------------------------------------------------------------------------
@@ -157,7 +166,7 @@ class Feeder(FeedPort):
             and not queue.runnable
             and not queue.committing
             and self._depth < _MOST_DEPTH
-            and self._core.budget > 0
+            and self._core.budget > (_copy_work(queue) if self._depth else 0)
         )
 
     # --- Going out -------------------------------------------------------------------------------
@@ -204,23 +213,27 @@ class Feeder(FeedPort):
     def _pass_on(self, queue: Queue, message: Message, now: float) -> None:
         """Send a message, which is in no list any more and can be sent."""
         self._core.budget -= 1
+        asked = self._rooms.asked
         decision = self._sender.begin(queue, message, now)
         if decision is None:
             return
         self._depth += 1
         if queue.exclusive:
-            self._to_one(queue, message, decision, now)
+            self._to_one(queue, message, decision, now, asked)
         else:
-            self._to_all(queue, message, decision, now)
+            self._to_all(queue, message, decision, now, asked)
         self._depth -= 1
 
-    def _to_all(self, queue: Queue, message: Message, decision: Decision, now: float) -> None:
+    def _to_all(
+        self, queue: Queue, message: Message, decision: Decision, now: float, asked: int
+    ) -> None:
         """Send it to every feed that has not got it, and to every consumer."""
         was_fed = message.marks & MARK_FED != 0
         taken = 0
         if not was_fed:
             message.marks |= MARK_FED
-            taken, decision = self._copy_to_all(queue, message, decision, now)
+            self._core.budget -= _copy_work(queue)
+            taken, decision = self._copy_to_all(queue, message, decision, now, asked)
         sent = False
         if queue.audience.subscriptions:
             rare = message.rare
@@ -238,7 +251,7 @@ class Feeder(FeedPort):
         self._sender.conclude(queue, message, decision, sent or was_fed or taken > 0, now)
 
     def _copy_to_all(
-        self, queue: Queue, message: Message, decision: Decision, now: float
+        self, queue: Queue, message: Message, decision: Decision, now: float, asked: int
     ) -> tuple[int, Decision]:
         """Copy a message to all feeds; returns how many took it, and all decisions in one."""
         feeds = queue.feeds
@@ -248,12 +261,18 @@ class Feeder(FeedPort):
             if not self._rooms.wants(queue, feed, message):
                 feed.passed += 1
                 continue
-            took, decision = self._offer(queue, feed, message, decision, now)
+            took, decision = self._offer(queue, feed, message, decision, now, asked)
             taken += took
         return taken, decision
 
     def _offer(
-        self, queue: Queue, feed: Feed, message: Message, decision: Decision, now: float
+        self,
+        queue: Queue,
+        feed: Feed,
+        message: Message,
+        decision: Decision,
+        now: float,
+        asked: int,
     ) -> tuple[int, Decision]:
         """Copy a message that a feed wants, if it may have it and has room; 1 if it took it."""
         outcomes = self._outcomes
@@ -263,7 +282,7 @@ class Feeder(FeedPort):
             decision = combine(decision, answer)
             if not answer.allow:
                 return 0, decision
-        if self._rooms.room(target_of(feed), message) != FREE:
+        if self._rooms.room_in(feed, message, asked) != FREE:
             feed.skipped += 1
             self._flights.skip(queue, 1)
             if hooks & HOOK_CONSUMER_FAILED:
@@ -296,7 +315,6 @@ class Feeder(FeedPort):
                 self._outcomes.saver.save(target, copy)
         feed.copied += 1
         core = self._core
-        core.budget -= _COPY_WORK
         core.work += _COPY_WORK  # many copies may follow one command, and many commands may wait
         self._workflow.receive(target, copy, now)
 
@@ -330,76 +348,46 @@ class Feeder(FeedPort):
 
     # --- In turn ---------------------------------------------------------------------------------
 
-    def _to_one(self, queue: Queue, message: Message, decision: Decision, now: float) -> None:
+    def _to_one(
+        self, queue: Queue, message: Message, decision: Decision, now: float, asked: int
+    ) -> None:
         """Send it to the consumer or feed whose turn it is, or to the next that may have it."""
-        audience = queue.audience
         feeds = queue.feeds
         assert feeds is not None, "the queue has feeds"
+        core = self._core
+        turns = Turns(queue)
+        ring = queue.audience.ring
         sent = False
-        for place in self._in_turn(queue):
-            at = place - len(audience.ring)
+        steps = 0
+        while steps < turns.count and not sent:
+            place = turns.place(steps)
+            steps += 1
+            at = place - len(ring)
             if at < 0:
-                if audience.ring[place].stalled:
+                if ring[place].stalled:
                     continue
                 sent, decision = self._sender.send_to_some(
                     queue, message, decision, now, 1 << place
                 )
             elif self._rooms.wants(queue, feeds[at], message):
-                taken, decision = self._offer(queue, feeds[at], message, decision, now)
+                core.budget -= _COPY_WORK
+                taken, decision = self._offer(queue, feeds[at], message, decision, now, asked)
                 sent = taken > 0
                 if sent:
                     self._flights.sent(queue, message, 1, now)
-            if sent:
-                if queue.discipline.exclusive:
-                    queue.turn = place
-                break
+            if sent and queue.discipline.exclusive:
+                queue.turn = place
+        core.budget -= turns.work(steps)
         self._sender.conclude(queue, message, decision, sent, now)
-
-    def _in_turn(self, queue: Queue) -> list[int]:
-        """The places of consumers, and of feeds behind them, the one whose turn it is first."""
-        audience = queue.audience
-        audience.ready_places()  # which forms the ring
-        feeds = queue.feeds
-        assert feeds is not None, "the queue has feeds"
-        ring = audience.ring
-        count = len(ring) + len(feeds)
-        places = list(range(count))
-        if queue.discipline.exclusive and queue.turn + 1 < count:
-            places = places[queue.turn + 1 :] + places[: queue.turn + 1]
-        if not audience.has_tiers():
-            return places
-        ranked: dict[int, list[int]] = {}
-        for place in places:
-            priority = ring[place].priority if place < len(ring) else 0
-            ranked.setdefault(priority, []).append(place)
-        return [place for priority in sorted(ranked, reverse=True) for place in ranked[priority]]
-
-    def _next_taker(self, queue: Queue, message: Message) -> tuple[bool, Feed | None]:
-        """Whether somebody can take a message, of those whose turn it is; and the feed, if it is
-        one."""
-        feeds = queue.feeds
-        assert feeds is not None, "the queue has feeds"
-        places = self._in_turn(queue)
-        ring = queue.audience.ring
-        for place in places:
-            if place < len(ring):
-                subscription = ring[place]
-                if not subscription.stalled and self._sender.passes(queue, subscription, message):
-                    return True, None
-                continue
-            feed = feeds[place - len(ring)]
-            has_room = self._rooms.room(target_of(feed), message) == FREE
-            if has_room and self._rooms.wants(queue, feed, message):
-                return True, feed
-        return False, None
 
     # --- Whether a message can be sent -----------------------------------------------------------
 
     def _is_ready(self, queue: Queue, message: Message, is_due: bool) -> bool:
         """Whether all, or one, can take a message who are to; if not, the queue is tried again."""
         audience = queue.audience
+        self._rooms.ask()
         if queue.exclusive:
-            if self._next_taker(queue, message)[0]:
+            if self._turns.next_taker(queue, message)[0]:
                 return True
             if not queue.waiting:
                 queue.waiting = True
@@ -423,22 +411,33 @@ class Feeder(FeedPort):
         """Whether all feeds that want a message have room for it."""
         feeds = queue.feeds
         assert feeds is not None, "the queue has feeds"
-        self._core.budget -= len(feeds) >> 5
+        full = self._full.pop(queue.key, None)
+        if full is not None and full in feeds and self._is_full(queue, full, message):
+            return False
+        self._core.budget -= len(feeds) >> _ASKED_SHIFT
         saving = 0
         for feed in feeds:
-            target = target_of(feed)
-            room = self._rooms.room(target, message)
-            if room == FULL and self._rooms.wants(queue, feed, message):
-                if not queue.waiting:
-                    queue.waiting = True
-                    target.waiters.append(queue)
-                    target.heed()
-                self._try_later(queue)
+            if self._is_full(queue, feed, message):
                 return False
-            saving += target.saves
+            saving += target_of(feed).saves
         if not self._rooms.has_room_for(queue, message, len(feeds), saving):
             self._try_later(queue)
             return False
+        return True
+
+    def _is_full(self, queue: Queue, feed: Feed, message: Message) -> bool:
+        """Whether a queue has to wait until the target of a feed has room."""
+        if self._rooms.room_in(feed, message) != FULL:
+            return False
+        if not self._rooms.wants(queue, feed, message):
+            return False
+        self._full[queue.key] = feed
+        if not queue.waiting:
+            queue.waiting = True
+            target = target_of(feed)
+            target.waiters.append(queue)
+            target.heed()
+        self._try_later(queue)
         return True
 
     # --- Again -----------------------------------------------------------------------------------
@@ -460,6 +459,7 @@ class Feeder(FeedPort):
         late, self._late = self._late, {}
         for queue in late.values():
             if queue.closed or queue.feeds is None:
+                self._full.pop(queue.key, None)
                 continue
             if core.budget <= 0:
                 self._late[queue.key] = queue
@@ -486,7 +486,7 @@ class Feeder(FeedPort):
         """Whether a saved message must not be settled before its copies are safe, or be known as
         fed."""
         if queue.exclusive:
-            feed = self._next_taker(queue, message)[1]
+            feed = self._turns.next_taker(queue, message)[1]
             return feed is not None and _may_save(target_of(feed))
         if message.marks & MARK_FED:
             return False
@@ -516,7 +516,7 @@ class Feeder(FeedPort):
             if queue.exclusive and not takers:
                 break  # a consumer's turn
             queue.take()
-            core.budget -= 1 + len(takers)
+            core.budget -= 1 + _COPY_WORK * len(takers)
             decision = self._sender.begin(queue, message, now)
             if decision is None:
                 continue
@@ -533,7 +533,7 @@ class Feeder(FeedPort):
         feeds = queue.feeds
         assert feeds is not None, "the queue has feeds"
         if queue.exclusive:
-            feed = self._next_taker(queue, message)[1]
+            feed = self._turns.next_taker(queue, message)[1]
             if feed is None:
                 return []
             if queue.discipline.exclusive:
@@ -543,7 +543,7 @@ class Feeder(FeedPort):
         for feed in feeds:
             if not self._rooms.wants(queue, feed, message):
                 feed.passed += 1
-            elif self._rooms.room(target_of(feed), message) != FREE:
+            elif self._rooms.room_in(feed, message) != FREE:
                 feed.skipped += 1
             else:
                 found.append(feed)
@@ -562,6 +562,11 @@ class Feeder(FeedPort):
     def go_on(self, now: float) -> None:
         """Go on with what earlier steps had no budget for."""
         self._commits.go_on(now)
+
+
+def _copy_work(queue: Queue) -> int:
+    """Units of work of copying a message to all feeds of a queue."""
+    return 0 if queue.feeds is None else _COPY_WORK * len(queue.feeds)
 
 
 def _may_save(target: Queue) -> bool:

@@ -40,6 +40,8 @@ from tmqp_server.engine.options import NO_KEYS
 
 __all__ = ["Feeds", "stored"]
 
+#: Units of work for a feed that goes with one of its queues.
+_FORGET_WORK: Final = 2
 #: Feeds that are looked at for one unit of work, to find a circle.
 _FEEDS_PER_UNIT: Final = 8
 
@@ -108,7 +110,11 @@ class Feeds:
         if source.options.group_keys != NO_KEYS or self._reaches(target, source):
             return RESULT_UNACCEPTABLE
         there = 0 if source.feeds is None else len(source.feeds)
-        if there >= limits.max_feeds_per_queue or self._count >= limits.max_feeds:
+        if (
+            there >= limits.max_feeds_per_queue
+            or len(target.fed_by) >= limits.max_feeds_into_queue
+            or self._count >= limits.max_feeds
+        ):
             return RESULT_LIMIT_EXCEEDED
         core = self._core
         size = feed_bytes(target.channel_name, text)
@@ -176,6 +182,8 @@ class Feeds:
 
     def forget(self, queue: Queue) -> list[Queue]:
         """Remove the feeds of a queue that has been removed; returns those that fed it."""
+        own = 0 if queue.feeds is None else len(queue.feeds)
+        self._core.work += _FORGET_WORK * (own + len(queue.fed_by))
         for feed in list(queue.feeds or ()):
             self._detach(feed, queue, target_of(feed))
         sources: list[Queue] = []

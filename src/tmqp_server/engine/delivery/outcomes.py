@@ -390,7 +390,7 @@ class Outcomes(Rooms):
     def finish(self, queue: Queue, message: Message) -> None:
         """Settle a message that was consumed, and tell the nodes that have it too (F63)."""
         if message.marks & MARK_SHARED:
-            tell(self._core.out, queue, message)
+            tell(self._core.out, self._core.channels, queue, message)
         self._flights.finish(queue, message)
         self._forget(queue, message)
 

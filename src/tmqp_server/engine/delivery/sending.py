@@ -268,7 +268,11 @@ class Sender:
         outcomes = self._outcomes
         hooks = queue.hooks
         chosen: dict[int, Client] = {}
-        for subscription in self._candidates(queue, queue.audience):
+        if places >= 0 and queue.feeds is not None:  # one place, whose turn it is
+            candidates = [queue.audience.ring[places.bit_length() - 1]]
+        else:
+            candidates = self._candidates(queue, queue.audience)
+        for subscription in candidates:
             session = subscription.session
             if places >= 0 and not places >> subscription.place & 1:
                 continue

@@ -7,15 +7,26 @@ message stays in its list as a tombstone, like one that expired, so withdrawing 
 wherever it stands.
 
 Ids are the producers' choice and may repeat: of several with one id only the first is shared.
+
+Each node feeds its own queues.  So a message that feeds have here says nothing about other nodes,
+and what another node has done with it is heeded only once the feeds have it.  A channel with an
+exact name is spoken of by this name (``Channel.shared_name``).
 """
 
 from __future__ import annotations
 
 from tmqp_server.engine.effects import Effect, TellNodes
-from tmqp_server.engine.model.message import MARK_HIGH, MARK_NEGATIVE, MARK_SHARED, Message
+from tmqp_server.engine.model.channels import ChannelTable
+from tmqp_server.engine.model.message import (
+    MARK_FED,
+    MARK_HIGH,
+    MARK_NEGATIVE,
+    MARK_SHARED,
+    Message,
+)
 from tmqp_server.engine.model.queues import Queue
 
-__all__ = ["forget", "reindex", "share", "tell", "withdraw"]
+__all__ = ["forget", "must_be_fed", "reindex", "share", "tell", "withdraw"]
 
 
 def share(queue: Queue, message: Message) -> None:
@@ -66,7 +77,15 @@ def withdraw(queue: Queue, message: Message) -> None:
         queue.regular.remove(message)
 
 
-def tell(out: list[Effect], queue: Queue, message: Message) -> None:
-    """Tell the other nodes that this queue is done with a shared message."""
+def tell(out: list[Effect], channels: ChannelTable, queue: Queue, message: Message) -> None:
+    """Tell the other nodes that this queue is done with a shared message, unless it was fed."""
+    if message.marks & MARK_FED:
+        return
+    name = channels.shared_name(queue.channel_name)
     positive = not message.marks & MARK_NEGATIVE
-    out.append(TellNodes(queue.channel_name, queue.queue_id, message.message_id, positive))
+    out.append(TellNodes(name, queue.queue_id, message.message_id, positive))
+
+
+def must_be_fed(queue: Queue, message: Message) -> bool:
+    """Whether feeds of the queue are still to get a message, whatever other nodes did with it."""
+    return queue.feeds is not None and not queue.exclusive and not message.marks & MARK_FED

@@ -177,6 +177,12 @@ class Channel:
             return EXACT_MARK + self.name
         return f"{EXACT_MARK}{self.name}{EXACT_MARK}{self.exact}"
 
+    @property
+    def shared_name(self) -> str:
+        """What another server knows it by: the exact name, marked, if it has one.  The real name
+        of an exact one depends on which of its spellings a server has seen first."""
+        return EXACT_MARK + self.exact if self.exact else self.name
+
     def may_consume(self, session: Session) -> bool:
         """Whether a session may take or read messages, as far as the owner decides that."""
         client = session if session.parent is None else session.parent
@@ -297,6 +303,11 @@ class ChannelTable:
         if mark:
             return real
         return _escaped(real) if real.lower() in self.by_key else real
+
+    def shared_name(self, real: str) -> str:
+        """What another server knows the channel by that has this real name here."""
+        channel = self.by_key.get(real.lower())
+        return real if channel is None else channel.shared_name
 
     def tagged(self, filter: str) -> list[Queue]:
         """The queues whose tag passes a filter (F53), in the order of creation, up to one more than

@@ -52,6 +52,9 @@ class Feed:
         "passed",
         "skipped",
         "memory",
+        "asked",
+        "asked_at",
+        "room",
     )
 
     def __init__(
@@ -79,6 +82,10 @@ class Feed:
         self.skipped = 0
         #: What it is charged in the broker's books.
         self.memory = feed_bytes(target.channel_name, text)
+        #: The question to which ``room`` was the target's answer, and its sequence then.
+        self.asked = 0
+        self.asked_at = 0
+        self.room = 0
 
     def kept(self) -> KeptFeed:
         """What the storage keeps of it."""

@@ -17,7 +17,7 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.core import Core, Master, Performers
 from tmqp_server.engine.delivery.outcomes import Outcomes
-from tmqp_server.engine.delivery.sharing import withdraw
+from tmqp_server.engine.delivery.sharing import must_be_fed, withdraw
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import Reply
 from tmqp_server.engine.events import NODE_CONNECTED, NODE_DISCONNECTED, NodeFact
@@ -63,7 +63,7 @@ class Nodes:
         core = self._core
         queue = self._directory.find_queue(command.channel, command.queue_id)
         message = None if queue is None else queue.shared.get(command.message_id)
-        if queue is None or message is None:
+        if queue is None or message is None or must_be_fed(queue, message):
             core.counters.decisions_unknown += 1
             return
         core.counters.decisions_applied += 1

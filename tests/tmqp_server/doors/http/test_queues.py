@@ -277,6 +277,22 @@ def test_an_http_client_leaves_other_queues_of_a_channel_alone() -> None:
     assert [each.message_id for each in frames] == ["m2"]
 
 
+def test_the_times_of_a_publish_stood_in_no_header_of_its_message() -> None:
+    stage = Stage()
+    stage.make_queue("orders", 1, "pull")
+    peer = stage.open()
+    target = f"{QUEUE}/messages?expires_ms=60000&deliver_at_ms=1"
+    # What the query says counts, and is said once.
+    fields = [("Tmqp-Header-message-timeout", "1"), ("Tmqp-Header-Kind", "order")]
+    assert peer.ask("POST", target, b"x", *fields).status == 201
+    (item,) = peer.ask("POST", f"{QUEUE}/deliveries", b"").items
+    assert item["headers"] == [
+        ["Kind", "order"],
+        ["Deliver-At", "1"],
+        ["Message-Timeout", "60000"],
+    ]
+
+
 def test_a_queue_is_looked_at() -> None:
     stage = Stage()
     stage.make_queue("orders", 1, "pull")

@@ -1,0 +1,119 @@
+"""What is kept of messages, for a store that is read whether or not a door of theirs is open.
+
+A protocol whose messages are a body and a place shares its form (:class:`PlainBodies`).  What few
+servers ever need is loaded when the first message does (:class:`LateBodies`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, final
+
+from tmqp_server.doors.letters import Letter
+from tmqp_server.doors.names import foreign_name
+from tmqp_server.doors.port import OwnBodies
+from tmqp_server.engine.model.message import Message
+from tmqp_wires.common import kept
+
+__all__ = ["Bodies", "LateBodies", "PlainBodies"]
+
+
+class Bodies(Protocol):
+    """What is kept of a protocol's messages; a door of the protocol offers the same."""
+
+    name: str
+    number: int
+
+    def stored(self, message: Message) -> tuple[bytes, int, int]:
+        """See ``Door.stored``."""
+
+    def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
+        """See ``Door.unpacked``."""
+
+    def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
+        """See ``Door.restored``."""
+
+    def letter(self, wire: object) -> Letter:
+        """See ``Door.letter``."""
+
+    def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
+        """See ``Door.with_headers``."""
+
+
+class PlainBodies(OwnBodies):
+    """Messages that are a body and a place: kept as ``tmqp_wires.common.kept`` has them."""
+
+    def body_of(self, wire: object) -> bytes:
+        """The body of a message."""
+        raise NotImplementedError
+
+    def wire_of(self, name: str, source: str, place: bytes, body: bytes) -> tuple[object, str, int]:
+        """A message again, its channel as spelt, and its size in bytes.
+
+        :param name: its id.
+        """
+        raise NotImplementedError
+
+    def letter(self, wire: object) -> Letter:
+        """What a message says: a body and nothing else."""
+        return Letter(self.body_of(wire))
+
+    def stored(self, message: Message) -> tuple[bytes, int, int]:
+        """What is kept of a message."""
+        head = kept.stored_head(
+            message.message_id.encode(), message.source.encode(), foreign_name(message.channel)
+        )
+        body = self.body_of(message.wire)
+        return head + body, len(head), len(body)
+
+    def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
+        """A kept message again.
+
+        :raises ValueError: when it cannot be read.
+        """
+        found = kept.read(body)
+        name = found.message_id.decode("utf-8", "replace")
+        source = found.source.decode("utf-8", "replace")
+        wire, channel, size = self.wire_of(name, source, found.place, found.body)
+        return wire, name, source, channel, size
+
+
+@final
+class LateBodies:
+    """Bodies that are made when the first message needs them.
+
+    :param name: the protocol's.
+    :param number: the protocol's.
+    :param make: loads and makes them.
+    """
+
+    def __init__(self, name: str, number: int, make: Callable[[], Bodies]) -> None:
+        self.name = name
+        self.number = number
+        self._make = make
+        self._made: Bodies | None = None
+
+    def _bodies(self) -> Bodies:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+    def stored(self, message: Message) -> tuple[bytes, int, int]:
+        """See ``Door.stored``."""
+        return self._bodies().stored(message)
+
+    def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
+        """See ``Door.unpacked``."""
+        return self._bodies().unpacked(data)
+
+    def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
+        """See ``Door.restored``."""
+        return self._bodies().restored(body)
+
+    def letter(self, wire: object) -> Letter:
+        """See ``Door.letter``."""
+        return self._bodies().letter(wire)
+
+    def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
+        """See ``Door.with_headers``."""
+        return self._bodies().with_headers(wire, headers)

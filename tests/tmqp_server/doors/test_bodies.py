@@ -1,0 +1,53 @@
+"""What is kept of messages, read without a door of theirs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from tmqp_server.doors.bodies import LateBodies
+from tmqp_server.doors.goms.message import GomsBodies
+from tmqp_server.doors.http.bodies import HttpBodies
+from tmqp_server.doors.nsq.message import NsqBodies
+from tmqp_server.doors.port import OwnBodies
+from tmqp_server.doors.registry import DoorRegistry
+from tmqp_server.doors.smq.message import SmqBodies, SmqMessage
+
+
+def test_the_registry_names_and_numbers_protocols_as_they_do_themselves() -> None:
+    kinds = {kind.name: kind for kind in DoorRegistry() if kind.number}
+    for own in (GomsBodies(), HttpBodies(), NsqBodies(), SmqBodies()):
+        kind = kinds.pop(own.name)
+        bodies = kind.bodies()
+        assert (bodies.name, bodies.number) == (kind.name, kind.number) == (own.name, own.number)
+    (native,) = kinds.values()
+    assert (native.bodies().name, native.bodies().number) == (native.name, native.number)
+
+
+def test_late_bodies_are_made_once_when_a_message_needs_them() -> None:
+    made: list[OwnBodies] = []
+
+    def make() -> SmqBodies:
+        bodies = SmqBodies()
+        made.append(bodies)
+        return bodies
+
+    late = LateBodies("smq", 8, make)
+    assert made == []
+    wire = SmqMessage("id", "channel", b"body\n")
+    assert late.letter(wire).body == b"body"
+    assert late.with_headers(wire, [("a", "b")]) == (wire, 0)
+    assert len(made) == 1
+
+
+def test_a_server_without_small_doors_does_not_load_their_messages() -> None:
+    code = """
+import sys
+from tmqp_server.doors.registry import DoorRegistry
+[kind.bodies() for kind in DoorRegistry() if kind.number]
+print([name for name in sys.modules if ".goms" in name or ".smq" in name])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == "[]\n"
