@@ -23,6 +23,7 @@ __all__ = ["CRASH", "Finding", "WireFuzzer", "shrink", "smaller_pieces"]
 #: The kind of a finding that explains all others.
 CRASH = "crash"
 _MOST_INTERESTING = 2_000
+_SHOWN = 240
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,8 @@ class WireFuzzer:
             if line.ended and self.subject.excused(line, conversation):
                 return None
             if line.ended:
-                return "closed", "the server closed, although no rule was broken"
+                last = f"; it said last: {line.seen[-1]!r}"[:_SHOWN] if line.seen else ""
+                return "closed", f"the server closed, although no rule was broken{last}"
             return "hang", "the server answers no more, although no rule was broken"
         if oracle.must_close and not line.ended:
             return "open", f"the server did not close, although {oracle.rule} was broken"
