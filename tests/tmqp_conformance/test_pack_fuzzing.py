@@ -162,6 +162,7 @@ HOST: Final = b"Host: localhost\r\n"
         (b"GET /ping HTTP/1.0\r\n" + HOST + b"\r\n", False, True),
         (b"GET /ping HTTP/1.1\r\nHost: /x\r\n\r\n", False, True),
         (b"GET /nope HTTP/1.1\r\n" + HOST + b"\r\n", False, True),
+        (b"GET /ping?%ff HTTP/1.1\r\n" + HOST + b"\r\n", False, True),
         (b"GET /ping?% HTTP/1.1\r\n" + HOST + b"\r\n", False, True),
         (b"GET /ping HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n", False, True),
         (b"GET /ping HTTP/1.1\r\n" + HOST + HOST + b"\r\n", False, True),

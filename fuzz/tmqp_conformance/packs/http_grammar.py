@@ -16,7 +16,9 @@ from tmqp_conformance.packs.units import Unit
 
 __all__ = ["HttpGrammar"]
 
-_FIRST: Final = re.compile(rb"([A-Z]+ /[!-$&->@-~]*)(?:\?(?:[!-$&-~]|%[0-9A-Fa-f]{2})*)? HTTP/1\.1")
+_FIRST: Final = re.compile(
+    rb"([A-Z]+ /[!-$&->@-~]*)(?:\?(?:[!-$&-~]|%[0-7][0-9A-Fa-f])*)? HTTP/1\.1"
+)
 _FIELD: Final = re.compile(rb"[A-Za-z][A-Za-z-]{0,60}:[ \t]*[ -~]{0,200}")
 #: Fields that change what the server does with the connection or the body.
 _STRANGE: Final = frozenset(
