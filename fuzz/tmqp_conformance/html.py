@@ -6,11 +6,12 @@ escaped: its bytes are hostile, too.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
-from tmqp.testing.conformance import FAILURES, Verdict
+from tmqp.testing.conformance import FAILURES, Level, Verdict
 from tmqp_conformance.compare import Changes
 from tmqp_conformance.junit import badge
 from tmqp_conformance.report import LETTERS, Report
@@ -48,6 +49,7 @@ code, pre { font: 12.5px/1.45 ui-monospace, monospace; }
 pre { background: var(--pale); padding: .6rem; margin: .3rem 0 .8rem; white-space: pre-wrap; }
 .v { display: inline-block; color: #fff; padding: 0 .45rem; margin: .1rem 0;
   border-radius: .3rem; font-weight: 600; text-decoration: none; white-space: nowrap; }
+p a { color: inherit; }
 a.v { text-decoration: underline; text-underline-offset: .15em; }
 details { margin: .35rem 0; } summary { cursor: pointer; }
 .wire td { font: 12px/1.4 ui-monospace, monospace; }
@@ -60,6 +62,8 @@ details { margin: .35rem 0; } summary { cursor: pointer; }
 .case p { margin: .4rem 0; }
 """
 _SHOWN_HEX: Final = 512
+_BAD: Final = frozenset({*FAILURES, Verdict.ERROR})
+_CODE: Final = re.compile(r"`([^`]+)`")
 
 
 def as_html(reports: Sequence[Report], changes: Changes | None = None) -> str:
@@ -112,6 +116,10 @@ def _head(report: Report) -> list[str]:
         "options": " ".join(f"{key}={value}" for key, value in begin["options"].items()),
         "capabilities": " ".join(begin["capabilities"]),
         "rules tried": f"{coverage['tried']} of {coverage['rules']}",
+        "against conformance": ", ".join(
+            f"{sum(report.is_obstacle(each, (level,)) for each in report.cases)} of level {level}"
+            for level in (Level.MUST, Level.SHOULD)
+        ),
     }
     lines = "".join(
         f"<tr><th>{escape(key)}</th><td>{escape(str(value))}</td></tr>"
@@ -136,7 +144,7 @@ def _changes(changes: Changes) -> list[str]:
         ("Other changes", changes.others),
     ):
         if rows:
-            cells = "".join(
+            cells = "<tr><th>case</th><th>before</th><th>after</th></tr>" + "".join(
                 f"<tr><td><code>{escape(case)}</code></td><td>{_sign(Verdict(old), old)}</td>"
                 f"<td>{_sign(Verdict(new), new)}</td></tr>"
                 for case, old, new in rows
@@ -159,11 +167,11 @@ def _matrix(reports: Sequence[Report]) -> list[str]:
     parts = ["<h2>Cases</h2>"]
     for group, cases in groups.items():
         verdicts = [Verdict(record["verdict"]) for row in cases.values() for record in row.values()]
-        bad = any(verdict in FAILURES or verdict is Verdict.ERROR for verdict in verdicts)
-        passed = verdicts.count(Verdict.PASS)
+        bad = any(verdict in _BAD for verdict in verdicts)
         heads = "".join(f"<th>{escape(report.title)}</th>" for report in reports)
         rows = []
-        for name, row in cases.items():
+        # What is wrong comes first: nobody should look for it among a hundred rows.
+        for name, row in sorted(cases.items(), key=lambda pair: not _is_bad(pair[1])):
             cells = "".join(_cell(row.get(number), number) for number in range(len(reports)))
             first = next(iter(row.values()))
             rows.append(
@@ -172,10 +180,30 @@ def _matrix(reports: Sequence[Report]) -> list[str]:
             )
         parts.append(
             f"<details{' open' if bad else ''}><summary><strong>{escape(group)}</strong>:"
-            f" {passed} of {len(verdicts)} pass</summary><div class=wide><table>"
+            f" {_passed(cases, len(reports))} {_others(verdicts)}</summary><div class=wide><table>"
             f"<tr><th>case</th><th>level</th>{heads}</tr>{''.join(rows)}</table></div></details>"
         )
     return parts
+
+
+def _is_bad(row: Mapping[int, Mapping[str, Any]]) -> bool:
+    """Whether a target is wrong in this case."""
+    return any(Verdict(record["verdict"]) in _BAD for record in row.values())
+
+
+def _passed(cases: Mapping[str, Mapping[int, Mapping[str, Any]]], targets: int) -> str:
+    """How many cases of a group each target passes."""
+    texts = []
+    for number in range(targets):
+        found = [row[number]["verdict"] for row in cases.values() if number in row]
+        texts.append(f"{found.count(Verdict.PASS)} of {len(found)}")
+    return f"{', '.join(texts)} pass"
+
+
+def _others(verdicts: Sequence[Verdict]) -> str:
+    """The verdicts of a group that are not PASS, with their numbers."""
+    counts = {each: verdicts.count(each) for each in LETTERS if each is not Verdict.PASS}
+    return " ".join(_sign(each, str(count)) for each, count in counts.items() if count)
 
 
 def _cell(record: Mapping[str, Any] | None, number: int) -> str:
@@ -216,7 +244,7 @@ def _not_tried(records: Sequence[Mapping[str, Any]], number: int) -> list[str]:
 def _case(record: Mapping[str, Any], number: int, known: Mapping[str, Rule]) -> str:
     verdict = Verdict(record["verdict"])
     texts = "".join(
-        f"<li><strong>{escape(name)}</strong> {escape(known[name].text)}</li>"
+        f"<li><strong>{escape(name)}</strong> {_with_code(known[name].text)}</li>"
         for name in record["requires"]
         if name in known
     )
@@ -227,7 +255,7 @@ def _case(record: Mapping[str, Any], number: int, known: Mapping[str, Rule]) -> 
         _judgement(record),
     ]
     if record["excuse"]:
-        parts.append(f"<p>The implementer explains: {escape(record['excuse'])}</p>")
+        parts.append(f"<p>The implementer explains: {_with_link(record['excuse'])}</p>")
     if record["step"]:
         parts.append(
             f"<p>Step {record['step']}: <code>{escape(record['step_text'])}</code></p>"
@@ -244,6 +272,19 @@ def _case(record: Mapping[str, Any], number: int, known: Mapping[str, Rule]) -> 
         )
     parts.append("</div>")
     return "\n".join(parts)
+
+
+def _with_code(text: str) -> str:
+    """A text with its words in backquotes as code."""
+    return _CODE.sub(r"<code>\1</code>", escape(text))
+
+
+def _with_link(text: str) -> str:
+    """An explanation; the address at its end as a link."""
+    reason, _, link = text.rpartition(" ")
+    if not link.startswith(("https://", "http://")):
+        return escape(text)
+    return f'{escape(reason)} <a rel="noreferrer" href="{escape(link)}">{escape(link)}</a>'
 
 
 def _judgement(record: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from tests.tmqp_conformance.serving import served
 from tmqp.testing.conformance import MemoryStage, Patience
 from tmqp.testing.conformance.servers import SERVER_CASES
 from tmqp_conformance.__main__ import main
-from tmqp_conformance.fuzzing.findings import Found, read_found, write_wire
+from tmqp_conformance.fuzzing.findings import Found, read_corpus, read_found, write_wire
 from tmqp_conformance.fuzzing.native import NativeSubject
 from tmqp_conformance.fuzzing.wire import WireFuzzer
 from tmqp_conformance.grammar import Piece
@@ -60,9 +60,10 @@ def test_a_server_of_another_protocol_is_fuzzed_and_what_is_found_replays(tmp_pa
         path = tmp_path / "found.smq.2.1.json"
         assert read_found(path).pack == "smq"
         again = run("replay", address, path)
-        assert (again.exit_code, again.output) == (
-            1,
-            "WRONG  closed: the server closed, although no rule was broken\n",
+        assert again.exit_code == 1
+        assert again.output == (
+            "WRONG  closed: the server closed, although no rule was broken;"
+            " it said last: line text=b'UNKNOWN_TYPE'\n"
         )
     with served(SmallSmq()) as address:
         assert run(*fuzz, address, "--budget", "0.3s").exit_code == 0
@@ -216,3 +217,33 @@ def test_a_run_against_the_small_server_is_quiet(tmp_path: Path) -> None:
         result = run(*words)
     assert "conversations in" in result.output
     assert "message types: " in result.output
+
+
+def test_a_corpus_keeps_what_a_run_has_learnt(tmp_path: Path) -> None:
+    words = (
+        "fuzz",
+        "wire",
+        "--pack",
+        "smq",
+        "--seed",
+        "4",
+        "--budget",
+        "0.4s",
+        "--corpus",
+        tmp_path,
+    )
+    with served(SmallSmq()) as address:
+        first = run(*words, address)
+        kept = {each.name for each in tmp_path.iterdir()}
+        assert f"learnt {len(kept)} conversations, written to {tmp_path}" in first.output
+        assert len(kept) >= 5
+        assert all(read_found(tmp_path / name).pack == "smq" for name in kept)
+        assert run(*words, address).exit_code == 0
+        # Those of another protocol are left alone.
+        nsq = written(tmp_path / "nsq.json", Found((Piece(0, b"  V2"),), pack="nsq"))
+        assert read_corpus(tmp_path, "nsq", ("",)) == [[Piece(0, b"  V2")]]
+        assert len(read_corpus(tmp_path, "smq", ("",))) >= len(kept)
+        nsq.write_text("{}", encoding="utf-8")
+        refused = run(*words, address)
+    assert refused.exit_code == 3
+    assert "nsq.json: not a finding" in refused.output

@@ -160,7 +160,9 @@ HOST: Final = b"Host: localhost\r\n"
         (b"POST /pub?topic=t HTTP/1.1\r\n" + HOST + b"Content-Length: 2\r\n\r\nx", False, False),
         (b"GET /ping HTTP/1.1\r\n", False, False),
         (b"GET /ping HTTP/1.0\r\n" + HOST + b"\r\n", False, True),
+        (b"GET /ping HTTP/1.1\r\nHost: /x\r\n\r\n", False, True),
         (b"GET /nope HTTP/1.1\r\n" + HOST + b"\r\n", False, True),
+        (b"GET /ping?%ff HTTP/1.1\r\n" + HOST + b"\r\n", False, True),
         (b"GET /ping?% HTTP/1.1\r\n" + HOST + b"\r\n", False, True),
         (b"GET /ping HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n", False, True),
         (b"GET /ping HTTP/1.1\r\n" + HOST + HOST + b"\r\n", False, True),
@@ -194,3 +196,23 @@ def test_the_oracle_of_nsq_knows_what_ends_a_connection(said: bytes, rule: str) 
     assert oracle.rule == rule
     assert oracle.must_close is bool(rule)
     assert not oracle.open
+
+
+def test_what_a_second_identify_keeps_is_not_judged() -> None:
+    """The original keeps that there are no heartbeats, and refuses the SUB behind it."""
+    oracle = PACKS["nsq"].grammars[""].oracle(Tally())
+    first = b'IDENTIFY\n\x00\x00\x00\x19{"heartbeat_interval":-1}'
+    oracle.read(b"  V2" + first)
+    assert oracle.open
+    oracle.read(b"IDENTIFY\n\x00\x00\x00\x02{}SUB t c\n")
+    assert (oracle.open, oracle.doubtful) == (False, True)
+    oracle.read(b"PUB a!b\n")
+    assert not oracle.must_close, "it may have ended before"
+
+
+def test_a_line_that_another_one_ends_is_no_finding() -> None:
+    """N71: who deletes a channel ends its consumers."""
+    tried = fuzzer("nsq", PackMemoryStage(MACHINES["nsq"]()))
+    gone = b"POST /channel/delete?topic=t&channel=c HTTP/1.1\r\nHost: a\r\n\r\n"
+    lines = (Piece(0, b"  V2SUB t c\n"), Piece(1, gone, "http"))
+    assert tried.play(lines) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -12,7 +13,7 @@ import pytest
 from tests.project import ROOT
 from tests.tmqp_conformance.schema import violations
 from tests.tmqp_nsq.browser import CHROMIUM, browser
-from tmqp.testing.conformance import Entry, Kind, Result, Verdict
+from tmqp.testing.conformance import FAILURES, Entry, Kind, Result, Verdict
 from tmqp.testing.conformance.servers import SERVER_CASES
 from tmqp_conformance.compare import compare_reports
 from tmqp_conformance.html import as_html
@@ -86,6 +87,38 @@ def test_no_report_lets_the_peer_write_in_it(report: Report) -> None:
     assert "<script" not in as_markdown([report])
 
 
+def test_the_page_has_what_is_wrong_first_and_counts_each_target(report: Report) -> None:
+    page = as_html([report, report])
+    group = page[page.index("<h2>Cases") : page.index("<h2>Details")]
+    # A row begins with its case; what passes stands behind everything that is wrong.
+    rows = re.findall(r"<tr><td><code>([^<]+)", group)
+    verdicts = {record["id"]: Verdict(record["verdict"]) for record in report.cases}
+    wrong = [verdicts[name] in {*FAILURES, Verdict.ERROR} for name in rows]
+    assert wrong == sorted(wrong, reverse=True)
+    assert {*rows} == {*verdicts}
+    assert "1 of 11, 1 of 11 pass" in group
+    assert "<th>against conformance</th><td>" in page
+
+
+@pytest.mark.parametrize(
+    ("excuse", "shown"),
+    [
+        ("known https://a.org/x", '<a rel="noreferrer" href="https://a.org/x">'),
+        ('known https://"><script>', 'href="https://&quot;&gt;&lt;script&gt;"'),
+        ("known javascript:alert(1)", "explains: known javascript:alert(1)<"),
+        ("docs/differences.md", "explains: docs/differences.md<"),
+    ],
+)
+def test_only_an_address_is_a_link(excuse: str, shown: str) -> None:
+    made = session()
+    for record in made.records:
+        if record["event"] == "case":
+            record["excuse"] = excuse
+    page = as_html([made.finish()])
+    assert shown in page
+    assert "<script" not in page
+
+
 def test_an_interrupted_run_has_a_report(tmp_path: Path) -> None:
     made = session(tmp_path)
     made.close()
@@ -143,7 +176,9 @@ def test_two_reports_are_compared(report: Report) -> None:
     assert changes.fixes == [("b", "fail", "pass")]
     assert changes.others == [("c", "pass", "non-strict")]
     assert (changes.added, changes.removed) == (["e"], ["d"])
-    assert "Regressions" in as_html([report], changes)
+    page = as_html([report], changes)
+    assert "Regressions" in page
+    assert "<th>before</th><th>after</th>" in page
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")

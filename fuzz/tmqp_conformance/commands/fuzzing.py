@@ -33,7 +33,14 @@ from tmqp_conformance.commands.common import (
 )
 from tmqp_conformance.commands.packs import PackStage, at_option, pack_option, read_places
 from tmqp_conformance.fuzzing.differ import Differ
-from tmqp_conformance.fuzzing.findings import Found, read_found, write_model, write_wire
+from tmqp_conformance.fuzzing.findings import (
+    Found,
+    read_corpus,
+    read_found,
+    write_corpus,
+    write_model,
+    write_wire,
+)
 from tmqp_conformance.fuzzing.mutate import MUTATIONS
 from tmqp_conformance.fuzzing.native import NativeSubject
 from tmqp_conformance.fuzzing.packs import PackSubject
@@ -42,7 +49,7 @@ from tmqp_conformance.fuzzing.session import play_acts
 from tmqp_conformance.fuzzing.shrinking import smallest
 from tmqp_conformance.fuzzing.wire import WireFuzzer
 from tmqp_conformance.fuzzing.wire import shrink as shrink_finding
-from tmqp_conformance.grammar import Coverage, Subject
+from tmqp_conformance.grammar import Coverage, Piece, Subject
 from tmqp_conformance.keeper import PROBE
 from tmqp_conformance.packs import PACKS
 from tmqp_conformance.sockets import ServerStage
@@ -89,12 +96,18 @@ def fuzz() -> None:
 @pack_option
 @at_option
 @restart_option
+@click.option(
+    "--corpus",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Read what earlier runs have learnt, and add to it.",
+)
 @_common
 def fuzz_wire(
     address: str,
     pack: str | None,
     places: tuple[str, ...],
     restart_cmd: str | None,
+    corpus: Path | None,
     budget: float,
     seed: int | None,
     out: Path,
@@ -114,10 +127,17 @@ def fuzz_wire(
     stage = PackStage(where, tls_context(target, ca), restart)
     number = _seed(seed)
     subject = subject_of(pack or "", tuple(where))
-    fuzzer = WireFuzzer(stage, subject, number, Patience(answer_s=timeout, quiet_s=0.02))
+    patience = Patience(answer_s=timeout, quiet_s=0.02)
+    fuzzer = WireFuzzer(stage, subject, number, patience, _corpus(corpus, subject))
     began = time.monotonic()
     with ticking("fuzzing", budget, quiet=no_bar) as go_on:
         found = _search(fuzzer, go_on, budget, out, number)
+    if corpus is not None:
+        try:
+            learnt = write_corpus(corpus, subject.pack, fuzzer.learnt)
+        except OSError as error:
+            fail(str(error))
+        click.echo(f"learnt {learnt} conversations, written to {corpus}")
     _tell_coverage(fuzzer.coverage, subject)
     elapsed = time.monotonic() - began
     click.echo(
@@ -125,6 +145,19 @@ def fuzz_wire(
         f" ({fuzzer.played / max(elapsed, 0.001):.0f}/s), {found} findings (seed {number})"
     )
     sys.exit(DIFFERS if found else CONFORMS)
+
+
+def _corpus(directory: Path | None, subject: Subject) -> list[list[Piece]]:
+    """What earlier runs have learnt.
+
+    :raises click.BadParameter: when a file of the directory is not of its form.
+    """
+    if directory is None:
+        return []
+    try:
+        return read_corpus(directory, subject.pack, tuple(subject.grammars))
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--corpus") from error
 
 
 def _search(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from tmqp_conformance.fuzzing.differ import Difference
     from tmqp_conformance.fuzzing.search import ModelFinding
 
-__all__ = ["Found", "read_found", "write_model", "write_wire"]
+__all__ = ["Found", "read_corpus", "read_found", "write_corpus", "write_model", "write_wire"]
 
 _FORMAT: Final = "tmqp-conformance finding 1"
 
@@ -91,6 +92,33 @@ def write_model(directory: Path, finding: ModelFinding) -> Path:
     """
     path = directory / f"found.model.{finding.seed}.json"
     return _write(path, Found((), tuple(finding.acts)).as_json(finding.message, finding.seed))
+
+
+def read_corpus(directory: Path, pack: str, places: Collection[str]) -> list[list[Piece]]:
+    """Read what earlier runs have learnt, as far as it is about this protocol and these addresses.
+
+    :raises ValueError: when a file in the directory is not of its form.
+    """
+    found = [read_found(path) for path in sorted(directory.glob("*.json"))]
+    return [
+        [*each.conversation]
+        for each in found
+        if each.pack == pack and each.conversation and {*each.places} - {""} <= {*places}
+    ]
+
+
+def write_corpus(directory: Path, pack: str, learnt: Iterable[list[Piece]]) -> int:
+    """Write what a run has learnt, each conversation into a file of its own; returns how many.
+
+    :raises OSError: when that fails.
+    """
+    count = 0
+    for conversation in learnt:
+        table = Found(tuple(conversation), pack=pack).as_json("")
+        name = hashlib.sha256(json.dumps(table).encode()).hexdigest()[:16]
+        _write(directory / f"{name}.json", table)
+        count += 1
+    return count
 
 
 def _write(path: Path, table: dict[str, Any]) -> Path:

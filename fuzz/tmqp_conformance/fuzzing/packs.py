@@ -133,7 +133,10 @@ class PackSubject:
         ]
 
     def excused(self, line: Stream, conversation: Sequence[Piece]) -> bool:
-        """See :class:`tmqp_conformance.grammar.Subject`: these protocols accept everybody."""
+        """See :class:`tmqp_conformance.grammar.Subject`."""
+        assert isinstance(line, _Line)
+        if any(line.grammar.refuses(unit) for unit in line.seen):
+            return True
         said: dict[tuple[int, str], bytes] = {}
         for piece in conversation:
             key = piece.line, piece.place

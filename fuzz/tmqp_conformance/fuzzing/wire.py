@@ -7,7 +7,7 @@ others, and send nothing that cannot be read; where a rule was broken, it must c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tmqp.testing import Seeded
@@ -23,6 +23,7 @@ __all__ = ["CRASH", "Finding", "WireFuzzer", "shrink", "smaller_pieces"]
 #: The kind of a finding that explains all others.
 CRASH = "crash"
 _MOST_INTERESTING = 2_000
+_SHOWN = 240
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +36,23 @@ class Finding:
 
 
 class WireFuzzer:
-    """Fuzzes one server; ``gone``: it has crashed, and nobody could start it again.
+    """Fuzzes one server; ``gone``: it has crashed, and nobody could start it again.  ``learnt``:
+    conversations that made it behave as no other before; they are mutated, too.
 
     :param stage: where it is reached.
     :param subject: its protocol, and what is mutated.
     :param seed: the same seed gives the same conversations.
+    :param corpus: what an earlier run has learnt.
     """
 
-    def __init__(self, stage: Stage, subject: Subject, seed: int, patience: Patience) -> None:
+    def __init__(
+        self,
+        stage: Stage,
+        subject: Subject,
+        seed: int,
+        patience: Patience,
+        corpus: Sequence[list[Piece]] = (),
+    ) -> None:
         self.coverage = Coverage()
         for place in subject.grammars:
             self.coverage.at(place)
@@ -52,7 +62,8 @@ class WireFuzzer:
         self._first = Seeded(seed).below(1 << 20)
         self._stage = stage
         self.subject = subject
-        self._interesting: list[list[Piece]] = []
+        self.learnt: list[list[Piece]] = []
+        self._interesting = [*corpus[:_MOST_INTERESTING]]
         self._draw = Seeded(seed)
         self._patience = patience
         self._watch: Watch | None = None
@@ -72,6 +83,7 @@ class WireFuzzer:
             is_new = len(self.coverage.signatures) > seen
             if is_new and len(self._interesting) < _MOST_INTERESTING:
                 self._interesting.append(conversation)
+                self.learnt.append(conversation)
             if finding is not None:
                 yield finding
 
@@ -147,7 +159,8 @@ class WireFuzzer:
             if line.ended and self.subject.excused(line, conversation):
                 return None
             if line.ended:
-                return "closed", "the server closed, although no rule was broken"
+                last = f"; it said last: {line.seen[-1]!r}"[:_SHOWN] if line.seen else ""
+                return "closed", f"the server closed, although no rule was broken{last}"
             return "hang", "the server answers no more, although no rule was broken"
         if oracle.must_close and not line.ended:
             return "open", f"the server did not close, although {oracle.rule} was broken"

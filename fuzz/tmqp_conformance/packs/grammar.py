@@ -79,6 +79,10 @@ class PackGrammar(Grammar):
         """Whether a line on which this is said may end other lines."""
         return False
 
+    def refuses(self, unit: object) -> bool:
+        """Whether the server may close behind this answer for a reason of its own."""
+        return False
+
     def newest_id(self, units: Sequence[object]) -> bytes:
         """The id of the message that was delivered last; empty where messages have none."""
         return b""
@@ -121,7 +125,7 @@ class _PackOracle:
     @property
     def must_close(self) -> bool:
         """See :class:`Oracle`."""
-        return bool(self.rule)
+        return bool(self.rule) and not self._reader.doubtful
 
     @property
     def doubtful(self) -> bool:

@@ -16,7 +16,9 @@ from tmqp_conformance.packs.units import Unit
 
 __all__ = ["HttpGrammar"]
 
-_FIRST: Final = re.compile(rb"([A-Z]+ /[!-$&->@-~]*)(?:\?(?:[!-$&-~]|%[0-9A-Fa-f]{2})*)? HTTP/1\.1")
+_FIRST: Final = re.compile(
+    rb"([A-Z]+ /[!-$&->@-~]*)(?:\?(?:[!-$&-~]|%[0-7][0-9A-Fa-f])*)? HTTP/1\.1"
+)
 _FIELD: Final = re.compile(rb"[A-Za-z][A-Za-z-]{0,60}:[ \t]*[ -~]{0,200}")
 #: Fields that change what the server does with the connection or the body.
 _STRANGE: Final = frozenset(
@@ -25,6 +27,7 @@ _STRANGE: Final = frozenset(
 _MOST_HEAD: Final = 4_096
 _MOST_BODY: Final = 1_048_576
 _SMALL: Final = 100
+_HOST: Final = re.compile(rb"[A-Za-z0-9.-]{0,60}(?::[0-9]{1,5})?")
 _HEAD_END: Final = b"\r\n\r\n"
 _ARGUMENTS: Final = (
     *(b"topic=$tt_____", b"topic=$tt_____%23ephemeral", b"topic=a!b", b"topic=", b"topic"),
@@ -119,6 +122,8 @@ class _Reader:
             return None
         texts = [line.partition(b":")[2].strip() for line in lines]
         values = dict(zip(names, texts, strict=True))
+        if _HOST.fullmatch(values[b"host"]) is None:
+            return None
         length = values.get(b"content-length", b"0")
         size = int(length) if length.isdigit() and len(length) < 10 else None
         # The body of a GET means nothing: a server may refuse it (RFC 9110, 9.3.1).

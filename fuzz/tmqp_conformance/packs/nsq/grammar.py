@@ -40,6 +40,8 @@ _ABOUT: Final[tuple[Mapping[str, object], ...]] = (
     {"broadcast_address": "h", "hostname": "h", "tcp_port": 1, "http_port": 2, "version": "1"},
     {"broadcast_address": "", "tcp_port": 65_536, "http_port": -1, "version": 1},
 )
+_NOT_NOW: Final = b"cannot FIN in current state"
+_GONE: Final = (b"E_SUB_FAILED", b"E_PUB_FAILED", b"E_MPUB_FAILED", b"E_DPUB_FAILED")
 _Made = Callable[[Seeded], bytes]
 
 
@@ -63,10 +65,13 @@ class _DaemonReader:
             if isinstance(event, said.Violation):
                 self.rule = _code(event)
                 # How long a line may be is the server's to say.
-                self.doubtful = not self.rule
+                self.doubtful = self.doubtful or not self.rule
                 return
             if isinstance(event, said.Identify):
+                known = self.state == "identified"
                 self.state = "identified"
+                # What a second one keeps of the first, no document says.
+                self.doubtful = self.doubtful or known
                 if event.negotiated.changes_stream:
                     self.doubtful = self._is_changed = True
                     return
@@ -152,7 +157,8 @@ class CommandGrammar(PackGrammar):
             *("name=good", "name=ephemeral", "name=64", "name=bad"),
             *("size=negative", "size=0", "size=some", "size=long", "size=over"),
         )
-        if "FIN" in makers:
+        self._finishes = "FIN" in makers
+        if self._finishes:
             self.fields += ("id=16", "id=another")
             self.fields += ("number=0", "number=some", "number=over", "number=none")
         self.greeting = magic
@@ -245,15 +251,27 @@ class CommandGrammar(PackGrammar):
         return line + _sized(body)
 
     def fence(self, name: str) -> bytes:
-        """A command that there is not: it is answered behind all others (N7, N12, N137)."""
-        return b"FENCE%s\n" % name.encode()
+        """A question that is answered behind all others (N12) with an error about it.
+
+        To nsqd FIN of what is not in flight, which ends no consumer's connection (N86); to a
+        directory a command that there is not (N137).
+        """
+        return b"FIN %s\n" % _fence_id(name) if self._finishes else b"FENCE%s\n" % name.encode()
 
     def passes(self, unit: object, name: str) -> bool:
         """See :class:`PackGrammar`."""
         if not isinstance(unit, Unit) or unit.kind != "error":
             return False
         text = unit.fields.get("text")
-        return isinstance(text, bytes) and b"FENCE" + name.encode() in text
+        if not isinstance(text, bytes):
+            return False
+        # Before SUB there is nothing to finish.
+        words = (_fence_id(name), _NOT_NOW) if self._finishes else (b"FENCE" + name.encode(),)
+        return any(word in text for word in words)
+
+    def refuses(self, unit: object) -> bool:
+        """See :class:`PackGrammar`: an ephemeral topic vanishes at this moment."""
+        return isinstance(unit, Unit) and unit.fields.get("code") in _GONE
 
     def newest_id(self, units: Sequence[object]) -> bytes:
         """See :class:`PackGrammar`."""
@@ -262,6 +280,11 @@ class CommandGrammar(PackGrammar):
             if isinstance(found, bytes):
                 return found
         return b""
+
+
+def _fence_id(name: str) -> bytes:
+    """An id of 16 bytes that no message has."""
+    return b"fence%s" % name.encode().rjust(11, b"-")[-11:]
 
 
 def _words(message: bytes) -> list[bytes]:

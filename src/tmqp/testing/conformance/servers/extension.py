@@ -36,7 +36,9 @@ _CANCEL: Final = 745
 _JOIN: Final = Operation.JOIN
 _ADD_FEED: Final = 746
 _REMOVE_FEED: Final = 747
+_REMOVE_MESSAGE: Final = 749
 _ID: Final = [("Queue-Id", "1")]
+_THREE: Final = (b"m1", b"m2", b"m3")
 _FEED: Final = [("Feed-Channel", "$ch2"), ("Feed-Queue", "1")]
 
 
@@ -126,6 +128,25 @@ CASES: Final[tuple[Case, ...]] = (
         push("a", queue_message("$ch", 1, b"x", [("Delay", "60000")], message_id="r")),
         ask("a", _CANCEL, "$ch", headers=[*_ID, ("Message-Id", "r")]),
         ask("a", _CANCEL, "$ch", headers=[*_ID, ("Message-Id", "r")], code=404),
+    ),
+    _extension(
+        "remove-message",
+        "Removes one waiting message, and does not deliver it any more",
+        "An operator takes out the message that breaks every consumer.",
+        "x-removing-a-message x-extensions",
+        create_queue("a"),
+        push("a", *[queue_message("$ch", 1, each, message_id=each.decode()) for each in _THREE]),
+        ask("a", _REMOVE_MESSAGE, "$ch", headers=[*_ID, ("Message-Id", "m2")]),
+        ask("a", _REMOVE_MESSAGE, "$ch", headers=[*_ID, ("Message-Id", "m2")], code=404),
+        ask(
+            "a",
+            _JOIN,
+            "$ch",
+            code=Answer(
+                delivery("$ch", 1, b"m1"), delivery("$ch", 1, b"m3"), response(0), ordered=False
+            ),
+        ),
+        needs="admin",
     ),
     _extension(
         "browse",
