@@ -1,5 +1,5 @@
-"""What a plan draws about single queues: quotas, messages that are removed while they wait, and
-queues that feed others, those of NSQ's clients among them."""
+"""What a plan draws about single queues: which of some kinds are durable, quotas, messages that are
+removed while they wait, and queues that feed others, those of NSQ's clients among them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 from tmqp_sim.planned import Plan
 
-__all__ = ["draw_feeds", "draw_nsq", "draw_quotas", "draw_removed"]
+__all__ = ["draw_durable", "draw_feeds", "draw_nsq", "draw_quotas", "draw_removed"]
 
 #: Runs in which messages are removed while they wait.
 _REMOVED_SHARE: Final = 0.15
@@ -26,6 +26,21 @@ _FILTERS_SHARE: Final = 0.6
 _FED_KINDS: Final = ("durable", "durable", "targets", "memory", "memory", "mixed")
 #: Runs in which clients speak NSQ.
 _NSQ_SHARE: Final = 0.12
+
+
+def draw_durable(plan: Plan) -> None:
+    """Most queues whose messages expire are durable: timeouts outlive the server.  So are half of
+    those of dead letters, which come from memory."""
+    own = Random(f"{plan.seed}/brief")
+    for place in plan.places:
+        if place.kind == "brief" and own.random() < 0.75:
+            place.durable = place.saves = True
+            place.memory_limit = own.choice((0, 1, 3))
+    own = Random(f"{plan.seed}/graves")
+    for place in plan.places:
+        if place.kind == "dead" and own.random() < 0.5:
+            place.durable = True
+            place.memory_limit = own.choice((0, 0, 1))
 
 
 def draw_quotas(plan: Plan) -> None:

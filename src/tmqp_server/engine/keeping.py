@@ -5,7 +5,7 @@ Theory of operation.  *Saved or not.*  ``synced`` releases the confirms and repl
 queue promises nothing, it stays where it is, in memory.  If a decision asked for the saving, its
 producer is told and it goes on unsaved.  If its queue is durable, its producer is told and
 it must not be half alive: it is dropped, unless a consumer has it already.  But if its producer was
-promised it by another queue, it goes on, and is saved later (``feed_debts.py``).
+promised it by another queue, or it is a dead letter, it goes on, and is saved later (``debts.py``).
 
 *On disk only.*  A message in a tail is let go of when the storage has it, and comes back with
 ``Fetched``, its expiry and its not-before time looked at only then.  What the tail's count promised
@@ -281,11 +281,12 @@ class Keeper:
                 self._flights.unstore(queue, message.size)
             if stored == 0 or message.marks & MARK_GONE:
                 return
-        if not queue.saves or kept:
+        if not queue.saves:
             return
         if message.marks & MARK_OWED:
-            self._feeder.owe(queue, message)
-        elif message.holder is None and not message.holders:
+            if rare.stored == 0:
+                self._outcomes.debts.add(queue, message)
+        elif not kept and message.holder is None and not message.holders:
             message.marks |= MARK_FAILED
 
     def _release(self, queue: Queue, message: Message, saved: bool) -> None:

@@ -121,7 +121,8 @@ class Saver:
 
     def move(self, source: Queue, message: Message, target: Queue, letter: Message) -> None:
         """Let the copy of *message* be owed until its dead letter is safe elsewhere."""
-        self._flights.unstore(source, message.size)
+        if message.marks & (MARK_SAVED | MARK_SAVING):
+            self._flights.unstore(source, message.size)
         rare = message.rarely()
         moved = letter.rarely()
         if rare.old and rare.old_key != source.key:
@@ -135,6 +136,7 @@ class Saver:
             self._flights.store(target, letter.size)
         if rare.old and rare.stored:
             self._core.out.append(Erase(rare.ticket, source.key, rare.stored))
+        rare.old = 0
         message.marks &= ~(MARK_SAVED | MARK_SAVING)
 
     def erase(self, queue: Queue, message: Message) -> None:
@@ -152,6 +154,14 @@ class Saver:
                 self._core.release_claim(rare.old_key)
         if rare.stored and not queue.closed:
             out.append(Erase(rare.ticket, queue.key, rare.stored))
+
+    def erase_older(self, message: Message) -> None:
+        """The same for a message that could not be saved where it is."""
+        rare = message.rare
+        if rare is not None and rare.old:
+            self._core.out.append(Erase(0, rare.old_key, rare.old))
+            rare.old = 0
+            self._core.release_claim(rare.old_key)
 
     def clear_tails(self, queue: Queue, high_priority: bool, regular: bool) -> None:
         """Settle what waits on disk only; it counts as cleared."""

@@ -94,7 +94,7 @@ MARK_COPY: Final = 524_288
 #: The feeds of its queue have it, so that only consumers still get it.
 MARK_FED: Final = 1_048_576
 #: Its queue promises to save it, and nobody else has it: what cannot be saved now stays, and is
-#: saved later; see ``feed_debts.py``.
+#: saved later; see ``debts.py``.
 MARK_OWED: Final = 2_097_152
 
 
