@@ -126,6 +126,20 @@ def test_every_place_is_shown_with_what_is_known_of_its_messages() -> None:
     assert state_of_queue(world.queue()) == before
 
 
+def test_a_message_that_was_given_back_for_a_time_now_past_was_shown_as_deferred() -> None:
+    """Another consumer had it for longer."""
+    world = World()
+    world.create(QueueChanges(status=STATUS_PUSH))
+    world.join("a")
+    world.join("b")
+    world.push("m1")
+    world.release("a", "m1", delay_ms=300)
+    world.wait(0.5)
+    world.update(PULLED)
+    world.release("b", "m1")
+    assert [(item.state, item.due_s) for item in Looks(world).items()] == [(BROWSED_WAITING, None)]
+
+
 def test_a_look_is_filtered_by_place_and_id() -> None:
     world = World()
     world.create(PULLED)

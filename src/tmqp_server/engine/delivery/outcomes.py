@@ -74,7 +74,7 @@ from tmqp_server.engine.model.message import (
     Message,
 )
 from tmqp_server.engine.model.queues import Queue
-from tmqp_server.engine.model.times import NEVER
+from tmqp_server.engine.model.times import AT_ONCE, NEVER
 from tmqp_server.engine.options import DEAD_LETTER, REFUSE
 
 __all__ = ["NACK_STORAGE", "Outcomes"]
@@ -469,6 +469,8 @@ class Outcomes(Rooms):
             self.make_way(queue, message)
         rare.put_backs += counts
         queue.counters.requeued += 1
+        if rare.due_at <= self._core.now:
+            rare.due_at = AT_ONCE
         if rare.due_at > self._core.now:
             if where == PUT_BACK_START:
                 message.marks |= MARK_BACK_START  # when its time has come

@@ -110,6 +110,8 @@ class ModelBroker(Routers):
             self.acknowledge(client, command)
         elif isinstance(command, commands.Release):
             self.give_back(client, command)
+        elif isinstance(command, commands.Browse):
+            self.browse(client, command)
         elif isinstance(command, commands.SendDirect):
             self.send_direct(client, command)
         elif isinstance(command, commands.PassAnswer):

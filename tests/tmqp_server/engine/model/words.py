@@ -12,7 +12,12 @@ from collections import Counter
 from tests.tmqp_server.engine.model.things import COUNTS, DEFAULTS, Word
 from tmqp_server.engine import effects as told
 from tmqp_server.engine.events import event_name
-from tmqp_server.engine.model.snapshots import ChannelSnapshot, QueueSnapshot
+from tmqp_server.engine.model.snapshots import (
+    BrowsedMessage,
+    BrowseSnapshot,
+    ChannelSnapshot,
+    QueueSnapshot,
+)
 from tmqp_server.engine.records import Record, field_names
 
 __all__ = ["Translator", "differences", "queue_shown"]
@@ -37,11 +42,20 @@ def body_of(body: object) -> object:
     if isinstance(body, QueueSnapshot):
         options = {name: getattr(body.options, name) for name in DEFAULTS}
         return queue_shown(body) | options
+    if isinstance(body, BrowseSnapshot):
+        return (body.hide_source, tuple([_shown(item) for item in body.items]))
     if isinstance(body, ChannelSnapshot):
         return (body.name, body.queues, body.active_clients)
     if isinstance(body, list):
         return [getattr(each, "name", each) for each in body]
     return body
+
+
+def _shown(item: BrowsedMessage) -> Word:
+    """A message as somebody sees it, without its number, which the model does not know."""
+    marks = (item.high_priority, item.wants_confirm, item.kept, item.state)
+    counts = (item.attempts, item.put_backs, item.expires_s, item.due_s)
+    return (item.message_id, item.source, item.size, *marks, *counts)
 
 
 def fields(record: Record) -> Word:
@@ -58,6 +72,8 @@ class Translator:
         self.places: dict[tuple[int, int], str] = {}
         #: Tickets the storage has not answered for.
         self.open: dict[int, str] = {}
+        #: The sequences of what was shown last to somebody who looked into a queue.
+        self.shown: list[int] = []
 
     def words(self, effects: list[told.Effect]) -> list[Word]:
         """All words for these effects; a delivery is a word for each who gets it.
@@ -109,6 +125,8 @@ class Translator:
         if isinstance(effect, told.AnswerPull):
             return [("answer", effect.session, effect.request, effect.message.message_id)]
         if isinstance(effect, told.Reply):
+            if isinstance(effect.body, BrowseSnapshot):
+                self.shown = [item.sequence for item in effect.body.items]
             body = body_of(effect.body)
             return [("reply", effect.session, effect.request, effect.code, body)]
         if isinstance(effect, told.Accept):
