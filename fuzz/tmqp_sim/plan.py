@@ -20,7 +20,15 @@ from tmqp_sim.disk import DiskHabits
 from tmqp_sim.history import Place
 from tmqp_sim.network import Shape
 from tmqp_sim.planned import ORDINARY, ClientPlan, Fault, MessagePlan, Plan
-from tmqp_sim.queue_plan import draw_durable, draw_feeds, draw_nsq, draw_quotas, draw_removed
+from tmqp_sim.queue_plan import (
+    draw_burials,
+    draw_durable,
+    draw_feeds,
+    draw_nsq,
+    draw_quotas,
+    draw_removed,
+    draw_shelves,
+)
 from tmqp_sim.raw import RAW_ROLES, RAW_SHARES
 from tmqp_sim.sprayers import SPRAYER
 
@@ -81,6 +89,7 @@ def draw_plan(seed: int) -> Plan:
     draw_durable(plan)
     _draw_clients(plan, chance)
     _draw_messages(plan, chance)
+    draw_burials(plan)
     _draw_bulk(plan)
     _draw_uninvited(plan)
     _draw_outside(plan)
@@ -95,6 +104,7 @@ def draw_plan(seed: int) -> Plan:
     _draw_keys(plan)
     draw_quotas(plan)
     _draw_deferred(plan)
+    draw_shelves(plan)
     draw_removed(plan)
     _draw_tenants(plan)
     _draw_moves(plan)

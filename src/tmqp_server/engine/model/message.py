@@ -22,6 +22,7 @@ from tmqp_server.engine.records import Record
 
 __all__ = [
     "MARK_ANSWERED",
+    "MARK_AWAY",
     "MARK_BACK",
     "MARK_BACK_END",
     "MARK_BACK_START",
@@ -96,6 +97,8 @@ MARK_FED: Final = 1_048_576
 #: Its queue promises to save it, and nobody else has it: what cannot be saved now stays, and is
 #: saved later; see ``debts.py``.
 MARK_OWED: Final = 2_097_152
+#: It is deferred, and is to be on disk only when the storage has it.
+MARK_AWAY: Final = 4_194_304
 
 
 class Timing:
