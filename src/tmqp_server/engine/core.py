@@ -95,11 +95,12 @@ class PendingSave(PendingWrite):
     One with a ``tail`` is in no list of its queue: it is let go of when the storage has it.
     """
 
-    __slots__ = ("message", "queue", "tail", "transient")
+    __slots__ = ("message", "queue", "sequence", "tail", "transient")
 
-    def __init__(self, message: Message, queue: Queue, transient: bool) -> None:
+    def __init__(self, message: Message, queue: Queue, sequence: int, transient: bool) -> None:
         self.message = message
         self.queue = queue
+        self.sequence = sequence
         self.tail: Tail | None = None
         self.transient = transient
 

@@ -148,7 +148,9 @@ class Keeper:
                 core.unsynced_bytes -= message.size
                 rare = message.rare
                 if rare is None or rare.ticket != ticket:
-                    continue  # it was asked for anew since, and waits for that
+                    # It was asked for anew since, and waits for that.
+                    self._answered_between(pending, command.ok)
+                    continue
                 message.marks &= ~MARK_SAVING
                 if pending.tail is not None or not command.ok:
                     touched[pending.queue.key] = pending.queue
@@ -221,8 +223,26 @@ class Keeper:
             first = run.messages[0]
             core.out.append(ConfirmRun(run.producer.number, told, first.channel, first.queue_id))
 
+    def _answered_between(self, pending: PendingSave, ok: bool) -> None:
+        """A copy of a message is there that is not the newest, or is not: it has replaced the older
+        one then."""
+        rare = pending.message.rare
+        if rare is None or rare.between is None:
+            return
+        key = pending.queue.key
+        place = (key, pending.sequence)
+        if place not in rare.between:
+            return
+        rare.between.remove(place)
+        if ok:
+            if rare.old_key != key:
+                self._core.release_claim(rare.old_key)
+            rare.old_key = key
+            rare.old = pending.sequence
+
     def _saved(self, queue: Queue, message: Message, transient: bool, tail: Tail | None) -> None:
         rare = message.rarely()
+        rare.between = None
         if rare.old:
             rare.old = 0
             if rare.old_key != queue.key:

@@ -145,6 +145,7 @@ class Rare(Record):
         "stored",
         "old_key",
         "old",
+        "between",
         "key",
         "held_confirm",
         "untold",
@@ -168,6 +169,9 @@ class Rare(Record):
         #: A copy that is owed until that one is safe, and the key of the queue it is in; 0 is none.
         self.old_key = 0
         self.old = 0
+        #: Copies that were asked for after that one and before this one: key and sequence.  The
+        #: storage may have them or not.
+        self.between: list[tuple[int, int]] | None = None
         #: Its key among the messages in flight, when it is a duplicate.
         self.key = ""
         #: The confirm that waits for the storage's answer.
