@@ -66,6 +66,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("cold") is None and imports_hot_modules(item.path):
             item.add_marker("hot")
+    # Processes that have no more tests take them from the end of another's list.  What shares a
+    # Spark comes first, so that one process starts it and not all of them.
+    items.sort(key=lambda item: "spark" not in getattr(item, "fixturenames", ()))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -10,14 +10,14 @@ import ast
 import codecs
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.project import ROOT, project_files, public_list, settings, source_packages
+from tests.outlines import File
+from tests.project import ROOT, project_files, settings, source_packages
 
 MAX_FUNCTION_LINES: Final = 70
 MAX_MODULE_LINES: Final = 600
@@ -206,40 +206,6 @@ def phrase_pattern(phrase: str) -> re.Pattern[str]:
     return re.compile(r"(?<![\w-])" + r"\s+".join([either, *others]) + r"(?!\w)")
 
 
-@dataclass(frozen=True)
-class File:
-    """A file of the project: where it is, and its name as seen from the project's root."""
-
-    path: Path
-    name: str
-
-    @property
-    def folders(self) -> tuple[str, ...]:
-        """The folders above the file, outermost first."""
-        return Path(self.name).parts[:-1]
-
-    @property
-    def suffix(self) -> str:
-        """The file's last extension, with its dot."""
-        return self.path.suffix
-
-    @cached_property
-    def _text(self) -> str:
-        return self.path.read_bytes().decode("utf-8")
-
-    @cached_property
-    def _tree(self) -> ast.Module:
-        return ast.parse(self.path.read_bytes())
-
-    def text(self) -> str:
-        """The file's contents, its line ends as they are."""
-        return self._text
-
-    def tree(self) -> ast.Module:
-        """The file's contents as Python."""
-        return self._tree
-
-
 def is_code(file: File) -> bool:
     """Whether a file's lines are bounded."""
     return file.suffix in CODE_SUFFIXES or file.path.name in CODE_NAMES
@@ -267,11 +233,10 @@ def long_functions(file: File) -> Iterator[str]:
     """Functions of more than :data:`MAX_FUNCTION_LINES`, from ``def`` to the last line."""
     if not is_python(file):
         return
-    for node in ast.walk(file.tree()):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            lines = (node.end_lineno or node.lineno) - node.lineno + 1
-            if lines > MAX_FUNCTION_LINES:
-                yield f"line {node.lineno}: {node.name} has {lines} lines"
+    for each in file.outline.definitions:
+        lines = each.last_line - each.line + 1
+        if each.kind is not ast.ClassDef and lines > MAX_FUNCTION_LINES:
+            yield f"line {each.line}: {each.name} has {lines} lines"
 
 
 def long_modules(file: File) -> Iterator[str]:
@@ -293,7 +258,7 @@ def long_lines(file: File) -> Iterator[str]:
 
 def missing_first_words(file: File) -> Iterator[str]:
     """Python files that do not begin by saying what they are or do."""
-    if is_python(file) and not (ast.get_docstring(file.tree()) or "").strip():
+    if is_python(file) and not file.outline.definitions[0].docstring.strip():
         yield "no docstring"
 
 
@@ -301,16 +266,14 @@ def formulas(file: File) -> Iterator[str]:
     """Docstrings that begin with a formula: say what the thing is or does."""
     if not is_python(file):
         return
-    for node in ast.walk(file.tree()):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            words = (ast.get_docstring(node) or "").split(maxsplit=1)
-            if words[:1] == ["Owns"]:
-                yield f"{getattr(node, 'name', 'the module')}: a docstring begins with 'Owns'"
+    for each in file.outline.definitions:
+        if each.docstring.split(maxsplit=1)[:1] == ["Owns"]:
+            yield f"{each.name}: a docstring begins with 'Owns'"
 
 
 def missing_public_list(file: File) -> Iterator[str]:
     """Library modules without a literal ``__all__``."""
-    if is_python(file) and file.folders[:1] == ("src",) and public_list(file.tree()) is None:
+    if is_python(file) and file.folders[:1] == ("src",) and file.outline.public is None:
         yield "no __all__ that is a plain list of names"
 
 
@@ -530,9 +493,9 @@ def classes_of_one_name(files: list[File]) -> list[str]:
             continue
         rooms = (*file.folders[1:], file.path.stem)
         package = ".".join(rooms[:2]) if rooms[0] == "tmqp_wires" else rooms[0]
-        for node in ast.walk(file.tree()):
-            if isinstance(node, ast.ClassDef):
-                places.setdefault((package, node.name), []).append(file.name)
+        for each in file.outline.definitions:
+            if each.kind is ast.ClassDef:
+                places.setdefault((package, each.name), []).append(file.name)
     return sorted(f"{name}: {', '.join(found)}" for (_, name), found in places.items() if found[1:])
 
 

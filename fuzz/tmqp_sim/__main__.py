@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from typing import Final
 
 from tmqp_sim.marks import ENOUGH_RUNS, missing, table
 from tmqp_sim.minimise import minimise
@@ -14,6 +15,8 @@ from tmqp_sim.runner import Summary, caught_at, run_many
 from tmqp_sim.simulation import WATCHABLE, run
 
 __all__ = ["main"]
+
+_BUG: Final = 'have this bug planted; "mutants" names them all'
 
 
 def _seeds(text: str) -> range:
@@ -40,12 +43,12 @@ def _parser() -> argparse.ArgumentParser:
     several = argparse.ArgumentParser(add_help=False)
     several.add_argument("--seeds", type=_seeds, default=range(1_000), help="such as 0..9999")
     several.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
-    several.add_argument("--mutant", choices=list(MUTANTS), default="", help="have this bug")
+    several.add_argument("--mutant", metavar="BUG", choices=["", *MUTANTS], default="", help=_BUG)
     several.add_argument("--seconds", type=float, default=0.0, help="stop after so long")
     several.add_argument("--no-bar", action="store_true", help="say nothing meanwhile")
     single = argparse.ArgumentParser(add_help=False)
     single.add_argument("seed", type=int)
-    single.add_argument("--mutant", choices=list(MUTANTS), default="", help="have this bug")
+    single.add_argument("--mutant", metavar="BUG", choices=["", *MUTANTS], default="", help=_BUG)
     runs = commands.add_parser("run", parents=[several], help="run seeds, tell which fail")
     runs.add_argument("--enough", type=int, default=5, help="stop after so many failures")
     runs.add_argument("--minimise", action="store_true", help="make the first failure smaller")

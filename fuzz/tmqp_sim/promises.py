@@ -140,19 +140,19 @@ class Promises:
             return
         now = self._world.now
         held = [each for each in promise.hands if session in each.holders]
-        promise.hands = dict.fromkeys(
-            each for each in held if each.due_of(session) > now + _EPSILON_S
-        )
+        # What is overdue counts no longer; if its holder leaves first, it goes back (seed 329402).
+        promise.hands = dict.fromkeys(held)
+        unanswered = sum(1 for each in held if each.due_of(session) > now + _EPSILON_S)
         # Of a broadcast, what is past the server's own bound is sent and not tracked: it does not
         # count as unanswered (seeds 4031, 5502, 5577).
         tracked = place.kind != "fan" or self._max_in_flight > _ANY_WINDOW
-        if bound and tracked and 0 <= promise.window <= len(promise.hands):
+        if bound and tracked and 0 <= promise.window <= unanswered:
             raise Violation(
                 "credit",
                 f"{hand.uid} of {place} goes to session {session}, which has"
-                f" {len(promise.hands)} unanswered, and wants no more than {promise.window}",
+                f" {unanswered} unanswered, and wants no more than {promise.window}",
             )
-        if promise.window == len(promise.hands) + 1:
+        if promise.window == unanswered + 1:
             self._world.mark("window full")
         promise.hands[hand] = None
         if promise.wait_s:
