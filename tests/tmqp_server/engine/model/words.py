@@ -70,6 +70,7 @@ class Translator:
         self.tickets: dict[int, str] = {}
         #: The same by where the storage has it: the key of the queue, and the sequence.
         self.places: dict[tuple[int, int], str] = {}
+        self.newest: dict[str, tuple[int, int]] = {}
         #: Tickets the storage has not answered for.
         self.open: dict[int, str] = {}
         #: The sequences of what was shown last to somebody who looked into a queue.
@@ -93,8 +94,10 @@ class Translator:
         found: list[Word] = []
         for effect in effects:
             if isinstance(effect, told.Erase) and not effect.ticket:
-                name = self.places[effect.key, effect.sequence]
-                if name not in named:
+                place = (effect.key, effect.sequence)
+                name = self.places[place]
+                is_older = effect.depends and self.newest[name] != place
+                if name not in named and not is_older:
                     found.append(("erase", name))
             else:
                 found += self._words(effect)
@@ -115,6 +118,10 @@ class Translator:
                 del self.open[older]  # asked for anew: that answer will say nothing
             self.tickets[effect.ticket] = self.open[effect.ticket] = ticket
             self.places[effect.key, effect.sequence] = ticket
+            self.newest[ticket] = (effect.key, effect.sequence)
+            if effect.old and effect.old_key != effect.key:
+                # A dead letter: its message is erased with it.
+                return [("append", ticket), ("erase", self.places[effect.old_key, effect.old])]
             return [("append", ticket)]
         if isinstance(effect, told.Erase):
             return [("erase", self.tickets[effect.ticket])]
