@@ -20,7 +20,7 @@ from typing import Final
 from tmqp_server.engine.books import DEFERRAL_BYTES, shelved_bytes
 from tmqp_server.engine.effects import Erase
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
-from tmqp_server.engine.model.deferrals import Deferral, Shelf, ShelfLine
+from tmqp_server.engine.model.deferrals import Deferral, DeferralShelf, ShelfLine
 from tmqp_server.engine.model.message import (
     MARK_AWAY,
     MARK_BACK,
@@ -136,7 +136,7 @@ class DeferralFlights(RunFlights):
         """From now on a deferred message is on disk only.  It is in no list."""
         shelf = queue.deferred.shelf
         if shelf is None:
-            shelf = Shelf()
+            shelf = DeferralShelf()
             queue.deferred.shelf = shelf
         stored = message.rarely().stored
         entry = Deferral(due_at, stored, message.message_id, message.size, None)

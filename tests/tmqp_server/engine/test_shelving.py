@@ -39,7 +39,8 @@ def defer(world: KeptWorld, *ids: str, delay_ms: int = FAR, **more: bool) -> lis
     """Push messages that are deferred, and let them be written."""
     words: list[str] = []
     for each in ids:
-        words += world.push(each, extras=PushExtras(delay_ms=delay_ms), **more)  # type: ignore[arg-type]
+        extras = PushExtras(delay_ms=delay_ms)
+        words += world.push(each, extras=extras, **more)  # type: ignore[arg-type]
     return words + world.sync()
 
 

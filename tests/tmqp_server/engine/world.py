@@ -6,6 +6,7 @@ sessions and queues agree about what is in flight, and no message was confirmed 
 
 from __future__ import annotations
 
+from tests.tmqp_server.engine.shelves import check_shelf
 from tmqp.constants import PUT_BACK_END
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import (
@@ -66,7 +67,7 @@ from tmqp_server.engine.model.snapshots import QueueSnapshot
 from tmqp_server.engine.model.times import NEVER
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueChanges, QueueOptions
 from tmqp_server.engine.routing.custom import CustomRouter
-from tmqp_sim.books import closed_in, commits_of, disk_bytes_of, shelved_in, state_of
+from tmqp_sim.books import closed_in, commits_of, disk_bytes_of, state_of
 
 __all__ = ["World", "holders_of", "queue_defaults"]
 
@@ -269,8 +270,7 @@ class World:
         snapshot = QueueSnapshot(self.queue(channel, queue_id))
         books: dict[str, int] = {}
         for name in snapshot_counters(snapshot):
-            value = getattr(snapshot, name)
-            if value:
+            if value := getattr(snapshot, name):
                 books[name] = value
         return books
 
@@ -458,33 +458,13 @@ class World:
                 there = queue.high_count if tail is queue.high_tail else queue.regular_count
                 assert there or tail.fetching or tail.unsynced, f"{queue!r}: nobody fetches"
         assert queue.spilled == spilled
-        self._check_shelf(queue)
+        check_shelf(queue)
         for key, message in queue.all_flights().items():
             assert bool(message.marks & MARK_TIMED) == (key not in queue.flights)
         if queue.held is not None:
             assert queue.held in queue.all_flights().values()
         if queue.next_due() != NEVER:
             assert queue.timer.wake_at <= queue.next_due()
-
-    def _check_shelf(self, queue: Queue) -> None:
-        """What is deferred on disk only is in no other place, and is read in time."""
-        deferred = queue.deferred
-        shelf = deferred.shelf
-        if shelf is None:
-            return
-        there = shelved_in(queue)
-        assert len(there) == deferred.on_disk()
-        assert sum(entry.size for entry in there) == deferred.size_on_disk()
-        for line in (shelf.high, shelf.regular):
-            asked = [entry for entry in line.entries.values() if entry.place < 0]
-            assert bool(asked) <= bool(line.awaited)
-            if len(asked) < len(line.entries) and not line.awaited:
-                assert shelf.wake_at <= line.next_due()
-        for tail in (queue.high_tail, queue.regular_tail):
-            line = shelf.line_of(tail is queue.high_tail)
-            for sequence in line.entries if tail is not None else ():
-                assert tail is not None
-                assert not tail.after < sequence <= tail.last or sequence in tail.skip
 
     def _check_shared(self, queue: Queue) -> None:
         """What is shared with other nodes is there, and is found under its id."""

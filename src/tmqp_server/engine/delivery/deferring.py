@@ -16,7 +16,7 @@ from tmqp_server.engine.delivery.sharing import tell, withdraw
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import ClearStored
 from tmqp_server.engine.flights import Flights
-from tmqp_server.engine.model.deferrals import Shelf
+from tmqp_server.engine.model.deferrals import DeferralShelf
 from tmqp_server.engine.model.message import (
     MARK_CONFIRMED,
     MARK_HIGH,
@@ -74,7 +74,9 @@ class Deferring:
         self._flights.cancel(queue, message)
         self._settle(queue, message)
 
-    def _cancel_on_disk(self, queue: Queue, shelf: Shelf, message_id: str, most: int) -> bool:
+    def _cancel_on_disk(
+        self, queue: Queue, shelf: DeferralShelf, message_id: str, most: int
+    ) -> bool:
         """The same for messages that are on disk only; False if there are none."""
         found = 0
         for high_priority in (True, False):

@@ -1,6 +1,6 @@
 """``Deferrals``: the messages of one queue that are not to be sent yet, by time and by id.
 
-Some of them may be on disk only: of these there are entries without messages, in a ``Shelf``.
+Some of them may be on disk only: these have entries without messages in a ``DeferralShelf``.
 
 Theory of operation.  Each priority has a line of its own, so that either can be cleared in one go.
 A heap has the message that is due first in front; each entry knows its place
@@ -17,7 +17,7 @@ from tmqp_server.engine.books import DEFERRAL_BYTES, shelved_bytes
 from tmqp_server.engine.model.message import MARK_FAILED, MARK_HIGH, Message
 from tmqp_server.engine.model.times import NEVER
 
-__all__ = ["Deferral", "DeferralLine", "Deferrals", "Shelf", "ShelfLine"]
+__all__ = ["Deferral", "DeferralLine", "DeferralShelf", "Deferrals", "ShelfLine"]
 
 
 @final
@@ -275,7 +275,7 @@ class ShelfLine:
 
 
 @final
-class Shelf:
+class DeferralShelf:
     """The deferred messages of one queue that are on disk only; ``wake_at`` is when the next are to
     be read."""
 
@@ -310,7 +310,7 @@ class Deferrals:
         self._high = DeferralLine()
         self._regular = DeferralLine()
         #: Those that are on disk only; None until there are some.
-        self.shelf: Shelf | None = None
+        self.shelf: DeferralShelf | None = None
 
     def __len__(self) -> int:
         return self.in_memory() + self.on_disk()
@@ -327,11 +327,6 @@ class Deferrals:
     def size(self) -> int:
         """The bytes of those in memory."""
         return self._high.bytes + self._regular.bytes
-
-    def size_on_disk(self) -> int:
-        """The bytes of those on disk only."""
-        shelf = self.shelf
-        return 0 if shelf is None else shelf.high.size() + shelf.regular.size()
 
     def memory(self) -> int:
         """What they are charged beside the messages in memory."""

@@ -364,7 +364,8 @@ class Browsing:
         if self._looks.get(look.session.number) is not look:
             return
         look.awaited -= 1
-        if command.up_to < asked.last and (look.horizon < 0 or command.up_to < look.horizon):
+        last = asked.last if asked.tail is None else asked.tail.last  # which may have grown
+        if command.up_to < last and (look.horizon < 0 or command.up_to < look.horizon):
             look.horizon = command.up_to
         wanted = look.command.message_id
         for kept in command.messages:
