@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tmqp.testing.conformance import FAILURES, Verdict
+from tmqp_conformance.register import current
 
 __all__ = ["Changes", "compare_reports"]
 
@@ -25,9 +26,9 @@ class Changes:
 
 
 def compare_reports(before: Mapping[str, Any], after: Mapping[str, Any]) -> Changes:
-    """Compare two reports, case by case."""
-    old = {case["id"]: case["verdict"] for case in before["cases"]}
-    new = {case["id"]: case["verdict"] for case in after["cases"]}
+    """Compare two reports, case by case; a renamed case is the same case."""
+    old = {current(case["id"]): case["verdict"] for case in before["cases"]}
+    new = {current(case["id"]): case["verdict"] for case in after["cases"]}
     changes = Changes()
     for name, verdict in new.items():
         was = old.get(name)

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tmqp.testing.conformance import CAPABILITIES
+from tmqp_conformance.register import former
 
 __all__ = ["Deviation", "Settings", "SettingsError", "read_settings"]
 
@@ -55,8 +56,8 @@ class Deviation:
     link: str = ""
 
     def covers(self, name: str) -> bool:
-        """Whether it is about this case."""
-        return fnmatchcase(name, self.case)
+        """Whether it is about this case, by its id or by one that it had before."""
+        return any(fnmatchcase(each, self.case) for each in (name, *former(name)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,13 @@ from tmqp.testing.conformance.clients import CLIENT_CASES
 from tmqp.testing.conformance.servers import SERVER_CASES
 from tmqp_conformance.packs import PACKS
 from tmqp_conformance.packs.pack import Pack
+from tmqp_conformance.register import current, former
 
 __all__ = ["ALL_CASES", "LEVELS", "SUITE_VERSION", "chosen", "find", "pack_of"]
 
-#: Changes when a case is added, or judges otherwise.
-SUITE_VERSION: Final = "1.1"
+#: Changes with the first case that is added, or judges otherwise, behind a released version; the
+#: register has the version in which each case appeared.
+SUITE_VERSION: Final = "1.2"
 #: Every case about TMQP; those about other protocols are in packs.
 ALL_CASES: Final[tuple[Case, ...]] = (*SERVER_CASES, *CLIENT_CASES)
 #: What --level means: the levels of the cases that are run.
@@ -44,12 +46,19 @@ def chosen(
 
 
 def _fits(name: str, pattern: str) -> bool:
-    """A glob of the whole id; without a wildcard also of its beginning (``server.frame``)."""
-    return fnmatchcase(name, pattern) or name.startswith(f"{pattern}.")
+    """A glob of the whole id; without a wildcard also of its beginning (``server.frame``).
+
+    What fits an id that the case had before, fits the case.
+    """
+    return any(
+        fnmatchcase(each, pattern) or each.startswith(f"{pattern}.")
+        for each in (name, *former(name))
+    )
 
 
 def find(name: str) -> Case | None:
-    """The case with this id, of a pack or about TMQP."""
+    """The case that has this id, or had it before; of a pack or about TMQP."""
+    name = current(name)
     pack = pack_of(name)
     cases = ALL_CASES if pack is None else pack.cases
     return next((case for case in cases if case.id == name), None)

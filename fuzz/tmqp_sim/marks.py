@@ -55,6 +55,7 @@ MARKS: Final[dict[str, str]] = {
     "NSQ message delivered again": "it was sent before",
     "NSQ message requeued": "with REQ",
     "NSQ message touched": "with TOUCH",
+    "NSQ latencies measured": "the server measured from publication to FIN",
     "NSQ answer came too late": "a message was no longer the consumer's",
     "NSQ publication confirmed": "PUB, MPUB or DPUB was answered with OK",
     "pushed into a topic of NSQ": "by a client of TMQP",

@@ -132,6 +132,8 @@ class NsqBooks:
         self.pauses: dict[tuple[int, str], float] = {}
         self._hands: dict[tuple[int, str], _Hand] = {}
         self._finished: set[tuple[int, str]] = set()
+        #: By channel: how many messages its consumers of NSQ have finished in this life.
+        self.finished = [0] * len(CHANNELS)
         self._not_before: dict[tuple[int, str], float] = {}
         #: How often a message was sent, in this life and in all.
         self._sent: dict[tuple[int, str], int] = {}
@@ -214,6 +216,7 @@ class NsqBooks:
         for table in (self._hands, self._sent, self._attempts, self.windows):
             table.clear()
         self._finished.clear()
+        self.finished = [0] * len(CHANNELS)
         if not self._exact:
             self._not_before.clear()
         for number, (topic, name) in enumerate(CHANNELS):
@@ -317,8 +320,26 @@ class NsqBooks:
             self._not_before[key] = now + pause_s
         elif command.positive:
             self._finished.add(key)
+            self.finished[number] += command.session in self.windows
 
     # -- how it must be -------------------------------------------------------------------------
+
+    def check_measured(self, counted: Sequence[int], dropped: int) -> None:
+        """As many latencies are counted as messages were finished.
+
+        :param counted: by channel.
+        :param dropped: how many commands of sessions that ended were not carried out; a FIN may be
+            among them.
+        :raises Violation: when it is not so.
+        """
+        if not (self.watches and self._exact):
+            return
+        for number, count in enumerate(counted):
+            done = self.finished[number]
+            if not done <= count <= done + dropped:
+                name = CHANNELS[number][1]
+                text = f"{done} messages of {name!r} were finished, {count} latencies counted"
+                raise Violation("nsq", text)
 
     def check_end(self) -> None:
         """Everything has come home.

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from tmqp_server.doors.nsq.context import NsqContext
 from tmqp_server.doors.nsq.door import NsqDoor
+from tmqp_server.doors.nsq.measuring import MeasuringSession
 from tmqp_server.doors.nsq.publishing import PublishingSession
 from tmqp_server.doors.nsq.session import NsqSession
 from tmqp_server.engine.commands import Command, Extend, Push, Release, SetTerms
@@ -90,6 +91,14 @@ def _never_beats(original: Any) -> Any:
     return next_deadline
 
 
+def _counts_what_failed(original: Any) -> Any:
+    def answer_failed(self: MeasuringSession, word: bytes, name: bytes, code: int) -> None:
+        self._finished.pop(name, None)
+        original(self, word, name, code)
+
+    return answer_failed
+
+
 #: What a mutant is made of.
 NSQ_BUGS: Final[tuple[tuple[str, str, Any, str, Any], ...]] = (
     (
@@ -123,5 +132,9 @@ NSQ_BUGS: Final[tuple[tuple[str, str, Any, str, Any], ...]] = (
     (
         "nsq-no-heartbeat", "a client is neither asked for a sign of life nor given up",
         NsqSession, "next_deadline", _never_beats,
+    ),
+    (
+        "nsq-late-measured", "the latency of a message is counted though its FIN failed",
+        MeasuringSession, "_answer_failed", _counts_what_failed,
     ),
 )  # fmt: skip

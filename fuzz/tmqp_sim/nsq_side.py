@@ -11,11 +11,21 @@ from tmqp_server.doors.names import foreign_name
 from tmqp_server.doors.nsq.context import NsqContext
 from tmqp_server.doors.nsq.door import NsqDoor
 from tmqp_server.doors.nsq.options import NsqLimits, NsqOptions
+from tmqp_server.doors.tables import Numbers
 from tmqp_server.engine.model.queues import Queue
 from tmqp_sim.disk import EPOCH_S, Disk
 from tmqp_sim.host import NSQ
 from tmqp_sim.nsq import HEARTBEAT_S, NsqClient, NsqConsumer, NsqProducer
-from tmqp_sim.nsq_books import CHANNELS, FIRSTS, MOST_TIMEOUT_S, SHARED, TIMEOUT_S, Item, NsqBooks
+from tmqp_sim.nsq_books import (
+    CHANNELS,
+    FIRSTS,
+    MOST_TIMEOUT_S,
+    SHARED,
+    TIMEOUT_S,
+    TOPICS,
+    Item,
+    NsqBooks,
+)
 from tmqp_sim.nsq_guests import NsqGuest
 from tmqp_sim.plan import Plan
 from tmqp_sim.stage import Stage
@@ -24,6 +34,8 @@ from tmqp_sim.world import Violation
 __all__ = ["NsqSide"]
 
 _PRODUCERS: Final = 2
+#: How many of the runs measure end-to-end latency.
+_MEASURED: Final = 0.5
 #: When the channels that are not the first ones of their topics come at the earliest, and how
 #: often one looks whether they may.
 _LOOK_EVERY_S: Final = 0.2
@@ -58,6 +70,9 @@ class NsqSide:
         )
         self.books.watches = simulation.watched
         self._ids = self._world.child("nsq ids")
+        measures = Random(f"{plan.seed}/nsq latency").random() < _MEASURED
+        self._percentiles = Numbers([0.5, 1.0]) if measures else Numbers()
+        self._context: NsqContext | None = None
         own = Random(f"{plan.seed}/nsq items")
         restless = 0.0 if plan.quiet else own.choice((0.0, 0.1, 0.3))
         self.producers = [
@@ -119,9 +134,10 @@ class NsqSide:
             max_msg_timeout_ms=round(MOST_TIMEOUT_S * 1_000),
             heartbeat_interval_ms=round(HEARTBEAT_S * 1_000),
             mem_queue_size=self._ids.choice((1, 5, 10_000)),
+            e2e_processing_latency_percentiles=self._percentiles,
         )
         offset_s = EPOCH_S + self._simulation.server.booted_at
-        context = NsqContext(
+        context = self._context = NsqContext(
             self._new_id, NsqLimits(), options, offset_s,
             has_tls=True, durable=self.books.durable,
         )  # fmt: skip
@@ -145,6 +161,7 @@ class NsqSide:
         :raises Violation: when something is owed, or somebody has a session who is long gone.
         """
         self.books.check_end()
+        self._check_latencies()
         server = self._simulation.server
         for session in server.sessions.values():
             silent_s = self._world.now - session.received_at
@@ -152,6 +169,18 @@ class NsqSide:
             if session.host.startswith(NSQ) and session.end.link.dead and late_s > _SLACK_S:
                 text = f"session {session.number} is silent for {silent_s:.1f} s, and still there"
                 raise Violation("nsq", text)
+
+    def _check_latencies(self) -> None:
+        """What was finished is measured, and nothing else."""
+        context = self._context
+        if context is None or not self._percentiles:
+            return
+        self._world.mark("NSQ latencies measured")
+        now_ns = context.unix_ns(context.time_s)
+        latencies = context.world.latencies
+        told = [latencies.told(TOPICS[topic], name, now_ns) for topic, name in CHANNELS]
+        dropped = self._simulation.server.hub.commands_dropped
+        self.books.check_measured([int(str(each["count"])) for each in told], dropped)
 
     # -- the end --------------------------------------------------------------------------------
 

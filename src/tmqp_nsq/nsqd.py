@@ -40,6 +40,7 @@ _DURATIONS: Final = (
     "max-output-buffer-timeout",
     "min-output-buffer-timeout",
     "output-buffer-timeout",
+    "e2e-processing-latency-window-time",
 )
 #: Numbers and switches that the door has under the same name.
 _SAME: Final = (
@@ -81,6 +82,7 @@ def nsqd_config(values: FlagValues, statistics_socket: str = "") -> ServerConfig
     # The original's 0 keeps all messages on disk; here they are there anyway, and one in memory.
     options["mem-queue-size"] = max(1, values.number("mem-queue-size"))
     options["tls_required"] = required != "false"
+    options["e2e_processing_latency_percentiles"] = _percentiles(values)
     options["auth_required"] = bool(values.texts("auth-http-address"))
     options["broadcast_address"] = values.text("broadcast-address") or hostname()
     options["broadcast_tcp_port"] = _broadcast_port(values, "tcp")
@@ -94,6 +96,7 @@ def nsqd_config(values: FlagValues, statistics_socket: str = "") -> ServerConfig
         (door_address(_listen(values, "tcp-address")),),
         limits={name.replace("-", "_"): _positive(values, name) for name in _LIMITS},
         options={name.replace("-", "_"): value for name, value in options.items()},
+        tls_client_auth=_client_policy(values),
     )
     http = _http_doors(values, required == "true", bool(tls.certificate), statistics_socket)
     return ServerConfig(
@@ -124,7 +127,9 @@ def _http_doors(
         doors.append(DoorSettings("nsqd-http", (private,)))
     https = _listen(values, "https-address") if has_tls and values.text("https-address") else None
     if https is not None:
-        doors.append(DoorSettings("nsqd-http", (door_address(https, tls=True),), tls=True))
+        policy = _client_policy(values)
+        address = door_address(https, tls=True)
+        doors.append(DoorSettings("nsqd-http", (address,), tls=True, tls_client_auth=policy))
     if values.text("http-address"):
         plain = door_address(_listen(values, "http-address"))
         if tls_required and https is None:
@@ -147,6 +152,20 @@ def _broadcast_port(values: FlagValues, kind: str) -> int:
     if not 0 <= port <= _MOST_PORT:
         raise FlagError(f"--broadcast-{kind}-port must be 0 to {_MOST_PORT}, not {port}")
     return port
+
+
+def _percentiles(values: FlagValues) -> list[float]:
+    """The percentiles of end-to-end latency that are tracked.
+
+    :raises FlagError: if one cannot be.
+    """
+    given: list[float] = list(values.values["e2e-processing-latency-percentile"])
+    for each in given:
+        if not 0 < each <= 1:
+            raise FlagError(
+                f"--e2e-processing-latency-percentile must be above 0 and at most 1.0, not {each:g}"
+            )
+    return given
 
 
 def _positive(values: FlagValues, flag: str) -> int:
@@ -172,6 +191,11 @@ def _tls_required(values: FlagValues) -> str:
     return word
 
 
+def _client_policy(values: FlagValues) -> str:
+    """What certificates clients are asked for: none without the flag (N100)."""
+    return values.text("tls-client-auth-policy") or "none"
+
+
 def _tls(values: FlagValues) -> TlsSettings:
     certificate, key = values.text("tls-cert"), values.text("tls-key")
     policy, roots = values.text("tls-client-auth-policy"), values.text("tls-root-ca-file")
@@ -189,7 +213,6 @@ def _tls(values: FlagValues) -> TlsSettings:
             certificate=certificate,
             key=key,
             client_authorities=roots if certificate else "",
-            require_client_certificate=bool(policy) and bool(certificate),
         )
     except ConfigError as error:
         raise FlagError(str(error)) from error

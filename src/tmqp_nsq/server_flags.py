@@ -24,7 +24,6 @@ _MILLISECOND: Final = 1_000_000
 _MINUTE: Final = 60 * _SECOND
 _LEVELS: Final = "debug, info, warn, error or fatal"
 _OWN_STORAGE: Final = "the store of this server has files and sync times of its own"
-_NO_LATENCY: Final = "no percentiles are kept"
 _NO_TOPOLOGY: Final = "consumers are chosen without regard to where they are"
 _EXACT_TIMERS: Final = "timeouts are exact and need no scan"
 
@@ -235,14 +234,12 @@ _STATSD: Final = (
         (),
         "percentiles of the processing time to track (0 to 1.0]; may be repeated, or with commas",
         key="e2e_processing_latency_percentiles",
-        ignored=_NO_LATENCY,
     ),
     Flag(
         "e2e-processing-latency-window-time",
         DURATION,
         10 * _MINUTE,
         "time over which those percentiles are computed",
-        ignored=_NO_LATENCY,
     ),
 )
 _SECURITY: Final = (
@@ -252,7 +249,7 @@ _SECURITY: Final = (
         "tls-client-auth-policy",
         one_of("", "require", "require-verify"),
         "",
-        "client certificates: 'require' any, or 'require-verify' against --tls-root-ca-file",
+        "client certificates: 'require' and 'require-verify' check them against --tls-root-ca-file",
     ),
     Flag("tls-root-ca-file", TEXT, "", "path of the authorities of client certificates, in PEM"),
     Flag(

@@ -36,7 +36,7 @@ from tmqp_server.settings.options import (
     queue_changes,
 )
 from tmqp_server.settings.routers import DeclaredRouter, declared_routers
-from tmqp_server.settings.tls import TlsSettings, tls_settings
+from tmqp_server.settings.tls import NO_CERTIFICATE, TlsSettings, tls_settings
 
 __all__ = [
     "OutboundLimits",
@@ -278,6 +278,12 @@ class ServerConfig:
                 raise ConfigError(
                     f"doors: {door.protocol}: tls needs a certificate: the table [tls], or"
                     " --tls-cert and --tls-key"
+                )
+            policy = door.tls_client_auth
+            if policy not in ("", NO_CERTIFICATE) and not self.tls.client_authorities:
+                raise ConfigError(
+                    f"doors: {door.protocol}: tls_client_auth = {policy!r} needs"
+                    " tls.client_authorities: every certificate is verified"
                 )
             self._check_entry(door)
         for address in self.all_addresses():

@@ -8,7 +8,14 @@ from types import ModuleType
 from xml.etree import ElementTree as ET
 
 import pytest
-from tools import make_limits, make_nsq_flags, make_rules, make_speed, make_state_diagram
+from tools import (
+    make_limits,
+    make_nsq_flags,
+    make_register,
+    make_rules,
+    make_speed,
+    make_state_diagram,
+)
 
 from tests.project import ROOT
 from tmqp import Limits
@@ -16,7 +23,14 @@ from tmqp.state import TABLE, Action, Input, Role, State
 
 pytestmark = pytest.mark.cold
 
-MAKERS = (make_limits, make_nsq_flags, make_rules, make_speed, make_state_diagram)
+MAKERS = (
+    make_limits,
+    make_nsq_flags,
+    make_register,
+    make_rules,
+    make_speed,
+    make_state_diagram,
+)
 
 
 @pytest.mark.parametrize("maker", MAKERS, ids=lambda maker: maker.__name__)

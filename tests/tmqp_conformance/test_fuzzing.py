@@ -15,29 +15,31 @@ from tmqp_conformance.__main__ import main
 from tmqp_conformance.fuzzing.differ import Differ
 from tmqp_conformance.fuzzing.findings import read_found, write_model, write_wire
 from tmqp_conformance.fuzzing.model import Act, Delivered, Model, WrongError
-from tmqp_conformance.fuzzing.mutate import MUTATIONS, mutated, seeds
+from tmqp_conformance.fuzzing.mutate import MUTATIONS, mutated
+from tmqp_conformance.fuzzing.native import FIELDS, NativeSubject
 from tmqp_conformance.fuzzing.search import ModelFuzzer
 from tmqp_conformance.fuzzing.session import play_acts
-from tmqp_conformance.fuzzing.wire import FIELDS, WireFuzzer, shrink
+from tmqp_conformance.fuzzing.wire import WireFuzzer, shrink
 from tmqp_conformance.zoo.broken_servers import BROKEN_SERVERS
 from tmqp_conformance.zoo.server import SmallServer
 
 PATIENCE = Patience(answer_s=1.0, quiet_s=0.01)
-SEEDS = seeds(SERVER_CASES)
+SUBJECT = NativeSubject(SERVER_CASES)
 #: The time for acknowledgements, and a little more.
 OVER_S = 16.0
 
 
 def test_the_wire_fuzzer_finds_nothing_in_our_server() -> None:
-    fuzzer = WireFuzzer(MemoryStage(HubMachine()), SEEDS, 1, PATIENCE)
+    fuzzer = WireFuzzer(MemoryStage(HubMachine()), SUBJECT, 1, PATIENCE)
     assert list(fuzzer.run(lambda: fuzzer.played < 400)) == []
     coverage = fuzzer.coverage
-    assert {"AWAIT_PREAMBLE", "AWAIT_HELLO", "OPEN", "CLOSED"} <= set(coverage.states)
+    tally = coverage.at("")
+    assert {"AWAIT_PREAMBLE", "AWAIT_HELLO", "OPEN", "CLOSED"} <= set(tally.states)
     assert set(coverage.mutations) == set(MUTATIONS)
-    assert {"utf8", "preamble", "hello-invalid"} <= set(coverage.rules)
-    assert len(coverage.types) > 20
-    assert set(coverage.fields) <= set(FIELDS)
-    missing = set(FIELDS) - set(coverage.fields)
+    assert {"utf8", "preamble", "hello-invalid"} <= set(tally.rules)
+    assert len(tally.kinds) > 20
+    assert set(tally.fields) <= set(FIELDS)
+    missing = set(FIELDS) - set(tally.fields)
     assert missing <= {"payload=long", "length=4"}, "what is rare in so few conversations"
     assert len(coverage.signatures) > 50
 
@@ -55,7 +57,7 @@ def test_the_wire_fuzzer_finds_a_planted_fault_and_shortens_it(name: str, kind: 
     make = BROKEN_SERVERS[name][1]
     server = make()
     stage = MemoryStage(server)
-    fuzzer = WireFuzzer(stage, SEEDS, 3, PATIENCE)
+    fuzzer = WireFuzzer(stage, SUBJECT, 3, PATIENCE)
     finding = next(fuzzer.run(lambda: fuzzer.played < 5_000))
     assert finding.kind == kind
 
@@ -72,7 +74,7 @@ def test_the_wire_fuzzer_finds_a_planted_fault_and_shortens_it(name: str, kind: 
 
 
 def test_one_seed_draws_the_same_conversations() -> None:
-    one = [mutated(Seeded(7), SEEDS[3], SEEDS) for _ in range(2)]
+    one = [mutated(Seeded(7), SUBJECT.seeds[3], SUBJECT) for _ in range(2)]
     assert one[0] == one[1]
 
 
@@ -108,7 +110,7 @@ def test_the_model_fuzzer_finds_a_loss_and_what_it_finds_replays(tmp_path: Path)
 
 
 def test_a_finding_of_the_wire_fuzzer_is_a_file(tmp_path: Path) -> None:
-    fuzzer = WireFuzzer(MemoryStage(BROKEN_SERVERS["never-closes"][1]()), SEEDS, 1, PATIENCE)
+    fuzzer = WireFuzzer(MemoryStage(BROKEN_SERVERS["never-closes"][1]()), SUBJECT, 1, PATIENCE)
     finding = next(fuzzer.run(lambda: fuzzer.played < 500))
     found = read_found(write_wire(tmp_path, finding, 1, 1))
     assert found.conversation == finding.conversation
@@ -169,7 +171,7 @@ def test_wrong_use_of_the_fuzzers() -> None:
 
 
 def differ(one: Machine, other: Machine) -> Differ:
-    return Differ((MemoryStage(one), MemoryStage(other)), SEEDS, 1, PATIENCE)
+    return Differ((MemoryStage(one), MemoryStage(other)), SUBJECT, 1, PATIENCE)
 
 
 def test_a_server_does_not_differ_from_itself() -> None:

@@ -1,49 +1,196 @@
-"""Damaged traffic of the packs' protocols, against our doors and a broken server in memory."""
+"""Damaged traffic of the packs' protocols, against our doors and broken servers in memory."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
 
 import pytest
 
 from tests.tmqp_conformance.pack_machines import MACHINES
+from tmqp.testing import Seeded, damage
 from tmqp.testing.conformance import Patience
-from tmqp_conformance.fuzzing.packs import PackFuzzer
+from tmqp_conformance.fuzzing.mutate import MUTATIONS
+from tmqp_conformance.fuzzing.packs import PackSubject
+from tmqp_conformance.fuzzing.wire import WireFuzzer, shrink
+from tmqp_conformance.grammar import Piece, Tally
 from tmqp_conformance.packs import PACKS
-from tmqp_conformance.packs.memory import PackMemoryStage
-from tmqp_conformance.zoo.nsq import BROKEN_NSQ
-from tmqp_wires.nsq import CommandDecoder, ServerTerms
-from tmqp_wires.nsq.events import Violation
+from tmqp_conformance.packs.grammar import ID_MARK
+from tmqp_conformance.packs.memory import PackMachine, PackMemoryStage
+from tmqp_conformance.zoo.goms import BROKEN_GOMS
+from tmqp_conformance.zoo.nsq import BROKEN_NSQ, SmallNsq
+from tmqp_conformance.zoo.small import SmallMachine
+from tmqp_conformance.zoo.smq import BROKEN_SMQ, SmallSmq
 
-#: The original takes an IDENTIFY as long as any other body.
-TERMS = ServerTerms(max_identify_bytes=5_242_880)
+BROKEN: Final[Mapping[str, Mapping[str, tuple[str, Callable[[], PackMachine]]]]] = {
+    "nsq": BROKEN_NSQ,
+    "smq": BROKEN_SMQ,
+    "goms": BROKEN_GOMS,
+}
+#: What is so rare that few conversations may lack it.
+RARE: Final = {
+    *("name=64", "name=ephemeral", "number=over", "size=negative", "size=0", "size=over"),
+    *("body=long", "length=wrong", "queue=long", "words=more", "count=negative", "count=over"),
+    *("id=another", "topics=none", "topics=no list", "data=long", "data=empty", "dialect=both"),
+}
 
 
-def breaks(data: bytes) -> bool:
-    """Whether a client of nsqd that says this has broken the protocol."""
-    return any(isinstance(each, Violation) for each in CommandDecoder(TERMS).feed(data))
+class Revived(PackMemoryStage):
+    """A stage on which a server that has crashed is started again."""
+
+    def restart(self) -> None:
+        assert isinstance(self.machine, SmallMachine)
+        assert self.machine.crashed
+        self.machine.crashed = False
 
 
-def fuzzer(name: str, stage: PackMemoryStage, places: tuple[str, ...], seed: int = 7) -> PackFuzzer:
-    judge = breaks if name == "nsq" else None
-    return PackFuzzer(PACKS[name], stage, seed, Patience(quiet_s=0.01), places, judge)
+def fuzzer(
+    name: str, stage: PackMemoryStage, places: tuple[str, ...] = (), seed: int = 7
+) -> WireFuzzer:
+    subject = PackSubject(PACKS[name], places or tuple(PACKS[name].ears))
+    return WireFuzzer(stage, subject, seed, Patience(quiet_s=0.01))
 
 
 @pytest.mark.parametrize("name", PACKS)
 def test_our_doors_live_and_stay_right(name: str) -> None:
-    stage = PackMemoryStage(MACHINES[name]())
-    tried = fuzzer(name, stage, tuple(PACKS[name].ears))
-    assert [*tried.run(400)] == []
-    assert tried.played == 400
-    assert len(tried.mutations) == 7
-    assert len(tried.signatures) >= 5
+    tried = fuzzer(name, PackMemoryStage(MACHINES[name]()))
+    assert [*tried.run(lambda: tried.played < 300)] == []
+    assert tried.played == 300
+    coverage = tried.coverage
+    assert set(coverage.mutations) == set(MUTATIONS)
+    assert len(coverage.signatures) >= 8
+    for place, grammar in tried.subject.grammars.items():
+        tally = coverage.at(place)
+        assert set(tally.states) <= {*grammar.states, "closed"}
+        assert set(tally.kinds) <= {*grammar.kinds}
+        assert set(tally.fields) <= {*grammar.fields}
+        assert {*grammar.fields} - {*tally.fields} <= RARE, place
+        assert {*grammar.states} - {*tally.states} <= {"closing", "body"}, place
+        assert tally.kinds.total() > 20
 
 
-def test_a_server_that_never_closes_is_found() -> None:
-    stage = PackMemoryStage(BROKEN_NSQ["never-closes"][1]())
-    kinds = {finding.kind for finding in fuzzer("nsq", stage, ("",)).run(60)}
-    assert kinds == {"open"}
+@pytest.mark.parametrize(
+    ("name", "animal", "kind"),
+    [
+        ("nsq", "never-closes", "open"),
+        ("nsq", "little-endian", "undecodable"),
+        ("smq", "closes-on-unknown", "closed"),
+        ("smq", "crashes-on-unknown", "crash"),
+        ("goms", "ignores-close", "open"),
+        ("goms", "refuses-all", ""),
+        ("goms", "crashes-on-nonsense", "crash"),
+    ],
+)
+def test_a_planted_fault_is_found_and_made_small(name: str, animal: str, kind: str) -> None:
+    stage = Revived(BROKEN[name][animal][1]())
+    tried = fuzzer(name, stage, ("",))
+    finding = next(tried.run(lambda: tried.played < 600), None)
+    if not kind:
+        assert finding is None, "what is not about robustness is for cases"
+        return
+    assert finding is not None
+    assert finding.kind == kind
+    smaller = shrink(tried, finding)
+    again = tried.play(smaller.conversation)
+    assert again is not None
+    assert again.kind == kind
+    assert sum(len(piece.data) for piece in smaller.conversation) < 100
+    assert not tried.gone
 
 
-def test_a_server_that_sends_what_nobody_can_read_is_found() -> None:
-    stage = PackMemoryStage(BROKEN_NSQ["little-endian"][1]())
-    kinds = {finding.kind for finding in fuzzer("nsq", stage, ("",)).run(400)}
-    assert "undecodable" in kinds
+class Silent(SmallSmq):
+    """It says nothing from the first empty message on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hangs = False
+
+    def publish(self, session: object, queue: bytes, body: bytes) -> None:
+        self.hangs = self.hangs or not body
+
+    def take(self, number: int) -> bytes:
+        return b"" if self.hangs else super().take(number)
+
+
+def test_a_server_that_hangs_is_found() -> None:
+    tried = fuzzer("smq", PackMemoryStage(Silent()))
+    finding = next(tried.run(lambda: tried.played < 600))
+    assert finding.kind == "crash", "nobody else is answered either"
+
+
+def test_a_crash_ends_the_run_where_nobody_restarts() -> None:
+    machine = BROKEN_SMQ["crashes-on-unknown"][1]()
+    tried = fuzzer("smq", PackMemoryStage(machine))
+    assert next(tried.run(lambda: tried.played < 600)).kind == "crash"
+    assert tried.gone
+
+
+def test_an_answer_has_the_id_of_the_message_that_came() -> None:
+    server = SmallNsq()
+    tried = fuzzer("nsq", PackMemoryStage(server), ("",))
+    said = b"  V2SUB t c\nRDY 1\nPUB t\n\x00\x00\x00\x01x"
+    assert tried.play((Piece(0, said), Piece(0, b"FIN " + ID_MARK + b"\n"))) is None
+    assert server.topics == {b"t": {b"c": []}}, "it is finished"
+
+
+@pytest.mark.parametrize("name", PACKS)
+def test_a_grammar_cuts_what_it_is_given_and_loses_nothing(name: str) -> None:
+    draw = Seeded(3)
+    subject = PackSubject(PACKS[name], tuple(PACKS[name].ears))
+    for conversation in subject.seeds:
+        for piece in conversation:
+            grammar = subject.grammars[piece.place]
+            plain = piece.data + grammar.plain(draw) + grammar.odd(draw)
+            for data in (piece.data, plain, damage(draw, plain)):
+                begin, messages, rest = grammar.split(data)
+                assert begin + b"".join(messages) + rest == data
+                for message in messages:
+                    assert isinstance(grammar.changed(draw, message), bytes)
+
+
+HOST: Final = b"Host: localhost\r\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "is_open", "is_doubtful"),
+    [
+        (b"GET /ping HTTP/1.1\r\n" + HOST + b"\r\n", True, False),
+        (b"GET /stats?format=json&topic=%20 HTTP/1.1\r\n" + HOST + b"\r\n", True, False),
+        (b"POST /pub?topic=t HTTP/1.1\r\n" + HOST + b"Content-Length: 1\r\n\r\nx", True, False),
+        (b"POST /pub?topic=t HTTP/1.1\r\n" + HOST + b"Content-Length: 2\r\n\r\nx", False, False),
+        (b"GET /ping HTTP/1.1\r\n", False, False),
+        (b"GET /ping HTTP/1.0\r\n" + HOST + b"\r\n", False, True),
+        (b"GET /nope HTTP/1.1\r\n" + HOST + b"\r\n", False, True),
+        (b"GET /ping?% HTTP/1.1\r\n" + HOST + b"\r\n", False, True),
+        (b"GET /ping HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n", False, True),
+        (b"GET /ping HTTP/1.1\r\n" + HOST + HOST + b"\r\n", False, True),
+        (b"GET /ping HTTP/1.1\r\n" + HOST + b"Content-Length: 1\r\n\r\nx", False, True),
+        (b"POST /pub HTTP/1.1\r\n" + HOST + b"Content-Length: -1\r\n\r\n", False, True),
+    ],
+)
+def test_only_requests_without_doubt_are_judged(
+    said: bytes, is_open: bool, is_doubtful: bool
+) -> None:
+    oracle = PACKS["nsq"].grammars["http"].oracle(Tally())
+    oracle.read(said)
+    assert (oracle.open, oracle.doubtful) == (is_open, is_doubtful)
+    assert not oracle.must_close
+
+
+@pytest.mark.parametrize(
+    ("said", "rule"),
+    [
+        (b"  V3", "E_BAD_PROTOCOL"),
+        (b"  V2PUB a!b\n", "E_BAD_TOPIC"),
+        (b"  V2PUB t\n\xff\xff\xff\xff", "E_BAD_MESSAGE"),
+        (b"  V2RDY 2501\n", "E_INVALID"),
+        (b"  V2" + b"x" * 20_000, ""),
+        (b'  V2IDENTIFY\n\x00\x00\x00\x32{"snappy": true, "feature_negotiation": true     }', ""),
+    ],
+)
+def test_the_oracle_of_nsq_knows_what_ends_a_connection(said: bytes, rule: str) -> None:
+    oracle = PACKS["nsq"].grammars[""].oracle(Tally())
+    oracle.read(said)
+    assert oracle.rule == rule
+    assert oracle.must_close is bool(rule)
+    assert not oracle.open

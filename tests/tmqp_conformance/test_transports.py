@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import tmqp
 from tests.certificates import make_certificate
 from tests.project import ROOT
 from tmqp.testing.conformance import Level
@@ -117,11 +118,10 @@ def test_what_our_server_has_confirmed_survives_kills(tmp_path: Path) -> None:
     assert f"{count} of {count} cases pass" in result.output
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("kind", KINDS)
-def test_our_client_is_strict(tmp_path: Path, files: tuple[Path, Path], kind: str) -> None:
-    listen = {"tcp": "127.0.0.1:0", "unix": f"unix:{tmp_path}/socket", "tls": "tmqs://localhost:0"}
-    words = [sys.executable, "-m", "tmqp_conformance", "client", "--strict", "--out", str(tmp_path)]
+def hold_client_to_all_cases(folder: Path, files: tuple[Path, Path], kind: str) -> None:
+    """Every case must pass, but those for a program that connects again on its own."""
+    listen = {"tcp": "127.0.0.1:0", "unix": f"unix:{folder}/socket", "tls": "tmqs://localhost:0"}
+    words = [sys.executable, "-m", "tmqp_conformance", "client", "--strict", "--out", str(folder)]
     words += ["--listen", listen[kind], "--connect-timeout", "10", "--ready", "0.1"]
     if kind == "tls":
         words += ["--certificate", str(files[1]), "--key", str(files[0])]
@@ -132,9 +132,29 @@ def test_our_client_is_strict(tmp_path: Path, files: tuple[Path, Path], kind: st
             check=True,
             timeout=60,
         )
-    made = json.loads((tmp_path / "report.json").read_text("utf-8"))
+    made = json.loads((folder / "report.json").read_text("utf-8"))
+    assert made["strict"]
+    assert {case["id"] for case in made["cases"]} == {each.id for each in CLIENT_CASES}
     bad = {case["id"]: case["message"] for case in made["cases"] if case["verdict"] != "pass"}
     assert set(bad) == {each.id for each in CLIENT_CASES if "reconnect" in each.needs}, bad
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", KINDS)
+def test_our_client_is_strict(tmp_path: Path, files: tuple[Path, Path], kind: str) -> None:
+    hold_client_to_all_cases(tmp_path, files, kind)
+
+
+@pytest.mark.skipif(not tmqp.compiled, reason="interpreted, this is a long test")
+@pytest.mark.parametrize("kind", KINDS)
+def test_our_compiled_client_is_strict(tmp_path: Path, files: tuple[Path, Path], kind: str) -> None:
+    """The program that is tested is another process: it must run the compiled client, too."""
+    ask = "import tmqp_client._core.machine as it; print(it.__file__)"
+    told = subprocess.run(
+        [sys.executable, "-c", ask], stdout=subprocess.PIPE, text=True, check=True, timeout=30
+    )
+    assert Path(told.stdout.strip()).suffix == ".so"
+    hold_client_to_all_cases(tmp_path, files, kind)
 
 
 @pytest.mark.long

@@ -233,7 +233,6 @@ def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:
     assert [line.partition(" ")[0] for line in values.ignored()] == [
         "--node-id",
         "--sync-timeout",
-        "--e2e-processing-latency-percentile",
     ]
 
 

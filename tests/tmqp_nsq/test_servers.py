@@ -51,6 +51,17 @@ def test_without_flags_nsqd_is_the_originals() -> None:
         "max_rdy_count": 2_500,
     }
     assert made.access.kind == "open"
+    assert tcp.options["e2e_processing_latency_percentiles"] == []
+
+
+def test_percentiles_of_the_latency_reach_the_door() -> None:
+    words = [
+        "--e2e-processing-latency-percentile=1.0,0.99",
+        "--e2e-processing-latency-window-time=2m",
+    ]
+    options = config(*words).doors[0].options
+    assert options["e2e_processing_latency_percentiles"] == [1.0, 0.99]
+    assert options["e2e_processing_latency_window_time_ms"] == 120_000
 
 
 def test_flags_reach_the_doors(tmp_path: Path) -> None:
@@ -91,7 +102,8 @@ def test_tls(tmp_path: Path) -> None:
     made = config(
         *pair, "--tls-client-auth-policy=require-verify", f"--tls-root-ca-file={certificate}"
     )
-    assert made.tls.require_client_certificate
+    assert [each.tls_client_auth for each in made.doors[:2]] == ["require-verify"] * 2
+    assert not made.tls.require_client_certificate
     assert made.doors[0].options["tls_required"] is True
 
 
@@ -103,6 +115,7 @@ def test_tls(tmp_path: Path) -> None:
         (["--tls-required=1"], "need --tls-cert and --tls-key"),
         (["--tls-client-auth-policy=require"], "needs --tls-root-ca-file"),
         (["--msg-timeout=0"], "--msg-timeout must be at least 1ms, not 0s"),
+        (["--e2e-processing-latency-percentile=0.5,2"], "must be above 0 and at most 1.0, not 2"),
         (["--max-rdy-count=0"], "--max-rdy-count must be positive, not 0"),
         (["--tcp-address=4150"], "--tcp-address must be HOST:PORT"),
         (["--broadcast-tcp-port=65536"], "--broadcast-tcp-port must be 0 to 65535, not 65536"),

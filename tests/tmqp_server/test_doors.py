@@ -1,7 +1,6 @@
-"""A server with three doors: TMQP, HTTP and the tests' own protocol, over real sockets.
+"""A server with several doors, over real sockets: their tables, their limits, who may connect.
 
-What came in by one door leaves by every other: nothing is lost, and nothing is changed that has a
-place there; also when the server is started again between.
+What becomes of messages between doors is in doors/test_matrix.py, without sockets.
 """
 
 from __future__ import annotations
@@ -33,10 +32,6 @@ from tmqp_server.access.roles import AccessConfig, parse_access
 from tmqp_server.access.tokens import hash_token
 from tmqp_server.config import read_config
 from tmqp_server.doors.letters import (
-    BOOLEAN,
-    DOUBLE,
-    INT,
-    LONG,
     Letter,
     Property,
     frame_of_letter,
@@ -116,58 +111,7 @@ class ToyClient:
         return found
 
 
-# --- The matrix ----------------------------------------------------------------------------------
-
-
-def _letters() -> dict[str, Letter]:
-    """Messages by id, each with something of its own."""
-    text = Letter("plain text, voilà".encode())
-    text.content_type = "text/plain; charset=utf-8"
-    octets = Letter(bytes(range(256)) * 20)
-    octets.content_type = "application/octet-stream"
-    full = Letter(b"full")
-    full.content_type = "application/json"
-    full.correlation_id, full.reply_to, full.kind = "c 1", "answers", "order"
-    full.group_key, full.timestamp_ms = "customer-7", 1732000000123
-    full.traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-    full.tracestate = "a=1,b=2"
-    full.headers = [("Mine", "1"), ("Mine", "2"), ("Why", "perché")]
-    full.properties = [
-        Property("n", INT, -5),
-        Property("large", LONG, 1 << 62),
-        Property("part", DOUBLE, 0.1),
-        Property("yes", BOOLEAN, True),
-    ]
-    high = Letter(b"high")
-    high.priority = 9
-    middle = Letter(b"middle")
-    middle.priority = 6
-    low = Letter(b"low")
-    low.priority = 0
-    expiring = Letter(b"expiring")
-    expiring.expires_ms = 4_000_000_000_123
-    letters = {
-        "text": text,
-        "octets": octets,
-        "empty": Letter(b""),
-        "full": full,
-        "high": high,
-        "middle": middle,
-        "low": low,
-        "expiring": expiring,
-    }
-    for each in letters.values():
-        # What HTTP says of a body that says nothing of itself.
-        each.content_type = each.content_type or "application/octet-stream"
-    return letters
-
-
-def _described(letter: Letter) -> dict[str, Any]:
-    """All of a letter but its address, in no order of names."""
-    found = {name: getattr(letter, name) for name in (*FIELDS, "body")}
-    found["headers"] = sorted(letter.headers, key=lambda pair: pair[0])
-    found["properties"] = sorted(letter.properties, key=lambda each: each.name)
-    return found
+# --- Clients -------------------------------------------------------------------------------------
 
 
 def _of_headers(headers: list[tuple[str, str]], body: bytes, *, high: bool) -> Letter:
@@ -205,32 +149,6 @@ class Native:
             letter = _of_headers(headers, message.payload, high=message.frame.high_priority)
             assert message.message_id is not None
             found[message.message_id] = letter
-        return found
-
-
-class Web:
-    def __init__(self, client: httpx.AsyncClient) -> None:
-        self._client = client
-
-    async def push(self, name: str, letter: Letter) -> None:
-        high = letter.high_priority
-        fields: list[tuple[bytes, bytes]] = []
-        for key, value in frame_of_letter(letter, high_priority=high).headers:
-            own = "Content-Type" if key == "Content-Type" else f"Tmqp-Header-{key}"
-            fields.append((own.encode(), value.encode()))
-        asked = {"id": name, "priority": "high" if high else "normal"}
-        answer = await self._client.post(
-            f"{QUEUE}/messages", params=asked, content=letter.body, headers=fields
-        )
-        assert answer.status_code == 201, answer.text
-
-    async def take(self, count: int) -> dict[str, Letter]:
-        answer = await self._client.post(f"{QUEUE}/deliveries", params={"max": count, "wait": 10})
-        found: dict[str, Letter] = {}
-        for item in answer.json()["items"]:
-            body = item["text"].encode() if "text" in item else base64.b64decode(item["base64"])
-            headers = [(key, value) for key, value in item["headers"]]
-            found[item["id"]] = _of_headers(headers, body, high=item.get("priority") == "high")
         return found
 
 
@@ -274,43 +192,10 @@ async def speaking(protocol: str, server: Server) -> AsyncIterator[Speaker]:
     if protocol == "tmqp":
         async with connect(str(server.addresses[0])) as client:
             yield Native(client)
-    elif protocol == "http":
-        (url,) = server.door_addresses("http")
-        async with httpx.AsyncClient(base_url=url) as web:
-            yield Web(web)
     else:
         (address,) = server.door_addresses("toy")
         async with await ToyClient.dial(address) as toy:
             yield Toy(toy)
-
-
-PROTOCOLS = ("tmqp", "http", "toy")
-
-
-@pytest.mark.parametrize("restarts", [False, True], ids=["at once", "after a restart"])
-@pytest.mark.parametrize("consumer", PROTOCOLS)
-@pytest.mark.parametrize("producer", PROTOCOLS)
-async def test_nothing_is_lost_between_doors(
-    producer: str, consumer: str, restarts: bool, tmp_path: Path
-) -> None:
-    letters = _letters()
-    found: dict[str, Letter] = {}
-    async with serving(HTTP, TOY, data=tmp_path) as server:
-        async with connect(str(server.addresses[0])) as admin:
-            await admin.create_queue("letters", 1, QueueOptions(durable=True), status="pull")
-        async with speaking(producer, server) as speaker:
-            for name, letter in letters.items():
-                await speaker.push(name, letter)
-        if not restarts:
-            async with speaking(consumer, server) as speaker:
-                found = await speaker.take(len(letters))
-    if restarts:
-        async with serving(HTTP, TOY, data=tmp_path) as server:  # noqa: SIM117 - after the first
-            async with speaking(consumer, server) as speaker:
-                found = await speaker.take(len(letters))
-    assert list(found)[:2] == [name for name in letters if letters[name].high_priority]
-    described = {name: _described(letter) for name, letter in found.items()}
-    assert described == {name: _described(letter) for name, letter in letters.items()}
 
 
 # --- Several doors -------------------------------------------------------------------------------

@@ -32,11 +32,25 @@ from tmqp_wires.nsq.events import ErrorReceived, Event, MessageReceived, Respons
 NSQ: Final = {"protocol": "nsq", "listen": ["127.0.0.1:0"]}
 
 
+def trusting_all() -> ssl.SSLContext:
+    """A client's TLS that takes any certificate."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
 class NsqClient:
     """A client of NSQ over a socket."""
 
-    def __init__(self, stream: anyio.abc.ByteStream, fields: Mapping[str, object]) -> None:
+    def __init__(
+        self,
+        stream: anyio.abc.ByteStream,
+        fields: Mapping[str, object],
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self._stream = stream
+        self._tls = tls
         self.connection = ClientConnection(fields)
         self._events: list[Event] = []
 
@@ -54,11 +68,11 @@ class NsqClient:
                     await self._stream.send(data)
                 self._events += self.connection.receive(await self._stream.receive())
                 if self.connection.wants_tls:
-                    context = ssl.create_default_context()
-                    context.check_hostname = False
-                    context.verify_mode = ssl.CERT_NONE
                     self._stream = await TLSStream.wrap(
-                        self._stream, ssl_context=context, server_side=False
+                        self._stream,
+                        hostname="localhost",
+                        ssl_context=self._tls or trusting_all(),
+                        server_side=False,
                     )
                     self.connection.secured()
                 if data := self.connection.data_to_send():

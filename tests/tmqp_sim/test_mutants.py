@@ -113,6 +113,7 @@ FOUND_AT: Final = {
     "nsq-first-attempt": 0,
     "nsq-foreign-for-ever": 7,
     "nsq-last-forgotten": 127,
+    "nsq-late-measured": 42,
     "nsq-no-heartbeat": 7,
     "nsq-one-too-many": 3,
     "nsq-requeued-at-once": 3,

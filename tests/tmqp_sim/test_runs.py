@@ -19,7 +19,7 @@ from tmqp_sim.runner import run_many
 #: Histories take processor time, whoever else wants it.
 pytestmark = pytest.mark.timeout(300)
 
-#: Seeds of this share, in so many tests; CI runs many more (``make sim``).
+#: Seeds of this share, in so many tests; CI runs many more (``make sim-compiled``).
 SEEDS: Final = 300
 SHARES: Final = 3
 #: Seeds that failed although nothing was wrong but the simulation, and what that was.

@@ -14,7 +14,14 @@ from tmqp.address import Address
 from tmqp.testing.conformance import CAPABILITIES, Patience, Result
 from tmqp.testing.conformance.clients import CLIENT_CASES
 from tmqp_conformance.clients import ClientStage, Listener
-from tmqp_conformance.commands.common import fail, local_option, progress, read_target, run_name
+from tmqp_conformance.commands.common import (
+    bar_option,
+    fail,
+    local_option,
+    progress,
+    read_target,
+    run_name,
+)
 from tmqp_conformance.commands.testing import exit_status, summarise, with_settings
 from tmqp_conformance.report import Report
 from tmqp_conformance.runner import Plan, Runner
@@ -64,6 +71,7 @@ Examples:
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--report", multiple=True, type=click.Choice(list(FORMS)))
 @local_option
+@bar_option
 @click.pass_context
 def client(context: click.Context, /, **_: Any) -> None:
     """Test clients: they connect to a port of this tool, one case after the other.
@@ -148,7 +156,7 @@ def _run(plan: Plan, listener: Listener, options: dict[str, Any]) -> Report:
 
     try:
         session.begin()
-        with progress("cases", len(plan.cases)) as track:
+        with progress("cases", len(plan.cases), quiet=options["no_bar"]) as track:
             for _ in track(session.follow(results())):
                 pass
         stage.dismiss()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import secrets
 import ssl
+import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,18 +16,25 @@ import click
 
 import tmqp
 from tmqp.address import Address, parse_address
+from tmqp.testing.conformance import UnreachableError
+from tmqp_conformance.sockets import connect_socket
 
 __all__ = [
     "CONFORMS",
     "COULD_NOT_TEST",
     "DIFFERS",
     "WRONG_USE",
+    "bar_option",
     "fail",
     "local_option",
     "progress",
     "read_target",
+    "restart_option",
+    "restarter",
     "run_name",
+    "ticking",
     "tls_context",
+    "wait_for",
 ]
 
 CONFORMS: Final = 0
@@ -33,7 +42,12 @@ DIFFERS: Final = 1
 COULD_NOT_TEST: Final = 2
 WRONG_USE: Final = 3
 
+#: How long a server may take to start.
+_START_S: Final = 30.0
+_TICK_S: Final = 0.2
+
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+_Item = TypeVar("_Item")
 
 
 def fail(message: str) -> NoReturn:
@@ -88,24 +102,94 @@ def run_name() -> str:
     return secrets.token_hex(4)
 
 
-_Item = TypeVar("_Item")
+def bar_option(command: _Command) -> _Command:
+    """The option that switches the progress bar off."""
+    return click.option(
+        "--no-bar", "--quiet", "no_bar", is_flag=True, help="Show no progress, even on a terminal."
+    )(command)
+
+
+def restart_option(command: _Command) -> _Command:
+    """The option that starts a server again."""
+    return click.option(
+        "--restart-cmd", help="Kills the server and starts it again; returns at once."
+    )(command)
+
+
+def restarter(command: str, target: Address) -> Callable[[], None]:
+    """What starts the server at an address again with a command of the user."""
+
+    def restart() -> None:
+        # It may need a shell.
+        done = subprocess.run(command, shell=True, check=False, timeout=_START_S)  # noqa: S602
+        if done.returncode != 0:
+            raise UnreachableError(f"{command!r} ended with status {done.returncode}")
+        wait_for(target)
+
+    return restart
+
+
+def wait_for(target: Address) -> None:
+    """Wait until somebody listens there.
+
+    :raises UnreachableError: when nobody does.
+    """
+    plain = Address(target.host, target.port, socket_path=target.socket_path)
+    deadline = time.monotonic() + _START_S
+    while True:
+        try:
+            connect_socket(plain).close()
+        except OSError as error:
+            if time.monotonic() > deadline:
+                raise UnreachableError(f"{target} does not answer: {error}") from error
+            time.sleep(0.05)
+        else:
+            return
 
 
 @contextmanager
-def progress(title: str, total: int) -> Iterator[Callable[[Iterable[_Item]], Iterator[_Item]]]:
-    """Show progress on a terminal, on stderr; nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield iter
-        return
-    from rich.console import Console  # noqa: PLC0415 - it takes long to load
-    from rich.progress import Progress  # noqa: PLC0415
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=total)
+def progress(
+    title: str, total: int, *, quiet: bool
+) -> Iterator[Callable[[Iterable[_Item]], Iterator[_Item]]]:
+    """Show progress on a terminal, on stderr; nothing elsewhere, or if ``quiet``."""
+    with _bar(title, total, quiet=quiet) as advance:
 
         def track(items: Iterable[_Item]) -> Iterator[_Item]:
             for item in items:
                 yield item
-                bar.advance(task)
+                advance(1)
 
         yield track
+
+
+@contextmanager
+def ticking(title: str, seconds: float, *, quiet: bool) -> Iterator[Callable[[], bool]]:
+    """Show the time as progress; yields what says whether some of it is left."""
+    began = time.monotonic()
+    with _bar(title, seconds, quiet=quiet) as advance:
+        shown = began
+
+        def go_on() -> bool:
+            nonlocal shown
+            now = time.monotonic()
+            if now - shown >= _TICK_S:
+                advance(now - shown)
+                shown = now
+            return now < began + seconds
+
+        yield go_on
+
+
+@contextmanager
+def _bar(title: str, total: float, *, quiet: bool) -> Iterator[Callable[[float], None]]:
+    """A progress bar; yields what moves it on."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console  # noqa: PLC0415 - it takes long to load
+    from rich.progress import MofNCompleteColumn, Progress  # noqa: PLC0415
+
+    columns = (*Progress.get_default_columns(), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda amount: bar.advance(task, amount)

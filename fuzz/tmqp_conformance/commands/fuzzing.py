@@ -1,47 +1,59 @@
-"""``fuzz wire`` and ``fuzz model``, and what shortens and plays again what they find."""
+"""``fuzz wire``, ``fuzz model`` and ``fuzz diff``, and what plays again and shortens findings."""
 
 from __future__ import annotations
 
 import json
 import re
 import secrets
+import ssl
 import sys
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
+from tmqp.address import Address
 from tmqp.testing.conformance import Patience, Stage, UnreachableError
 from tmqp.testing.conformance.servers import SERVER_CASES
 from tmqp_conformance.commands.common import (
     CONFORMS,
     DIFFERS,
+    bar_option,
     fail,
     local_option,
     read_target,
+    restart_option,
+    restarter,
     run_name,
+    ticking,
     tls_context,
 )
+from tmqp_conformance.commands.packs import PackStage, at_option, pack_option, read_places
 from tmqp_conformance.fuzzing.differ import Differ
 from tmqp_conformance.fuzzing.findings import Found, read_found, write_model, write_wire
-from tmqp_conformance.fuzzing.mutate import MUTATIONS, seeds
+from tmqp_conformance.fuzzing.mutate import MUTATIONS
+from tmqp_conformance.fuzzing.native import NativeSubject
+from tmqp_conformance.fuzzing.packs import PackSubject
 from tmqp_conformance.fuzzing.search import ModelFuzzer
 from tmqp_conformance.fuzzing.session import play_acts
 from tmqp_conformance.fuzzing.shrinking import smallest
-from tmqp_conformance.fuzzing.wire import FIELDS, Coverage, WireFuzzer
+from tmqp_conformance.fuzzing.wire import WireFuzzer
 from tmqp_conformance.fuzzing.wire import shrink as shrink_finding
+from tmqp_conformance.grammar import Coverage, Subject
 from tmqp_conformance.keeper import PROBE
+from tmqp_conformance.packs import PACKS
 from tmqp_conformance.sockets import ServerStage
 
-__all__ = ["fuzz", "play_found", "shrink"]
+__all__ = ["fuzz", "play_found", "shrink", "stage_of", "subject_of"]
 
 _BUDGET: Final = re.compile(r"(\d+(?:\.\d+)?)(s|m|h)?")
 _SECONDS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3_600.0}
 _CA: Final = click.Path(dir_okay=False, path_type=Path)
 _MOST_FINDINGS: Final = 10
-_TYPES: Final = 64
+_REPLAYS: Final = 3
 
 
 def _budget(_context: click.Context, _parameter: click.Parameter, text: str) -> float:
@@ -61,6 +73,7 @@ def _common(command: Any) -> Any:
         click.option("--ca", type=_CA, help="Certificates to trust (tmqs://)."),
         click.option("--timeout", type=click.FloatRange(0.05, 600), default=3.0, show_default=True),
         local_option,
+        bar_option,
     ):
         command = option(command)
     return command
@@ -73,42 +86,39 @@ def fuzz() -> None:
 
 @fuzz.command("wire")
 @click.argument("address")
+@pack_option
+@at_option
+@restart_option
 @_common
 def fuzz_wire(
     address: str,
+    pack: str | None,
+    places: tuple[str, ...],
+    restart_cmd: str | None,
     budget: float,
     seed: int | None,
     out: Path,
     ca: Path | None,
     timeout: float,
     allow_remote: bool,
+    no_bar: bool,
 ) -> None:
-    """Send damaged and strange traffic to the server at ADDRESS: it must live and stay right."""
-    stage = _stage(address, ca, allow_remote=allow_remote)
+    """Send damaged and strange traffic to the server at ADDRESS: it must live and stay right.
+
+    With --pack it speaks another protocol; --at names further addresses that are fuzzed, too.
+    """
+    about = PACKS.get(pack or "")
+    target = read_target(address, allow_remote=allow_remote)
+    where = read_places(about, target, places, allow_remote=allow_remote)
+    restart = restarter(restart_cmd, target) if restart_cmd else None
+    stage = PackStage(where, tls_context(target, ca), restart)
     number = _seed(seed)
-    fuzzer = WireFuzzer(
-        stage, seeds(SERVER_CASES), number, Patience(answer_s=timeout, quiet_s=0.02)
-    )
+    subject = subject_of(pack or "", tuple(where))
+    fuzzer = WireFuzzer(stage, subject, number, Patience(answer_s=timeout, quiet_s=0.02))
     began = time.monotonic()
-    go_on = _clock(budget)
-    found = 0
-    try:
-        for finding in fuzzer.run(go_on):
-            found += 1
-            click.echo(f"FOUND {finding.kind}: {finding.message}")
-            smaller = shrink_finding(fuzzer, finding, _clock(budget / 2))
-            path = write_wire(out, smaller, number, found)
-            click.echo(f"    {len(smaller.conversation)} pieces, written to {path}")
-            if found >= _MOST_FINDINGS:
-                break
-    except UnreachableError as error:
-        if not fuzzer.coverage.signatures:
-            fail(str(error))
-        click.echo(f"FOUND crash: {error}")
-        found += 1
-    finally:
-        fuzzer.close()
-    _tell_coverage(fuzzer.coverage)
+    with ticking("fuzzing", budget, quiet=no_bar) as go_on:
+        found = _search(fuzzer, go_on, budget, out, number)
+    _tell_coverage(fuzzer.coverage, subject)
     elapsed = time.monotonic() - began
     click.echo(
         f"{fuzzer.played} conversations in {elapsed:.1f} s"
@@ -117,24 +127,66 @@ def fuzz_wire(
     sys.exit(DIFFERS if found else CONFORMS)
 
 
-def _tell_coverage(coverage: Coverage) -> None:
+def _search(
+    fuzzer: WireFuzzer, go_on: Callable[[], bool], budget: float, out: Path, number: int
+) -> int:
+    """Fuzz, and write down what is found; returns how much that is."""
+    found = 0
+    try:
+        for finding in fuzzer.run(go_on):
+            found += 1
+            click.echo(f"FOUND {finding.kind}: {finding.message}")
+            smaller, again = finding, ""
+            if not fuzzer.gone:
+                smaller = shrink_finding(fuzzer, finding, _clock(budget / 2))
+                again = f", again {fuzzer.again(smaller, _REPLAYS)} of {_REPLAYS} times"
+            path = write_wire(out, smaller, number, found, pack=fuzzer.subject.pack)
+            click.echo(f"    {len(smaller.conversation)} pieces{again}, written to {path}")
+            if fuzzer.gone:
+                click.echo("    the server is gone: start it again, and make this smaller (shrink)")
+            if fuzzer.gone or found >= _MOST_FINDINGS:
+                break
+    except UnreachableError as error:
+        if not fuzzer.coverage.signatures:
+            fail(str(error))
+        click.echo(f"FOUND crash: {error}")
+        found += 1
+    except OSError as error:
+        fail(str(error))
+    finally:
+        fuzzer.close()
+    return found
+
+
+def _tell_coverage(coverage: Coverage, subject: Subject) -> None:
     """What was tried, and what was not."""
-    states = ", ".join(f"{name} {count}" for name, count in sorted(coverage.states.items()))
-    click.echo(f"states: {states}")
-    rules = ", ".join(f"{name} {count}" for name, count in sorted(coverage.rules.items()))
-    click.echo(f"broken rules: {rules or 'none'}")
-    mutations = ", ".join(f"{name} {coverage.mutations[name]}" for name in MUTATIONS)
-    click.echo(f"mutations: {mutations}")
-    fields = ", ".join(f"{name} {coverage.fields[name]}" for name in FIELDS)
-    click.echo(f"fields: {fields}")
-    missing = [name for name in FIELDS if not coverage.fields[name]]
-    left = f" (not {', '.join(missing)})" if missing else ""
-    click.echo(
-        f"message types: {len(coverage.types)} of {_TYPES}; values of fields:"
-        f" {len(FIELDS) - len(missing)} of {len(FIELDS)}"
-        f"{left}; behaviours of the server:"
-        f" {len(coverage.signatures)}"
-    )
+    for place, grammar in subject.grammars.items():
+        tally = coverage.at(place)
+        about = f"{place} " if place else ""
+        states = _counted(tally.states, grammar.states)
+        click.echo(f"{about}states: {states}{_missing(tally.states, grammar.states)}")
+        click.echo(f"{about}broken rules: {_counted(tally.rules, sorted(tally.rules)) or 'none'}")
+        fields = _counted(tally.fields, grammar.fields)
+        click.echo(f"{about}fields: {fields}")
+        kinds = sum(bool(tally.kinds[kind]) for kind in grammar.kinds)
+        values = sum(bool(tally.fields[name]) for name in grammar.fields)
+        click.echo(
+            f"{about}message types: {kinds} of {len(grammar.kinds)}"
+            f"{_missing(tally.kinds, grammar.kinds) if subject.pack else ''};"
+            f" values of fields: {values} of {len(grammar.fields)}"
+            f"{_missing(tally.fields, grammar.fields)}"
+        )
+    click.echo(f"mutations: {_counted(coverage.mutations, tuple(MUTATIONS))}")
+    click.echo(f"behaviours of the server: {len(coverage.signatures)}")
+
+
+def _counted(counts: Counter[str], names: Sequence[str]) -> str:
+    return ", ".join(f"{name} {counts[name]}" for name in names)
+
+
+def _missing(counts: Counter[str], names: Sequence[str]) -> str:
+    missing = [name for name in names if not counts[name]]
+    return f" (not {', '.join(missing)})" if missing else ""
 
 
 @fuzz.command("model")
@@ -158,6 +210,7 @@ def fuzz_model(
     ca: Path | None,
     timeout: float,
     allow_remote: bool,
+    no_bar: bool,
 ) -> None:
     """Act as several clients on queues of the server at ADDRESS, and hold it against a model."""
     stage = _stage(address, ca, allow_remote=allow_remote)
@@ -169,7 +222,8 @@ def fuzz_model(
     patience = Patience(answer_s=timeout, quiet_s=0.05)
     fuzzer = ModelFuzzer(stage, run_name(), number, steps, patience, jobs=jobs)
     began = time.monotonic()
-    finding = fuzzer.search(_clock(budget))
+    with ticking("fuzzing", budget, quiet=no_bar) as go_on:
+        finding = fuzzer.search(go_on)
     elapsed = time.monotonic() - began
     if finding is not None:
         click.echo(f"FOUND {finding.message}")
@@ -202,6 +256,7 @@ def fuzz_diff(
     ca: Path | None,
     timeout: float,
     allow_remote: bool,
+    no_bar: bool,
 ) -> None:
     """Say the same to the servers at ADDRESS and OTHER: tell what they answer otherwise.
 
@@ -215,9 +270,8 @@ def fuzz_diff(
         kept = [read_found(path).conversation for path in found]
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="FOUND") from error
-    differ = Differ((stages[0], stages[1]), seeds(SERVER_CASES), number, patience)
+    differ = Differ((stages[0], stages[1]), NativeSubject(SERVER_CASES), number, patience)
     began = time.monotonic()
-    differences = 0
     try:
         if kept:
             again = [differ.play(conversation) for conversation in kept]
@@ -225,13 +279,8 @@ def fuzz_diff(
                 click.echo(f"{path}: {message or 'no difference'}")
             differences = sum(map(bool, again))
         else:
-            for difference in differ.run(_clock(budget)):
-                differences += 1
-                click.echo(f"DIFFERS {difference.message}")
-                path = write_wire(out, difference, number, differences, "diff")
-                click.echo(f"    again {difference.again} of 3 times, written to {path}")
-                if differences >= _MOST_FINDINGS:
-                    break
+            with ticking("comparing", budget, quiet=no_bar) as go_on:
+                differences = _differences(differ, go_on, out, number)
     except UnreachableError as error:
         fail(str(error))
     elapsed = time.monotonic() - began
@@ -240,6 +289,19 @@ def fuzz_diff(
         f" {differ.unsteady} more that did not happen again (seed {number})"
     )
     sys.exit(DIFFERS if differences else CONFORMS)
+
+
+def _differences(differ: Differ, go_on: Callable[[], bool], out: Path, number: int) -> int:
+    """Compare, and write down what differs; returns how much that is."""
+    differences = 0
+    for difference in differ.run(go_on):
+        differences += 1
+        click.echo(f"DIFFERS {difference.message}")
+        path = write_wire(out, difference, number, differences, "diff")
+        click.echo(f"    again {difference.again} of 3 times, written to {path}")
+        if differences >= _MOST_FINDINGS:
+            break
+    return differences
 
 
 def _stage(address: str, ca: Path | None, *, allow_remote: bool) -> Stage:
@@ -256,6 +318,15 @@ def _clock(budget: float) -> Callable[[], bool]:
     return lambda: time.monotonic() < until
 
 
+def subject_of(pack: str, places: tuple[str, ...]) -> Subject:
+    """What a fuzzer knows of a server.
+
+    :param pack: the one of its protocol; empty for TMQP.
+    :param places: the server's addresses.
+    """
+    return PackSubject(PACKS[pack], places) if pack else NativeSubject(SERVER_CASES)
+
+
 def play_found(found: Found, stage: Stage, patience: Patience) -> str:
     """Play a finding again; returns what is wrong, or an empty text.
 
@@ -263,12 +334,33 @@ def play_found(found: Found, stage: Stage, patience: Patience) -> str:
     """
     if found.acts:
         return play_acts(stage, list(found.acts), run_name(), patience)
-    fuzzer = WireFuzzer(stage, [list(found.conversation)], secrets.randbits(32), patience)
+    subject = subject_of(found.pack, found.places)
+    fuzzer = WireFuzzer(stage, subject, secrets.randbits(32), patience)
     try:
         finding = fuzzer.play(found.conversation)
     finally:
         fuzzer.close()
     return "" if finding is None else f"{finding.kind}: {finding.message}"
+
+
+def stage_of(
+    found: Found,
+    target: Address,
+    places: tuple[str, ...],
+    tls: ssl.SSLContext | None,
+    *,
+    allow_remote: bool,
+    restart: Callable[[], None] | None = None,
+) -> PackStage:
+    """The stage on which a finding is played.
+
+    :raises click.BadParameter: when an address that it needs is not given.
+    """
+    where = read_places(PACKS.get(found.pack), target, places, allow_remote=allow_remote)
+    missing = [place for place in found.places if place not in where]
+    if missing:
+        raise click.BadParameter(f"the finding needs --at {missing[0]}=...", param_hint="--at")
+    return PackStage(where, tls, restart)
 
 
 @click.command()
@@ -277,6 +369,8 @@ def play_found(found: Found, stage: Stage, patience: Patience) -> str:
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Where to write it.")
 @click.option("--ca", type=_CA, help="Certificates to trust (tmqs://).")
 @click.option("--timeout", type=click.FloatRange(0.05, 600), default=3.0, show_default=True)
+@at_option
+@restart_option
 @local_option
 def shrink(
     found: Path,
@@ -284,26 +378,53 @@ def shrink(
     out: Path | None,
     ca: Path | None,
     timeout: float,
+    places: tuple[str, ...],
+    restart_cmd: str | None,
     allow_remote: bool,
 ) -> None:
-    """Make the finding in FOUND smaller while the server at ADDRESS still goes wrong."""
-    stage = _stage(address, ca, allow_remote=allow_remote)
-    patience = Patience(answer_s=timeout, quiet_s=0.05)
+    """Make the finding in FOUND smaller while the server at ADDRESS goes wrong in the same way."""
+    target = read_target(address, allow_remote=allow_remote)
     try:
         kept = read_found(found)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="FOUND") from error
+    restart = restarter(restart_cmd, target) if restart_cmd else None
+    tls = tls_context(target, ca)
+    stage = stage_of(kept, target, places, tls, allow_remote=allow_remote, restart=restart)
+    patience = Patience(answer_s=timeout, quiet_s=0.05)
+    path = out or found.with_suffix(".small.json")
     try:
         wrong = play_found(kept, stage, patience)
         if not wrong:
             click.echo("the server does nothing wrong: there is nothing to make smaller")
             sys.exit(CONFORMS)
-        smaller = smallest(
-            kept, Found.smaller, lambda found: bool(play_found(found, stage, patience))
-        )
-    except UnreachableError as error:
+        smaller, last = _smaller(kept, wrong, stage, patience)
+        path.write_text(json.dumps(smaller.as_json(last), indent=1) + "\n", encoding="utf-8")
+    except (UnreachableError, OSError) as error:
         fail(str(error))
-    path = out or found.with_suffix(".small.json")
-    path.write_text(json.dumps(smaller.as_json(wrong), indent=1) + "\n", encoding="utf-8")
-    click.echo(f"{kept.size} -> {smaller.size} parts, written to {path}: {wrong}")
+    click.echo(f"{kept.size} -> {smaller.size} parts, written to {path}: {last}")
     sys.exit(DIFFERS)
+
+
+def _smaller(kept: Found, wrong: str, stage: Stage, patience: Patience) -> tuple[Found, str]:
+    """The smallest finding of the same kind, and what is wrong with it."""
+    last = wrong
+    lives = True
+
+    def is_wrong(found: Found) -> bool:
+        nonlocal last, lives
+        try:
+            message = play_found(found, stage, patience)
+        except UnreachableError:
+            lives = False  # it has crashed, and nobody has started it again
+            return False
+        same = bool(message) and _kind(message) == _kind(wrong)
+        last = message if same else last
+        return same
+
+    return smallest(kept, Found.smaller, is_wrong, lambda: lives), last
+
+
+def _kind(message: str) -> str:
+    """How a server is wrong, of a sentence about it: names differ each time."""
+    return message.partition(":")[0].partition(" ")[0]

@@ -9,6 +9,7 @@ import click
 from tmqp.testing.conformance import Case
 from tmqp_conformance.commands.packs import pack_option
 from tmqp_conformance.packs import PACKS
+from tmqp_conformance.register import NATIVE, former, register, retirement
 from tmqp_conformance.rules import WITHOUT_CASE, coverage, rules
 from tmqp_conformance.suite import ALL_CASES, SUITE_VERSION, chosen, find, pack_of
 
@@ -106,10 +107,17 @@ def explain(case_id: str) -> None:
     case = find(case_id)
     if case is None:
         every = [*ALL_CASES, *(each for pack in PACKS.values() for each in pack.cases)]
+        why = retirement(case_id)
+        if why:
+            raise click.BadParameter(why, param_hint="CASE")
         near = [each.id for each in every if case_id in each.id][:5]
         hint = f"; near: {', '.join(near)}" if near else ""
         raise click.BadParameter(f"no case has the id {case_id!r}{hint}", param_hint="CASE")
-    click.echo(f"{case.id}  ({case.level})")
+    pack = pack_of(case.id)
+    since = register().since.get(NATIVE if pack is None else pack.name, {}).get(case.id, "")
+    click.echo(f"{case.id}  ({case.level}{f', since suite {since}' if since else ''})")
+    if former(case.id):
+        click.echo(f"Called before: {', '.join(former(case.id))}")
     click.echo(f"\n{case.title}.\n{case.why}")
     if case.needs:
         click.echo(f"\nNeeds: {', '.join(case.needs)}")
@@ -119,7 +127,6 @@ def explain(case_id: str) -> None:
     for number, step in enumerate(case.steps, 1):
         click.echo(f"  {number:>3}. {step.describe()}")
     click.echo("\nRules")
-    pack = pack_of(case.id)
     known = rules("" if pack is None else pack.name)
     for name in case.requires:
         rule = known.get(name)

@@ -60,8 +60,13 @@ def read_places(
 class PackStage(ServerStage):
     """Plays cases of packs against the server at these addresses."""
 
-    def __init__(self, addresses: Mapping[str, Address], tls: ssl.SSLContext | None = None) -> None:
-        super().__init__(addresses[""], tls)
+    def __init__(
+        self,
+        addresses: Mapping[str, Address],
+        tls: ssl.SSLContext | None = None,
+        restart: Callable[[], None] | None = None,
+    ) -> None:
+        super().__init__(addresses[""], tls, restart)
         self._stages = {name: ServerStage(each, tls) for name, each in addresses.items()}
 
     def has(self, place: str) -> bool:

@@ -21,11 +21,12 @@ from tmqp_conformance.commands.common import (
     run_name,
     tls_context,
 )
-from tmqp_conformance.commands.fuzzing import play_found
+from tmqp_conformance.commands.fuzzing import play_found, stage_of
 from tmqp_conformance.commands.packs import PackStage, at_option, read_places
 from tmqp_conformance.fuzzing.findings import Found, read_found
 from tmqp_conformance.link import connect
 from tmqp_conformance.records import reader_of, wire_record
+from tmqp_conformance.register import retirement
 from tmqp_conformance.sockets import ServerStage
 from tmqp_conformance.suite import find, pack_of
 
@@ -77,7 +78,8 @@ def replay(
     try:
         for item in items:
             if isinstance(item, Found):
-                failed |= _find_again(item, ServerStage(target, tls), patience)
+                stage = stage_of(item, target, places, tls, allow_remote=allow_remote)
+                failed |= _find_again(item, stage, patience)
             elif isinstance(item, Case):
                 pack = pack_of(item.id)
                 where = read_places(pack, target, places, allow_remote=allow_remote)
@@ -131,6 +133,9 @@ def _find_again(found: Found, stage: ServerStage, patience: float) -> bool:
 
 def _read(text: str) -> Exchange | Case | Found:
     case = find(text)
+    why = retirement(text)
+    if case is None and why:
+        raise click.BadParameter(why, param_hint="RECORDINGS")
     if case is None:
         try:
             return read_found(Path(text))

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from tmqp_conformance.commands.common import CONFORMS, COULD_NOT_TEST, progress
+from tmqp_conformance.commands.common import CONFORMS, COULD_NOT_TEST, bar_option, progress
 from tmqp_conformance.zoo.check import WHOLE, animals, check
 
 __all__ = ["self_test"]
@@ -14,10 +14,11 @@ __all__ = ["self_test"]
 
 @click.command("self-test")
 @click.option("--verbose", "-v", is_flag=True, help="Tell what is found about each peer.")
-def self_test(verbose: bool) -> None:
+@bar_option
+def self_test(verbose: bool, no_bar: bool) -> None:
     """Test the suite itself: peers that are broken on purpose must get their verdicts."""
     caught, faulty, wrong = 0, 0, []
-    with progress("peers", len(animals())) as track:
+    with progress("peers", len(animals()), quiet=no_bar) as track:
         for finding in track(check()):
             animal = finding.animal
             detected = bool(finding.found) or animal.name == WHOLE

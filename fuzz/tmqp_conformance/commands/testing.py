@@ -5,11 +5,10 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -28,12 +27,16 @@ from tmqp_conformance.commands.common import (
     CONFORMS,
     COULD_NOT_TEST,
     DIFFERS,
+    bar_option,
     fail,
     local_option,
     progress,
     read_target,
+    restart_option,
+    restarter,
     run_name,
     tls_context,
+    wait_for,
 )
 from tmqp_conformance.commands.packs import PackStage, at_option, pack_option, read_places
 from tmqp_conformance.junit import badge
@@ -42,12 +45,10 @@ from tmqp_conformance.report import LETTERS, Report
 from tmqp_conformance.runner import Plan, Runner, detect
 from tmqp_conformance.session import FORMS, Session, write_reports
 from tmqp_conformance.settings import Settings, SettingsError, read_settings
-from tmqp_conformance.sockets import ServerStage, connect_socket
+from tmqp_conformance.sockets import ServerStage
 from tmqp_conformance.suite import chosen
 
 __all__ = ["exit_status", "server", "summarise", "with_settings"]
-
-_START_S: Final = 30.0
 
 
 def with_settings(context: click.Context, path: Path | None) -> Settings:
@@ -117,7 +118,7 @@ Examples:
     help="What the server has; found out if not given.",
 )
 @click.option("--keep-alive", is_flag=True, help="Also wait for pings and timeouts: takes minutes.")
-@click.option("--restart-cmd", help="Kills the server and starts it again; returns at once.")
+@restart_option
 @click.option("--start-cmd", help="Starts the server, which is ended after the run.")
 @click.option(
     "--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Cases at once."
@@ -145,6 +146,7 @@ Examples:
 @pack_option
 @at_option
 @local_option
+@bar_option
 @click.pass_context
 def server(context: click.Context, /, **_: Any) -> None:
     """Test the server at ADDRESS: tmq://HOST:PORT, tmqs://HOST:PORT or unix:PATH.
@@ -172,7 +174,7 @@ def server(context: click.Context, /, **_: Any) -> None:
         raise click.UsageError("no case fits --only, --skip and --level")
     restart = None
     if options["restart_cmd"]:
-        restart = _restarter(options["restart_cmd"], target)
+        restart = restarter(options["restart_cmd"], target)
     run = run_name()
     tokens = [_token(options["token_file"]), _token(options["admin_token_file"])]
     with _started(options["start_cmd"], target):
@@ -215,7 +217,7 @@ def _run(plan: Plan, stage: ServerStage, target: Address, options: dict[str, Any
     try:
         session.begin()
         runner = Runner(plan, lambda: stage)
-        with progress("cases", len(plan.cases)) as track:
+        with progress("cases", len(plan.cases), quiet=options["no_bar"]) as track:
             for _ in track(session.follow(runner.results())):
                 pass
         report = session.finish()
@@ -267,36 +269,10 @@ def _started(command: str | None, target: Address) -> Iterator[None]:
         return
     with subprocess.Popen(shlex.split(command)) as process:
         try:
-            _wait_for(target)
+            wait_for(target)
             yield
         finally:
             process.terminate()
-
-
-def _restarter(command: str, target: Address) -> Callable[[], None]:
-    def restart() -> None:
-        # The user's own command: it may need a shell.
-        done = subprocess.run(command, shell=True, check=False, timeout=_START_S)  # noqa: S602
-        if done.returncode != 0:
-            raise UnreachableError(f"{command!r} ended with status {done.returncode}")
-        _wait_for(target)
-
-    return restart
-
-
-def _wait_for(target: Address) -> None:
-    """Wait until somebody listens there."""
-    plain = Address(target.host, target.port, socket_path=target.socket_path)
-    deadline = time.monotonic() + _START_S
-    while True:
-        try:
-            connect_socket(plain).close()
-        except OSError as error:
-            if time.monotonic() > deadline:
-                raise UnreachableError(f"{target} does not answer: {error}") from error
-            time.sleep(0.05)
-        else:
-            return
 
 
 def summarise(report: Report) -> None:

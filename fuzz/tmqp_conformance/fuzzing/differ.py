@@ -17,9 +17,11 @@ from tmqp.testing import Seeded
 from tmqp.testing.conformance import Patience, Stage
 from tmqp.testing.conformance.lines import Line, Log
 from tmqp.testing.conformance.patterns import Preamble
-from tmqp_conformance.fuzzing.mutate import Piece, mutated, with_names
+from tmqp_conformance.fuzzing.mutate import mutated, with_names
+from tmqp_conformance.fuzzing.native import NativeOracle, NativeSubject
 from tmqp_conformance.fuzzing.shrinking import smallest
-from tmqp_conformance.fuzzing.wire import Coverage, Oracle, smaller_pieces
+from tmqp_conformance.fuzzing.wire import smaller_pieces
+from tmqp_conformance.grammar import Piece, Tally
 from tmqp_conformance.keeper import PROBE
 
 __all__ = ["Differ", "Difference"]
@@ -44,22 +46,22 @@ class Differ:
     """Compares two servers; ``unsteady`` counts what differed once and never again.
 
     :param stages: where they are reached.
-    :param conversations: what is said, as it is or mutated.
+    :param subject: what is said, as it is or mutated.
     :param seed: the same seed gives the same conversations.
     """
 
     def __init__(
         self,
         stages: tuple[Stage, Stage],
-        conversations: list[list[Piece]],
+        subject: NativeSubject,
         seed: int,
         patience: Patience,
     ) -> None:
         self.played = 0
         self.unsteady = 0
-        self.coverage = Coverage()
+        self._tally = Tally()
         self._stages = stages
-        self._conversations = conversations
+        self._subject = subject
         self._draw = Seeded(seed)
         self._first = Seeded(seed).below(1 << 20)
         self._patience = patience
@@ -71,9 +73,9 @@ class Differ:
         """
         draw = self._draw
         while go_on():
-            chosen = self._conversations[draw.below(len(self._conversations))]
+            chosen = self._subject.seeds[draw.below(len(self._subject.seeds))]
             if not draw.one_in(3):
-                chosen = mutated(draw, chosen, self._conversations)[0]
+                chosen = mutated(draw, chosen, self._subject)[0]
             message = self.play(tuple(chosen))
             if message:
                 found = self._confirmed(Difference(message, tuple(chosen)))
@@ -106,7 +108,7 @@ class Differ:
     def _observe(self, stage: Stage, conversation: tuple[Piece, ...]) -> dict[int, list[str]]:
         """What a server answers on each connection."""
         lines: dict[int, Line] = {}
-        oracles: dict[int, Oracle] = {}
+        oracles: dict[int, NativeOracle] = {}
         log = Log(stage)
         number = self._first + self.played
         try:
@@ -114,7 +116,7 @@ class Differ:
                 if piece.line not in lines:
                     wire = stage.open(f"l{piece.line}", PROBE)
                     lines[piece.line] = Line(f"l{piece.line}", wire, log, pongs=True)
-                    oracles[piece.line] = Oracle(self.coverage)
+                    oracles[piece.line] = NativeOracle(self._tally)
                 data = with_names(piece.data, number)
                 oracles[piece.line].read(data)
                 lines[piece.line].send(data, None)
@@ -127,7 +129,7 @@ class Differ:
             for line in lines.values():
                 line.release()
 
-    def _fence(self, stage: Stage, line: Line, oracle: Oracle) -> None:
+    def _fence(self, stage: Stage, line: Line, oracle: NativeOracle) -> None:
         """Wait until the server has read what was said, or has had the time to."""
         if not oracle.open or line.ended:
             wait = self._patience.answer if oracle.rule else self._patience.quiet

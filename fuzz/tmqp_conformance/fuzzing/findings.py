@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tmqp_conformance.fuzzing.model import Act
-from tmqp_conformance.fuzzing.mutate import Piece
 from tmqp_conformance.fuzzing.shrinking import shorter
 from tmqp_conformance.fuzzing.wire import Finding, smaller_pieces
+from tmqp_conformance.grammar import Piece
+from tmqp_conformance.packs import PACKS
 
 if TYPE_CHECKING:
     from tmqp_conformance.fuzzing.differ import Difference
@@ -24,10 +25,19 @@ _FORMAT: Final = "tmqp-conformance finding 1"
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A finding: what was sent (``conversation``), or what clients did (``acts``)."""
+    """A finding: what was sent (``conversation``), or what clients did (``acts``).
+
+    ``pack`` is the one of the server's protocol; empty for TMQP.
+    """
 
     conversation: tuple[Piece, ...] = ()
     acts: tuple[Act, ...] = ()
+    pack: str = ""
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The addresses of the server that it needs, the first one among them."""
+        return tuple(dict.fromkeys(["", *(piece.place for piece in self.conversation)]))
 
     @property
     def size(self) -> int:
@@ -37,7 +47,7 @@ class Found:
     def smaller(self) -> Iterator[Found]:
         """Smaller ones: with fewer parts, or with fewer bytes in one."""
         for pieces in smaller_pieces(self.conversation):
-            yield Found(pieces)
+            yield Found(pieces, pack=self.pack)
         # The first action connects the client that creates the queues.
         for acts in shorter(self.acts, keep=1):
             yield Found((), acts)
@@ -48,22 +58,30 @@ class Found:
             "format": _FORMAT,
             "message": message,
             "seed": seed,
+            "pack": self.pack,
             "conversation": [
-                {"line": piece.line, "hex": piece.data.hex()} for piece in self.conversation
+                {"line": piece.line, "at": piece.place, "hex": piece.data.hex()}
+                for piece in self.conversation
             ],
             "acts": [act.as_json() for act in self.acts],
         }
 
 
 def write_wire(
-    directory: Path, finding: Finding | Difference, seed: int, number: int, kind: str = "wire"
+    directory: Path,
+    finding: Finding | Difference,
+    seed: int,
+    number: int,
+    kind: str = "wire",
+    pack: str = "",
 ) -> Path:
     """Write what the wire fuzzer found, or the differential one (``diff``); returns where.
 
     :raises OSError: when that fails.
     """
-    path = directory / f"found.{kind}.{seed}.{number}.json"
-    return _write(path, Found(finding.conversation).as_json(finding.message, seed))
+    path = directory / f"found.{pack or kind}.{seed}.{number}.json"
+    found = Found(finding.conversation, pack=pack)
+    return _write(path, found.as_json(finding.message, seed))
 
 
 def write_model(directory: Path, finding: ModelFinding) -> Path:
@@ -94,12 +112,31 @@ def read_found(path: Path) -> Found:
         raise ValueError(f"{path}: not a finding")
     try:
         pieces = tuple(
-            Piece(int(entry["line"]), bytes.fromhex(entry["hex"]))
+            Piece(int(entry["line"]), bytes.fromhex(entry["hex"]), entry.get("at", ""))
             for entry in table["conversation"]
         )
         acts = tuple(Act.of(entry) for entry in table["acts"])
-    except (KeyError, TypeError, AttributeError) as error:
+        found = Found(pieces, acts, table.get("pack", ""))
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"{path}: not a finding: {error!r}") from error
     if not pieces and not acts:
         raise ValueError(f"{path}: the finding is empty")
-    return Found(pieces, acts)
+    _check_places(path, found)
+    return found
+
+
+def _check_places(path: Path, found: Found) -> None:
+    """Refuse a finding of a pack, or at an address, that there is not.
+
+    :raises ValueError: when there is none.
+    """
+    if found.pack and found.pack not in PACKS:
+        known = ", ".join(PACKS)
+        raise ValueError(f"{path}: there is no pack {found.pack!r}; there are {known}")
+    known_places = tuple(PACKS[found.pack].grammars) if found.pack else ("",)
+    places: dict[int, str] = {}
+    for piece in found.conversation:
+        if piece.place not in known_places:
+            raise ValueError(f"{path}: such a server has no address {piece.place!r}")
+        if places.setdefault(piece.line, piece.place) != piece.place:
+            raise ValueError(f"{path}: line {piece.line} is at two addresses")

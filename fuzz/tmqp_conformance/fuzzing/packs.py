@@ -1,191 +1,170 @@
-"""The wire fuzzer for packs: damages what the cases of a pack say, at one server address each.
-
-A server may answer what it likes, but it must live, serve others, send nothing that its clients
-cannot read, and close where the pack knows that the protocol is broken.
-"""
+"""Servers of other protocols for the fuzzers: the conversations of a pack's cases."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
-from tmqp.testing import Seeded
-from tmqp.testing.conformance import Case, Patience, Stage, UnreachableError, Verdict, play
-from tmqp.testing.conformance.lines import Log
-from tmqp.testing.conformance.patterns import Names
-from tmqp.testing.conformance.steps import Open, Say
+from tmqp.testing.conformance import Case, Patience, Stage, UnreachableError, Wire
+from tmqp.testing.conformance.lines import Log, Stream
+from tmqp.testing.conformance.patterns import Bind
+from tmqp.testing.conformance.steps import Fence, Hear
+from tmqp_conformance.fuzzing.mutate import Marks, seeds, with_names
+from tmqp_conformance.grammar import Grammar, Piece
+from tmqp_conformance.packs.grammar import ID_MARK, PackGrammar
 from tmqp_conformance.packs.pack import Pack
+from tmqp_conformance.packs.units import Ear, EarStream, Expect, Unit
+from tmqp_conformance.packs.words import dial, nothing, pack_case
 
-__all__ = ["PackFinding", "PackFuzzer"]
+__all__ = ["PackSubject"]
 
-#: What a number of four bytes is replaced by: bounds of lengths, signed and not.
-_NUMBERS: Final = (0, 1, 2, 255, 65_536, 1_048_576, 1_048_577, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
-_TEXTS: Final = (b"\n", b"\r\n", b" ", b":", b"\0", b"\xff", b"$", b"{", b"-1", b"9" * 20, b"#")
-
-
-@dataclass(frozen=True, slots=True)
-class PackFinding:
-    """Something that a server must not do, and what was said to it on one connection."""
-
-    kind: str
-    message: str
-    place: str
-    pieces: tuple[bytes, ...]
+_LINE: Final = "fuzz"
+_SIGNED: Final = 12
+#: So many conversations have names of their own: these servers keep queues and topics for ever.
+_NAMES: Final = 256
 
 
-@dataclass(frozen=True, slots=True)
-class _Talk:
-    """What a case says on one line, which another case's line can be mixed with."""
+class _Line(EarStream):
+    """A line that has a fence: a question that the grammar knows."""
 
-    case: Case
-    step: Open
-    pieces: tuple[bytes, ...]
+    def __init__(self, wire: Wire, log: Log, ear: Ear, grammar: PackGrammar) -> None:
+        super().__init__(_LINE, wire, log, ear)
+        self.grammar = grammar
+        self._fence = ""
+
+    @property
+    def fenced(self) -> bool:
+        """See :class:`Stream`."""
+        return bool(self._fence)
+
+    def put_fence(self, fence: Fence) -> None:
+        """See :class:`Stream`."""
+        self._fence = f"{len(self._log.entries)}x"
+        self.send(self.grammar.fence(self._fence), None, "fence")
+
+    def take(self, data: bytes) -> None:
+        """See :class:`Stream`."""
+        before = len(self.seen)
+        super().take(data)
+        if self._fence and any(
+            self.grammar.passes(unit, self._fence) for unit in self.seen[before:]
+        ):
+            self._fence = ""
 
 
-class PackFuzzer:
-    """Fuzzes a server of a pack.
+class _Watch:
+    """New clients, which must be served.
 
-    :param places: the addresses of the stage's server.
-    :param breaks: whether a client that says this at the first address has broken the protocol,
-        so that its connection must end; None where nobody knows.
+    :param make_line: opens a line.
     """
 
-    def __init__(
-        self,
-        pack: Pack,
-        stage: Stage,
-        seed: int,
-        patience: Patience,
-        places: tuple[str, ...] = ("",),
-        breaks: Callable[[bytes], bool] | None = None,
-    ) -> None:
-        self.played = 0
-        self.mutations: Counter[str] = Counter()
-        self.signatures: set[tuple[str, ...]] = set()
-        self._pack = pack
+    def __init__(self, make_line: Callable[[], _Line], stage: Stage, patience: Patience) -> None:
+        self._make_line = make_line
         self._stage = stage
-        self._draw = Seeded(seed)
         self._patience = patience
-        self._breaks = breaks
-        self._talks = [talk for talk in _talks(pack) if talk.step.at in places]
 
-    def run(self, conversations: int) -> Iterator[PackFinding]:
-        """Play so many conversations; yields what is found."""
-        for _ in range(conversations):
-            talk = self._talks[self._draw.below(len(self._talks))]
-            finding = self.play(talk.case, talk.step, self._mutated(talk))
-            if finding is not None:
-                yield finding
-
-    def play(self, case: Case, step: Open, pieces: tuple[bytes, ...]) -> PackFinding | None:
-        """Say these pieces on one connection; returns what is wrong, if anything is."""
-        self.played += 1
-        wrong = ("", "")
-        wire = self._stage.open(step.line, case)
+    def check(self) -> None:
+        """See :class:`tmqp_conformance.grammar.Watch`."""
+        line = self._make_line()
         try:
-            line = self._pack.speaks(step, case, wire, Log(self._stage))
-            for piece in pieces:
-                line.send(piece)
-            broken = self._breaks is not None and not step.at and self._breaks(b"".join(pieces))
-            wait_s = self._patience.close if broken else self._patience.quiet
-            while line.receive(wait_s):
+            line.send(line.grammar.greeting)
+            line.put_fence(Fence.PING)
+            deadline = self._stage.now() + self._patience.answer
+            while line.fenced and line.receive(deadline - self._stage.now()):
                 pass
-            kinds = [str(each).partition(" ")[0] for each in line.seen[:8]]
-            self.signatures.add((step.at, "ended" if line.ended else "open", *kinds))
-            if line.complaint and not line.complaint.startswith("the stream ended"):
-                wrong = ("undecodable", line.complaint)
-            elif broken and not line.ended:
-                wrong = ("open", "the server did not close, although the protocol was broken")
+            if line.fenced:
+                raise UnreachableError("a new client was not answered")
         finally:
-            wire.close("end")
-        return self._found(wrong, step.at, pieces)
+            line.release()
 
-    def _found(
-        self, wrong: tuple[str, str], place: str, pieces: tuple[bytes, ...]
-    ) -> PackFinding | None:
-        """What there is to tell; that nobody is served any more explains all else."""
-        suffix = f"f{self.played}"
-        speaks = self._pack.speaks
-        try:
-            probe = play(self._pack.probe, self._stage, suffix, self._patience, speaks=speaks)
-            lives, why = probe.verdict is Verdict.PASS, probe.message
-        except UnreachableError as error:
-            lives, why = False, str(error)
-        if not lives:
-            return PackFinding("crash", f"a new client is not served: {why}", place, pieces)
-        return PackFinding(*wrong, place, pieces) if wrong[0] else None
-
-    def _mutated(self, talk: _Talk) -> tuple[bytes, ...]:
-        """The pieces with one to three mutations."""
-        pieces = list(talk.pieces)
-        for _ in range(1 + self._draw.below(3)):
-            name, change = _MUTATIONS[self._draw.below(len(_MUTATIONS))]
-            self.mutations[name] += 1
-            place = self._draw.below(len(pieces))
-            if name == "splice":
-                others = [each for each in self._talks if each.step.at == talk.step.at]
-                other = others[self._draw.below(len(others))].pieces
-                pieces.insert(place + 1, other[self._draw.below(len(other))])
-            else:
-                pieces[place] = change(self._draw, pieces[place])
-        return tuple(pieces)
+    def close(self) -> None:
+        """See :class:`tmqp_conformance.grammar.Watch`."""
 
 
-def _talks(pack: Pack) -> Iterator[_Talk]:
-    """What the cases of a pack say, line by line."""
-    for number, case in enumerate(pack.cases):
-        names = Names(f"z{number}")
-        for step in case.steps:
-            if not isinstance(step, Open):
-                continue
-            said = [each for each in case.steps if isinstance(each, Say) and each.line == step.line]
-            pieces = [
-                item if isinstance(item, bytes) else item.encode(names, "m")
-                for each in said
-                for item in each.items
-            ]
-            if pieces and sum(map(len, pieces)) < 10_000:
-                yield _Talk(case, step, tuple(pieces))
+class PackSubject:
+    """A server of a pack's protocol (:class:`tmqp_conformance.grammar.Subject`).
+
+    :param places: the addresses that the server has and that are fuzzed.
+    """
+
+    def __init__(self, pack: Pack, places: tuple[str, ...]) -> None:
+        self.pack = pack.name
+        self._pack = pack
+        self._grammars = {place: pack.grammars[place] for place in places}
+        self.grammars: Mapping[str, Grammar] = self._grammars
+        self._dials = {place: _dial(pack, place) for place in places}
+
+    @cached_property
+    def seeds(self) -> list[list[Piece]]:
+        """See :class:`tmqp_conformance.grammar.Subject`: what is said at the given addresses."""
+        found = seeds(self._pack.cases, _PackMarks)
+        kept = [[piece for piece in each if piece.place in self._grammars] for each in found]
+        return [each for each in kept if each]
+
+    def open(self, stage: Stage, piece: Piece, log: Log) -> _Line:
+        """See :class:`tmqp_conformance.grammar.Subject`."""
+        place = piece.place
+        wire = stage.open(_LINE, self._dials[place])
+        return _Line(wire, log, self._pack.ears[place](), self._grammars[place])
+
+    def filled(self, piece: Piece, line: Stream, number: int, wait_s: float) -> bytes:
+        """See :class:`tmqp_conformance.grammar.Subject`; old conversations may have these names."""
+        data = piece.data
+        if ID_MARK in data and isinstance(line, _Line):
+            name = line.grammar.newest_id(line.seen)
+            while not name and line.receive(wait_s):
+                name = line.grammar.newest_id(line.seen)
+            if name:
+                data = data.replace(ID_MARK, name)
+        return with_names(data, number % _NAMES)
+
+    def watch(self, stage: Stage, number: int, patience: Patience) -> _Watch:
+        """See :class:`tmqp_conformance.grammar.Subject`."""
+        piece = Piece(0, b"")
+        return _Watch(lambda: self.open(stage, piece, Log(stage)), stage, patience)
+
+    def words(self, line: Stream) -> list[str]:
+        """See :class:`tmqp_conformance.grammar.Subject`."""
+        return [
+            f"{unit.kind}:{unit.fields.get('code', '')}"
+            for unit in line.seen[:_SIGNED]
+            if isinstance(unit, Unit)
+        ]
+
+    def excused(self, line: Stream, conversation: Sequence[Piece]) -> bool:
+        """See :class:`tmqp_conformance.grammar.Subject`: these protocols accept everybody."""
+        said: dict[tuple[int, str], bytes] = {}
+        for piece in conversation:
+            key = piece.line, piece.place
+            said[key] = said.get(key, b"") + piece.data
+        return any(self._grammars[place].ends_others(data) for (_, place), data in said.items())
 
 
-def _cut(draw: Seeded, data: bytes) -> bytes:
-    return data[: draw.below(len(data) + 1)]
+def _dial(pack: Pack, place: str) -> Case:
+    """What a stage is told about the fuzzer's connections."""
+    title = f"Is fuzzed at {place or 'its address'}"
+    script = (dial(_LINE, place), nothing(_LINE))
+    why = "A fuzzer opens lines as cases do."
+    return pack_case(f"server.{pack.name}.fuzz", title, why, next(iter(pack.facts)), *script)
 
 
-def _repeat(draw: Seeded, data: bytes) -> bytes:
-    return data * (2 + draw.below(3))
+class _PackMarks(Marks):
+    """Marks for a case; what it binds to an id has the mark of ids."""
 
+    def __init__(self, case: Case) -> None:
+        super().__init__()
+        self._bound = {
+            value.word
+            for step in case.steps
+            if isinstance(step, Hear)
+            for answer in step.answers
+            for unit in answer.expected
+            if isinstance(unit, Expect)
+            for value in unit.fields.values()
+            if isinstance(value, Bind)
+        }
 
-def _flip(draw: Seeded, data: bytes) -> bytes:
-    if not data:
-        return data
-    place = draw.below(len(data))
-    return data[:place] + bytes([data[place] ^ (1 << draw.below(8))]) + data[place + 1 :]
-
-
-def _number(draw: Seeded, data: bytes) -> bytes:
-    place = draw.below(max(1, len(data) - 3))
-    number = _NUMBERS[draw.below(len(_NUMBERS))]
-    return data[:place] + number.to_bytes(4, "big") + data[place + 4 :]
-
-
-def _insert(draw: Seeded, data: bytes) -> bytes:
-    place = draw.below(len(data) + 1)
-    return data[:place] + _TEXTS[draw.below(len(_TEXTS))] + data[place:]
-
-
-def _noise(draw: Seeded, data: bytes) -> bytes:
-    return data + draw.some_bytes(draw.below(60))
-
-
-_MUTATIONS: Final[tuple[tuple[str, Callable[[Seeded, bytes], bytes]], ...]] = (
-    ("cut", _cut),
-    ("repeat", _repeat),
-    ("flip", _flip),
-    ("number", _number),
-    ("insert", _insert),
-    ("noise", _noise),
-    ("splice", _noise),
-)
+    def value(self, word: str) -> str:
+        """See :class:`Marks`."""
+        return ID_MARK.decode() if word in self._bound else super().value(word)

@@ -1,99 +1,28 @@
 """The wire fuzzer: says what nobody should say, and watches what the server does.
 
-The oracle is the protocol's own connection: it reads the same bytes as the server.  Where it finds
-nothing wrong, the server must go on and answer a ping; whatever it finds, the server must live,
-serve others, and send nothing that is no message.
+It knows a protocol by its :class:`~tmqp_conformance.grammar.Subject`.  Where the oracle finds
+nothing wrong, the server must go on and answer; whatever it finds, the server must live, serve
+others, and send nothing that cannot be read; where a rule was broken, it must close.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass
 
-from tmqp import (
-    Connection,
-    Event,
-    Frame,
-    HandshakeReceived,
-    MessageDropped,
-    MessageReceived,
-    ProtocolViolated,
-    Role,
-    State,
-)
 from tmqp.testing import Seeded
 from tmqp.testing.conformance import Patience, Stage, UnreachableError
-from tmqp.testing.conformance.lines import Line, Log
-from tmqp_conformance.fuzzing.mutate import Piece, as_pieces, mutated, with_names
+from tmqp.testing.conformance.lines import Log, Stream
+from tmqp.testing.conformance.steps import Fence
+from tmqp_conformance.fuzzing.mutate import as_pieces, mutated
 from tmqp_conformance.fuzzing.shrinking import shorter, smallest
-from tmqp_conformance.keeper import PROBE, Keeper
+from tmqp_conformance.grammar import Coverage, Oracle, Piece, Subject, Watch
 
-__all__ = [
-    "FIELDS",
-    "Coverage",
-    "Finding",
-    "Oracle",
-    "WireFuzzer",
-    "seen_fields",
-    "shrink",
-    "smaller_pieces",
-]
+__all__ = ["CRASH", "Finding", "WireFuzzer", "shrink", "smaller_pieces"]
 
-_PING: Final = Frame.build(0x09, ttl=16).raw
-#: Rules that a server may apply with another limit, or not at all.
-_LIMITS_OF_SERVERS: Final = frozenset(
-    {"payload-limit", "header-limit", "name-limit", "early-limit", "hello-limit"}
-)
-
-
-#: Fields of a message with the values that matter, as :func:`seen_fields` names them.
-FIELDS: Final = (
-    *("F=0", "F=1", "H=0", "H=1", "R=0", "R=1", "A=0", "A=1"),
-    *("header=no", "header=empty", "header=some"),
-    *("ttl=0", "ttl=1", "ttl=16", "ttl=other"),
-    *(f"{name}={size}" for name in ("id", "source", "target") for size in ("0", "some", "255")),
-    *("content-type=0", "content-type=byte", "content-type=word"),
-    *("payload=0", "payload=byte", "payload=word", "payload=long"),
-    *("length=1", "length=2", "length=4", "length=8"),
-)
-
-
-def seen_fields(frame: Frame) -> list[str]:
-    """The fields of a message, each with its class of values."""
-    found = [
-        f"{flag}={int(value)}"
-        for flag, value in (
-            ("F", frame.first_acquirer),
-            ("H", frame.high_priority),
-            ("R", frame.pending_response),
-            ("A", frame.pending_acknowledge),
-        )
-    ]
-    block = "some" if frame.header_block else "empty" if frame.has_header else "no"
-    found += [f"header={block}", f"ttl={frame.ttl if frame.ttl in (0, 1, 16) else 'other'}"]
-    raw = frame.raw
-    sizes = zip(("id", "source", "target"), raw[2:5], strict=True)
-    found += [f"{name}={size if size in (0, 255) else 'some'}" for name, size in sizes]
-    number = frame.content_type
-    found.append(f"content-type={0 if not number else 'byte' if number < 256 else 'word'}")
-    size = frame.payload_size
-    kind = 0 if not size else "byte" if size < 253 else "word" if size < 65_536 else "long"
-    return [*found, f"payload={kind}", f"length={ {253: 2, 254: 4, 255: 8}.get(raw[7], 1) }"]
-
-
-@dataclass(slots=True)
-class Coverage:
-    """What was tried and seen: states of connections, types of messages, fields of messages with
-    the values that matter, mutations, and the different behaviours (signatures) of the server."""
-
-    states: Counter[str] = field(default_factory=Counter)
-    types: Counter[int] = field(default_factory=Counter)
-    fields: Counter[str] = field(default_factory=Counter)
-    mutations: Counter[str] = field(default_factory=Counter)
-    rules: Counter[str] = field(default_factory=Counter)
-    signatures: set[tuple[str, ...]] = field(default_factory=set)
+#: The kind of a finding that explains all others.
+CRASH = "crash"
+_MOST_INTERESTING = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,78 +34,43 @@ class Finding:
     conversation: tuple[Piece, ...]
 
 
-class Oracle:
-    """What a right server makes of one line's bytes."""
-
-    def __init__(self, coverage: Coverage) -> None:
-        self.rule = ""
-        self.forged = False
-        self.client_id = ""
-        self._coverage = coverage
-        self._connection = Connection(Role.SERVER)
-
-    def read(self, data: bytes) -> None:
-        """The client sends these bytes."""
-        self._take(self._connection.receive(data, 0.0))
-        self._coverage.states[self._connection.state.name] += 1
-
-    def _take(self, events: list[Event]) -> None:
-        for event in events:
-            if isinstance(event, HandshakeReceived):
-                self.client_id = event.information.client_id
-                self._take(self._connection.accept(self.client_id or "generated"))
-            elif isinstance(event, ProtocolViolated):
-                self.rule = event.error.rule
-                self._coverage.rules[self.rule] += 1
-            elif isinstance(event, MessageReceived):
-                self._coverage.types[event.frame.type] += 1
-                self._coverage.fields.update(seen_fields(event.frame))
-                source = event.frame.source
-                if not isinstance(event, MessageDropped) and source not in ("", self.client_id):
-                    self.forged = True
-
-    @property
-    def open(self) -> bool:
-        """A ping now must have a pong."""
-        flows = self._connection.state == State.OPEN
-        return flows and not self._connection.buffered and not self.forged
-
-
 class WireFuzzer:
-    """Fuzzes one server.
+    """Fuzzes one server; ``gone``: it has crashed, and nobody could start it again.
 
     :param stage: where it is reached.
-    :param conversations: what is mutated.
+    :param subject: its protocol, and what is mutated.
     :param seed: the same seed gives the same conversations.
     """
 
-    def __init__(
-        self, stage: Stage, conversations: list[list[Piece]], seed: int, patience: Patience
-    ) -> None:
+    def __init__(self, stage: Stage, subject: Subject, seed: int, patience: Patience) -> None:
         self.coverage = Coverage()
-        # Names begin at another place for each seed.
+        for place in subject.grammars:
+            self.coverage.at(place)
         self.played = 0
+        self.gone = False
+        # Names begin at another place for each seed.
         self._first = Seeded(seed).below(1 << 20)
         self._stage = stage
-        self._conversations = conversations
+        self.subject = subject
         self._interesting: list[list[Piece]] = []
         self._draw = Seeded(seed)
         self._patience = patience
-        self._health: Keeper | None = None
+        self._watch: Watch | None = None
 
     def run(self, go_on: Callable[[], bool]) -> Iterator[Finding]:
         """Play conversations while ``go_on`` says so; yields what is found."""
         while go_on():
-            pool = self._conversations
+            pool = self.subject.seeds
             if self._interesting and self._draw.one_in(3):
                 pool = self._interesting
             chosen = pool[self._draw.below(len(pool))]
-            conversation, names = mutated(self._draw, chosen, self._conversations)
+            conversation, names = mutated(self._draw, chosen, self.subject)
             self.coverage.mutations.update(names)
             played = as_pieces(self._draw, conversation)
             seen = len(self.coverage.signatures)
             finding = self.play(tuple(played))
-            if len(self.coverage.signatures) > seen and len(self._interesting) < 2_000:
+            is_new = len(self.coverage.signatures) > seen
+            if is_new and len(self._interesting) < _MOST_INTERESTING:
                 self._interesting.append(conversation)
             if finding is not None:
                 yield finding
@@ -187,21 +81,25 @@ class WireFuzzer:
         :raises UnreachableError: when nobody listens any more.
         """
         self.played += 1
-        lines: dict[int, Line] = {}
+        if self._watch is None:
+            self._begin_watch()
+        lines: dict[int, Stream] = {}
         oracles: dict[int, Oracle] = {}
         log = Log(self._stage)
         try:
             for piece in conversation:
                 if piece.line not in lines:
-                    wire = self._stage.open(f"l{piece.line}", PROBE)
-                    lines[piece.line] = Line(f"l{piece.line}", wire, log, pongs=True)
-                    oracles[piece.line] = Oracle(self.coverage)
-                data = with_names(piece.data, self._first + self.played)
+                    lines[piece.line] = self.subject.open(self._stage, piece, log)
+                    grammar = self.subject.grammars[piece.place]
+                    oracles[piece.line] = grammar.oracle(self.coverage.at(piece.place))
+                line = lines[piece.line]
+                number = self._first + self.played
+                data = self.subject.filled(piece, line, number, self._patience.quiet)
                 oracles[piece.line].read(data)
-                lines[piece.line].send(data, None)
+                line.send(data, None)
             wrong = None
-            for number, line in lines.items():
-                wrong = wrong or self._judge(line, oracles[number])
+            for key, line in lines.items():
+                wrong = wrong or self._judge(line, oracles[key], conversation)
         finally:
             for line in lines.values():
                 line.release()
@@ -211,63 +109,91 @@ class WireFuzzer:
             return Finding(wrong[0], wrong[1], conversation)
         return crash
 
-    def _judge(self, line: Line, oracle: Oracle) -> tuple[str, str] | None:
+    def again(self, finding: Finding, times: int) -> int:
+        """Play a finding so many times again; how often the same was wrong."""
+        count = 0
+        for _ in range(times):
+            try:
+                found = self.play(finding.conversation)
+            except UnreachableError:
+                break  # it has crashed, and nobody has started it again
+            count += found is not None and found.kind == finding.kind
+        return count
+
+    def _judge(
+        self, line: Stream, oracle: Oracle, conversation: tuple[Piece, ...]
+    ) -> tuple[str, str] | None:
         """What is wrong with what came on a line."""
         fenced = oracle.open
         deadline = self._stage.now() + self._patience.answer
         if fenced:
-            line.fenced_by_ping += 1
-            line.send(_PING, None, "fence")
-            while line.fenced_by_ping > 0 and line.receive(deadline - self._stage.now()):
+            line.put_fence(Fence.PING)
+            while line.fenced and line.receive(deadline - self._stage.now()):
                 if line.complaint:
                     break
-        elif oracle.rule and oracle.rule not in _LIMITS_OF_SERVERS:
+        elif oracle.must_close:
             while line.receive(min(deadline - self._stage.now(), self._patience.answer)):
+                pass
+        elif oracle.doubtful:
+            while line.receive(self._patience.quiet) and self._stage.now() < deadline:
                 pass
         else:
             line.receive(0.0)
         self._sign(line, oracle)
-        if line.complaint and not line.complaint.startswith("the stream ended"):
+        cut_short = line.complaint.startswith("the stream ended")
+        if line.complaint and not cut_short and not oracle.illegible:
             return "undecodable", line.complaint
-        if fenced and line.fenced_by_ping > 0:
-            refused = any(isinstance(each, Frame) and each.type == 0x10 for each in line.seen)
-            if line.ended and refused and not line.accepted:
-                return None  # refused for a reason of the server's own
+        if fenced and line.fenced:
+            if line.ended and self.subject.excused(line, conversation):
+                return None
             if line.ended:
                 return "closed", "the server closed, although no rule was broken"
-            return "hang", "a ping was not answered, although no rule was broken"
-        if oracle.rule and oracle.rule not in _LIMITS_OF_SERVERS and not line.ended:
+            return "hang", "the server answers no more, although no rule was broken"
+        if oracle.must_close and not line.ended:
             return "open", f"the server did not close, although {oracle.rule} was broken"
         return None
 
-    def _sign(self, line: Line, oracle: Oracle) -> None:
+    def _sign(self, line: Stream, oracle: Oracle) -> None:
         """Remember how the server behaved."""
-        parts = [oracle.rule, "ended" if line.ended else "open"]
-        for each in line.seen[:12]:
-            if isinstance(each, Frame):
-                parts.append(f"{each.type}:{each.content_type if each.type in (16, 20, 8) else ''}")
+        parts = [oracle.rule, "ended" if line.ended else "open", *self.subject.words(line)]
         self.coverage.signatures.add(tuple(parts))
 
     def _others_are_served(self, conversation: tuple[Piece, ...]) -> Finding | None:
-        """A session beside the conversations lives on, and new clients are taken."""
+        """Others beside the conversations are served, and new clients are taken."""
+        assert self._watch is not None
         try:
-            if self._health is None:
-                self._health = Keeper(
-                    self._stage, f"health{self._first + self.played}", self._patience
-                )
-            self._health.ping()
+            self._watch.check()
         except UnreachableError as error:
-            if self._health is not None:
-                self._health.close()
-            self._health = None
-            return Finding("crash", f"another session is not served: {error}", conversation)
+            self.close()
+            self._revive()
+            return Finding(CRASH, f"another session is not served: {error}", conversation)
         return None
+
+    def _begin_watch(self) -> None:
+        """Before anything is said, others must be served.
+
+        :raises UnreachableError: when they are not, so that nothing can be found out.
+        """
+        try:
+            watch = self.subject.watch(self._stage, self._first + self.played, self._patience)
+            watch.check()
+        except UnreachableError:
+            self.gone = True
+            raise
+        self._watch = watch
+
+    def _revive(self) -> None:
+        """Start a server that has crashed again, where somebody can."""
+        try:
+            self._stage.restart()
+        except UnreachableError:
+            self.gone = True
 
     def close(self) -> None:
         """Leave."""
-        if self._health is not None:
-            self._health.close()
-            self._health = None
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
 
 
 def shrink(
@@ -289,7 +215,7 @@ def shrink(
         for pieces in smaller_pieces(best.conversation):
             yield Finding(finding.kind, finding.message, pieces)
 
-    return smallest(finding, smaller, same, go_on)
+    return smallest(finding, smaller, same, lambda: go_on() and not fuzzer.gone)
 
 
 def smaller_pieces(pieces: tuple[Piece, ...]) -> Iterator[tuple[Piece, ...]]:
@@ -299,5 +225,5 @@ def smaller_pieces(pieces: tuple[Piece, ...]) -> Iterator[tuple[Piece, ...]]:
             yield candidate
     for place, piece in enumerate(pieces):
         for cut in shorter(tuple(piece.data)):
-            smaller = Piece(piece.line, bytes(cut))
+            smaller = Piece(piece.line, bytes(cut), piece.place)
             yield (*pieces[:place], smaller, *pieces[place + 1 :])

@@ -13,15 +13,17 @@ from tmqp.testing.conformance import Case, Level, Verdict
 from tmqp.testing.conformance.patterns import Matcher, Names
 from tmqp.testing.conformance.steps import Answer, End, Fence, Hear
 from tmqp_conformance.packs.ears import ObjectEar
+from tmqp_conformance.packs.goms_grammar import GomsGrammar
 from tmqp_conformance.packs.pack import Pack
 from tmqp_conformance.packs.units import Expect
 from tmqp_conformance.packs.words import dial, hear, nothing, pack_case, say
 
-__all__ = ["PACK"]
+__all__ = ["PACK", "TOPICS"]
 
 #: Topics that the server must know.
 A: Final = "conformance-a"
 B: Final = "conformance-b"
+TOPICS: Final = (A, B)
 OLD: Final = "type"
 NEW: Final = "messagetype"
 
@@ -300,6 +302,7 @@ PACK: Final = Pack(
     title="goMS",
     page="docs/doors/goms.md",
     ears={"": ObjectEar},
+    grammars={"": GomsGrammar()},
     facts=_FACTS,
     cases=_CASES,
     probe=_case(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tmqp.testing.conformance import Case, Wire
 from tmqp.testing.conformance.lines import Log, Stream
 from tmqp.testing.conformance.steps import Open
+from tmqp_conformance.packs.grammar import PackGrammar
 from tmqp_conformance.packs.units import Ear, EarStream
 
 __all__ = ["Pack"]
@@ -19,6 +20,7 @@ class Pack:
 
     ``title`` is the protocol's name and version, ``page`` the page about its door.  ``ears`` makes
     an ear for each of the server's addresses; the one named ``""`` is the address itself.
+    ``grammars`` are the languages of clients at these addresses, for the fuzzer.
     ``facts`` are the rules that the cases are about.  ``probe`` passes with every server that
     lives.  ``setting`` tells what the server must be told before.
     """
@@ -27,6 +29,7 @@ class Pack:
     title: str
     page: str
     ears: Mapping[str, Callable[[], Ear]]
+    grammars: Mapping[str, PackGrammar]
     facts: Mapping[str, str]
     cases: tuple[Case, ...]
     probe: Case

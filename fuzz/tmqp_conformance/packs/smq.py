@@ -14,6 +14,7 @@ from tmqp.testing.conformance.patterns import Matcher, Names
 from tmqp.testing.conformance.steps import Close, Step
 from tmqp_conformance.packs.ears import LineEar
 from tmqp_conformance.packs.pack import Pack
+from tmqp_conformance.packs.smq_grammar import SmqGrammar
 from tmqp_conformance.packs.units import Expect
 from tmqp_conformance.packs.words import dial, hear, nothing, pack_case, say
 
@@ -258,6 +259,7 @@ PACK: Final = Pack(
     title="Simple MQ",
     page="docs/doors/smq.md",
     ears={"": LineEar},
+    grammars={"": SmqGrammar()},
     facts=_FACTS,
     cases=_CASES,
     probe=_case(

@@ -281,7 +281,8 @@ class _ClosesOnUnknownTypes(SmallServer):
     def on_event(self, session: Session, event: Event) -> None:
         if isinstance(event, MessageDropped) and event.frame.type not in {*MessageType}:
             session.ending = True
-        super().on_event(session, event)
+        if not session.ending:
+            super().on_event(session, event)
 
     def is_closed(self, number: int) -> bool:
         session = self.sessions.get(number)

@@ -7,11 +7,11 @@ PASS.  The whole peers must pass them all.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 from tmqp.testing.conformance import (
     CAPABILITIES,
@@ -27,13 +27,16 @@ from tmqp_conformance.suite import find
 from tmqp_conformance.zoo.broken_clients import BROKEN_CLIENTS
 from tmqp_conformance.zoo.broken_servers import BROKEN_SERVERS
 from tmqp_conformance.zoo.client import SmallClient
+from tmqp_conformance.zoo.goms import BROKEN_GOMS, SmallGoms
 from tmqp_conformance.zoo.nsq import BROKEN_NSQ, SmallNsq
 from tmqp_conformance.zoo.server import SmallServer
+from tmqp_conformance.zoo.smq import BROKEN_SMQ, SmallSmq
 
 __all__ = ["WHOLE", "Animal", "Finding", "animals", "check", "observe"]
 
 #: The name of the peers that are right.
 WHOLE: Final = "whole"
+_Broken: TypeAlias = Mapping[str, tuple[str, Callable[[], Machine]]]
 _CAPABILITIES: Final = frozenset(CAPABILITIES) - {"admin", "keep-alive", "restart-hook"}
 
 
@@ -92,12 +95,17 @@ def _expectations() -> dict[str, Any]:
 
 def animals() -> list[Animal]:
     """Every peer of the zoo, the whole ones first."""
-    found = [Animal(WHOLE, "server", "nothing", SmallServer)]
-    found += [Animal(name, "server", *rest) for name, rest in BROKEN_SERVERS.items()]
-    found.append(Animal(WHOLE, "client", "nothing", SmallClient))
-    found += [Animal(name, "client", *rest) for name, rest in BROKEN_CLIENTS.items()]
-    found.append(Animal(WHOLE, "nsq", "nothing", SmallNsq))
-    found += [Animal(name, "nsq", *rest) for name, rest in BROKEN_NSQ.items()]
+    houses: tuple[tuple[str, Callable[[], Machine], _Broken], ...] = (
+        ("server", SmallServer, BROKEN_SERVERS),
+        ("client", SmallClient, BROKEN_CLIENTS),
+        ("nsq", SmallNsq, BROKEN_NSQ),
+        ("smq", SmallSmq, BROKEN_SMQ),
+        ("goms", SmallGoms, BROKEN_GOMS),
+    )
+    found = []
+    for role, whole, broken in houses:
+        found.append(Animal(WHOLE, role, "nothing", whole))
+        found += [Animal(name, role, *rest) for name, rest in broken.items()]
     return found
 
 

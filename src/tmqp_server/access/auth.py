@@ -32,6 +32,7 @@ from tmqp_server.access.rights import (
     BROWSE,
     CANCEL,
     CLEAR_MESSAGES,
+    CONFIGURE,
     CREATE_CHANNEL,
     CREATE_QUEUE,
     CUSTOM,
@@ -310,6 +311,10 @@ class Access:
     async def may_see_nodes(self, who: Identity) -> bool | Answer:
         """See the list of the cluster's nodes, and what the server says of itself."""
         return await self.may(who, SEE_NODES, "", NO_QUEUE)
+
+    async def may_configure(self, who: Identity) -> bool | Answer:
+        """Change settings of the running server, as NSQ's ``PUT /config`` does."""
+        return await self.may(who, CONFIGURE, "", NO_QUEUE)
 
     async def visible_channels(self, who: Identity, names: Sequence[str]) -> Collection[str] | None:
         """Which of these channels a list may show (F52); None refuses the list itself.

@@ -29,13 +29,13 @@ from tmqp_server.access.needs import (
     FREE,
     NO_QUEUE,
     OF_CHANNELS,
-    SHAPING,
+    SEVERAL,
     Need,
+    all_needs,
     need_of_feed,
     need_of_message_set,
     need_of_place,
     needed,
-    needs_of_shape,
 )
 from tmqp_server.access.rights import ANSWER, PULL, PUSH, SEE_CHANNEL
 from tmqp_server.engine.commands import (
@@ -253,8 +253,8 @@ class Gate:
             return self._check_group(kept, command, 0, now)[0]
         if kind in FREE:
             return ALLOWED
-        if isinstance(command, SHAPING):
-            return _check_shape(kept, command, 0, now)[0]
+        if isinstance(command, SEVERAL):
+            return _check_several(kept, command, 0, now)[0]
         need = needed(command)
         if need is None:
             return REFUSED
@@ -334,9 +334,9 @@ class Gate:
         if isinstance(command, GroupCommand):
             place = self._check_group(self._kept[number] or {}, command, start, now)[1]
             return self._about(number, need_of_place(command, place), command, place)
-        if isinstance(command, SHAPING):
-            place = _check_shape(self._kept[number] or {}, command, start, now)[1]
-            return self._about(number, needs_of_shape(command)[place], command, place)
+        if isinstance(command, SEVERAL):
+            place = _check_several(self._kept[number] or {}, command, start, now)[1]
+            return self._about(number, all_needs(command)[place], command, place)
         need = needed(command)
         assert need is not None, f"nothing is to be asked about {command!r}"
         return self._about(number, need, command, 0)
@@ -379,8 +379,8 @@ class Gate:
             verdict, following = _check_feed(kept, command, following, now)
         elif isinstance(command, PushTransaction) and kept is not None:
             verdict, following = _check_message_sets(kept, command, following, now)
-        elif isinstance(command, SHAPING) and kept is not None:
-            verdict, following = _check_shape(kept, command, following, now)
+        elif isinstance(command, SEVERAL) and kept is not None:
+            verdict, following = _check_several(kept, command, following, now)
         if verdict == ASK:
             assert command is not None, "one that needs several rights"
             return self._question(number, command, following, now)
@@ -414,11 +414,11 @@ def _held(kept: dict[Need, float], need: Need, now: float) -> int:
     return REFUSED if -until > now else ASK
 
 
-def _check_shape(
+def _check_several(
     kept: dict[Need, float], command: Command, start: int, now: float
 ) -> tuple[int, int]:
-    """What is to be said of the rights that options need from a place on, and at which place."""
-    needs = needs_of_shape(command)
+    """What is to be said of the rights that a command needs from a place on, and at which place."""
+    needs = all_needs(command)
     for place in range(start, len(needs)):
         verdict = _held(kept, needs[place], now)
         if verdict != ALLOWED:

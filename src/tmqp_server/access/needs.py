@@ -18,6 +18,7 @@ from tmqp_server.access.rights import (
     BROWSE,
     CANCEL,
     CLEAR_MESSAGES,
+    CONFIGURE,
     CREATE_CHANNEL,
     CREATE_QUEUE,
     CUSTOM,
@@ -57,6 +58,7 @@ from tmqp_server.engine.commands import (
     CommitCursor,
     CommitGroup,
     CommitTransaction,
+    Configure,
     CreateChannel,
     CreateQueue,
     CreateRouter,
@@ -98,6 +100,7 @@ from tmqp_server.engine.commands import (
     Release,
     RemoveBinding,
     RemoveChannel,
+    RemoveChannels,
     RemoveCursor,
     RemoveFeed,
     RemoveMessage,
@@ -121,13 +124,13 @@ __all__ = [
     "NEEDS",
     "NO_QUEUE",
     "OF_CHANNELS",
-    "SHAPING",
+    "SEVERAL",
     "Need",
+    "all_needs",
     "need_of_feed",
     "need_of_message_set",
     "need_of_place",
     "needed",
-    "needs_of_shape",
 ]
 
 #: Stands for no queue in particular.
@@ -142,7 +145,7 @@ def needed(command: Command) -> Need | None:
 
     The right is empty when anybody may; None when nobody has decided that.  A batch needs what its
     parts need, and connecting is another question; options of queues may need more
-    (``needs_of_shape``).
+    (``all_needs``).
     """
     if type(command) in FREE:
         return _NOTHING
@@ -243,6 +246,12 @@ def _direct(command: Command) -> Need:
     return (DIRECT, prefix + command.who, NO_QUEUE, 0)
 
 
+def _remove_channels(command: Command) -> Need:
+    """Each channel needs the right; this is the first one's."""
+    assert isinstance(command, RemoveChannels)
+    return all_needs(command)[0]
+
+
 def _pass_answer(command: Command) -> Need:
     assert isinstance(command, PassAnswer)
     return (ANSWER, command.client_id, NO_QUEUE, 0)
@@ -280,6 +289,7 @@ NEEDS: Final[dict[type[Command], _Needing]] = {
     CommitCursor: _on_queue(PULL),
     CommitTransaction: _on_application,
     CommitGroup: _group,
+    Configure: _on_everything(CONFIGURE),
     CreateChannel: _on_channel(CREATE_CHANNEL),
     CreateQueue: _on_queue(CREATE_QUEUE),
     CreateRouter: _on_router(MANAGE_ROUTERS),
@@ -313,6 +323,7 @@ NEEDS: Final[dict[type[Command], _Needing]] = {
     ReadRange: _on_queue(PULL),
     RemoveBinding: _on_router(MANAGE_ROUTERS),
     RemoveChannel: _on_channel(REMOVE_CHANNEL),
+    RemoveChannels: _remove_channels,
     RemoveCursor: _on_queue(PULL),
     RemoveFeed: _on_queue(FEED),
     RemoveMessage: _on_queue(CLEAR_MESSAGES),
@@ -338,14 +349,17 @@ def need_of_message_set(command: PushTransaction, place: int) -> Need:
     return (PUSH, message_set.channel, message_set.queue_id, 0)
 
 
-#: Commands that say which options channels and queues have.
-SHAPING: Final = (CreateChannel, CreateQueue, UpdateChannel, UpdateQueue)
+#: Commands that need several rights: those that say which options channels and queues have, and
+#: the removal of several channels.
+SEVERAL: Final = (CreateChannel, CreateQueue, UpdateChannel, UpdateQueue, RemoveChannels)
 
 
-def needs_of_shape(command: Command) -> list[Need]:
+def all_needs(command: Command) -> list[Need]:
     """What such a command needs: its own right, and that of pushing into each queue into which it
-    lets the server move dead letters.
+    lets the server move dead letters; or the right to remove each channel.
     """
+    if isinstance(command, RemoveChannels):
+        return [(REMOVE_CHANNEL, name, NO_QUEUE, 0) for name in command.channels]
     own = needed(command)
     assert own is not None, "somebody has decided that"
     found = [own]

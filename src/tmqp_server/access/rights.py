@@ -14,6 +14,7 @@ __all__ = [
     "BROWSE",
     "CANCEL",
     "CLEAR_MESSAGES",
+    "CONFIGURE",
     "CREATE_CHANNEL",
     "CREATE_QUEUE",
     "CUSTOM",
@@ -68,6 +69,7 @@ SEE_CLIENTS: Final = "see-clients"
 SEE_NODES: Final = "see-nodes"
 TRANSACT: Final = "transact"
 CUSTOM: Final = "custom"
+CONFIGURE: Final = "configure"
 
 #: What the subject of a right is the name of.
 OF_APPLICATIONS: Final = "applications"
@@ -103,4 +105,5 @@ RIGHTS: Final[dict[str, str]] = {
     SEE_NODES: OF_NOTHING,
     TRANSACT: OF_APPLICATIONS,
     CUSTOM: OF_NOTHING,
+    CONFIGURE: OF_NOTHING,
 }

@@ -117,6 +117,11 @@ class DoorNames:
         self._channels[name.encode()] = channel
         self._names[channel.lower()] = name.encode()
 
+    @property
+    def aliases(self) -> dict[bytes, str]:
+        """The names that are mapped by hand, and their channels."""
+        return dict(self._channels)
+
     def channel_of(self, name: bytes) -> str:
         """The channel that a name stands for, in any case."""
         if not self._names:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol, final
 
-from tmqp_server.doors.names import foreign_name
-from tmqp_server.engine.commands import Command, CreateQueue
+from tmqp_server.doors.names import DoorNames
+from tmqp_server.doors.nsq_latency import Latencies
+from tmqp_server.engine.commands import Command, CreateQueue, PushExtras
 from tmqp_wires.nsq.identify import ServerTerms
 from tmqp_wires.nsq.lookup import Announce
 from tmqp_wires.nsq.names import is_name
@@ -22,9 +23,9 @@ __all__ = [
     "NEW",
     "SUBSCRIBED",
     "NsqClient",
+    "NsqNames",
     "NsqWorld",
     "TopicShapes",
-    "nsq_names",
 ]
 
 #: The version of the original whose interface this is; clients judge by it what they may use.
@@ -35,32 +36,75 @@ NEW: Final = 0
 SUBSCRIBED: Final = 3
 CLOSING: Final = 4
 
+#: Between the topic and its channel in the name of the channel's channel.
+_SEPARATOR: Final = b":"
+
 
 #: The words for how much is logged, by the numbers that ``/config`` shows (N131).
 LOG_LEVELS: Final = {"debug": 1, "info": 2, "warn": 3, "error": 4, "fatal": 5}
 
 
+@final
+class NsqNames:
+    """Which channel of the broker a topic is, and which a channel of a topic, and back.
+
+    The topic ``T`` is the channel ``T``, its channel ``C`` the channel ``T:C``: no topic has a
+    colon in its name.  Case counts, but for aliases.
+
+    :param names: those of the doors; an alias is for ``TOPIC`` or ``TOPIC:CHANNEL``, each by
+        itself: a topic's alias leaves its channels where they are.
+    :raises ValueError: for an alias of what is no name in NSQ.
+    """
+
+    def __init__(self, names: DoorNames | None = None) -> None:
+        self._names = DoorNames() if names is None else names
+        for each in self._names.aliases:
+            topic, colon, channel = each.partition(_SEPARATOR)
+            if not is_name(topic) or (colon and not is_name(channel)):
+                raise ValueError(
+                    f"aliases: {each.decode()!r} is neither the name of a topic nor TOPIC:CHANNEL"
+                )
+
+    @property
+    def aliases(self) -> dict[bytes, str]:
+        """The names that are mapped by hand, and their channels."""
+        return self._names.aliases
+
+    def topic(self, topic: bytes) -> str:
+        """The channel that a topic is."""
+        return self._names.exact_channel(topic)
+
+    def channel(self, topic: bytes, channel: bytes) -> str:
+        """The channel that a channel of a topic is."""
+        return self._names.exact_channel(topic + _SEPARATOR + channel)
+
+    def of(self, channel: str) -> tuple[bytes, bytes] | None:
+        """The topic, and the channel or nothing, that a channel of the broker is; None for one
+        that is neither: its name cannot be said in NSQ."""
+        topic, colon, name = self._names.foreign_name(channel).partition(_SEPARATOR)
+        if is_name(topic) and (is_name(name) if colon else True):
+            return topic, name
+        return None
+
+
 class TopicShapes(Protocol):
-    """How topics and channels are made; ``mem_queue_size`` messages of each wait in memory."""
+    """How topics and channels are made, and named; ``mem_queue_size`` messages of each wait in
+    memory."""
 
     mem_queue_size: int
+    names: NsqNames
 
     def create_topic(self, session: int, topic: bytes, request: object = None) -> CreateQueue:
         """Makes a topic if there is none."""
 
+    def extras(self, topic: bytes) -> PushExtras:
+        """What a push says that makes the topic, because its client may push and not create."""
+
     def create_channel(
         self, session: int, topic: bytes, channel: bytes, request: object = None
     ) -> list[Command]:
-        """Make a channel of a topic if there is none, and feed it."""
-
-
-def nsq_names(channel: str) -> tuple[bytes, bytes] | None:
-    """The NSQ topic, and the NSQ channel or nothing, that a channel of the broker is; None for one
-    that is neither: its name cannot be said in NSQ."""
-    topic, colon, name = foreign_name(channel).partition(b":")
-    if is_name(topic) and (is_name(name) if colon else True):
-        return topic, name
-    return None
+        """Make a channel of a topic if there is none, and feed it; the answers about the queue and
+        the feed go to the *request*."""
 
 
 @final
@@ -133,11 +177,12 @@ class NsqWorld:
 
     Attributes: ``clients``, the TCP connections by number; ``message_bytes``, bytes of the bodies
     that were published through these doors, by topic; ``about``, what lookupds and clients are told
-    of this nsqd; ``broadcast_ports``, the TCP and the HTTP port that lookupds are told, 0 for those
-    listened on; ``lookup_addresses``, where lookupds are; ``log_level``, one of ``LOG_LEVELS``;
-    ``started_s``, when the server began, in the engine's time; ``terms``, what clients may do, and
-    ``shapes``, how topics are made, None until a door has said so: the TCP door does, if there is
-    one, before any other.
+    of this nsqd; ``names``, which channels topics and channels are; ``latencies``, how long
+    messages took; ``broadcast_ports``, the TCP and the HTTP port that lookupds are told, 0 for
+    those listened on; ``lookup_addresses``, where lookupds are; ``log_level``, one of
+    ``LOG_LEVELS``; ``started_s``, when the server began, in the engine's time; ``terms``, what
+    clients may do, and ``shapes``, how topics are made, None until a door has said so: the TCP door
+    does, if there is one, before any other.
     """
 
     def __init__(self) -> None:
@@ -145,6 +190,8 @@ class NsqWorld:
         self.identities: dict[int, tuple[str, str, int]] = {}
         self.terms: ServerTerms | None = None
         self.shapes: TopicShapes | None = None
+        self.names = NsqNames()
+        self.latencies = Latencies((), 0, 0)
         self.clients: dict[int, NsqClient] = {}
         self.message_bytes: dict[bytes, int] = {}
         self.about = Announce("", "", 0, 0, DEFAULT_VERSION)
@@ -217,3 +264,4 @@ class NsqWorld:
     def forget_topic(self, topic: bytes) -> None:
         """A topic was removed."""
         self.message_bytes.pop(topic, None)
+        self.latencies.forget(topic)

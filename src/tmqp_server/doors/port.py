@@ -172,7 +172,8 @@ class Door:
         raise NotImplementedError
 
     def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
-        """A kept message again: its wire form, id, source, channel as spelt, and size in bytes.
+        """A kept message again: its wire form, id, source, channel as spelt or nothing for that of
+        its queue, and size in bytes.
 
         :raises ValueError: when it cannot be read.
         """

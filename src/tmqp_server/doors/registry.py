@@ -11,6 +11,7 @@ so when a door is to be opened, not before.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, Protocol, final
 
 from tmqp.address import Address
@@ -30,7 +31,7 @@ from tmqp_server.doors.nsq.message import NsqBodies
 from tmqp_server.doors.nsq.options import NsqLimits, NsqOptions
 from tmqp_server.doors.nsq_lookup.door import DEFAULT_VERSION, Lookupd, LookupDoor
 from tmqp_server.doors.nsq_lookup.table import LookupLimits
-from tmqp_server.doors.nsq_world import NsqWorld
+from tmqp_server.doors.nsq_world import NsqNames, NsqWorld
 from tmqp_server.doors.port import Door, IdSource
 from tmqp_server.doors.smq.message import DOOR as SMQ_DOOR
 from tmqp_server.doors.smq.message import NUMBER as SMQ_NUMBER
@@ -96,14 +97,14 @@ class DoorContext:
     """What a server gives each of its doors.
 
     ``limits`` and ``options`` are those of the door's table in the configuration, ``addresses``
-    where it listens, whose port may be 0 for any; ``connection`` are the limits of
-    TMQP connections; ``native`` is the server's own TMQP door, None where it is being made;
-    ``has_tls`` says that connections can change to TLS (``DoorSession.wants_tls``), ``has_storage``
-    that queues can be durable; ``hostname`` is this machine's, ``started_s`` when the server began,
-    in the engine's time; ``names`` turns
-    the protocol's names into channels and back, with the aliases of the door's table; ``datagrams``
-    that the door is for the peers of a UDP socket: each chunk is one datagram then, and each
-    portion of ``DoorSession.next_to_send`` leaves as one, or is lost.
+    where it listens, whose port may be 0 for any; ``connection`` are the limits of TMQP
+    connections; ``native`` is the server's own TMQP door, None where it is being made; ``has_tls``
+    says that connections can change to TLS (``DoorSession.wants_tls``), ``requires_certificate``
+    that clients must show a certificate there, ``has_storage`` that queues can be durable;
+    ``hostname`` is this machine's, ``started_s`` when the server began, in the engine's time;
+    ``names`` turns the protocol's names into channels and back, with the aliases of the door's
+    table; ``datagrams`` that the door is for the peers of a UDP socket: each chunk is one datagram
+    then, and each portion of ``DoorSession.next_to_send`` leaves as one, or is lost.
     """
 
     __slots__ = (
@@ -119,6 +120,7 @@ class DoorContext:
         "native",
         "new_id",
         "options",
+        "requires_certificate",
         "started_s",
         "wall_clock_offset_s",
     )
@@ -136,6 +138,7 @@ class DoorContext:
         has_storage: bool = False,
         datagrams: bool = False,
         names: DoorNames | None = None,
+        requires_certificate: bool = False,
         options: Mapping[str, Any] | None = None,
         addresses: Sequence[Address] = (),
         hostname: str = "localhost",
@@ -154,6 +157,7 @@ class DoorContext:
         self.has_tls = has_tls
         self.has_storage = has_storage
         self.datagrams = datagrams
+        self.requires_certificate = requires_certificate
         self.names = DoorNames() if names is None else names
 
 
@@ -163,14 +167,16 @@ class DoorKind:
     Attributes: ``name``, also that of its doors; ``number``, kept with its messages and never given
     to another protocol, 0 for one that has no messages of its own; ``default_port``, where it
     listens if nothing else is said; ``has_datagrams``, it is also spoken over UDP
-    (``DoorContext.datagrams``); ``has_names``, its names are not those of channels
-    (``DoorContext.names``).
+    (``DoorContext.datagrams``); ``changes_to_tls``, its connections may change to TLS after they
+    have begun (``DoorSession.wants_tls``); ``has_names``, it names channels otherwise than TMQP
+    does (``DoorContext.names``).
     """
 
     name = ""
     number = 0
     default_port = 0
     has_datagrams = False
+    changes_to_tls = False
     has_names = True
 
     def bodies(self) -> Bodies:
@@ -251,6 +257,7 @@ class NsqKind(DoorKind):
     name = NSQ_DOOR
     number = NSQ_NUMBER
     default_port = 4150
+    changes_to_tls = True
 
     def __init__(self, world: NsqWorld) -> None:
         self._world = world
@@ -266,10 +273,18 @@ class NsqKind(DoorKind):
 
         world = self._world
         options, own = _divided(context, _OF_NSQD)
+        names = NsqNames(context.names)
+        if world.terms is not None and names.aliases != world.names.aliases:
+            raise ValueError("all doors of nsq in one server must have the same aliases")
+        world.names = names
+        read = record_of_options(NsqOptions(), options)
+        if context.has_tls and context.requires_certificate:
+            # N99: whoever stays in the clear would show none.
+            read = replace(read, tls_required=True)
         shared = NsqContext(
             context.new_id,
             limits_from(NsqLimits(), context.limits),
-            record_of_options(NsqOptions(), options),
+            read,
             context.wall_clock_offset_s,
             has_tls=context.has_tls,
             durable=context.has_storage,
@@ -314,6 +329,11 @@ class NsqHttpKind(DoorKind):
         if not secure:
             world.tell(http_port=_first_port(context.addresses))
         world.started_s = context.started_s
+        names = NsqNames(context.names)
+        if world.terms is None:
+            world.names = names
+        elif names.aliases and names.aliases != world.names.aliases:
+            raise ValueError("the aliases of topics and channels belong in the table of nsq")
         limits = limits_from(HttpLimits(), context.limits)
         routes = make_routes(
             world,
@@ -368,7 +388,7 @@ def _tell(world: NsqWorld, own: Mapping[str, Option], context: DoorContext) -> N
         world.tell(hostname=context.hostname, broadcast_address=address or context.hostname)
     lookups = own["nsqlookupd_tcp_addresses"]
     if isinstance(lookups, tuple) and lookups:
-        world.set_lookups(lookups)
+        world.set_lookups([str(each) for each in lookups])
 
 
 @final
@@ -447,6 +467,7 @@ class LookupKind(DoorKind):
     name = LookupDoor.name
     number = 0
     default_port = 4160
+    has_names = False
 
     def __init__(self, lookupd: Lookupd) -> None:
         self._lookupd = lookupd
@@ -479,6 +500,7 @@ class LookupHttpKind(DoorKind):
     name = "nsqlookupd-http"
     number = 0
     default_port = 4161
+    has_names = False
 
     def __init__(self, lookupd: Lookupd) -> None:
         self._lookupd = lookupd

@@ -7,7 +7,14 @@ import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
 
-__all__ = ["Option", "check_positive", "limits_from", "options_from", "record_of_options"]
+__all__ = [
+    "Numbers",
+    "Option",
+    "check_positive",
+    "limits_from",
+    "options_from",
+    "record_of_options",
+]
 
 
 class _Dataclass(Protocol):
@@ -16,14 +23,21 @@ class _Dataclass(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
 
+class Numbers(tuple[float, ...]):
+    """An option that is a list of numbers."""
+
+    __slots__ = ()
+
+
 _Record = TypeVar("_Record", bound=_Dataclass)
 #: What an option can be.
-Option: TypeAlias = bool | int | str | tuple[str, ...]
+Option: TypeAlias = bool | int | str | tuple[str, ...] | Numbers
 _TYPES: Final[dict[type, str]] = {
     bool: "true or false",
     int: "a whole number",
     str: "a text",
     tuple: "a list of texts",
+    Numbers: "a list of numbers",
 }
 
 
@@ -73,11 +87,23 @@ def options_from(defaults: Mapping[str, Option], table: Mapping[str, Any]) -> di
     for name, value in table.items():
         _check_known("option", name, defaults)
         kind = type(defaults[name])
-        texts = isinstance(value, (list, tuple)) and all([isinstance(each, str) for each in value])
-        if not (texts if kind is tuple else type(value) is kind):
+        if not _is_of(kind, value):
             raise ValueError(f"{name} must be {_TYPES[kind]}, not {value!r}")
-        found[name] = tuple(value) if kind is tuple else value
+        if kind is Numbers:
+            found[name] = Numbers([float(each) for each in value])
+        else:
+            found[name] = tuple(value) if kind is tuple else value
     return found
+
+
+def _is_of(kind: type, value: object) -> bool:
+    """Whether a value is one for an option of this kind."""
+    if kind not in (tuple, Numbers):
+        return type(value) is kind
+    if not isinstance(value, (list, tuple)):
+        return False
+    wanted = (str,) if kind is tuple else (int, float)
+    return all([type(each) in wanted for each in value])
 
 
 def _check_known(what: str, name: str, known: Iterable[str]) -> None:

@@ -57,6 +57,8 @@ class Connection:
 
     :param host: the peer's address without its port, by which refused log-ins are counted.
     :param door: the protocol that is spoken; None for that of the shell.
+    :param tls: what it changes to if the protocol wants that, and the seconds that a handshake may
+        take; None where there is no certificate.
 
     Attributes: ``number`` of its session, ``transport``, ``reason`` why it was closed.
     """
@@ -68,6 +70,7 @@ class Connection:
         host: str,
         shell: Carrier,
         door: Door | None = None,
+        tls: tuple[ssl.SSLContext, float] | None = None,
     ) -> None:
         self.number = number
         self.door = door
@@ -82,6 +85,7 @@ class Connection:
         self._resumed: anyio.Event | None = None
         #: Set when there is a ``TlsTransport`` whose handshake is to be gone through.
         self._upgraded = anyio.Event()
+        self._tls = tls
         self._handshake_timeout_s = 0.0
 
     async def run(self) -> None:
@@ -160,8 +164,12 @@ class Connection:
                 # A peer that always has bytes ready must not starve the others.
                 await anyio.lowlevel.checkpoint()
 
-    def upgrade(self, tls: ssl.SSLContext, timeout_s: float) -> None:
+    def upgrade(self) -> None:
         """Change to TLS; the connection is not read from meanwhile."""
+        if self._tls is None:
+            self._turn.broken(self.number, "the server has no certificate", self._shell.now())
+            return
+        tls, timeout_s = self._tls
         transport = self.transport
         if not isinstance(transport, SocketTransport):
             self._turn.broken(self.number, "TLS cannot begin here", self._shell.now())

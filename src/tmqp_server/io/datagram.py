@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import socket
-import ssl
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
@@ -91,7 +90,7 @@ class Source:
     async def write(self, scope: anyio.CancelScope) -> None:
         """Nothing: whatever was to be sent has been."""
 
-    def upgrade(self, tls: ssl.SSLContext, timeout_s: float) -> None:
+    def upgrade(self) -> None:
         """There is no TLS over UDP: the session ends."""
         self._listener.refuse_tls(self.number)
 

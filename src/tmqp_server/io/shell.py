@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import math
-import ssl
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -80,8 +79,6 @@ class Shell:
     :param teller: tells channels' event handlers; None where there are none.
     :param store: and the journal that is written to it; None where nothing is kept.
     :param masters: where the other servers are, in the order of the turn's links.
-    :param tls: for connections that change to TLS, and the seconds a handshake may take; None where
-        there is no certificate.
     """
 
     def __init__(
@@ -94,7 +91,6 @@ class Shell:
         store: Store | None = None,
         journal: Journal | None = None,
         masters: Sequence[Address] = (),
-        tls: tuple[ssl.SSLContext, float] | None = None,
     ) -> None:
         self.turn = turn
         #: The time, as the event loop tells it.
@@ -106,7 +102,6 @@ class Shell:
         self._store = store
         self._journal = journal
         self._masters = masters
-        self._tls = tls
         self._connections: dict[int, Connection | Source] = {}
         self._node_links: dict[Dial, NodeLink] = {}
         self._tasks: anyio.abc.TaskGroup | None = None
@@ -271,12 +266,8 @@ class Shell:
 
     def _secure(self, effect: Secure) -> None:
         connection = self._connections.get(effect.session)
-        if connection is None:
-            return
-        if self._tls is None:
-            self.turn.broken(effect.session, "the server has no certificate", self.now())
-        else:
-            connection.upgrade(*self._tls)
+        if connection is not None:
+            connection.upgrade()
 
     def _close(self, effect: Close) -> None:
         connection = self._connections.get(effect.session)

@@ -6,15 +6,15 @@ import socket
 import ssl
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, final
 
 import anyio
 
 from tmqp_server.config import ConfigError
 from tmqp_server.io.transport import READ_BYTES, Bytes, ReadBuffer, SocketTransport, Transport
-from tmqp_server.settings.tls import TlsSettings
+from tmqp_server.settings.tls import NO_CERTIFICATE, TlsSettings, requires
 
-__all__ = ["TlsTransport", "agree", "secure", "server_context"]
+__all__ = ["TlsContexts", "TlsTransport", "agree", "secure", "server_context"]
 
 #: What a record holds at most, and what it is at most with its head and its seal.
 _RECORD_PAYLOAD_BYTES: Final = 16_384
@@ -23,9 +23,36 @@ _RECORD_BYTES: Final = _RECORD_PAYLOAD_BYTES + 512
 _decrypted: Final = ReadBuffer()
 
 
-def server_context(settings: TlsSettings) -> ssl.SSLContext:
-    """TLS 1.2 or newer with the server's certificate; clients show theirs if it knows authorities.
+@final
+class TlsContexts:
+    """TLS for each policy about clients' certificates that is in use.
 
+    :param timeout_s: how long a handshake may take.
+    """
+
+    def __init__(self, settings: TlsSettings, timeout_s: float) -> None:
+        self._settings = settings
+        self._timeout_s = timeout_s
+        self._contexts: dict[str, ssl.SSLContext] = {}
+
+    def of(self, policy: str = "") -> tuple[ssl.SSLContext, float] | None:
+        """TLS with a policy, that of ``[tls]`` if it is empty, and how long a handshake may take;
+        None without a certificate.
+
+        :raises ConfigError: as :func:`server_context`, when it is the first of its policy.
+        """
+        if not self._settings.certificate:
+            return None
+        policy = policy or self._settings.client_policy
+        if policy not in self._contexts:
+            self._contexts[policy] = server_context(self._settings, policy)
+        return self._contexts[policy], self._timeout_s
+
+
+def server_context(settings: TlsSettings, policy: str = "") -> ssl.SSLContext:
+    """TLS 1.2 or newer with the server's certificate.
+
+    :param policy: what certificates clients are asked for; empty for what the settings say.
     :raises ConfigError: when a file cannot be read, is not what it should be, or does not fit the
         other.
     """
@@ -51,13 +78,13 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
             why = (error.reason or "not PEM").replace("_", " ").lower()
             words = f"tls: {certificate} and {key} are no certificate and key in PEM ({why})"
         raise ConfigError(words) from error
-    if settings.client_authorities:
-        _take_client_certificates(context, settings)
+    policy = policy or settings.client_policy
+    if policy != NO_CERTIFICATE:
+        _take_client_certificates(context, settings.client_authorities, policy)
     return context
 
 
-def _take_client_certificates(context: ssl.SSLContext, settings: TlsSettings) -> None:
-    path = settings.client_authorities
+def _take_client_certificates(context: ssl.SSLContext, path: str, policy: str) -> None:
     try:
         context.load_verify_locations(path)
     except ssl.SSLError as error:
@@ -65,8 +92,7 @@ def _take_client_certificates(context: ssl.SSLContext, settings: TlsSettings) ->
     except OSError as error:
         words = f"tls.client_authorities: cannot read {path}: {error.strerror}"
         raise ConfigError(words) from error
-    required = settings.require_client_certificate
-    context.verify_mode = ssl.CERT_REQUIRED if required else ssl.CERT_OPTIONAL
+    context.verify_mode = ssl.CERT_REQUIRED if requires(policy) else ssl.CERT_OPTIONAL
 
 
 def _common_name(tls: ssl.SSLObject) -> str:

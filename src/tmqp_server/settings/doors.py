@@ -21,13 +21,31 @@ from tmqp_server.settings.checks import (
     texts_of,
     whole,
 )
+from tmqp_server.settings.tls import CLIENT_POLICIES
 
 __all__ = ["DoorSettings", "Network", "UdpSettings", "door_option", "door_settings"]
 
 Network: TypeAlias = IPv4Network | IPv6Network
 
-_KEYS: Final = ("protocol", "listen", "tls", "limits", "as", "allow", "options", "udp", "aliases")
+_KEYS: Final = (
+    "protocol",
+    "listen",
+    "tls",
+    "tls_client_auth",
+    "limits",
+    "as",
+    "allow",
+    "options",
+    "udp",
+    "aliases",
+)
 _UDP: Final = "udp://"
+
+
+def _policy(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if value != "" and value not in CLIENT_POLICIES:
+        allowed = ", ".join(CLIENT_POLICIES)
+        raise ConfigError(f"doors.{attribute.name} is one of {allowed}, got {value!r}")
 
 
 @attrs.frozen(kw_only=True)
@@ -83,6 +101,10 @@ class DoorSettings:
     aliases: Mapping[str, str] = attrs.field(factory=dict)
     """Names of the protocol that stand for other channels than they would by themselves."""
 
+    tls_client_auth: str = attrs.field(default="", validator=_policy)
+    """What certificates its clients are asked for: ``none``; ``request``, one that they need not
+    have; ``require`` or ``require-verify``, which are the same; empty for what ``[tls]`` says."""
+
     def allows(self, host: str) -> bool:
         """Whether clients may connect from there; an empty *host* is this machine."""
         if not self.allow or not host:
@@ -135,6 +157,7 @@ def _door(table: Mapping[str, Any]) -> DoorSettings:
         datagrams,
         udp,
         aliases,
+        given.get("tls_client_auth", ""),
     )
 
 

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
 from tmqp_server.settings.checks import ConfigError, known
 
-__all__ = ["TlsSettings", "tls_settings"]
+__all__ = [
+    "CLIENT_POLICIES",
+    "NO_CERTIFICATE",
+    "TlsSettings",
+    "requires",
+    "tls_settings",
+]
+
+#: What clients are asked for: no certificate; one, which they need not have; one that they must
+#: have.  The last two are NSQ's words, which are the same here: every certificate is verified.
+NO_CERTIFICATE: Final = "none"
+_REQUEST: Final = "request"
+_REQUIRED: Final = ("require", "require-verify")
+CLIENT_POLICIES: Final = (NO_CERTIFICATE, _REQUEST, *_REQUIRED)
 
 
 def _file(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
@@ -44,6 +57,18 @@ class TlsSettings:
                 raise ConfigError(f"tls.{name} is given without tls.certificate")
         if self.require_client_certificate and not self.client_authorities:
             raise ConfigError("tls.require_client_certificate needs tls.client_authorities")
+
+    @property
+    def client_policy(self) -> str:
+        """What clients are asked for where a door does not say it."""
+        if self.require_client_certificate:
+            return _REQUIRED[0]
+        return _REQUEST if self.client_authorities else NO_CERTIFICATE
+
+
+def requires(policy: str) -> bool:
+    """Whether clients must show a certificate."""
+    return policy in _REQUIRED
 
 
 def tls_settings(table: Mapping[str, Any]) -> TlsSettings:

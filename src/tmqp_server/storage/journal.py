@@ -574,7 +574,7 @@ class Journal:
             message_id,
             source,
             door.name,
-            channel if names_its_queue(stored) else None,
+            channel or None if names_its_queue(stored) else None,
             size,
             wire,
             flags & FLAG_WANTS != 0,

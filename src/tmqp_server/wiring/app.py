@@ -12,6 +12,7 @@ import logging
 import random
 import signal
 import socket
+import ssl
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
@@ -53,8 +54,8 @@ from tmqp_server.io.event_handlers import Teller
 from tmqp_server.io.judge import Judge
 from tmqp_server.io.listener import Listener, open_listener
 from tmqp_server.io.shell import Shell
+from tmqp_server.io.tls import TlsContexts
 from tmqp_server.io.tls import secure as handshake
-from tmqp_server.io.tls import server_context
 from tmqp_server.io.transport import SocketTransport, Transport, peer_name
 from tmqp_server.shell.admitting import Connected
 from tmqp_server.shell.calls import CallSettings
@@ -190,7 +191,9 @@ class Server:
             () if self.cluster is None else self.cluster.links,
             config.connection.handshake_timeout_s,
         )
-        tls = server_context(config.tls) if config.tls.certificate else None
+        self._tls = TlsContexts(config.tls, config.connection.handshake_timeout_s)
+        for policy in ("", *[door.settings.tls_client_auth for door in self.doors.further]):
+            self._tls.of(policy)
         self._shell = Shell(
             self._turn,
             self.doors.native,
@@ -200,9 +203,7 @@ class Server:
             store,
             self._journal,
             () if config.cluster is None else config.cluster.masters,
-            None if tls is None else (tls, config.connection.handshake_timeout_s),
         )
-        self._tls = tls
         self._tasks: anyio.abc.TaskGroup | None = None
         self._stopping = anyio.Event()
         self._listeners = listeners
@@ -379,14 +380,14 @@ class Server:
         self._last_number += 1
         return self._last_number
 
-    async def _transport(self, sock: socket.socket, name: str, secure: bool) -> Transport | None:
+    async def _transport(
+        self, sock: socket.socket, name: str, tls: tuple[ssl.SSLContext, float] | None
+    ) -> Transport | None:
         """What the connection is spoken over; None when there is nothing to be spoken."""
-        if not secure:
+        if tls is None:
             return SocketTransport(sock, name)
-        assert self._tls is not None, "who listens so has a certificate"
         try:
-            seconds = self.config.connection.handshake_timeout_s
-            transport = await handshake(sock, name, self._tls, seconds)
+            transport = await handshake(sock, name, *tls)
         except OSError as error:
             logger.info("%s: closed: %s", name, error)
             return None
@@ -400,14 +401,17 @@ class Server:
     ) -> None:
         """A connection's whole life; a fault in it is logged and ends it alone."""
         try:
-            transport = await self._transport(sock, name, secure)
+            tls = self._tls.of("" if door is None else door.settings.tls_client_auth)
+            assert tls is not None or not secure, "who listens so has a certificate"
+            transport = await self._transport(sock, name, tls if secure else None)
             if transport is not None:
                 number = self._new_number()
                 spoken = None
                 if door is not None:
                     spoken = door.door
                     transport.acts_as = door.settings.acts_as
-                await Connection(number, transport, host or name, self._shell, spoken).run()
+                where = host or name
+                await Connection(number, transport, where, self._shell, spoken, tls).run()
         except Exception:
             logger.exception("%s: the session failed", name)
         finally:

@@ -15,6 +15,7 @@ from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.doors.port import Door, IdSource
 from tmqp_server.doors.registry import Bodies, DoorContext, DoorKind, DoorRegistry, HttpKind
 from tmqp_server.settings.doors import DoorSettings
+from tmqp_server.settings.tls import NO_CERTIFICATE, requires
 
 __all__ = ["Doors", "OpenDoor", "door_name", "further_doors"]
 
@@ -92,6 +93,9 @@ class Doors:
                     started_s=started_s,
                     datagrams=datagrams,
                     names=names,
+                    requires_certificate=requires(
+                        settings.tls_client_auth or config.tls.client_policy
+                    ),
                 )
                 for datagrams in (False, True)
             ]
@@ -136,9 +140,10 @@ def _opened(
         kind = registry.find(name)
         if settings.aliases and not kind.has_names:
             raise ConfigError(
-                f"doors: {name}: aliases: this protocol's names are those of channels; aliases"
-                " are for protocols with names of their own"
+                f"doors: {name}: aliases: this protocol has no names of its own for channels, so it"
+                " takes no aliases"
             )
+        _check_policy(settings, kind)
         addresses = settings.listen
         by_datagrams: Door | None = None
         if settings.datagrams:
@@ -160,6 +165,17 @@ def _opened(
         raise ConfigError(
             f"the door {name} needs the package {error.name}: install tmqp[{name}]"
         ) from error
+
+
+def _check_policy(settings: DoorSettings, kind: DoorKind) -> None:
+    """Check that certificates can be asked for where a policy says so."""
+    policy = settings.tls_client_auth
+    speaks = settings.tls or kind.changes_to_tls or any(each.tls for each in settings.listen)
+    if policy not in ("", NO_CERTIFICATE) and not speaks:
+        raise ConfigError(
+            f"doors: {settings.protocol}: tls_client_auth = {policy!r} has no effect: this door"
+            " does not speak TLS; set tls = true"
+        )
 
 
 def door_name(protocol: str, address: Address) -> str:

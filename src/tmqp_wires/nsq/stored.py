@@ -10,10 +10,12 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final, final
 
-__all__ = ["ID_AT", "StoredMessage", "read", "stored_head"]
+__all__ = ["HEAD_BYTES", "ID_AT", "StoredMessage", "read", "stored_head"]
 
 _VERSION: Final = 1
 _HEAD: Final = Struct(">BBBq16s")
+#: Bytes of the head without topic and source.
+HEAD_BYTES: Final = _HEAD.size
 #: Where in the head the id begins.
 ID_AT: Final = 11
 _MAX_TEXT_BYTES: Final = 255
@@ -21,7 +23,8 @@ _MAX_TEXT_BYTES: Final = 255
 
 @final
 class StoredMessage:
-    """A message again.  ``topic`` is as it was published to, ``source`` who published it."""
+    """A message again.  ``topic`` is as it was published to, empty for that of the queue where the
+    message is; ``source`` is who published it."""
 
     __slots__ = ("timestamp_ns", "message_id", "topic", "source", "body")
 

@@ -563,4 +563,4 @@ def test_every_command_with_options_of_queues_is_asked_about_their_dead_letters(
 
 def test_giving_up_dead_letters_needs_no_more_than_changing_the_queue() -> None:
     command = UpdateQueue(1, "r", "mine", 1, QueueChanges(dead_letter=NOWHERE))
-    assert needs.needs_of_shape(command) == [needed(command)]
+    assert needs.all_needs(command) == [needed(command)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from tmqp_server.access import rights
 from tmqp_server.access.gate import Question, Verdict
 from tmqp_server.access.rights import RIGHTS
 from tmqp_server.access.roles import Role
+from tmqp_server.doors.nsq.topics import HANDLER
 from tmqp_server.engine.commands import Connect
 from tmqp_wires.nsq.events import ErrorReceived, Event, ResponseReceived
 from tmqp_wires.nsq.writing import CLS, NOP, dpub, fin, mpub, pub, rdy, req, sub, touch
@@ -72,6 +74,9 @@ HTTP: Final[dict[str, tuple[bytes | None, Needs]]] = {
         (_SEE, (rights.REMOVE_CHANNEL, "t:c")),
     ),
     "GET /stats": (None, ((rights.SEE_CHANNEL, ""),)),
+    "GET /config/log_level": (None, ()),
+    "PUT /config/log_level": (b"info", ((rights.CONFIGURE, ""),)),
+    "PUT /config/nsqlookupd_tcp_addresses": (b"[]", ((rights.CONFIGURE, ""),)),
 }
 
 
@@ -158,6 +163,51 @@ def test_a_command_needs_its_rights_and_no_other(command: str) -> None:
         assert _told(command, role_of(*elsewhere)) == [error], "the rights are about names"
 
 
+@pytest.mark.parametrize("missing", [(rights.CREATE_QUEUE, "new"), (rights.CREATE_QUEUE, "new:c")])
+def test_sub_to_what_the_client_may_not_make_was_answered_as_a_number(
+    missing: tuple[str, str],
+) -> None:
+    """N53."""
+    server = Server(policy=all_but(missing))
+    client = server.connect()
+    client.send(sub(b"new", b"c"), rdy(1))
+    server.settle()
+    text = b'AUTH failed for SUB on "new" "c"'
+    assert client.take() == [ErrorReceived(b"E_UNAUTHORIZED", text)]
+    assert client.closed
+
+
+@pytest.mark.parametrize("command", ["PUB", "MPUB", "DPUB", "HTTP"])
+def test_who_may_push_only_made_topics_that_were_not_the_doors(command: str) -> None:
+    """They had the broker's defaults: not durable, and no limit of what is in memory."""
+    body = {
+        "PUB": pub(b"new", b"x") + pub(b"new", b"y"),
+        "MPUB": mpub(b"new", [b"x", b"y"]),
+        "DPUB": dpub(b"new", 10, b"x") + dpub(b"new", 10, b"y"),
+    }
+    policy = role_of((rights.PUSH, "new"))
+    if command == "HTTP":
+        stage = Guarded()
+        for target in ("/pub?topic=new", "/mpub?topic=new"):
+            stage.policy = policy
+            assert stage.ask("nsqd-http", "POST", target, b"x").status == 200
+        (queue,) = [each for each in stage.broker.queues() if each.channel_name == "new"]
+        options, waiting = queue.options, queue.waiting_count()
+    else:
+        server = Server(policy=policy, mem_queue_size=7)
+        client = server.connect()
+        client.send(body[command])
+        server.settle()
+        assert {*client.take()} == {ResponseReceived(b"OK")}
+        server.policy = lambda _: True
+        found = server.queue("new")
+        assert found is not None
+        options, waiting = found.options, found.messages + found.deferred
+        assert options.memory_limit == 7
+    assert options.delivery_handler == HANDLER
+    assert waiting == 2
+
+
 def test_who_consumes_needs_no_right_for_what_it_has() -> None:
     server, client = _server()
     asked: list[str] = []
@@ -182,6 +232,34 @@ def test_a_request_needs_its_rights_and_no_other(request_line: str) -> None:
         assert status == 403, need
 
 
+def test_a_setting_was_changed_by_who_may_only_log_in() -> None:
+    stage = Guarded()
+    allowed: Any = role_of()
+    for request, body in [("log_level", b"debug"), ("nsqlookupd_tcp_addresses", b'["h:1"]')]:
+        stage.policy = allowed
+        answer = stage.ask("nsqd-http", "PUT", f"/config/{request}", body)
+        assert (answer.status, answer.body) == (403, b'{"message":"FORBIDDEN"}')
+    world = stage.registry.nsq
+    assert (world.log_level, world.lookup_addresses) == ("info", ())
+    assert stage.status_of("PUT /config/log_level", role_of((rights.CONFIGURE, ""))) == 200
+
+
+def test_a_topic_was_deleted_in_part_when_one_right_was_missing() -> None:
+    channels = ("a", "b", "c")
+    for missing in ("t", *[f"t:{each}" for each in channels]):
+        stage = Guarded()
+        for each in channels:
+            stage.ask("nsqd-http", "POST", f"/channel/create?topic=t&channel={each}", b"")
+        stage.ask("nsqd-http", "POST", "/pub?topic=t", b"x")
+        before = stage.ask("nsqd-http", "GET", "/stats?include_mem=0").body
+        policy = all_but((rights.REMOVE_CHANNEL, missing))
+        assert stage.status_of("POST /topic/delete?topic=t", policy) == 403
+        stage.policy = lambda _: True
+        assert stage.ask("nsqd-http", "GET", "/stats?include_mem=0").body == before
+        assert stage.ask("nsqd-http", "POST", "/topic/delete?topic=t", b"").status == 200
+        assert stage.broker.statistics().channels == 0
+
+
 @pytest.mark.parametrize("path", ["/ping", "/info"])
 def test_what_anybody_may_ask(path: str) -> None:
     stage = Guarded()
@@ -192,7 +270,7 @@ def test_what_anybody_may_ask(path: str) -> None:
 def test_every_request_has_a_row() -> None:
     stage = Guarded()
     door: Any = stage.doors["nsqd-http"]
-    rows = {request.partition(" ")[2].partition("?")[0] for request in HTTP}
-    paths = {route.template for route in door.context.routes.routes if not route.public}
-    assert {path for path in paths if not path.startswith("/config/")} == rows
+    rows = {re.sub(r"\?.*|(?<=/config/).*", "", request) for request in HTTP}
+    routes = [route for route in door.context.routes.routes if not route.public]
+    assert {f"{each.method} {each.template}".replace("{option}", "") for each in routes} == rows
     assert set(RIGHTS) >= {need[0] for _, needs in HTTP.values() for need in needs}

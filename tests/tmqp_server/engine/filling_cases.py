@@ -247,6 +247,10 @@ CASES: Final[dict[str, Case]] = {
         (),
         lambda n: [queue(), push(n, ttl_ms=YEARS_MS), c.RemoveChannel(ME, "r", "ch")],
     ),
+    "RemoveChannels": (
+        (),
+        lambda n: [queue(), push(n, ttl_ms=YEARS_MS), c.RemoveChannels(ME, "r", ["ch", name(n)])],
+    ),
     "Join": ((), lambda n: c.Join(ME, "r", name(n))),
     "Join: of one channel": (
         (),
@@ -376,6 +380,7 @@ CASES: Final[dict[str, Case]] = {
     "DescribeQueue": ((queue(),), lambda _: DescribeQueue(ME, "r", "ch", 1)),
     "ListQueues": ((queue(),), lambda _: ListQueues(ME, "r", "ch")),
     "ListClients": ((), lambda n: ListClients(ME, "r", name(n))),
+    "Configure": ((), lambda _: c.Configure(ME, "r")),
     "DescribeServer": ((), lambda _: DescribeServer(ME, "r")),
     "ListNodes": ((), lambda _: ListNodes(ME, "r")),
     "CreateRouter": ((), lambda n: CreateRouter(ME, "r", name(n), 0)),

@@ -9,6 +9,7 @@ from tests.tmqp_server.engine.world import World
 from tmqp.constants import STATUS_PAUSED, STATUS_PUSH, STATUS_STOPPED
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import (
+    AddFeed,
     Block,
     ClearMessages,
     Command,
@@ -23,6 +24,7 @@ from tmqp_server.engine.commands import (
     Push,
     PushExtras,
     RemoveChannel,
+    RemoveChannels,
     Unblock,
     UpdateQueue,
 )
@@ -222,6 +224,58 @@ def test_a_channel_of_many_queues_is_removed_in_portions_and_then_answered() -> 
     )
     assert broker.queues() == []
     assert (broker.statistics().channels, broker.statistics().bytes) == (0, 0)
+
+
+def test_several_channels_are_removed_in_portions_and_answered_when_all_have_gone() -> None:
+    world = crowded_world(MANY_QUEUES, 2_500)
+    number = world.numbers["a"]
+    broker = world.broker
+    for name in ("x", "y"):
+        broker.step(CreateQueue(number, None, name, 1), 0.0)
+    told = broker.step(RemoveChannels(number, "r", ["gone", "ch", "x", "CH"]), 0.0)
+    while (deadline := broker.next_deadline()) is not None and deadline <= 0.0:
+        assert broker.statistics().channels == 1 or not any(isinstance(e, Reply) for e in told)
+        step = broker.on_deadline(0.0)
+        assert len(step) <= 1_003
+        told += step
+    (answer,) = [effect for effect in told if isinstance(effect, Reply)]
+    assert (answer.request, answer.code) == ("r", 0)
+    assert told[-1] is answer
+    assert [each.channel_name for each in broker.queues()] == ["y"]
+    (none,) = broker.step(RemoveChannels(number, "r", ["gone", "ch"]), 0.0)
+    assert isinstance(none, Reply)
+    assert none.code == 404
+
+
+def fed_world() -> World:
+    """A queue that feeds two others, each in a channel of its own, with a consumer and messages."""
+    world = World(options=BrokerOptions(events=LIFECYCLE_EVENTS))
+    world.connect("a")
+    world.connect("b")
+    number = world.numbers["a"]
+    for name in ("t", "x", "y"):
+        world.broker.step(CreateQueue(number, None, name, 1, QueueChanges(status=STATUS_PUSH)), 0.0)
+    for name in ("x", "y"):
+        world.broker.step(AddFeed(number, None, "t", 1, name, 1), 0.0)
+        world.broker.step(Join(world.numbers["b"], None, name), 0.0)
+    for place in range(3):
+        world.broker.step(Push(number, f"m{place}", "t", 1, False, False, 1, b""), 0.0)
+    return world
+
+
+def test_several_channels_are_removed_as_one_after_the_other() -> None:
+    for names in (["x", "y", "t"], ["t", "x"], ["y", "gone", "t", "Y"]):
+        together, singly = fed_world(), fed_world()
+        number = together.numbers["a"]
+        told = together.broker.step(RemoveChannels(number, "r", names), 0.0)
+        (answer,) = [effect for effect in told if isinstance(effect, Reply)]
+        assert (answer.code, told.pop()) == (0, answer)
+        same: list[Effect] = []
+        for name in names:
+            same += singly.broker.step(RemoveChannel(number, None, name), 0.0)
+        assert [repr(each) for each in told] == [repr(each) for each in same]
+        statistics = [repr(each.broker.statistics()) for each in (together, singly)]
+        assert statistics[0] == statistics[1]
 
 
 def test_whoever_removed_it_may_have_gone() -> None:

@@ -3,7 +3,8 @@
 Theory of operation.  The first request asks the broker to let the client in; what comes meanwhile
 waits.  The dialect of a client is that of its first request.  A registered topic is a joined
 channel; a message to several topics is one push for each.  Nothing is confirmed: the protocol
-trusts TCP.
+trusts TCP.  Where the queue of a topic wants answers, because another door or the configuration has
+made it so, a message is acknowledged when the kernel has taken it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from tmqp_server.doors.goms.context import GomsContext
 from tmqp_server.doors.goms.message import DOOR, QUEUE, GomsMessage, NotMine
 from tmqp_server.doors.waiting import NOTHING, WaitingSession
 from tmqp_server.engine.commands import (
+    Acknowledge,
     Command,
     CreateQueue,
     Join,
@@ -55,6 +57,8 @@ class GomsSession(WaitingSession[Event]):
         #: The topics of this client, by channel.
         self._registered: dict[str, str] = {}
         self._topics: dict[str, str] = {}
+        #: Of the deliveries that are not written, the answers that their queues want.
+        self._answers: list[Command] = []
         self._out: deque[bytes] = deque()
 
     # -- bytes in -------------------------------------------------------------------------------
@@ -181,6 +185,17 @@ class GomsSession(WaitingSession[Event]):
         """Queue a delivery in the client's dialect."""
         topic = self._topic_of(effect.channel)
         self._say(message_line(self._dialect, topic, shared[1:].decode("utf-8", "replace")))
+        if effect.wants_acknowledge:
+            channel = self._context.channels.get(topic, effect.channel)
+            name = effect.message.message_id
+            self._answers.append(Acknowledge(self._number, name, channel, QUEUE))
+            self.wants_written = True
+
+    def written(self, now: float) -> Sequence[Command]:
+        """All deliveries are in the kernel's hands."""
+        answers = self._answers
+        self._answers = []
+        return answers
 
     def _topic_of(self, channel: str) -> str:
         found = self._topics.get(channel)

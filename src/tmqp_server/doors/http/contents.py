@@ -56,14 +56,25 @@ def sent_headers(request: HttpRequest) -> list[tuple[str, str]]:
     return headers
 
 
-def frame_of(request: HttpRequest, source: str, message_id: str, *, high: bool) -> Frame:
+def frame_of(
+    request: HttpRequest,
+    source: str,
+    message_id: str,
+    times: list[tuple[str, str]],
+    *,
+    high: bool,
+) -> Frame:
     """The message of a publish.
 
+    :param times: headers that say when it may be delivered, as those of a TMQP push do: consumers
+        and other servers of the cluster read them.
     :raises BadRequest: when it cannot be one.
     """
     channel = request.text("channel")
     if fault := fault_of_name(channel) or fault_of_name(message_id):
         raise BadRequest(400, f"a name has {fault}")
+    said = {name.lower() for name, _ in times}
+    headers = [pair for pair in sent_headers(request) if pair[0].lower() not in said]
     try:
         return Frame.build(
             TYPE_QUEUE_MESSAGE,
@@ -72,7 +83,7 @@ def frame_of(request: HttpRequest, source: str, message_id: str, *, high: bool) 
             request.body,
             message_id=message_id,
             source=source,
-            headers=sent_headers(request),
+            headers=headers + times,
             high_priority=high,
             pending_acknowledge=True,
         )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tmqp.constants import MAX_QUEUE_ID, RESULT_OK, RESULT_UNAUTHORIZED, NoContent
+from tmqp.extensions import HEADER_DELAY, HEADER_DELIVER_AT, HEADER_MESSAGE_TIMEOUT
 from tmqp.frames import Frame
 from tmqp_server.doors.http.contents import browsed_item, frame_of, item_of, raw_answer
 from tmqp_server.doors.http.exchange import Exchange, Handler
@@ -81,7 +82,16 @@ class _Publish(Handler):
             raise BadRequest(400, "either delay_ms or deliver_at_ms, not both")
         expires_ms = request.count("expires_ms", 0, 0, _MAX_DELAY_MS)
         self._wait_s = request.seconds("wait", _DEFAULT_WAIT_S, client.limits.max_wait_s)
-        self._frame: Frame = frame_of(request, client.client_id, self._id, high=high)
+        times = [
+            (name, str(value))
+            for name, value in (
+                (HEADER_DELAY, delay_ms),
+                (HEADER_DELIVER_AT, self._deliver_at_ms),
+                (HEADER_MESSAGE_TIMEOUT, expires_ms),
+            )
+            if value
+        ]
+        self._frame: Frame = frame_of(request, client.client_id, self._id, times, high=high)
         self._extras = None
         counts = request.word("receivers", ("no", "yes")) == "yes"
         if delay_ms or expires_ms or counts or self._deliver_at_ms:

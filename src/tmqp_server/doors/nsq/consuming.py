@@ -8,15 +8,17 @@ from typing import Final, final
 from tmqp.constants import (
     PUT_BACK_END,
     PUT_BACK_START,
+    RESULT_BUSY,
     RESULT_DUPLICATE,
     RESULT_FORBIDDEN,
     RESULT_LIMIT_EXCEEDED,
+    RESULT_NOT_FOUND,
     RESULT_OK,
     RESULT_UNAUTHORIZED,
 )
 from tmqp_server.doors.nsq.message import NsqAnswers
 from tmqp_server.doors.nsq.publishing import PublishingSession
-from tmqp_server.doors.nsq.topics import QUEUE, channel_channel
+from tmqp_server.doors.nsq.topics import QUEUE
 from tmqp_server.doors.nsq.writing import NOTHING
 from tmqp_server.doors.nsq_world import CLOSING, SUBSCRIBED
 from tmqp_server.doors.ordered import Slot
@@ -40,6 +42,16 @@ __all__ = ["AnswerRequest", "ConsumingSession", "LastError", "PendingSub"]
 _ZERO: Final = 48
 
 
+_ANSWERS_TO_SUB: Final = 4
+#: Why a SUB failed, in the words of PUB's errors; the last ones are the original's (N74).
+_REASONS: Final[dict[int, bytes]] = {
+    RESULT_BUSY: b"busy",
+    RESULT_FORBIDDEN: b"forbidden",
+    RESULT_LIMIT_EXCEEDED: b"limit-exceeded",
+    RESULT_NOT_FOUND: b"to deleted topic/channel",
+}
+
+
 @final
 class AnswerRequest:
     """What the answer to FIN, REQ or TOUCH is about."""
@@ -53,16 +65,31 @@ class AnswerRequest:
 
 @final
 class PendingSub:
-    """A SUB that waits for its answers: that of the feed, then that of the join."""
+    """A SUB that waits for its answers: about the topic, the channel, the feed and the join."""
 
-    __slots__ = ("channel", "code", "is_fed", "slot", "topic")
+    __slots__ = ("channel", "codes", "slot", "topic")
 
     def __init__(self, topic: bytes, channel: bytes, slot: Slot) -> None:
         self.topic = topic
         self.channel = channel
         self.slot = slot
-        self.code = RESULT_OK
-        self.is_fed = False
+        #: Those that have come.
+        self.codes: list[int] = []
+
+    def code(self) -> int:
+        """What came of it, once all answers are there.
+
+        Nobody needs a right for what exists, so a refusal to make topic or channel counts only if
+        one of them is missing; then it says why.
+        """
+        topic, channel, feed, join = self.codes
+        if feed == RESULT_DUPLICATE:
+            feed = RESULT_OK
+        if feed == RESULT_NOT_FOUND:
+            for made in (topic, channel):
+                if made not in (RESULT_OK, RESULT_DUPLICATE):
+                    return made
+        return join or feed
 
 
 @final
@@ -86,9 +113,9 @@ class ConsumingSession(PublishingSession):
         row = self._row
         if row is not None:
             row.topic, row.channel, row.state = topic, channel, SUBSCRIBED
-        self._channel = channel_channel(topic, channel)
+        self._channel = shapes.names.channel(topic, channel)
         asked = PendingSub(topic, channel, self._answers.open())
-        commands.append(shapes.create_topic(self._number, topic))
+        commands.append(shapes.create_topic(self._number, topic, asked))
         commands.extend(shapes.create_channel(self._number, topic, channel, asked))
         terms = Terms(0, self._who.msg_timeout_ms, PUT_BACK_START)
         commands.append(Join(self._number, asked, self._channel, terms=terms))
@@ -197,12 +224,10 @@ class ConsumingSession(PublishingSession):
         self._note()
 
     def _subscribed(self, asked: PendingSub, code: int, now: float) -> Sequence[Command]:
-        if not asked.is_fed:
-            asked.is_fed = True
-            if code != RESULT_DUPLICATE:
-                asked.code = code
+        asked.codes.append(code)
+        if len(asked.codes) < _ANSWERS_TO_SUB:
             return NOTHING
-        code = code or asked.code
+        code = asked.code()
         if code == RESULT_OK:
             self._answers.finish(asked.slot, OK)
             self._note()
@@ -216,5 +241,5 @@ class ConsumingSession(PublishingSession):
             text = b"E_SUB_FAILED SUB failed consumers for %s:%s exceeds limit of %d"
             text %= (topic, channel, most)
         else:
-            text = b"E_SUB_FAILED SUB failed (%d)" % code
+            text = b"E_SUB_FAILED SUB failed %s" % _REASONS.get(code, b"(%d)" % code)
         return self._fatal(text, asked.slot, self._orders, now)

@@ -8,6 +8,7 @@ from tmqp_server.doors.nsq.compression import Compression
 from tmqp_server.doors.nsq.message import NsqIds
 from tmqp_server.doors.nsq.options import NsqLimits, NsqOptions, terms_of
 from tmqp_server.doors.nsq.topics import Shapes
+from tmqp_server.doors.nsq_latency import Latencies
 from tmqp_server.doors.nsq_world import NsqWorld
 from tmqp_server.doors.port import IdSource
 from tmqp_server.engine.effects import Deliver
@@ -48,10 +49,15 @@ class NsqContext:
         self.terms = terms_of(
             limits, options, has_tls=has_tls, has_snappy=self.compression.has_snappy
         )
-        self.shapes = Shapes(options, durable=durable and options.durable)
+        self.world = NsqWorld() if world is None else world
+        self.shapes = Shapes(options, self.world.names, durable=durable and options.durable)
+        self.world.latencies = Latencies(
+            options.e2e_processing_latency_percentiles,
+            options.e2e_processing_latency_window_time_ms,
+            limits.max_measured_channels,
+        )
         self.new_id = new_id
         self.ids = NsqIds(new_id(), wall_clock_offset_s)
-        self.world = NsqWorld() if world is None else world
         self.time_s: float = 0.0
         self._offset_s = wall_clock_offset_s
         #: By session: the ids of messages of other protocols, by the ids that they have there.

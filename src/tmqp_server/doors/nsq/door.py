@@ -6,6 +6,7 @@ from typing import Final
 
 from tmqp_server.doors.letters import Letter, Letters
 from tmqp_server.doors.nsq.context import NsqContext
+from tmqp_server.doors.nsq.measuring import MeasuringSession
 from tmqp_server.doors.nsq.message import DOOR, NUMBER, NsqBodies, NsqRun
 from tmqp_server.doors.nsq.session import NsqSession
 from tmqp_server.doors.port import QueuesOnly
@@ -35,6 +36,8 @@ class NsqDoor(QueuesOnly):
     def open(self, session: int, now: float) -> NsqSession:
         """A new connection."""
         self.context.time_s = now
+        if self.context.world.latencies.measures:
+            return MeasuringSession(self.context, session, now)
         return NsqSession(self.context, session, now)
 
     def encode_delivery(self, effect: Deliver) -> bytes:

@@ -1,7 +1,8 @@
 """Messages of NSQ inside the server: their form, their ids, many of them as one, what is kept.
 
 The form that a message keeps is the frame of its first delivery, so most deliveries are these very
-bytes.  An id is 16 hexadecimal digits: six that are drawn once for a door and ten that count, from
+bytes.  Its size is that of what is kept on disk, so it counts the same before and after a restart.
+An id is 16 hexadecimal digits: six that are drawn once for a door and ten that count, from
 the time in milliseconds on, so no id comes again after a restart.  The first digit is 8 or more;
 ids that are made for messages of other protocols begin with 0 (``door``).
 """
@@ -11,11 +12,12 @@ from __future__ import annotations
 from typing import Final, final
 
 from tmqp_server.doors.letters import Letter
-from tmqp_server.doors.names import exact_channel, foreign_name
+from tmqp_server.doors.names import exact_channel
 from tmqp_server.engine.commands import (
     Acknowledge,
     AcknowledgeRun,
     Push,
+    PushExtras,
     PushRun,
     RunWire,
 )
@@ -23,7 +25,18 @@ from tmqp_server.engine.model.message import Message
 from tmqp_wires.nsq import stored
 from tmqp_wires.nsq.writing import FRAME_MESSAGE, MESSAGE_HEAD_BYTES, message_frame
 
-__all__ = ["DOOR", "NUMBER", "NsqAnswers", "NsqBodies", "NsqIds", "NsqRun", "body_of", "id_of"]
+__all__ = [
+    "DOOR",
+    "NUMBER",
+    "NsqAnswers",
+    "NsqBodies",
+    "NsqIds",
+    "NsqRun",
+    "body_of",
+    "id_of",
+    "size_of",
+    "source_of",
+]
 
 #: The door's name and number, kept with its messages.
 DOOR: Final = "nsq"
@@ -34,6 +47,11 @@ _COUNTED: Final = 1 << 40
 _ID_AT: Final = 18
 _TIME_AT: Final = 8
 _FIRST_ATTEMPT: Final = b"\x00\x01"
+_MAX_SOURCE: Final = 255
+#: Bytes that are kept of a message beside its source and its body.
+_HEAD_BYTES: Final[int] = stored.HEAD_BYTES
+#: A message whose queue names its topic.
+_NO_TOPIC: Final = b""
 
 
 @final
@@ -79,17 +97,37 @@ def body_of(frame: bytes) -> bytes:
     return frame[MESSAGE_HEAD_BYTES:]
 
 
+def source_of(client_id: str) -> bytes:
+    """What is kept of a producer's id: at most 255 bytes of whole characters."""
+    source = client_id.encode()
+    if len(source) > _MAX_SOURCE:
+        source = source[:_MAX_SOURCE].decode("utf-8", "ignore").encode()
+    return source
+
+
+def size_of(source: bytes, body: bytes) -> int:
+    """The size of a message: the bytes that are kept of it on disk."""
+    return _HEAD_BYTES + len(source) + len(body)
+
+
 @final
 class NsqRun(RunWire):
     """Messages that came as one: their ids and their frames.
 
-    :param head: what is kept of each before its id is put in, up to the body.
+    :param extras: of each message, where they are pushed one by one.
+
+    Attributes: ``head``, what is kept of each up to the body, with another id.
     """
 
-    __slots__ = ("bodies", "frames", "head", "ids")
+    __slots__ = ("bodies", "extras", "frames", "head", "ids")
 
     def __init__(
-        self, ids: list[str], bodies: list[bytes], timestamp_ns: int, topic: bytes, source: bytes
+        self,
+        ids: list[str],
+        bodies: list[bytes],
+        timestamp_ns: int,
+        source: bytes,
+        extras: PushExtras | None = None,
     ) -> None:
         same = FRAME_MESSAGE.to_bytes(4, "big") + timestamp_ns.to_bytes(8, "big", signed=True)
         same += _FIRST_ATTEMPT
@@ -101,29 +139,30 @@ class NsqRun(RunWire):
                 b"".join((size.to_bytes(4, "big"), same, ids[place].encode("ascii"), body))
             )
         self.ids = ids
+        self.extras = extras
         self.bodies = bodies
         self.frames = frames
-        self.head = stored.stored_head(timestamp_ns, b"0" * 16, topic, source)
+        self.head = stored.stored_head(timestamp_ns, b"0" * 16, _NO_TOPIC, source)
 
     def size(self) -> int:
-        """Bytes of all frames."""
-        total = 0
-        for frame in self.frames:
-            total += len(frame)
+        """Bytes of all messages."""
+        total = len(self.head) * len(self.bodies)
+        for body in self.bodies:
+            total += len(body)
         return total
 
     def largest(self) -> int:
-        """Bytes of the largest frame."""
+        """Bytes of the largest message."""
         most = 0
-        for frame in self.frames:
-            most = max(most, len(frame))
-        return most
+        for body in self.bodies:
+            most = max(most, len(body))
+        return len(self.head) + most
 
     def pushes(self, run: PushRun) -> list[Push]:
         """The same as single pushes."""
         found: list[Push] = []
+        head = len(self.head)
         for place in range(len(self.ids)):
-            frame = self.frames[place]
             found.append(
                 Push(
                     run.session,
@@ -132,9 +171,9 @@ class NsqRun(RunWire):
                     run.queue_id,
                     run.high_priority,
                     run.wants_confirm,
-                    len(frame),
-                    frame,
-                    None,
+                    head + len(self.bodies[place]),
+                    self.frames[place],
+                    self.extras,
                 )
             )
         return found
@@ -143,9 +182,10 @@ class NsqRun(RunWire):
         """Of each message its id, its bytes and its frame."""
         sizes: list[int] = []
         wires: list[object] = []
-        for frame in self.frames:
-            sizes.append(len(frame))
-            wires.append(frame)
+        head = len(self.head)
+        for place in range(len(self.frames)):
+            sizes.append(head + len(self.bodies[place]))
+            wires.append(self.frames[place])
         return self.ids, sizes, wires
 
     def stored(self) -> tuple[bytes, list[int], list[int]] | None:
@@ -187,8 +227,7 @@ class NsqBodies:
         assert isinstance(frame, bytes), "this door keeps frames"
         timestamp_ns = int.from_bytes(frame[_TIME_AT : _TIME_AT + 8], "big", signed=True)
         name = frame[_ID_AT:MESSAGE_HEAD_BYTES]
-        topic = foreign_name(message.channel)
-        head = stored.stored_head(timestamp_ns, name, topic, message.source.encode()[:255])
+        head = stored.stored_head(timestamp_ns, name, _NO_TOPIC, source_of(message.source))
         return head + body_of(frame), len(head), len(frame) - MESSAGE_HEAD_BYTES
 
     def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
@@ -209,8 +248,8 @@ class NsqBodies:
             frame,
             found.message_id.decode("ascii"),
             found.source.decode("utf-8", "replace"),
-            exact_channel(found.topic),
-            len(frame),
+            exact_channel(found.topic) if found.topic else "",
+            len(body),
         )
 
     def letter(self, wire: object) -> Letter:

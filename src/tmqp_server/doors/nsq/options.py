@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Final
 
-from tmqp_server.doors.tables import check_positive
+from tmqp_server.doors.tables import Numbers, check_positive
 from tmqp_wires.nsq import ServerTerms
 from tmqp_wires.nsq.names import is_name
 
@@ -19,6 +19,7 @@ _LEAST: Final[dict[str, int]] = {
     "mem_queue_size": 0,
 }
 _MOST_DEFLATE: Final = 9
+_NO_NUMBERS: Final = Numbers()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +54,10 @@ class NsqLimits:
     max_foreign_in_flight: int = 10_000
     """Messages of other protocols that a client has not answered and whose ids are remembered;
     beyond it those that were sent first cannot be answered and time out."""
+
+    max_measured_channels: int = 1_000
+    """Channels whose end-to-end latency is measured at a time, where it is; each takes up to 40 kB.
+    Beyond it the one that finished nothing for longest begins again."""
 
     greeting_timeout_s: float = 10.0
     """Seconds from the connection to its first four bytes; then it is closed."""
@@ -133,6 +138,13 @@ class NsqOptions:
     dead_letter: str = ""
     """The topic to which dead letters go; without one they are dropped."""
 
+    e2e_processing_latency_percentiles: Numbers = _NO_NUMBERS
+    """Percentiles of the time from a message's publication to its FIN that the statistics show,
+    such as ``[0.99, 0.5]``; above 0 and up to 1. Empty: nothing is measured."""
+
+    e2e_processing_latency_window_time_ms: int = 600_000
+    """Over which time they are computed: between half of it and all of it."""
+
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
@@ -149,6 +161,12 @@ class NsqOptions:
             raise ValueError("heartbeat_interval_ms must not be beyond max_heartbeat_interval_ms")
         if self.dead_letter and not is_name(self.dead_letter.encode()):
             raise ValueError(f"dead_letter: {self.dead_letter!r} is no name of a topic")
+        for each in self.e2e_processing_latency_percentiles:
+            if not 0 < each <= 1:
+                raise ValueError(
+                    "e2e_processing_latency_percentiles must be above 0 and at most 1, got"
+                    f" {each:g}"
+                )
 
 
 def terms_of(

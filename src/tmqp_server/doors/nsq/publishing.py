@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, final
 
-from tmqp.constants import RESULT_UNAUTHORIZED
+from tmqp.constants import RESULT_DUPLICATE, RESULT_OK, RESULT_UNAUTHORIZED
 from tmqp_server.doors.nsq.context import NsqContext
-from tmqp_server.doors.nsq.message import NsqRun
+from tmqp_server.doors.nsq.message import NsqRun, size_of
 from tmqp_server.doors.nsq.publications import PendingPublication, PendingPublications
 from tmqp_server.doors.nsq.topics import QUEUE
 from tmqp_server.doors.nsq.writing import CONNECTED, NOTHING, WritingSession
@@ -17,10 +17,22 @@ from tmqp_wires.nsq.events import Event, Publish, PublishDeferred, PublishMany
 from tmqp_wires.nsq.names import quoted
 from tmqp_wires.nsq.writing import OK, message_frame
 
-__all__ = ["PublishingSession"]
+__all__ = ["MadeTopic", "PublishingSession"]
 
 #: As the native door has it: for so many chunks no runs are brought after one had to be divided.
 _SINGLY_CHUNKS: Final = 64
+#: So many topics are remembered by a session.
+_MOST_MADE: Final = 1_000
+
+
+@final
+class MadeTopic:
+    """What the answer to making a topic is about."""
+
+    __slots__ = ("topic",)
+
+    def __init__(self, topic: bytes) -> None:
+        self.topic = topic
 
 
 class PublishingSession(WritingSession):
@@ -32,6 +44,8 @@ class PublishingSession(WritingSession):
         self._publications = PendingPublications()
         #: Why messages were refused, until their publications are told.
         self._codes: dict[str, int] = {}
+        #: Topics that are there, or that the client may make.
+        self._made: set[bytes] = set()
         self._notes = RunNotes()
         self._singly = 0
 
@@ -93,21 +107,28 @@ class PublishingSession(WritingSession):
         context = self._context
         number = self._number
         timestamp_ns = context.unix_ns(now)
-        create = context.shapes.create_topic(number, topic)
+        shapes = context.shapes
+        extras: PushExtras | None = None
+        request: MadeTopic | None = None
+        if topic not in self._made:
+            # It may not be there, and the client may push only: then the push makes it.
+            request = MadeTopic(topic)
+            extras = shapes.extras(topic)
+        create = shapes.create_topic(number, topic, request)
         channel = create.channel
         commands.append(create)
         context.world.published(self._row, topic, len(bodies), sum([len(body) for body in bodies]))
         if len(bodies) == 1:
             name = context.ids.new()
             frame = message_frame(timestamp_ns, 1, name.encode("ascii"), bodies[0])
-            extras = PushExtras(delay_ms=delay_ms) if delay_ms else None
+            if delay_ms:
+                extras = PushExtras(None if extras is None else extras.changes, 0, delay_ms)
             self._publication(word, topic, [name], each=False)
-            commands.append(
-                Push(number, name, channel, QUEUE, False, True, len(frame), frame, extras)
-            )
+            size = size_of(self._source, bodies[0])
+            commands.append(Push(number, name, channel, QUEUE, False, True, size, frame, extras))
             return
         ids = context.ids.several(len(bodies))
-        run = NsqRun(ids, bodies, timestamp_ns, topic, self._source)
+        run = NsqRun(ids, bodies, timestamp_ns, self._source, extras)
         self._publication(word, topic, ids, each=word == b"PUB")
         command = PushRun(
             number,
@@ -125,6 +146,13 @@ class PublishingSession(WritingSession):
             commands.extend(run.pushes(command))
         else:
             commands.append(command)
+
+    def _topic_made(self, made: MadeTopic, code: int) -> None:
+        """A topic is there, or may not be made."""
+        if code in (RESULT_OK, RESULT_DUPLICATE):
+            if len(self._made) >= _MOST_MADE:
+                self._made.clear()
+            self._made.add(made.topic)
 
     def _run_confirmed(self, effect: ConfirmRun, now: float) -> Sequence[Command]:
         ids = effect.message_ids

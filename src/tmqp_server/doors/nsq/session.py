@@ -21,7 +21,8 @@ from tmqp_server.doors.nsq.consuming import (
     PendingSub,
 )
 from tmqp_server.doors.nsq.context import NsqContext
-from tmqp_server.doors.nsq.message import DOOR, id_of
+from tmqp_server.doors.nsq.message import DOOR, id_of, source_of
+from tmqp_server.doors.nsq.publishing import MadeTopic
 from tmqp_server.doors.nsq.writing import CONNECTED, NEVER, NOTHING, STRANGER, WAITING
 from tmqp_server.doors.nsq_world import NsqClient
 from tmqp_server.doors.ordered import Slot
@@ -59,7 +60,6 @@ __all__ = ["NsqSession"]
 
 _SHORT_ID: Final = 8
 _MAX_NAME: Final = 200
-_MAX_SOURCE: Final = 255
 _EVENT_BYTES: Final = 64
 _WHO_HELLO: Final = 4
 _HTTP: Final = (b"GET ", b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI", b"PATC")
@@ -292,7 +292,7 @@ class NsqSession(ConsumingSession):
 
     def _accepted(self, effect: Accept, now: float) -> Sequence[Command]:
         self._standing = CONNECTED
-        self._source = effect.client_id.encode()[:_MAX_SOURCE]
+        self._source = source_of(effect.client_id)
         self.reads = True
         self.hurried = True
         slot = self._asks_slot
@@ -339,6 +339,8 @@ class NsqSession(ConsumingSession):
         elif isinstance(request, LastError):
             self._answers.finish(request.slot, request.answer)
             return self._end_if_answered()
+        elif isinstance(request, MadeTopic):
+            self._topic_made(request, effect.code)
         elif isinstance(request, PendingSub):
             return self._subscribed(request, effect.code, now)
         elif isinstance(request, bytes):

@@ -2,7 +2,7 @@
 
 The topic ``T`` is the channel ``T`` with the queue 0 in push status; the channel ``C`` of it is
 the channel ``T:C`` with the queue 0 in round robin, and a feed copies the messages of the one into
-the other.  Names are exact: their case counts.
+the other (``NsqNames``).
 """
 
 from __future__ import annotations
@@ -10,20 +10,13 @@ from __future__ import annotations
 from typing import Final, final
 
 from tmqp.constants import STATUS_PUSH, STATUS_ROUND_ROBIN
-from tmqp_server.doors.names import exact_channel, foreign_name
 from tmqp_server.doors.nsq.options import NsqOptions
-from tmqp_server.engine.commands import AddFeed, Command, CreateQueue
+from tmqp_server.doors.nsq_world import NsqNames
+from tmqp_server.engine.commands import AddFeed, Command, CreateQueue, PushExtras
 from tmqp_server.engine.options import WITH_CONSUMERS, ChannelChanges, QueueChanges
 from tmqp_wires.nsq.names import is_ephemeral
 
-__all__ = [
-    "HANDLER",
-    "QUEUE",
-    "Shapes",
-    "channel_channel",
-    "names_of",
-    "topic_channel",
-]
+__all__ = ["HANDLER", "QUEUE", "Shapes"]
 
 #: The queue of every topic and channel.
 QUEUE: Final = 0
@@ -32,30 +25,13 @@ HANDLER: Final = "retry-timeouts"
 _NO_LIMIT: Final = -1
 #: So many topics are remembered.
 _MAX_TOPICS: Final = 1_000
-_SEPARATOR: Final = b":"
-
-
-def topic_channel(topic: bytes) -> str:
-    """The channel that a topic is."""
-    return exact_channel(topic)
-
-
-def channel_channel(topic: bytes, channel: bytes) -> str:
-    """The channel that a channel of a topic is; no topic has a colon in its name."""
-    return exact_channel(topic + _SEPARATOR + channel)
-
-
-def names_of(channel: str) -> tuple[bytes, bytes]:
-    """The topic and the channel that a channel is; a topic's channel is empty."""
-    topic, _, name = foreign_name(channel).partition(_SEPARATOR)
-    return topic, name
 
 
 @final
 class _Topic:
-    """What CreateQueue says of a topic."""
+    """What CreateQueue says of a topic, and a push into one that is not there."""
 
-    __slots__ = ("changes", "channel", "channel_changes")
+    __slots__ = ("changes", "channel", "channel_changes", "extras")
 
     def __init__(
         self, channel: str, changes: QueueChanges, channel_changes: ChannelChanges | None
@@ -63,17 +39,20 @@ class _Topic:
         self.channel = channel
         self.changes = changes
         self.channel_changes = channel_changes
+        self.extras = PushExtras(changes)
 
 
 class Shapes:
     """How topics and channels are made.
 
     :param options: those of the door.
+    :param names: which channels they are.
     :param durable: whether messages are kept on disk; the server must have a storage then.
     """
 
-    def __init__(self, options: NsqOptions, *, durable: bool) -> None:
+    def __init__(self, options: NsqOptions, names: NsqNames, *, durable: bool) -> None:
         self._options = options
+        self.names = names
         self.mem_queue_size = options.mem_queue_size
         self._durable = durable
         #: What is asked for, by topic: every publication asks for its topic.
@@ -81,26 +60,36 @@ class Shapes:
 
     def create_topic(self, session: int, topic: bytes, request: object = None) -> CreateQueue:
         """Makes the topic if there is none."""
+        known = self._topic(topic)
+        return CreateQueue(
+            session, request, known.channel, QUEUE, known.changes, known.channel_changes
+        )
+
+    def extras(self, topic: bytes) -> PushExtras:
+        """What a push says that makes the topic, because its client may push and not create."""
+        return self._topic(topic).extras
+
+    def _topic(self, topic: bytes) -> _Topic:
         known = self._topics.get(topic)
         if known is None:
             if len(self._topics) >= _MAX_TOPICS:
                 self._topics.clear()
             known = self._topics[topic] = _Topic(
-                topic_channel(topic),
+                self.names.topic(topic),
                 self._changes(topic, STATUS_PUSH),
                 ChannelChanges(lifetime=WITH_CONSUMERS) if is_ephemeral(topic) else None,
             )
-        return CreateQueue(
-            session, request, known.channel, QUEUE, known.changes, known.channel_changes
-        )
+        return known
 
     def create_channel(
         self, session: int, topic: bytes, channel: bytes, request: object = None
     ) -> list[Command]:
         """Make the channel if there is none, and feed it; the topic must be there, or be made
-        before.  The feed's answer goes to the *request*: 0 and 481 say that it is there."""
+        before.  The answers about the queue, then the feed, go to the *request*: 0 and 481 say that
+        it is there."""
         options = self._options
-        name = channel_channel(topic, channel)
+        names = self.names
+        name = names.channel(topic, channel)
         changes = self._changes(channel, STATUS_ROUND_ROBIN)
         if is_ephemeral(topic):
             changes.durable, changes.ephemeral = False, True
@@ -110,15 +99,15 @@ class Shapes:
         if options.max_attempts:
             changes.put_back_limit = options.max_attempts - 1
             if options.dead_letter:
-                changes.dead_letter = (topic_channel(options.dead_letter.encode()), QUEUE)
+                changes.dead_letter = (names.topic(options.dead_letter.encode()), QUEUE)
         of_channel = ChannelChanges()
         if options.max_channel_consumers:
             of_channel.client_limit = options.max_channel_consumers
         if is_ephemeral(channel):
             of_channel.lifetime = WITH_CONSUMERS
         return [
-            CreateQueue(session, None, name, QUEUE, changes, of_channel),
-            AddFeed(session, request, topic_channel(topic), QUEUE, name, QUEUE),
+            CreateQueue(session, request, name, QUEUE, changes, of_channel),
+            AddFeed(session, request, names.topic(topic), QUEUE, name, QUEUE),
         ]
 
     def _changes(self, name: bytes, status: int) -> QueueChanges:

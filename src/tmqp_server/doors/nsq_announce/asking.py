@@ -14,7 +14,6 @@ from typing import Final, final
 
 from tmqp.constants import RESULT_OK, STATUS_PAUSED, STATUS_PUSH
 from tmqp.hello import ConnectionInformation
-from tmqp_server.doors.names import exact_channel
 from tmqp_server.doors.nsq_world import TopicShapes
 from tmqp_server.doors.port import DoorSession, IdSource, QueuesOnly
 from tmqp_server.engine.commands import Command, Connect, DescribeQueue, Disconnect, UpdateQueue
@@ -102,7 +101,7 @@ class AskSession(DoorSession):
         who = ConnectionInformation("", "", _NAME, "", {})
         return [
             Connect(number, None, self._new_id(), None, _NAME, _NAME, who),
-            DescribeQueue(number, self, exact_channel(self._topic), _QUEUE),
+            DescribeQueue(number, self, self._shapes.names.topic(self._topic), _QUEUE),
         ]
 
     def close(self, reason: str, now: float) -> Sequence[Command]:
@@ -146,7 +145,7 @@ class AskSession(DoorSession):
         if queue.options.status not in (STATUS_PUSH, STATUS_PAUSED):
             return self._end("the channel is no topic")
         commands: list[Command] = []
-        number, topic = self._number, exact_channel(self._topic)
+        number, topic = self._number, self._shapes.names.topic(self._topic)
         pauses = queue.options.status == STATUS_PUSH
         if pauses:
             changes = QueueChanges(status=STATUS_PAUSED)

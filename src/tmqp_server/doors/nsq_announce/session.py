@@ -17,7 +17,7 @@ from typing import Final, final
 from tmqp.constants import RESULT_OK
 from tmqp.hello import ConnectionInformation
 from tmqp_server.doors.nsq_announce.links import Announcer
-from tmqp_server.doors.nsq_world import NsqWorld, nsq_names
+from tmqp_server.doors.nsq_world import NsqWorld
 from tmqp_server.doors.port import DoorSession, IdSource, QueuesOnly
 from tmqp_server.engine.commands import (
     Command,
@@ -111,6 +111,10 @@ class AnnounceSession(DoorSession):
             ListChannels(number, self),
         ]
 
+    def _registered(self, channel: str) -> bytes:
+        names = self._world.names.of(channel)
+        return b"" if names is None else register(*names)
+
     def receive_eof(self, now: float) -> Sequence[Command]:
         """The lookupd will send no more."""
         return () if self.closed else self._end("the lookupd closed the connection")
@@ -154,7 +158,7 @@ class AnnounceSession(DoorSession):
             assert isinstance(channels, list), "channels were asked for"
             for each in channels:
                 assert isinstance(each, ChannelSnapshot), "channels were asked for"
-                self._tell(_registered(each.name))
+                self._tell(self._registered(each.name))
             self._answer_due = min(self._answer_due, now + _ANSWER_TIMEOUT_S)
             self.hurried = True
         return ()
@@ -206,11 +210,6 @@ def _http_address(answer: bytes) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _registered(channel: str) -> bytes:
-    names = nsq_names(channel)
-    return b"" if names is None else register(*names)
-
-
 @final
 class AnnounceDoor(QueuesOnly):
     """Opens sessions of connections that this server has made itself.
@@ -234,7 +233,7 @@ class AnnounceDoor(QueuesOnly):
         """REGISTER for a new channel, UNREGISTER for one that was removed; the same for all
         lookupds."""
         fact = effect.fact
-        names = nsq_names(fact.name) if isinstance(fact, ChannelFact) else None
+        names = self._world.names.of(fact.name) if isinstance(fact, ChannelFact) else None
         if names is None:
             return b""
         return register(*names) if effect.event == CHANNEL_CREATED else unregister(*names)

@@ -7,6 +7,7 @@ from typing import Final
 
 from tmqp.constants import RESULT_DUPLICATE, RESULT_NOT_FOUND, RESULT_OK
 from tmqp_server.doors.http.exchange import Exchange, Handler
+from tmqp_server.doors.http.messages import HttpResponse
 from tmqp_server.doors.nsq_http.manner import NsqManner, done
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.effects import Effect, Reply
@@ -43,14 +44,14 @@ class Steps(AskingHandler):
     """Asks one thing after the other, and answers at the end of them, or when one is refused.
 
     :param steps: makes them for the one who asks; the last command of each answers.
-    :param at_end: what is done then.
+    :param at_end: what is done then; returns the answer.
     """
 
     def __init__(
         self,
         exchange: Exchange,
         steps: Callable[[Handler], list[Step]],
-        at_end: Callable[[], None] | None = None,
+        at_end: Callable[[], HttpResponse] = done,
     ) -> None:
         super().__init__(exchange)
         self._steps = steps(self)
@@ -72,7 +73,5 @@ class Steps(AskingHandler):
             self._at += 1
             return self._steps[self._at][0]
         else:
-            if self._at_end is not None:
-                self._at_end()
-            self.exchange.respond(done())
+            self.exchange.respond(self._at_end())
         return ()

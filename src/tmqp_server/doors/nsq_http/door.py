@@ -34,7 +34,7 @@ def make_routes(
     if world.terms is None or world.shapes is None:
         read = record_of_options(NsqOptions(), options)
         world.terms = terms_of(NsqLimits(), read, has_tls=False, has_snappy=False)
-        world.shapes = Shapes(read, durable=durable and read.durable)
+        world.shapes = Shapes(read, world.names, durable=durable and read.durable)
     elif options:
         names = ", ".join(options)
         raise ValueError(f"the table of nsq has the options of topics and clients: {names}")
@@ -45,7 +45,11 @@ def make_routes(
         world.shapes,
         NsqIds(new_id(), wall_clock_offset_s),
         wall_clock_offset_s,
-        {"mem_queue_size": memory},
+        {
+            "mem_queue_size": memory,
+            "e2e_processing_latency_percentiles": list(world.latencies.percentiles),
+            "e2e_processing_latency_window_time": world.latencies.window_ms * 1_000_000,
+        },
         f"tmqp {tmqp.__version__}",
         old_names=old_names,
     )

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, final
 
 from tmqp.constants import RESULT_OK
 from tmqp_server.doors.http.exchange import Exchange
-from tmqp_server.doors.http.messages import BadRequest
+from tmqp_server.doors.http.messages import BadRequest, HttpResponse
 from tmqp_server.doors.http.routes import Route
 from tmqp_server.doors.nsq.message import NsqIds
-from tmqp_server.doors.nsq.topics import QUEUE, channel_channel, topic_channel
-from tmqp_server.doors.nsq_http.asking import AskingHandler
+from tmqp_server.doors.nsq.topics import QUEUE
+from tmqp_server.doors.nsq_http.asking import AskingHandler, Steps
 from tmqp_server.doors.nsq_http.manner import done, json_answer, old_routes, plain
 from tmqp_server.doors.nsq_http.publishing import Publisher
 from tmqp_server.doors.nsq_http.stats import (
@@ -24,9 +25,10 @@ from tmqp_server.doors.nsq_http.stats import (
     told,
 )
 from tmqp_server.doors.nsq_http.topics import TopicRoutes
-from tmqp_server.doors.nsq_world import LOG_LEVELS, NsqClient, NsqWorld, TopicShapes, nsq_names
+from tmqp_server.doors.nsq_world import LOG_LEVELS, NsqClient, NsqWorld, TopicShapes
 from tmqp_server.engine.commands import (
     Command,
+    Configure,
     DescribeQueue,
     DescribeServer,
     ListChannels,
@@ -168,21 +170,34 @@ class NsqdRoutes:
             raise BadRequest(400, "INVALID_OPTION")
         return self._options[name]
 
-    def _set_option(self, exchange: Exchange) -> None:
-        """``PUT /config/OPTION``: the lookupds, and how much is logged."""
+    def _set_option(self, exchange: Exchange) -> Steps:
+        """``PUT /config/OPTION``: the lookupds, and how much is logged, for clients with the right
+        to change settings."""
         name, body = exchange.wanted.text("option"), exchange.wanted.body
+        change = self._change(name, body)
+
+        def at_end() -> HttpResponse:
+            change()
+            return json_answer(self._value(name))
+
+        number = exchange.client.number
+        return Steps(exchange, lambda me: [([Configure(number, me)], "")], at_end)
+
+    def _change(self, name: str, body: bytes) -> Callable[[], None]:
+        """What sets an option.
+
+        :raises BadRequest: when it cannot be set, or not to this value.
+        """
         if not body:
             raise BadRequest(413, "INVALID_VALUE")
         if name == "log_level":
             level = body.decode("utf-8", "replace").lower()
             if level not in LOG_LEVELS:
                 raise BadRequest(400, "INVALID_VALUE")
-            self._world.set_log_level(level)
-        elif name == "nsqlookupd_tcp_addresses":
-            self._world.set_lookups(_addresses(body))
-        else:
-            raise BadRequest(400, "INVALID_OPTION")
-        exchange.respond(json_answer(self._value(name)))
+            return partial(self._world.set_log_level, level)
+        if name == "nsqlookupd_tcp_addresses":
+            return partial(self._world.set_lookups, _addresses(body))
+        raise BadRequest(400, "INVALID_OPTION")
 
 
 def _ping(exchange: Exchange) -> None:
@@ -242,6 +257,7 @@ class _Statistics(AskingHandler):
         self._consumers: dict[tuple[bytes, bytes], int] = {}
         self._at = 0
         self._asked = 0
+        self._now_ns = 0
         self._topics: dict[bytes, TopicStats] = {}
         self._channels: list[tuple[bytes, ChannelStats]] = []
 
@@ -255,6 +271,7 @@ class _Statistics(AskingHandler):
     def heard(self, reply: Reply, now: float) -> Sequence[Command]:
         """Collect, and answer when all is there."""
         body = reply.body
+        self._now_ns = int((now + self._offset_s) * 1e9)
         if self._memory:
             self._memory = False
             known = isinstance(body, ServerSnapshot)
@@ -284,7 +301,7 @@ class _Statistics(AskingHandler):
             if client.channel:
                 self._found.setdefault((client.topic, client.channel), []).append(client)
         for each in channels:
-            names = nsq_names(each.name)
+            names = self._world.names.of(each.name)
             if names is None or (self._topic and names[0] != self._topic):
                 continue
             if not names[1] or not self._channel or names[1] == self._channel:
@@ -299,9 +316,10 @@ class _Statistics(AskingHandler):
             self._answer(now)
             return ()
         number = self.exchange.client.number
+        of = self._world.names
         commands: list[Command] = []
         for topic, channel, consumers in names:
-            name = channel_channel(topic, channel) if channel else topic_channel(topic)
+            name = of.channel(topic, channel) if channel else of.topic(topic)
             commands.append(DescribeQueue(number, self, name, QUEUE))
             if channel and consumers and self._clients:
                 commands.append(ListConsumers(number, self, name))
@@ -318,7 +336,7 @@ class _Statistics(AskingHandler):
                 client.finish_count = each.acknowledged - client.failed_finishes
 
     def _add(self, queue: QueueSnapshot) -> None:
-        names = nsq_names(queue.channel)
+        names = self._world.names.of(queue.channel)
         assert names is not None, "it was asked for by its names"
         topic, channel = names
         if not channel:
@@ -328,13 +346,16 @@ class _Statistics(AskingHandler):
         clients = self._found.get(names, [])
         count = max(self._consumers[names], len(clients))
         shown = clients if self._clients else None
-        self._channels.append((topic, ChannelStats(channel, queue, count, shown)))
+        latency = self._world.latencies.told(topic, channel, self._now_ns)
+        self._channels.append((topic, ChannelStats(channel, queue, count, shown, latency)))
 
     def _answer(self, now: float) -> None:
         stats = self._stats
         for topic, channel in self._channels:
             if topic in self._topics:
                 self._topics[topic].channels.append(channel)
+        for topic, each in self._topics.items():
+            each.latency = self._world.latencies.told(topic, b"", self._now_ns)
         topics = sorted_stats(list(self._topics.values()))
         known = topics or not self._topic
         if known:

@@ -13,8 +13,8 @@ from typing import Final, final
 
 from tmqp_server.doors.http.exchange import Exchange
 from tmqp_server.doors.http.messages import BadRequest
-from tmqp_server.doors.nsq.message import NsqIds, NsqRun, id_of
-from tmqp_server.doors.nsq.topics import QUEUE, topic_channel
+from tmqp_server.doors.nsq.message import NsqIds, NsqRun, id_of, size_of, source_of
+from tmqp_server.doors.nsq.topics import QUEUE
 from tmqp_server.doors.nsq_http.asking import AskingHandler
 from tmqp_server.doors.nsq_http.manner import done, name_argument
 from tmqp_server.doors.nsq_world import NsqWorld, TopicShapes
@@ -217,14 +217,16 @@ class PublishHandler(AskingHandler):
         self.due = now + client.limits.max_wait_s
         publisher.world.published(None, self._topic, len(bodies), sum(map(len, bodies)))
         timestamp_ns = int((now + publisher.offset_s) * _NS)
-        channel = topic_channel(self._topic)
+        channel = publisher.shapes.names.topic(self._topic)
+        source = source_of(client.client_id)
+        # A client that may push and not create makes the topic with the push.
+        made = publisher.shapes.extras(self._topic)
         if len(bodies) == 1:
             frame = message_frame(timestamp_ns, 1, ids[0].encode(), bodies[0])
-            extras = PushExtras(delay_ms=self._delay_ms) if self._delay_ms else None
-            size = len(frame)
+            extras = PushExtras(made.changes, 0, self._delay_ms)
+            size = size_of(source, bodies[0])
             return [Push(client.number, ids[0], channel, QUEUE, False, True, size, frame, extras)]
-        source = client.client_id.encode()[:255]
-        run = NsqRun(ids, bodies, timestamp_ns, self._topic, source)
+        run = NsqRun(ids, bodies, timestamp_ns, source, made)
         return [
             PushRun(
                 client.number,

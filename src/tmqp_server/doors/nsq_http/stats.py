@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, final
 
 from tmqp.constants import QueueStatus
+from tmqp_server.doors.nsq_latency import shown
 from tmqp_server.doors.nsq_world import NsqClient
 from tmqp_server.engine.model.snapshots import QueueSnapshot
 
@@ -23,8 +24,6 @@ __all__ = [
     "told",
 ]
 
-#: No percentiles of end-to-end latency are kept; clients want the field all the same (N125).
-_LATENCY: Final[dict[str, object]] = {"count": 0, "percentiles": None}
 _MEMORY_KEYS: Final = (
     "heap_objects",
     "heap_idle_bytes",
@@ -40,9 +39,10 @@ _MEMORY_KEYS: Final = (
 
 @final
 class ChannelStats:
-    """A channel of a topic; ``clients`` are None where they are not wanted."""
+    """A channel of a topic; ``clients`` are None where they are not wanted, ``latency`` is how long
+    its messages took."""
 
-    __slots__ = ("client_count", "clients", "name", "queue")
+    __slots__ = ("client_count", "clients", "latency", "name", "queue")
 
     def __init__(
         self,
@@ -50,8 +50,10 @@ class ChannelStats:
         queue: QueueSnapshot,
         client_count: int,
         clients: list[NsqClient] | None,
+        latency: dict[str, object],
     ) -> None:
         self.name = name
+        self.latency = latency
         self.queue = queue
         self.client_count = client_count
         self.clients = clients
@@ -59,11 +61,13 @@ class ChannelStats:
 
 @final
 class TopicStats:
-    """A topic with its channels; ``message_bytes`` are those of bodies."""
+    """A topic with its channels; ``message_bytes`` are those of bodies, ``latency`` is how long the
+    messages of all channels took."""
 
-    __slots__ = ("channels", "message_bytes", "name", "queue")
+    __slots__ = ("channels", "latency", "message_bytes", "name", "queue")
 
     def __init__(self, name: bytes, queue: QueueSnapshot, message_bytes: int) -> None:
+        self.latency: dict[str, object] = {}
         self.name = name
         self.queue = queue
         self.message_bytes = message_bytes
@@ -120,7 +124,7 @@ def _topic(topic: TopicStats, offset_s: float) -> dict[str, object]:
         "message_count": topic.queue.accepted,
         "message_bytes": topic.message_bytes,
         "paused": _is_paused(topic.queue),
-        "e2e_processing_latency": _LATENCY,
+        "e2e_processing_latency": topic.latency,
     }
 
 
@@ -142,7 +146,7 @@ def _channel(channel: ChannelStats, offset_s: float) -> dict[str, object]:
         "client_count": channel.client_count,
         "clients": _clients(channel.clients, offset_s),
         "paused": _is_paused(queue),
-        "e2e_processing_latency": _LATENCY,
+        "e2e_processing_latency": channel.latency,
     }
     return found
 
@@ -234,7 +238,7 @@ def _topic_lines(topic: TopicStats, now: float) -> list[str]:
     mark = "*P " if _is_paused(topic.queue) else "   "
     head = f"{mark}[{topic.name.decode():<15}] depth: {_topic_depth(topic.queue):<5}"
     counts = f"be-depth: {topic.queue.spilled:<5} msgs: {topic.queue.accepted:<8}"
-    lines = [f"{head} {counts} e2e%: "]
+    lines = [f"{head} {counts} e2e%: {shown(topic.latency)}"]
     for channel in topic.channels:
         queue = channel.queue
         mark = "   *P " if _is_paused(queue) else "      "
@@ -242,7 +246,7 @@ def _topic_lines(topic: TopicStats, now: float) -> list[str]:
             f"{mark}[{channel.name.decode():<25}] depth: {_depth(queue):<5}"
             f" be-depth: {queue.spilled:<5} inflt: {queue.in_flight:<4} def: {queue.deferred:<4}"
             f" re-q: {queue.released:<5} timeout: {queue.ack_timeouts:<5}"
-            f" msgs: {queue.accepted:<8} e2e%: "
+            f" msgs: {queue.accepted:<8} e2e%: {shown(channel.latency)}"
         )
         lines += [f"        {_client_line(each, now)}" for each in channel.clients or ()]
     return lines

@@ -13,18 +13,19 @@ from tmqp.constants import (
     STATUS_ROUND_ROBIN,
 )
 from tmqp_server.doors.http.exchange import Exchange, Handler
+from tmqp_server.doors.http.messages import HttpResponse
 from tmqp_server.doors.http.routes import Route
-from tmqp_server.doors.nsq.topics import QUEUE, channel_channel, topic_channel
+from tmqp_server.doors.nsq.topics import QUEUE
 from tmqp_server.doors.nsq_http.asking import AskingHandler, Step, Steps
 from tmqp_server.doors.nsq_http.manner import argument, done, name_argument
-from tmqp_server.doors.nsq_world import NsqWorld, TopicShapes, nsq_names
+from tmqp_server.doors.nsq_world import NsqWorld, TopicShapes
 from tmqp_server.engine.commands import (
     ClearMessages,
     Command,
-    CreateQueue,
     DescribeQueue,
     ListFeeds,
     RemoveChannel,
+    RemoveChannels,
     UpdateQueue,
 )
 from tmqp_server.engine.effects import Reply
@@ -76,7 +77,7 @@ class TopicRoutes:
 
     def _empty_topic(self, exchange: Exchange) -> Steps:
         """Only the topic's own queue: what channels have, they keep (N72)."""
-        channel = topic_channel(name_argument(exchange, "topic", word="INVALID"))
+        channel = self._world.names.topic(name_argument(exchange, "topic", word="INVALID"))
         number = exchange.client.number
         return Steps(
             exchange,
@@ -90,7 +91,7 @@ class TopicRoutes:
         return self._set_topic(exchange, STATUS_PUSH)
 
     def _set_topic(self, exchange: Exchange, status: int) -> Steps:
-        channel = topic_channel(argument(exchange, "topic").encode("utf-8", "replace"))
+        channel = self._world.names.topic(argument(exchange, "topic").encode("utf-8", "replace"))
         number = exchange.client.number
         changes = QueueChanges(status=status)
         return Steps(
@@ -104,13 +105,12 @@ class TopicRoutes:
         """The topic must be there."""
         topic, channel = _place(exchange)
         number = exchange.client.number
+        names = self._world.names
 
         def steps(me: Handler) -> list[Step]:
             create, *feed = self._shapes.create_channel(number, topic, channel, me)
-            assert isinstance(create, CreateQueue), "the channel is made before it is fed"
-            create.request = me
             return [
-                ([DescribeQueue(number, me, topic_channel(topic), QUEUE)], _NO_TOPIC),
+                ([DescribeQueue(number, me, names.topic(topic), QUEUE)], _NO_TOPIC),
                 ([create], ""),
                 (feed, ""),
             ]
@@ -118,8 +118,14 @@ class TopicRoutes:
         return Steps(exchange, steps)
 
     def _delete_channel(self, exchange: Exchange) -> Steps:
+        topic, channel = _place(exchange)
+
+        def at_end() -> HttpResponse:
+            self._world.latencies.forget(topic, channel)
+            return done()
+
         return self._of_channel(
-            exchange, lambda me, name: RemoveChannel(exchange.client.number, me, name)
+            exchange, lambda me, name: RemoveChannel(exchange.client.number, me, name), at_end
         )
 
     def _empty_channel(self, exchange: Exchange) -> Steps:
@@ -143,17 +149,24 @@ class TopicRoutes:
             exchange, lambda me, name: UpdateQueue(number, me, name, QUEUE, changes)
         )
 
-    def _of_channel(self, exchange: Exchange, make: Callable[[Handler, str], Command]) -> Steps:
+    def _of_channel(
+        self,
+        exchange: Exchange,
+        make: Callable[[Handler, str], Command],
+        at_end: Callable[[], HttpResponse] = done,
+    ) -> Steps:
         """What is asked about a channel, whose topic must be there."""
         topic, channel = _place(exchange)
         number = exchange.client.number
-        name = channel_channel(topic, channel)
+        names = self._world.names
+        name = names.channel(topic, channel)
         return Steps(
             exchange,
             lambda me: [
-                ([DescribeQueue(number, me, topic_channel(topic), QUEUE)], _NO_TOPIC),
+                ([DescribeQueue(number, me, names.topic(topic), QUEUE)], _NO_TOPIC),
                 ([make(me, name)], _NO_CHANNEL),
             ],
+            at_end,
         )
 
 
@@ -169,35 +182,32 @@ class _DeleteTopic(AskingHandler):
         super().__init__(exchange)
         self._world = world
         self._topic = topic
-        #: Channels of the broker that are still to be removed; None before they are known.
-        self._left: int | None = None
+        self._knows_channels = False
 
     def start(self, now: float) -> Sequence[Command]:
         """Ask which channels it has."""
         number = self.exchange.client.number
-        return [ListFeeds(number, self, topic_channel(self._topic), QUEUE)]
+        return [ListFeeds(number, self, self._world.names.topic(self._topic), QUEUE)]
 
     def heard(self, reply: Reply, now: float) -> Sequence[Command]:
-        """Remove them, and the topic last; one that has gone already is no fault."""
+        """Remove them and the topic, if the client may remove all; they may have gone already."""
         number = self.exchange.client.number
-        if self._left is None:
+        if not self._knows_channels:
+            self._knows_channels = True
             if reply.code != RESULT_OK:
                 self._fail(reply.code)
                 return ()
             feeds = reply.body
             assert isinstance(feeds, list), "feeds were asked for"
-            names = [each.target for each in feeds if isinstance(each, FeedSnapshot)]
-            own = [name for name in names if (nsq_names(name) or (b"",))[0] == self._topic]
-            removed = [*own, topic_channel(self._topic)]
-            self._left = len(removed)
-            return [RemoveChannel(number, self, name) for name in removed]
+            names = self._world.names
+            targets = [each.target for each in feeds if isinstance(each, FeedSnapshot)]
+            own = [name for name in targets if (names.of(name) or (b"",))[0] == self._topic]
+            return [RemoveChannels(number, self, [*own, names.topic(self._topic)])]
         if reply.code not in (RESULT_OK, RESULT_NOT_FOUND):
             self._fail(reply.code)
             return ()
-        self._left -= 1
-        if not self._left:
-            self._world.forget_topic(self._topic)
-            self.exchange.respond(done())
+        self._world.forget_topic(self._topic)
+        self.exchange.respond(done())
         return ()
 
     def _fail(self, code: int) -> None:

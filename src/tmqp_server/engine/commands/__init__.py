@@ -43,6 +43,7 @@ from tmqp_server.engine.commands.groups import (
     StoredMeasured,
 )
 from tmqp_server.engine.commands.looking import (
+    Configure,
     DescribeChannel,
     DescribeQueue,
     DescribeServer,
@@ -134,6 +135,7 @@ from tmqp_server.engine.commands.topology import (
     CreateChannel,
     CreateQueue,
     RemoveChannel,
+    RemoveChannels,
     RemoveQueue,
     UpdateChannel,
     UpdateQueue,
@@ -172,6 +174,7 @@ __all__ = [
     "CommitCursor",
     "CommitGroup",
     "CommitTransaction",
+    "Configure",
     "Connect",
     "CreateChannel",
     "CreateQueue",
@@ -232,6 +235,7 @@ __all__ = [
     "Release",
     "RemoveBinding",
     "RemoveChannel",
+    "RemoveChannels",
     "RemoveCursor",
     "RemoveFeed",
     "RemoveMessage",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tmqp_server.engine.commands.base import SessionCommand
 
 __all__ = [
+    "Configure",
     "DescribeChannel",
     "DescribeQueue",
     "DescribeServer",
@@ -93,6 +94,19 @@ class ListQueues(ListCommand):
 
 class DescribeServer(SessionCommand):
     """Answered with a ServerSnapshot."""
+
+    __slots__ = ("request",)
+
+    def __init__(self, session: int, request: object) -> None:
+        super().__init__(session)
+        self.request = request
+
+
+class Configure(SessionCommand):
+    """Ask whether the client may change settings of the server; whoever asks then changes them.
+
+    They are not the broker's, so it only answers.
+    """
 
     __slots__ = ("request",)
 

@@ -10,6 +10,7 @@ __all__ = [
     "CreateChannel",
     "CreateQueue",
     "RemoveChannel",
+    "RemoveChannels",
     "RemoveQueue",
     "UpdateChannel",
     "UpdateQueue",
@@ -62,6 +63,20 @@ class RemoveChannel(SessionCommand):
         super().__init__(session)
         self.request = request
         self.channel = channel
+
+
+class RemoveChannels(SessionCommand):
+    """Remove several channels with their queues, those that are there; 404 if none is.
+
+    Who may not remove one of them removes none.  Answered when all of them have gone.
+    """
+
+    __slots__ = ("request", "channels")
+
+    def __init__(self, session: int, request: object, channels: list[str]) -> None:
+        super().__init__(session)
+        self.request = request
+        self.channels = channels
 
 
 class CreateQueue(SessionCommand):

@@ -15,9 +15,19 @@ class Removal:
     *session* is told when it is over; None tells nobody.  With *deserted* the channel is removed
     because it is empty (F101): queues that are not are left, and so is the rest when somebody joins
     meanwhile.  With ``unused`` it is removed because it has neither consumers nor feeds any more.
+    ``others`` are removed together with it and must be over before the session is told.
     """
 
-    __slots__ = ("channel", "session", "request", "deserted", "begun", "unused")
+    __slots__ = (
+        "channel",
+        "session",
+        "request",
+        "deserted",
+        "begun",
+        "unused",
+        "over",
+        "others",
+    )
 
     def __init__(
         self, channel: Channel, session: Session | None, request: object, deserted: bool
@@ -28,6 +38,17 @@ class Removal:
         self.deserted = deserted
         self.begun = False
         self.unused = False
+        self.over = False
+        self.others: list[Removal] | None = None
+
+    def waits(self) -> bool:
+        """Whether others that are removed together with it are not over."""
+        others = self.others
+        if others is not None:
+            for each in others:
+                if not each.over:
+                    return True
+        return False
 
     def is_void(self) -> bool:
         """Whether the reason for it has gone."""

@@ -37,6 +37,7 @@ from tmqp_server.engine.commands import (
     Join,
     Leave,
     RemoveChannel,
+    RemoveChannels,
     RemoveFeed,
     RemoveQueue,
     SetTerms,
@@ -129,6 +130,32 @@ class Administration:
             return
         self._remove(Removal(channel, session, command.request, False))
 
+    def remove_channels(self, command: Command, session: Session) -> None:
+        """Remove several channels, in portions if they hold very much."""
+        assert isinstance(command, RemoveChannels)
+        core = self._core
+        removals: list[Removal] = []
+        for name in dict.fromkeys(command.channels):
+            channel = core.channels.find(name)
+            if channel is not None:
+                removals.append(Removal(channel, None, None, False))
+        if not removals:
+            self.reply(session, command.request, RESULT_NOT_FOUND)
+            return
+        last = removals[-1]
+        last.session, last.request, last.others = session, command.request, removals[:-1]
+        self._remove_several(removals)
+
+    def _remove_several(self, removals: list[Removal]) -> None:
+        core = self._core
+        before = core.work
+        for removal in removals:
+            if core.work - before < _MOST_WORK:
+                self._remove(removal)
+                core.work += 1
+            else:
+                core.removals.append(removal)
+
     def _remove(self, removal: Removal) -> None:
         """Close queues, all if they are not too many, then let their channel go."""
         core = self._core
@@ -154,6 +181,10 @@ class Administration:
                     self._close_queue(channel, queue)
             self._feeds.tell_changes()
             self._discard(channel)
+        removal.over = True
+        if removal.waits():
+            core.removals.append(removal)
+            return
         session = removal.session
         if session is not None and session.alive:
             self.reply(session, removal.request, RESULT_OK)
@@ -302,15 +333,8 @@ class Administration:
         owned, session.owned = session.owned, None
         if not owned:
             return
-        core = self._core
-        before = core.work
-        for key in owned:
-            removal = Removal(core.channels.by_key[key], None, None, False)
-            if core.work - before < _MOST_WORK:
-                self._remove(removal)
-                core.work += 1
-            else:
-                core.removals.append(removal)
+        by_key = self._core.channels.by_key
+        self._remove_several([Removal(by_key[key], None, None, False) for key in owned])
 
     def wake_idle(self, timer: IdleTimer) -> None:
         """Remove a channel that nobody has used for its idle timeout."""

@@ -10,11 +10,12 @@ from tmqp.constants import RESULT_OK
 from tmqp_server.engine.commands import (
     ApplyDecision,
     Command,
+    Configure,
     DescribeServer,
     ListNodes,
     ReportMaster,
 )
-from tmqp_server.engine.core import Core, Master
+from tmqp_server.engine.core import Core, Master, Performers
 from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.sharing import withdraw
 from tmqp_server.engine.directory import Directory
@@ -37,6 +38,14 @@ class Nodes:
         self._core = core
         self._directory = directory
         self._outcomes = outcomes
+
+    def performers(self) -> Performers:
+        """Which method serves which command."""
+        return {
+            ListNodes: self.list_nodes,
+            DescribeServer: self.describe_server,
+            Configure: self.configure,
+        }
 
     def report_master(self, command: ReportMaster) -> None:
         """Note whether a master is connected, and tell of a change."""
@@ -85,6 +94,11 @@ class Nodes:
             limits.max_total_bytes,
         )
         core.out.append(Reply(session.number, command.request, RESULT_OK, body))
+
+    def configure(self, command: Command, session: Session) -> None:
+        """Answer that the client may: a client without the right is refused before."""
+        assert isinstance(command, Configure)
+        self._core.reply(session, command.request, RESULT_OK)
 
     def list_nodes(self, command: Command, session: Session) -> None:
         """The masters in the order they were reported, then the slaves in that of connecting."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import h11
 
-from tests.tmqp_server.outputs import faults
+from tests.tmqp_server.doors.hub_stage import HubStage, StagePeer
 from tests.tmqp_server.peers import greeting, operation
 from tmqp.codec import FrameDecoder
 from tmqp.constants import OP_CREATE_QUEUE, PREAMBLE
@@ -64,8 +64,8 @@ class Answer:
         return f"<{self.status} {self.body!r}>"
 
 
-class Stage:
-    """A server in memory; ``now`` is its clock."""
+class Stage(HubStage):
+    """A server in memory."""
 
     def __init__(
         self,
@@ -82,78 +82,20 @@ class Stage:
         def new_id() -> str:
             return f"id-{next(numbers)}"
 
-        self.broker = Broker(engine_limits, BrokerOptions(storage=storage))
+        broker = Broker(engine_limits, BrokerOptions(storage=storage))
         self.native = NativeDoor(new_id, Limits())
         self.door = HttpDoor(new_id, limits, inner={"tmqp": self.native}, routes=routes)
         self.journal = Journal([self.native, self.door]) if storage else None
-        self.hub = Hub(self.broker, portion_bytes, self.journal, guarded=guarded)
-        self.now = 1_000.0
-        self.sent: dict[int, bytearray] = {}
-        self.ended: dict[int, str] = {}
-        self._last = 0
+        hub = Hub(broker, portion_bytes, self.journal, guarded=guarded)
+        super().__init__(broker, hub)
 
     def open(self) -> HttpPeer:
         """A new HTTP connection."""
-        return HttpPeer(self, self._open(self.door))
+        return HttpPeer(self, self.connect(self.door))
 
     def open_native(self, client_id: str = "") -> NativePeer:
         """A new TMQP client, accepted."""
-        return NativePeer(self, self._open(self.native), client_id)
-
-    def _open(self, door: HttpDoor | NativeDoor) -> int:
-        self._last += 1
-        self.hub.open(self._last, door, self.now)
-        self.sent[self._last] = bytearray()
-        self.settle()
-        return self._last
-
-    def feed(self, number: int, data: bytes) -> None:
-        """A session reads a chunk."""
-        if number in self.ended:
-            return
-        more = self.hub.receive(number, data, self.now)
-        self.settle()
-        while more and not self.hub.is_waiting(number):
-            more = self.hub.go_on(number, self.now)
-            self.settle()
-
-    def settle(self) -> None:
-        """Let the broker finish what is due, and take what is sent."""
-        while (due := self.hub.broker_deadline()) is not None and due <= self.now:
-            self.hub.on_broker_deadline(self.now)
-        while outbound := self.hub.take_outbound():
-            for number, data in outbound:
-                self.sent[number] += data
-                if not data:
-                    self.end(number, self.hub.close_reason(number))
-        for number in list(self.hub.woken):
-            self.hub.woken.pop(number, None)
-            self.hub.go_on(number, self.now)
-            self.settle()
-        assert faults(self.hub) == {}
-
-    def end(self, number: int, reason: str = "the transport broke") -> None:
-        """A connection is over."""
-        if number not in self.ended:
-            self.ended[number] = reason
-            self.hub.forget(number, self.now)
-
-    def sleep(self, seconds: float) -> None:
-        """Let time pass, deadline by deadline."""
-        until = self.now + seconds
-        while True:
-            dues = [self.hub.session_deadline(number) for number in self.sent]
-            dues.append(self.hub.broker_deadline())
-            due = min((each for each in dues if each is not None), default=None)
-            if due is None or due > until:
-                break
-            self.now = max(self.now, due)
-            for number in list(self.sent):
-                deadline = self.hub.session_deadline(number)
-                if deadline is not None and deadline <= self.now:
-                    self.hub.on_session_deadline(number, self.now)
-            self.settle()
-        self.now = until
+        return NativePeer(self, self.connect(self.native), client_id)
 
     def save(self, *, good: bool = True) -> None:
         """The storage has written what it was given, or could not."""
@@ -187,19 +129,8 @@ class Stage:
         self.settle()
 
 
-class HttpPeer:
+class HttpPeer(StagePeer):
     """The client's end of an HTTP connection."""
-
-    def __init__(self, stage: Stage, number: int) -> None:
-        self.stage = stage
-        self.number = number
-        self._machine: h11.Connection | None = None
-        self._read = 0
-
-    def say(self, *parts: bytes) -> HttpPeer:
-        """Send, as one chunk."""
-        self.stage.feed(self.number, b"".join(parts))
-        return self
 
     def ask(
         self, method: str, target: str, body: bytes | None = None, *fields: tuple[str, str]
@@ -207,10 +138,6 @@ class HttpPeer:
         """Send a request and read its answer."""
         self.say(request(method, target, body, *fields))
         return self.answer(method)
-
-    def raw(self) -> bytes:
-        """What was received and not read."""
-        return bytes(self.stage.sent[self.number][self._read :])
 
     def answer(self, method: str = "GET") -> Answer:
         """Read the next answer.
@@ -250,41 +177,25 @@ class HttpPeer:
             found.append(Answer(head.status_code, list(head.headers), body))
         return found
 
-    @property
-    def over(self) -> str:
-        """Why the server ended the connection; empty while it is open."""
-        return self.stage.ended.get(self.number, "")
-
     def is_over(self, reason: str) -> bool:
         """Whether it ended for this reason."""
         return self.over == reason
-
-    def hang_up(self) -> None:
-        """The client closes the connection."""
-        if not self.over:
-            self.stage.hub.receive_eof(self.number, self.stage.now)
-            self.stage.settle()
-            self.stage.end(self.number)
 
 
 class NativePeer:
     """A TMQP client on the same hub."""
 
-    def __init__(self, stage: Stage, number: int, client_id: str) -> None:
-        self.stage = stage
+    def __init__(self, stage: HubStage, number: int, client_id: str) -> None:
         self.number = number
+        self._peer = StagePeer(stage, number)
         self._decoder = FrameDecoder()
-        self._read = 0
-        stage.feed(number, greeting(client_id))
-        self._read = len(PREAMBLE)
-        assert self.frames()[0].content_type == 202
+        self._peer.say(greeting(client_id))
+        assert self._decoder.feed(self._peer.take().removeprefix(PREAMBLE))[0].content_type == 202
 
     def say(self, *frames: Frame) -> None:
         """Send messages, as one chunk."""
-        self.stage.feed(self.number, b"".join([frame.raw for frame in frames]))
+        self._peer.say(*[frame.raw for frame in frames])
 
     def frames(self) -> list[Frame]:
         """Everything received and not read."""
-        data = bytes(self.stage.sent[self.number][self._read :])
-        self._read += len(data)
-        return self._decoder.feed(data)
+        return self._decoder.feed(self._peer.take())

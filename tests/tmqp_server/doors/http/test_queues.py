@@ -295,7 +295,7 @@ def test_a_queue_is_looked_at() -> None:
         "state": "waiting",
         "attempts": 0,
         "priority": "high",
-        "headers": [],
+        "headers": [["Message-Timeout", "60000"]],
         "text": "one",
     }
     assert (second["state"], second["base64"]) == ("deferred", "/w==")

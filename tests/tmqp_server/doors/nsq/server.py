@@ -14,15 +14,17 @@ from tmqp_server.doors.nsq.context import NsqContext
 from tmqp_server.doors.nsq.door import NsqDoor
 from tmqp_server.doors.nsq.message import NsqBodies
 from tmqp_server.doors.nsq.options import NsqLimits, NsqOptions
-from tmqp_server.doors.nsq.topics import QUEUE, channel_channel, topic_channel
+from tmqp_server.doors.nsq.topics import QUEUE
+from tmqp_server.doors.nsq_world import NsqNames
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import Command, Connect, DescribeQueue
-from tmqp_server.engine.effects import Reply
+from tmqp_server.engine.effects import Fetch, Reply
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.snapshots import QueueSnapshot
 from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.hub.hub import Hub
 from tmqp_server.hub.outlets import Fault
+from tmqp_server.storage.journal import Journal
 from tmqp_wires.nsq import FrameDecoder, Layer, writing
 from tmqp_wires.nsq.events import Event, MessageReceived, ResponseReceived
 
@@ -36,8 +38,8 @@ EPOCH_S = 1_795_000_000.0
 def name_of(topic: str, channel: str = "") -> str:
     """The engine's name of a topic, or of a channel."""
     if channel:
-        return channel_channel(topic.encode(), channel.encode())
-    return topic_channel(topic.encode())
+        return NsqNames().channel(topic.encode(), channel.encode())
+    return NsqNames().topic(topic.encode())
 
 
 class Server:
@@ -49,11 +51,12 @@ class Server:
         *,
         has_tls: bool = False,
         policy: Callable[[Question], bool] | None = None,
+        journal: Journal | None = None,
         **options: Any,
     ) -> None:
         numbers = count(1)
-        self.broker = Broker(EngineLimits(), BrokerOptions())
-        self.hub = Hub(self.broker, guarded=policy is not None)
+        self.broker = Broker(EngineLimits(), BrokerOptions(storage=journal is not None))
+        self.hub = Hub(self.broker, journal=journal, guarded=policy is not None)
         self.policy = policy
         letters = Letters((), EPOCH_S)
         letters.add(NsqBodies())
@@ -63,6 +66,7 @@ class Server:
             dataclasses.replace(NsqOptions(), **options),
             EPOCH_S,
             has_tls=has_tls,
+            durable=journal is not None,
         )
         self.door = NsqDoor(self.context, letters)
         self.now = _BEGAN
@@ -130,11 +134,17 @@ class Server:
                     raise each.error
                 if isinstance(each, Question):
                     self._decide(each)
+                if isinstance(each, Fetch):
+                    self.fetch(each)
             due = self.hub.broker_deadline()
             if due is not None and due <= self.now:
                 self.hub.on_broker_deadline(self.now)
             elif not awaited and not self.hub.woken and not outside:
                 break
+
+    def fetch(self, asked: Fetch) -> None:
+        """Read what is on disk only."""
+        raise AssertionError(f"nothing is on disk: {asked}")
 
     def _decide(self, question: Question) -> None:
         """Answer a question of the gate as the test wants it."""

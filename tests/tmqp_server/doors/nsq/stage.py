@@ -8,7 +8,7 @@ from typing import Any
 
 import h11
 
-from tests.tmqp_server.outputs import faults
+from tests.tmqp_server.doors.hub_stage import HubStage, StagePeer
 from tmqp.address import Address
 from tmqp.limits import Limits
 from tmqp_server.doors.letters import Letters
@@ -39,8 +39,8 @@ class Answer:
         return f"<{self.status} {self.body!r}>"
 
 
-class Stage:
-    """A server in memory that serves the protocols of NSQ; ``now`` is its clock.
+class Stage(HubStage):
+    """A server in memory that serves the protocols of NSQ.
 
     :param options: the options of doors, by protocol; ``limits`` the same of their limits.
     """
@@ -54,13 +54,10 @@ class Stage:
         guarded: bool = False,
     ) -> None:
         self._numbers = count(1)
-        self.broker = Broker(engine_limits, BrokerOptions())
-        self.hub = Hub(self.broker, 0, None, guarded=guarded)
+        broker = Broker(engine_limits, BrokerOptions())
+        super().__init__(broker, Hub(broker, 0, None, guarded=guarded))
         self.letters = Letters((), OFFSET_S)
         self.native = NativeDoor(self.new_id, Limits(), OFFSET_S, self.letters)
-        self.now = 1_000.0
-        self.sent: dict[int, bytearray] = {}
-        self.ended: dict[int, str] = {}
         self.registry = DoorRegistry()
         self.doors: dict[str, Door] = {"tmqp": self.native}
         for kind in self.registry:
@@ -90,12 +87,8 @@ class Stage:
 
     def dial(self, protocol: str, *first: bytes, peer: str = "") -> Peer:
         """A new connection, and the first bytes of its client."""
-        number = len(self.sent) + 1
-        peer = peer or f"127.0.0.1:{40_000 + number}"
-        self.hub.open(number, self.doors[protocol], self.now, peer)
-        self.sent[number] = bytearray()
-        self.settle()
-        return Peer(self, number).say(*first)
+        peer = peer or f"127.0.0.1:{40_001 + len(self.sent)}"
+        return Peer(self, self.connect(self.doors[protocol], peer)).say(*first)
 
     def ask(
         self,
@@ -108,81 +101,12 @@ class Stage:
         """Send a request on a connection of its own, and read the answer."""
         return self.dial(protocol).ask(method, target, body, *fields)
 
-    def feed(self, number: int, data: bytes) -> None:
-        """A session reads a chunk."""
-        if number in self.ended or not data:
-            return
-        more = self.hub.receive(number, data, self.now)
-        self.settle()
-        while more and not self.hub.is_waiting(number):
-            more = self.hub.go_on(number, self.now)
-            self.settle()
-
-    def settle(self) -> None:
-        """Let the broker finish what is due, and take what is sent."""
-        while (due := self.hub.broker_deadline()) is not None and due <= self.now:
-            self.hub.on_broker_deadline(self.now)
-        while outbound := self.hub.take_outbound():
-            for number, data in outbound:
-                self.sent[number] += data
-                if not data:
-                    self.end(number, self.hub.close_reason(number))
-        for number in list(self.hub.woken):
-            self.hub.woken.pop(number, None)
-            self.hub.go_on(number, self.now)
-            self.settle()
-        assert faults(self.hub) == {}
-
-    def end(self, number: int, reason: str = "the transport broke") -> None:
-        """A connection is over."""
-        if number not in self.ended:
-            self.ended[number] = reason
-            self.hub.forget(number, self.now)
-
-    def sleep(self, seconds: float) -> None:
-        """Let time pass, deadline by deadline."""
-        until = self.now + seconds
-        while True:
-            dues = [self.hub.session_deadline(number) for number in self.sent]
-            dues.append(self.hub.broker_deadline())
-            due = min((each for each in dues if each is not None), default=None)
-            if due is None or due > until:
-                break
-            self.now = max(self.now, due)
-            for number in list(self.sent):
-                deadline = self.hub.session_deadline(number)
-                if deadline is not None and deadline <= self.now:
-                    self.hub.on_session_deadline(number, self.now)
-            self.settle()
-        self.now = until
-
 
 _TOLD = ("nsqlookupd", "nsqd-http")
 
 
-class Peer:
+class Peer(StagePeer):
     """The client's end of a connection."""
-
-    def __init__(self, stage: Stage, number: int) -> None:
-        self.stage = stage
-        self.number = number
-        self._read = 0
-
-    def say(self, *parts: bytes) -> Peer:
-        """Send, as one chunk."""
-        self.stage.feed(self.number, b"".join(parts))
-        return self
-
-    @property
-    def over(self) -> str:
-        """Why the server ended the connection; empty while it is open."""
-        return self.stage.ended.get(self.number, "")
-
-    def take(self) -> bytes:
-        """What was received and not read."""
-        data = bytes(self.stage.sent[self.number][self._read :])
-        self._read += len(data)
-        return data
 
     def units(self) -> list[bytes | str]:
         """The answers of a lookupd; ``EOF`` at the end."""
@@ -193,13 +117,6 @@ class Peer:
             assert len(found[-1]) == size, "an answer is complete"
             data = data[4 + size :]
         return [*found, *(["EOF"] if self.over else [])]
-
-    def hang_up(self) -> None:
-        """The client closes the connection."""
-        if not self.over:
-            self.stage.hub.receive_eof(self.number, self.stage.now)
-            self.stage.settle()
-            self.stage.end(self.number)
 
     def ask(
         self, method: str, target: str, body: bytes | None = None, *fields: tuple[str, str]

@@ -243,6 +243,25 @@ def test_more_consumers_than_a_channel_may_have_are_refused() -> None:
     assert second.closed
 
 
+@pytest.mark.parametrize("exists", [False, True])
+def test_sub_while_memory_is_full_was_answered_with_a_number(exists: bool) -> None:
+    server = Server()
+    clients = [server.connect(), server.connect()]
+    for client in clients:
+        client.send(writing.pub(b"other", b"in"))
+        assert client.take() == [OK]
+    if exists:
+        server.subscriber("t", "x").close()
+    size = 2 * server.broker.limits.max_total_bytes  # with what is reserved for clients
+    server.broker.charge(size)
+    clients[0].send(writing.sub(b"t", b"x"))
+    assert clients[0].take() == [ErrorReceived(b"E_SUB_FAILED", b"SUB failed busy")]
+    assert clients[0].closed
+    server.broker.charge(-size)
+    clients[1].send(writing.sub(b"t", b"x"))
+    assert clients[1].take() == [OK]
+
+
 def test_the_flow_of_messages() -> None:
     """The exchange of the recorded flow: FIN, REQ 0, a timeout, an answer of another client."""
     server = Server()

@@ -12,15 +12,18 @@ from tmqp.constants import TYPE_QUEUE_MESSAGE
 from tmqp.frames import Frame
 from tmqp_server.access.gate import AUTHENTICATE, Question
 from tmqp_server.access.rights import FEED, PUSH
-from tmqp_server.doors.nsq.message import NsqBodies, NsqIds, NsqRun
+from tmqp_server.doors.nsq.message import NsqBodies, NsqIds, NsqRun, size_of, source_of
 from tmqp_server.doors.nsq.options import NsqLimits, NsqOptions
-from tmqp_server.doors.nsq.topics import QUEUE, names_of
+from tmqp_server.doors.nsq.topics import QUEUE
+from tmqp_server.doors.nsq_world import NsqNames
 from tmqp_server.doors.tables import record_of_options
 from tmqp_server.engine.commands import Connect, Push
 from tmqp_server.engine.model.client import Origin
 from tmqp_server.engine.model.message import Message
 from tmqp_wires.nsq import writing
 from tmqp_wires.nsq.events import ErrorReceived, Heartbeat, MessageReceived, ResponseReceived
+from tmqp_wires.nsq.stored import stored_head
+from tmqp_wires.nsq.writing import message_frame
 
 OK: Final = ResponseReceived(b"OK")
 
@@ -303,7 +306,7 @@ def test_ids_are_not_made_twice_and_are_never_those_of_other_protocols() -> None
 def test_a_run_is_kept_as_its_messages_are_one_by_one() -> None:
     bodies = NsqBodies()
     ids = NsqIds("f" * 32, EPOCH_S).several(3)
-    run = NsqRun(ids, [b"a", b"", b"ccc"], 123_456_789, b"topic", b"source")
+    run = NsqRun(ids, [b"a", b"", b"ccc"], 123_456_789, b"source")
     whole = run.stored()
     assert whole is not None
     data, sizes, offsets = whole
@@ -311,15 +314,25 @@ def test_a_run_is_kept_as_its_messages_are_one_by_one() -> None:
     parts: list[bytes] = []
     for place, name in enumerate(ids):
         wire = run.frames[place]
-        message = Message(name, producer, name_of("topic"), 0, len(wire), wire, 0, 1)
+        message = Message(name, producer, name_of("topic"), 0, sizes[place], wire, 0, 1)
         part, offset, size = bodies.stored(message)
         assert (offset, size) == (offsets[0], len(run.bodies[place]))
         assert len(part) == sizes[place]
-        assert bodies.restored(part) == (wire, name, "source", name_of("topic"), len(wire))
+        assert size_of(b"source", run.bodies[place]) == sizes[place]
+        assert bodies.restored(part) == (wire, name, "source", "", len(part))
         letter = bodies.letter(wire)
         assert (letter.body, letter.timestamp_ms) == (run.bodies[place], 123)
         parts.append(part)
     assert b"".join(parts) == data
+    assert run.size() == len(data)
+    assert run.contents() == (ids, sizes, run.frames)
+
+
+def test_a_message_that_was_kept_with_its_topic_is_read() -> None:
+    head = stored_head(5, b"f" * 16, b"T", source_of("é" * 200))
+    wire = message_frame(5, 1, b"f" * 16, b"body")
+    expected = (wire, "f" * 16, "é" * 127, name_of("T"), len(head) + 4)
+    assert NsqBodies().restored(head + b"body") == expected
 
 
 def test_the_statistics_know_each_client() -> None:
@@ -348,8 +361,9 @@ def test_the_statistics_know_each_client() -> None:
 
 
 def test_names_of_channels_are_found_again() -> None:
-    assert names_of(name_of("a.b", "c#ephemeral")) == (b"a.b", b"c#ephemeral")
-    assert names_of(name_of("OneToOne")) == (b"OneToOne", b"")
+    names = NsqNames()
+    assert names.of(name_of("a.b", "c#ephemeral")) == (b"a.b", b"c#ephemeral")
+    assert names.of(name_of("OneToOne")) == (b"OneToOne", b"")
 
 
 @pytest.mark.parametrize(

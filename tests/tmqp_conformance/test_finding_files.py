@@ -1,0 +1,218 @@
+"""Findings as files over real sockets: ``fuzz wire``, ``replay`` and ``shrink``."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.tmqp_conformance.serving import served
+from tmqp.testing.conformance import MemoryStage, Patience
+from tmqp.testing.conformance.servers import SERVER_CASES
+from tmqp_conformance.__main__ import main
+from tmqp_conformance.fuzzing.findings import Found, read_found, write_wire
+from tmqp_conformance.fuzzing.native import NativeSubject
+from tmqp_conformance.fuzzing.wire import WireFuzzer
+from tmqp_conformance.grammar import Piece
+from tmqp_conformance.zoo.broken_servers import BROKEN_SERVERS
+from tmqp_conformance.zoo.nsq import SmallNsq
+from tmqp_conformance.zoo.server import SmallServer
+from tmqp_conformance.zoo.smq import BROKEN_SMQ, SmallSmq
+
+#: The third line is what the broken server closes behind.
+LONG: Final = Found(
+    (
+        Piece(0, b"M:q:1\nC:q:\n"),
+        Piece(1, b"C:r:\n"),
+        Piece(1, b"M:r:2\nX:q:and more\nM:r:3\n"),
+        Piece(0, b"S::\n"),
+    ),
+    pack="smq",
+)
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, [str(each) for each in arguments])
+
+
+def written(path: Path, found: Found = LONG, **changed: Any) -> Path:
+    path.write_text(json.dumps(found.as_json("planted") | changed), encoding="utf-8")
+    return path
+
+
+def closing() -> SmallSmq:
+    return BROKEN_SMQ["closes-on-unknown"][1]()
+
+
+def test_a_server_of_another_protocol_is_fuzzed_and_what_is_found_replays(tmp_path: Path) -> None:
+    fuzz = ("fuzz", "wire", "--pack", "smq", "--seed", "2", "--timeout", "0.5", "--out", tmp_path)
+    with served(closing()) as address:
+        result = run(*fuzz, address, "--budget", "20s")
+        assert result.exit_code == 1, result.output
+        assert "FOUND closed: the server closed, although no rule was broken" in result.output
+        assert "states: idle " in result.output
+        assert "message types: " in result.output
+        assert "values of fields: " in result.output
+        path = tmp_path / "found.smq.2.1.json"
+        assert read_found(path).pack == "smq"
+        again = run("replay", address, path)
+        assert (again.exit_code, again.output) == (
+            1,
+            "WRONG  closed: the server closed, although no rule was broken\n",
+        )
+    with served(SmallSmq()) as address:
+        assert run(*fuzz, address, "--budget", "0.3s").exit_code == 0
+        assert run("replay", address, path).output == "nothing is wrong\n"
+
+
+def test_a_finding_is_made_smaller_and_still_replays(tmp_path: Path) -> None:
+    path = written(tmp_path / "long.json")
+    with served(closing()) as address:
+        result = run("shrink", path, address, "--timeout", "0.5")
+        assert result.exit_code == 1, result.output
+        small = tmp_path / "long.small.json"
+        assert result.output.startswith(f"4 -> 1 parts, written to {small}: closed: the server")
+        (piece,) = read_found(small).conversation
+        assert len(piece.data) <= len(b"X:\n")
+        assert run("replay", address, small).exit_code == 1
+        assert json.loads(small.read_text("utf-8"))["message"].startswith("closed: ")
+
+
+def test_a_finding_about_tmqp_is_made_smaller(tmp_path: Path) -> None:
+    make = BROKEN_SERVERS["closes-on-unknown-types"][1]
+    subject = NativeSubject(SERVER_CASES)
+    fuzzer = WireFuzzer(MemoryStage(make()), subject, 3, Patience(quiet_s=0.01))
+    finding = next(fuzzer.run(lambda: fuzzer.played < 5_000))
+    path = write_wire(tmp_path, finding, 3, 1)
+    out = tmp_path / "small.json"
+    with served(make()) as address:
+        result = run("shrink", path, address, "--timeout", "0.5", "--out", out)
+        assert result.exit_code == 1, result.output
+        assert run("replay", address, out, "--patience", "0.5").exit_code == 1
+    small = read_found(out)
+    assert small.size <= len(finding.conversation)
+    before = sum(len(piece.data) for piece in finding.conversation)
+    assert sum(len(piece.data) for piece in small.conversation) <= before
+
+
+def test_a_server_that_is_right_leaves_nothing_to_shrink(tmp_path: Path) -> None:
+    path = written(tmp_path / "long.json")
+    with served(SmallSmq()) as address:
+        result = run("shrink", path, address)
+    assert result.exit_code == 0
+    assert result.output == "the server does nothing wrong: there is nothing to make smaller\n"
+    assert [each.name for each in tmp_path.iterdir()] == ["long.json"]
+
+
+def test_a_server_that_dies_keeps_the_finding_as_it_is(tmp_path: Path) -> None:
+    path = written(tmp_path / "long.json")
+    with served(BROKEN_SMQ["crashes-on-unknown"][1]()) as address:
+        result = run("shrink", path, address, "--timeout", "0.3")
+    assert result.exit_code == 1, result.output
+    assert result.output.startswith("4 -> 4 parts")
+    assert "crash" in result.output
+
+
+def test_a_server_that_is_started_again_lets_a_crash_be_made_smaller(tmp_path: Path) -> None:
+    machine = BROKEN_SMQ["crashes-on-unknown"][1]()
+    path = written(tmp_path / "long.json")
+    marker = tmp_path / "again"
+
+    class Reborn(type(machine)):  # type: ignore[misc]  # the class of a value
+        @property
+        def crashed(self) -> bool:
+            if marker.exists():
+                marker.unlink()
+                self.dead = False
+            return bool(getattr(self, "dead", False))
+
+        @crashed.setter
+        def crashed(self, value: bool) -> None:
+            self.dead = value
+
+    with served(Reborn()) as address:
+        result = run(
+            *("shrink", path, address, "--timeout", "0.3", "--restart-cmd", f"touch {marker}")
+        )
+    assert result.exit_code == 1, result.output
+    assert result.output.startswith("4 -> 1 parts"), result.output
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"format": "another"}, "not a finding"),
+        ({"conversation": [], "acts": []}, "the finding is empty"),
+        ({"conversation": [{"line": 0, "hex": "zz"}]}, "not a finding"),
+        ({"conversation": [{"line": "x", "hex": "00"}]}, "not a finding"),
+        ({"pack": "stomp"}, "there is no pack 'stomp'; there are nsq, smq, goms"),
+        ({"conversation": [{"line": 0, "hex": "00", "at": "http"}]}, "no address 'http'"),
+        ({"conversation": 5}, "not a finding"),
+    ],
+)
+def test_what_is_no_finding_is_refused_in_a_sentence(
+    tmp_path: Path, changed: dict[str, Any], sentence: str
+) -> None:
+    path = written(tmp_path / "found.json", **changed)
+    result = run("shrink", path, "127.0.0.1:1")
+    assert result.exit_code == 3
+    last = result.output.splitlines()[-1]
+    assert last.startswith("Error: Invalid value for FOUND")
+    assert sentence in last
+
+
+def test_a_finding_that_needs_another_address_says_so(tmp_path: Path) -> None:
+    found = Found((Piece(0, b"GET /ping HTTP/1.1\r\n\r\n", "http"),), pack="nsq")
+    path = written(tmp_path / "found.json", found)
+    for command in (("shrink", path, "127.0.0.1:1"), ("replay", "127.0.0.1:1", path)):
+        result = run(*command)
+        assert result.exit_code == 3
+        assert "the finding needs --at http=..." in result.output
+
+
+def test_nobody_there_is_status_2(tmp_path: Path) -> None:
+    path = written(tmp_path / "found.json")
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        address = f"127.0.0.1:{closed.getsockname()[1]}"
+    for command in (
+        ("shrink", path, address),
+        ("replay", address, path),
+        ("fuzz", "wire", address, "--pack", "smq"),
+    ):
+        result = run(*command)
+        assert result.exit_code == 2, result.output
+        assert len(result.output.splitlines()) == 1 or command[0] == "fuzz"
+        assert f"tmqp-conformance: cannot connect to tmq://{address}" in result.output
+
+
+def test_a_folder_that_cannot_be_written_is_status_2(tmp_path: Path) -> None:
+    path = written(tmp_path / "found.json")
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    with served(closing()) as address:
+        result = run("shrink", path, address, "--timeout", "0.3", "--out", tmp_path / "file/x")
+    assert result.exit_code == 2, result.output
+    assert result.output.startswith("tmqp-conformance: ")
+
+
+def test_a_server_has_addresses_of_its_own(tmp_path: Path) -> None:
+    """Only the addresses that are given are fuzzed, each with its own coverage."""
+    with served(SmallNsq()) as address:
+        result = run(
+            *("fuzz", "wire", address, "--pack", "nsq", "--budget", "0.5s", "--seed", "1"),
+            *("--out", tmp_path),
+        )
+    assert result.exit_code == 0, result.output
+    assert "states: greeting " in result.output
+    assert "http states" not in result.output
+
+
+def test_a_run_against_the_small_server_is_quiet(tmp_path: Path) -> None:
+    with served(SmallServer()) as address:
+        words = ("fuzz", "wire", address, "--budget", "0.3s", "--seed", "1", "--out", tmp_path)
+        result = run(*words)
+    assert "conversations in" in result.output
+    assert "message types: " in result.output

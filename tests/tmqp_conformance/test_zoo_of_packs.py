@@ -1,0 +1,155 @@
+"""Which cases of a pack a broken server must fail, told from the fault and not from a run.
+
+See ``test_zoo_reasons``: each server has a condition on what a case says and expects.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from importlib.resources import files
+from typing import Final
+
+import pytest
+
+from tmqp.testing.conformance import Case
+from tmqp.testing.conformance.patterns import Names
+from tmqp.testing.conformance.steps import Close, Hear, Say
+from tmqp_conformance.packs import PACKS
+from tmqp_conformance.suite import find
+from tmqp_conformance.zoo.goms import BROKEN_GOMS
+from tmqp_conformance.zoo.smq import BROKEN_SMQ
+
+EXPECTED = json.loads(files("tmqp_conformance.zoo").joinpath("expected.json").read_text("utf-8"))
+
+
+class Script:
+    """A case as its reasons see it: lines that are sent, and what is to be heard."""
+
+    def __init__(self, case: Case) -> None:
+        names = Names("z")
+        says = [step for step in case.steps if isinstance(step, Say)]
+        #: What each step sends, whole.
+        self.segments = [
+            b"".join(
+                item if isinstance(item, bytes) else item.encode(names, "m") for item in step.items
+            )
+            for step in says
+        ]
+        self.sent = b"".join(self.segments)
+        self.is_cut = any(step.chop for step in says)
+        hears = [step for step in case.steps if isinstance(step, Hear)]
+        self.heard = [step.describe().split(" | ")[0] for step in hears]
+        self.receivers: set[str] = {
+            step.line for step, text in zip(hears, self.heard, strict=True) if MESSAGE.search(text)
+        }
+        self.leaves: bool = any(isinstance(step, Close) for step in case.steps)
+
+    def says(self, pattern: bytes) -> bool:
+        """Whether something is sent that fits."""
+        return re.search(pattern, self.sent) is not None
+
+    def hears(self, pattern: str) -> bool:
+        """Whether something is to be heard that fits."""
+        return any(re.search(pattern, text) for text in self.heard)
+
+
+#: A delivery: no statistics and no error.
+MESSAGE: Final = re.compile(r"line text=b'(?!UNKNOWN)|type\": \"message\"")
+Reason = Callable[[Script], object]
+
+SMQ: Final[dict[str, tuple[str, Reason]]] = {
+    "names-the-queue": ("fail", lambda script: script.receivers),
+    "splits-bodies": ("fail", lambda script: script.says(rb"M:q-z:[^:\n]*:.*\n")),
+    "broadcasts": ("fail", lambda script: len(script.receivers) > 1 and not script.leaves),
+    "first-consumer-only": ("fail", lambda script: len(script.receivers) > 1 and not script.leaves),
+    "loses-unfinished": ("fail", lambda script: script.leaves),
+    "forgets-empty-queues": ("fail", lambda script: script.hears(r"with \$q: 0")),
+    "counts-one-less": (
+        "fail",
+        lambda script: (
+            script.receivers & {"c"}
+            and script.hears(r"with \$q: [1-9]")
+            and not (
+                script.says(rb"S::\nC")  # it is asked before
+            )
+        ),
+    ),
+    "done-is-all": ("fail", lambda script: script.says(rb"D:")),
+    "ignores-unknown": ("fail", lambda script: script.hears("UNKNOWN_TYPE")),
+    "closes-on-unknown": ("fail", lambda script: script.says(rb"X:.*\n(.*\n)*S")),
+    "crashes-on-unknown": ("crash", lambda script: script.says(rb"X:")),
+    "confirms-messages": ("fail", lambda script: script.says(rb"M:")),
+    "drops-empty": ("fail", lambda script: script.says(rb"M:q-z:\n")),
+    "last-in-first-out": ("fail", lambda script: script.says(rb"M:.*\nM:.*\n.*C:")),
+    "one-queue-for-all": (
+        "fail",
+        lambda script: script.says(rb"M:r-z:") and not script.says(rb"C:r-z:"),
+    ),
+    "cuts-long-lines": ("fail", lambda script: any(len(each) > 65_540 for each in script.segments)),
+    "reads-segments": (
+        "fail",
+        lambda script: script.is_cut or any(each.count(b"\n") > 1 for each in script.segments),
+    ),
+}
+GOMS: Final[dict[str, tuple[str, Reason]]] = {
+    "confirms-registration": (
+        "fail",
+        # With an unknown topic in the same registration there is nothing to confirm.
+        lambda script: script.says(rb'(?i)"register","topics":\["conf[^,]*"(,"conf[^,]*")?\]'),
+    ),
+    "names-all-topics": ("fail", lambda script: script.says(rb'"conformance-a","nope","nix"')),
+    "refuses-all": ("fail", lambda script: script.says(rb'"conformance-a","nope","nix"')),
+    "another-code": ("fail", lambda script: script.hears('"error"')),
+    "old-errors": ("fail", lambda script: script.hears('"messagetype": "error"')),
+    "old-deliveries": ("fail", lambda script: script.hears('"messagetype": "message"')),
+    "first-topic-only": (
+        "fail",
+        lambda script: script.says(rb'"send","topics":\["[^"]*","') and script.receivers,
+    ),
+    "once-per-receiver": ("fail", lambda script: script.hears('"data": "x".*"data": "x"')),
+    "first-receiver-only": ("fail", lambda script: len(script.receivers) > 1),
+    "ignores-logout": ("fail", lambda script: script.says(b'"logout"')),
+    "no-logout-of-all": ("fail", lambda script: script.says(b'"logout"}')),
+    "ignores-close": ("unclean", lambda script: script.says(b'"close"')),
+    "empty-lines": ("fail", lambda script: script.hears('"messagetype": "error"')),
+    "exact-topics": ("fail", lambda script: script.says(b"CONFORMANCE")),
+    "one-line-only": ("fail", lambda script: script.says(rb"\{\n")),
+    "ascii-only": ("fail", lambda script: script.says(rb"\\u[0-9a-f]{4}")),
+    "crashes-on-nonsense": ("crash", lambda script: script.says(b"hello\n")),
+    "reads-segments": ("fail", lambda script: script.is_cut),
+    "first-of-segment": (
+        "fail",
+        lambda script: any(b'"send"' in each[each.find(b"\n") + 1 :] for each in script.segments),
+    ),
+}
+#: Where a pack says which verdict a case gives.
+EXCEPTIONS: Final = {("empty-lines", "server.goms.no-empty-line"): "non-strict"}
+REASONS: Final = {"smq": SMQ, "goms": GOMS}
+
+
+def test_every_broken_server_has_a_reason() -> None:
+    assert set(SMQ) == set(BROKEN_SMQ)
+    assert set(GOMS) == set(BROKEN_GOMS)
+
+
+@pytest.mark.parametrize("pack", REASONS)
+def test_the_zoo_is_tried_with_every_case(pack: str) -> None:
+    assert EXPECTED[pack]["cases"] == [each.id for each in PACKS[pack].cases]
+    failed = {name for verdicts in EXPECTED[pack]["animals"].values() for name in verdicts}
+    assert {*EXPECTED[pack]["cases"]} == failed, "each case has found a fault"
+
+
+@pytest.mark.parametrize(
+    ("pack", "name"), [(pack, name) for pack, found in REASONS.items() for name in found]
+)
+def test_what_the_zoo_expects_follows_from_the_fault(pack: str, name: str) -> None:
+    verdict, reason = REASONS[pack][name]
+    due = {}
+    for each in EXPECTED[pack]["cases"]:
+        case = find(each)
+        assert case is not None
+        if reason(Script(case)):
+            due[each] = EXCEPTIONS.get((name, each), verdict)
+    assert due == EXPECTED[pack]["animals"][name]
