@@ -111,6 +111,7 @@ TREE: Final[dict[str, tuple[str, ...]]] = {
         "tmqp_server.engine.options",
     ),
     "tmqp_server.engine.core": ("tmqp_server.engine.notices",),
+    "tmqp_server.engine.deferral_flights": (),
     "tmqp_server.engine.delivery": ("tmqp_server.engine.directory",),
     "tmqp_server.engine.directory": ("tmqp_server.engine.core",),
     "tmqp_server.engine.effects": ("tmqp_server.engine.commands",),

@@ -139,7 +139,8 @@ class Audit:
         """Messages of a failed batch are void; what it settled is settled by the next."""
         for effect in batch:
             if isinstance(effect, Erase):
-                self._late.append((effect.key, effect.sequence))
+                if not effect.depends:
+                    self._late.append((effect.key, effect.sequence))
             elif isinstance(effect, ClearStored):
                 self._late_clears.append(effect)
             elif isinstance(effect, ForgetQueue):

@@ -24,6 +24,7 @@ from tmqp_server.engine.books import (
     queue_bytes,
     router_bytes,
     session_bytes,
+    shelved_bytes,
     text_bytes,
     transaction_bytes,
     watch_bytes,
@@ -33,6 +34,7 @@ from tmqp_server.engine.core import PendingChange
 from tmqp_server.engine.delivery.batches import PendingBatch
 from tmqp_server.engine.delivery.feed_commits import Commit
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
+from tmqp_server.engine.model.deferrals import Deferral
 from tmqp_server.engine.model.keys import KeyTable
 from tmqp_server.engine.model.message import MARK_SAVED, MARK_SAVING, Message
 from tmqp_server.engine.model.queues import Queue
@@ -48,6 +50,7 @@ __all__ = [
     "connections_of",
     "disk_bytes_of",
     "flights_of",
+    "shelved_in",
     "state_of",
     "unrefused_of",
 ]
@@ -126,10 +129,19 @@ def disk_bytes_of(broker: Broker, queue: Queue) -> int:
     for commit in commits_of(broker):
         there += _withheld_of(commit, queue)
     total = sum(each.size for each in there if each.marks & (MARK_SAVED | MARK_SAVING))
+    total += sum(entry.size for entry in shelved_in(queue))
     for tail in (queue.high_tail, queue.regular_tail):
         if tail is not None:
             total += tail.bytes
     return total
+
+
+def shelved_in(queue: Queue) -> list[Deferral]:
+    """The deferred messages of a queue that are on disk only."""
+    shelf = queue.deferred.shelf
+    if shelf is None:
+        return []
+    return [*shelf.high.entries.values(), *shelf.regular.entries.values()]
 
 
 def unrefused_of(broker: Broker) -> int:
@@ -169,7 +181,8 @@ def _of_topology(broker: Broker) -> int:
         for queue in channel.queues.values():
             total += queue_bytes(queue.options) + _of_keys(queue.keys)
             total += sum([cursor_bytes(name) for name in queue.cursors])
-            total += DEFERRAL_BYTES * len(queue.deferred)
+            total += DEFERRAL_BYTES * queue.deferred.in_memory()
+            total += sum(shelved_bytes(entry.message_id) for entry in shelved_in(queue))
             total += sum([feed.memory for feed in queue.feeds or ()])
     for router in broker._routing._routers.values():
         if router.custom is None:

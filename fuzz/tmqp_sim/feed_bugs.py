@@ -9,7 +9,7 @@ from tmqp_server.engine.delivery.feed_runs import FeedRuns
 from tmqp_server.engine.delivery.feeding import Feeder
 from tmqp_server.engine.delivery.feeds import Feeds
 from tmqp_server.engine.effects import CommitBatch
-from tmqp_server.engine.model.message import MARK_FAILED, Message
+from tmqp_server.engine.model.message import Message
 
 __all__ = ["FEED_BUGS"]
 
@@ -77,15 +77,6 @@ def _feeds_again(original: Any) -> Any:
     return copy
 
 
-def _owes_nothing(original: Any) -> Any:
-    """A copy that could not be saved is dropped, though its source has none any more."""
-
-    def owe(self: Feeder, queue: Any, message: Message) -> None:
-        message.marks |= MARK_FAILED
-
-    return owe
-
-
 def _runs_leave_one_out(original: Any) -> Any:
     """Pushes in a row are copied to all feeds but the last."""
 
@@ -121,10 +112,6 @@ FEED_BUGS: Final[tuple[tuple[str, str, Any, str, Any], ...]] = (
     (
         "feed-doubles", "a message is copied twice into what a queue feeds",
         Feeder, "_copy", _feeds_again,
-    ),
-    (
-        "feed-owes-nothing", "a copy that could not be saved is dropped, and its source has none",
-        Feeder, "owe", _owes_nothing,
     ),
     (
         "feed-run-leaves-out", "pushes in a row are not copied to the last feed",

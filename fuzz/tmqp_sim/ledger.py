@@ -341,9 +341,8 @@ class Ledger:
         members = self.members.get(channel.lower(), {})
         for session in sessions:
             if session not in members:
-                raise Violation(
-                    "audience", f"{uid} of {place} goes to session {session}, which has not joined"
-                )
+                text = f"{uid} of {place} goes to session {session}, which has not joined"
+                raise Violation("audience", text)
             hand.sessions.append(session)
             self.wishes.check(place, message, channel, session)
             if isinstance(effect, Deliver):  # what a client pulls needs no credit
@@ -389,10 +388,11 @@ class Ledger:
         for origin in self.places.values():
             if origin.dead_letter == key:
                 tries = self.sendings.get((origin.key, uid), 0)
-                if uid in self.accepted.get(origin.key, {}) and 0 < tries <= origin.put_back_limit:
-                    raise Violation(
-                        "put-back", f"{uid} is a dead letter of {origin} after {tries} sendings"
-                    )
+                times = self.accepted.get(origin.key, {}).get(uid, ())
+                is_known = 0 < self.pushes(uid) <= len(times)  # not of a life before (seed 757)
+                if is_known and 0 < tries <= origin.put_back_limit:
+                    text = f"{uid} is a dead letter of {origin} after {tries} sendings"
+                    raise Violation("put-back", text)
 
     def _check_returned(self, place: Place, key: tuple[str, int], message: Message) -> None:
         """A message is sent: is it free?  Of one that was pushed twice there are two."""

@@ -135,6 +135,7 @@ MARKS: Final[dict[str, str]] = {
     "queue counter: untracked": "a broadcast to a consumer with too much in hand",
     "portion continued": "one chunk asked for more than a session may have to send",
     "reading held back": "a client that does not read is not read from",
+    "deferred message read ahead": "one that was on disk only, before its time",
     "read back from the disk": "messages that waited on disk only",
     "restored from the disk": "a new life of the server found messages",
     "run divided on purpose": "a world in which the broker is brought no runs",

@@ -45,6 +45,7 @@ from tmqp_sim.choosing_bugs import CHOOSING_BUGS
 from tmqp_sim.clock_bugs import CLOCK_BUGS
 from tmqp_sim.commit_bugs import COMMIT_BUGS
 from tmqp_sim.dealing_bugs import DEALING_BUGS
+from tmqp_sim.debt_bugs import DEBT_BUGS
 from tmqp_sim.feed_bugs import FEED_BUGS
 from tmqp_sim.fleeting_bugs import FLEETING_BUGS
 from tmqp_sim.foreign_bugs import FOREIGN_BUGS
@@ -53,6 +54,7 @@ from tmqp_sim.link_bugs import LINK_BUGS
 from tmqp_sim.memory_bugs import MEMORY_BUGS
 from tmqp_sim.nsq_bugs import NSQ_BUGS
 from tmqp_sim.run_bugs import RUN_BUGS
+from tmqp_sim.shelf_bugs import SHELF_BUGS
 from tmqp_sim.shell_bugs import SHELL_BUGS
 from tmqp_sim.tenant_bugs import TENANT_BUGS
 from tmqp_sim.terms_bugs import TERMS_BUGS
@@ -581,6 +583,7 @@ _LIST: Final = (
         RUN_BUGS, BATCH_BUGS, COMMIT_BUGS, MEMORY_BUGS, ANSWER_BUGS, CLOCK_BUGS, FLEETING_BUGS,
         SHELL_BUGS, WEB_BUGS, FOREIGN_BUGS, WORK_BUGS, DEALING_BUGS, CHOOSING_BUGS, KEY_BUGS,
         TERMS_BUGS, TENANT_BUGS, APPOINTMENT_BUGS, LINK_BUGS, FEED_BUGS, NSQ_BUGS,
+        DEBT_BUGS, SHELF_BUGS,
     ) for bug in bugs],
 )  # fmt: skip
 

@@ -20,7 +20,15 @@ from tmqp_sim.disk import DiskHabits
 from tmqp_sim.history import Place
 from tmqp_sim.network import Shape
 from tmqp_sim.planned import ORDINARY, ClientPlan, Fault, MessagePlan, Plan
-from tmqp_sim.queue_plan import draw_feeds, draw_nsq, draw_quotas, draw_removed
+from tmqp_sim.queue_plan import (
+    draw_burials,
+    draw_durable,
+    draw_feeds,
+    draw_nsq,
+    draw_quotas,
+    draw_removed,
+    draw_shelves,
+)
 from tmqp_sim.raw import RAW_ROLES, RAW_SHARES
 from tmqp_sim.sprayers import SPRAYER
 
@@ -78,9 +86,10 @@ def draw_plan(seed: int) -> Plan:
     plan.duration_s = chance.uniform(_SHORTEST_S, _LONGEST_S)
     _draw_world(plan, chance)
     _draw_places(plan, chance)
-    _draw_durable_brief(plan)
+    draw_durable(plan)
     _draw_clients(plan, chance)
     _draw_messages(plan, chance)
+    draw_burials(plan)
     _draw_bulk(plan)
     _draw_uninvited(plan)
     _draw_outside(plan)
@@ -95,6 +104,7 @@ def draw_plan(seed: int) -> Plan:
     _draw_keys(plan)
     draw_quotas(plan)
     _draw_deferred(plan)
+    draw_shelves(plan)
     draw_removed(plan)
     _draw_tenants(plan)
     _draw_moves(plan)
@@ -148,15 +158,6 @@ def _draw_places(plan: Plan, chance: Random) -> None:
             plan.places.append(
                 Place("dead", channel, queue_id, STATUS_ROUND_ROBIN, "putback-end", "none", 1.5)
             )
-
-
-def _draw_durable_brief(plan: Plan) -> None:
-    """Most queues whose messages expire are durable: timeouts outlive the server."""
-    own = Random(f"{plan.seed}/brief")
-    for place in plan.places:
-        if place.kind == "brief" and own.random() < 0.75:
-            place.durable = place.saves = True
-            place.memory_limit = own.choice((0, 1, 3))
 
 
 def _place(kind: str, channel: str, number: int, timeout_s: float, chance: Random) -> Place:

@@ -1,5 +1,6 @@
-"""What a plan draws about single queues: quotas, messages that are removed while they wait, and
-queues that feed others, those of NSQ's clients among them."""
+"""What a plan draws about single queues: which of some kinds are durable, quotas, messages that are
+removed while they wait, how much of what is deferred stays in memory, and queues that feed others,
+those of NSQ's clients among them."""
 
 from __future__ import annotations
 
@@ -8,7 +9,15 @@ from typing import Final
 
 from tmqp_sim.planned import Plan
 
-__all__ = ["draw_feeds", "draw_nsq", "draw_quotas", "draw_removed"]
+__all__ = [
+    "draw_burials",
+    "draw_durable",
+    "draw_feeds",
+    "draw_nsq",
+    "draw_quotas",
+    "draw_removed",
+    "draw_shelves",
+]
 
 #: Runs in which messages are removed while they wait.
 _REMOVED_SHARE: Final = 0.15
@@ -26,6 +35,37 @@ _FILTERS_SHARE: Final = 0.6
 _FED_KINDS: Final = ("durable", "durable", "targets", "memory", "memory", "mixed")
 #: Runs in which clients speak NSQ.
 _NSQ_SHARE: Final = 0.12
+
+
+def draw_durable(plan: Plan) -> None:
+    """Most queues whose messages expire are durable: timeouts outlive the server.  So are half of
+    those of dead letters, which come from memory."""
+    own = Random(f"{plan.seed}/brief")
+    for place in plan.places:
+        if place.kind == "brief" and own.random() < 0.75:
+            place.durable = place.saves = True
+            place.memory_limit = own.choice((0, 1, 3))
+    own = Random(f"{plan.seed}/graves")
+    for place in plan.places:
+        if place.kind == "dead" and own.random() < 0.5:
+            place.durable = True
+            place.memory_limit = own.choice((0, 0, 1))
+
+
+def draw_burials(plan: Plan) -> None:
+    """Often there are many dead letters for a durable queue, and for a while nobody who takes them,
+    and the disk fails."""
+    own = Random(f"{plan.seed}/burials")
+    graves = [number for number, each in enumerate(plan.places) if each.kind == "dead"]
+    for number in graves:
+        if plan.quiet or not plan.places[number].durable or own.random() < 0.4:
+            continue
+        plan.disk.fails = 100
+        for client in plan.clients:
+            if client.place == number:
+                client.at = own.uniform(0.3, 0.9) * plan.duration_s
+            elif plan.places[client.place].dead_letter == plan.places[number].key:
+                client.habits.nack = 600
 
 
 def draw_quotas(plan: Plan) -> None:
@@ -51,6 +91,15 @@ def draw_removed(plan: Plan) -> None:
         if free and not message.delay_s and own.random() < 0.3:
             message.cancel_s = own.choice((0.0, 0.1, 1.0))
             message.asks = True
+
+
+def draw_shelves(plan: Plan) -> None:
+    """Let little of what is deferred stay in memory."""
+    own = Random(f"{plan.seed}/shelves")
+    deferred = {message.place for message in plan.messages if message.delay_s}
+    for number, place in enumerate(plan.places):
+        if place.durable and number in deferred and own.random() < 0.8:
+            place.memory_limit = own.choice((1, 1, 2))
 
 
 def draw_feeds(plan: Plan) -> None:

@@ -31,6 +31,7 @@ from tmqp_server.engine.commands import (
     SessionCommand,
     Unblock,
 )
+from tmqp_server.engine.delivery.shelving import PendingShelf
 from tmqp_server.engine.effects import (
     AppendRun,
     ConfirmRun,
@@ -38,6 +39,7 @@ from tmqp_server.engine.effects import (
     DeliverRun,
     Effect,
     EraseRun,
+    Fetch,
     ForgetQueue,
     Reply,
 )
@@ -46,7 +48,12 @@ from tmqp_server.engine.model.delivery import HandlerRegistry
 from tmqp_server.engine.model.message import Message
 from tmqp_server.engine.model.questions import Questions
 from tmqp_server.engine.model.queues import Queue
-from tmqp_server.engine.model.snapshots import BrowseSnapshot
+from tmqp_server.engine.model.snapshots import (
+    BROWSED_DEFERRED,
+    BROWSED_IN_FLIGHT,
+    BROWSED_WAITING,
+    BrowseSnapshot,
+)
 from tmqp_server.engine.model.times import NEVER
 from tmqp_server.engine.options import ASKS_ACKNOWLEDGE, BrokerOptions
 from tmqp_server.hub.hub import Hub
@@ -333,6 +340,8 @@ class WatchedBroker(Broker):
                     self.nsq.sent(effect.channel, effect.message, effect.sessions)
         self._audit.see(singles)
         for effect in singles:
+            if isinstance(effect, Fetch):
+                self._mark_fetch(effect)
             if isinstance(effect, ForgetQueue):
                 self._world.mark("emptied queue destroyed")
         queues = self.queues()
@@ -346,23 +355,30 @@ class WatchedBroker(Broker):
                 self._audit.check_bytes(queues)
         return effects
 
+    def _mark_fetch(self, effect: Fetch) -> None:
+        if isinstance(self._core.fetches.get(effect.number), PendingShelf):
+            self._world.mark("deferred message read ahead")
+
     def _check_look(self, command: Browse, effects: list[Effect]) -> None:
-        """Who looks into a queue that is all in memory sees all that is there, from where he wants
-        to see it."""
+        """Who looks into a queue changes nothing, and sees all that is there from where he wants to
+        see it; where some of it is on the disk he is answered when that has been read."""
         for effect in effects:
+            if not isinstance(effect, (Fetch, Reply)):
+                raise Violation("look", f"{command!r} leads to {effect!r}")
             body = effect.body if isinstance(effect, Reply) else None
             channel = self._core.channels.find(command.channel)
             queue = None if channel is None else channel.queues.get(command.queue_id)
-            if not isinstance(body, BrowseSnapshot) or queue is None or queue.spilled:
+            if not isinstance(body, BrowseSnapshot) or queue is None:
                 continue
-            there = [
-                *queue.high.messages(),
-                *queue.regular.messages(),
-                *queue.all_flights().values(),
-            ]
-            there += queue.deferred.messages()
-            wanted = sorted([each.sequence for each in there if each.sequence >= command.first])
-            shown = [item.sequence for item in body.items]
+            if queue.spilled or queue.deferred.on_disk():
+                continue
+            there = [(each, BROWSED_WAITING) for each in queue.high.messages()]
+            there += [(each, BROWSED_WAITING) for each in queue.regular.messages()]
+            there += [(each, BROWSED_IN_FLIGHT) for each in queue.all_flights().values()]
+            there += [(each, BROWSED_DEFERRED) for each in queue.deferred.messages()]
+            states = {each.sequence: state for each, state in there}
+            wanted = sorted([each for each in states.items() if each[0] >= command.first])
+            shown = [(item.sequence, item.state) for item in body.items]
             if shown != wanted[: command.limit or None]:
                 raise Violation("look", f"{queue!r} has {wanted}, {shown} are shown")
 

@@ -224,7 +224,8 @@ class QueueOptions(Model):
         metadata=option(
             extension(integer("MemoryLimit", UINT31)),
             0,
-            "How many waiting messages of a priority stay in memory; 0: the server's limit.",
+            "How many waiting messages of a priority, and how many deferred ones, stay in memory;"
+            " 0: the server's limit.",
         ),
     )
     retain_bytes: int | None = field(

@@ -54,6 +54,7 @@ __all__ = [
     "queue_bytes",
     "router_bytes",
     "session_bytes",
+    "shelved_bytes",
     "text_bytes",
     "transaction_bytes",
     "watch_bytes",
@@ -88,6 +89,8 @@ SUBSCRIPTION_BYTES: Final = 512
 _LISTENING_BYTES: Final = 768
 #: That a message is deferred: its places in the order of time and in the table of ids.
 DEFERRAL_BYTES: Final = 320
+#: The same of a message that is on disk only, without its id.
+_SHELVED_BYTES: Final = 384
 #: A key that a message has locked, a bucket that is somebody's, and who has buckets: each with the
 #: lane of messages that may wait for it.
 _LOCK_BYTES: Final = 1_664
@@ -227,6 +230,11 @@ def queue_bytes(options: QueueOptions) -> int:
 def feed_bytes(target: str, text: str) -> int:
     """What a feed takes, by the name of its target and the text of its filter."""
     return _FEED_BYTES + text_bytes(target) + 2 * text_bytes(text)
+
+
+def shelved_bytes(message_id: str) -> int:
+    """What is taken by a deferred message that is on disk only."""
+    return _SHELVED_BYTES + text_bytes(message_id)
 
 
 def lock_bytes(key: str) -> int:

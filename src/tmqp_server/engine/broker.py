@@ -69,6 +69,7 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.core import Core, Performers
 from tmqp_server.engine.delivery.batches import Batches
+from tmqp_server.engine.delivery.debts import DebtTimer
 from tmqp_server.engine.delivery.deferring import Deferring
 from tmqp_server.engine.delivery.direct import Direct
 from tmqp_server.engine.delivery.feeding import Feeder
@@ -481,6 +482,8 @@ class Broker:
                 self._administration.wake_idle(timer)
             elif isinstance(timer, FeedTimer):
                 self._feeder.wake(now)
+            elif isinstance(timer, DebtTimer):
+                self._outcomes.debts.wake()
             else:
                 self._watching.wake()
             core.budget -= 1  # afterwards, or the smallest budget would never get anything done

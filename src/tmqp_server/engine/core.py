@@ -38,11 +38,12 @@ from tmqp_server.engine.model.client import Client, Origin
 from tmqp_server.engine.model.counters import BrokerCounters
 from tmqp_server.engine.model.delivery import HandlerRegistry, QueueFacts
 from tmqp_server.engine.model.message import Message, Wires
-from tmqp_server.engine.model.queues import Queue, Trash
+from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.removals import Removal
 from tmqp_server.engine.model.sessions import Audience, Pulling, Session
 from tmqp_server.engine.model.tails import Tail
 from tmqp_server.engine.model.timers import Wakeups
+from tmqp_server.engine.model.trash import Trash
 from tmqp_server.engine.notices import Notices
 from tmqp_server.engine.options import BrokerOptions
 
@@ -51,6 +52,7 @@ __all__ = [
     "Master",
     "PendingChange",
     "PendingFetch",
+    "PendingRead",
     "PendingRun",
     "PendingSave",
     "PendingWrite",
@@ -93,11 +95,12 @@ class PendingSave(PendingWrite):
     One with a ``tail`` is in no list of its queue: it is let go of when the storage has it.
     """
 
-    __slots__ = ("message", "queue", "tail", "transient")
+    __slots__ = ("message", "queue", "sequence", "tail", "transient")
 
-    def __init__(self, message: Message, queue: Queue, transient: bool) -> None:
+    def __init__(self, message: Message, queue: Queue, sequence: int, transient: bool) -> None:
         self.message = message
         self.queue = queue
+        self.sequence = sequence
         self.tail: Tail | None = None
         self.transient = transient
 
@@ -127,15 +130,24 @@ class PendingChange(PendingWrite):
         self.memory = memory
 
 
-class PendingFetch:
+class PendingRead:
+    """Stored messages of one priority of a queue that were asked for."""
+
+    __slots__ = ("queue", "high_priority")
+
+    def __init__(self, queue: Queue, high_priority: bool) -> None:
+        self.queue = queue
+        self.high_priority = high_priority
+
+
+class PendingFetch(PendingRead):
     """A portion of a tail that was asked for."""
 
-    __slots__ = ("queue", "tail", "high_priority")
+    __slots__ = ("tail",)
 
     def __init__(self, queue: Queue, tail: Tail, high_priority: bool) -> None:
-        self.queue = queue
+        super().__init__(queue, high_priority)
         self.tail = tail
-        self.high_priority = high_priority
 
 
 class Core(Books):
@@ -224,7 +236,7 @@ class Core(Books):
         self.change = 0
         #: Bytes of messages the storage has not answered for.
         self.unsynced_bytes = 0
-        self.fetches: dict[int, PendingFetch] = {}
+        self.fetches: dict[int, PendingRead] = {}
         self.last_fetch = 0
         self.counters = BrokerCounters()
         #: Whether a session may be a node; else its Connect says so in vain.
@@ -403,20 +415,19 @@ class Core(Books):
         if there and (2 * there > queue.memory_limit or 2 * queue.bytes > queue.memory_bytes):
             return
         tail.fetching = True
-        self.last_fetch += 1
-        self.fetches[self.last_fetch] = PendingFetch(queue, tail, high_priority)
         limit = min(queue.memory_limit - there, _FETCH_MESSAGES)
-        self.out.append(
-            Fetch(
-                self.last_fetch,
-                queue.key,
-                high_priority,
-                tail.after,
-                tail.last,
-                limit,
-                _FETCH_BYTES,
-            )
-        )
+        pending = PendingFetch(queue, tail, high_priority)
+        self.fetch(pending, tail.after, tail.last, limit, _FETCH_BYTES)
+
+    def fetch(
+        self, pending: PendingRead, after: int, last: int, limit: int, most_bytes: int
+    ) -> None:
+        """Ask the storage for messages; see ``Fetch``."""
+        self.last_fetch += 1
+        self.fetches[self.last_fetch] = pending
+        key = pending.queue.key
+        high_priority = pending.high_priority
+        self.out.append(Fetch(self.last_fetch, key, high_priority, after, last, limit, most_bytes))
 
     # --- Time and audiences ----------------------------------------------------------------------
 

@@ -13,7 +13,8 @@ settled.  Whoever decides any of this calls here, and nobody else changes these 
 most of ``QueueCounters``                    what became of messages
 ===========================================  ===================================================
 
-``RunFlights`` is the part of it for messages that come in runs.
+``RunFlights`` is the part of it for messages that come in runs, ``DeferralFlights`` that for those
+that are deferred.
 
 *The short ways.*  Most messages come and go by functions that do in one go what several others do
 for the rest: ``take_in``, ``sent_to_all``, ``answer_in_place``, ``finish``, ``take_off_run`` and
@@ -22,10 +23,10 @@ for the rest: ``take_in``, ``sent_to_all``, ``answer_in_place``, ``finish``, ``t
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Final
 
-from tmqp_server.engine.books import DEFERRAL_BYTES, holders_bytes
+from tmqp_server.engine.books import holders_bytes
+from tmqp_server.engine.deferral_flights import DeferralFlights
 from tmqp_server.engine.keying import let_go
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.client import Client
@@ -43,11 +44,11 @@ from tmqp_server.engine.model.message import (
     MARK_TIMED,
     Message,
 )
-from tmqp_server.engine.model.queues import Queue, Trash
+from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Audience, Session
 from tmqp_server.engine.model.tails import Tail
 from tmqp_server.engine.model.timed import TimedFlights, timing_of
-from tmqp_server.engine.run_flights import RunFlights
+from tmqp_server.engine.model.trash import Trash
 
 __all__ = ["Flights", "enter", "leave"]
 
@@ -58,7 +59,7 @@ _NOT_PLAIN: Final = MARK_BACK | MARK_DUPLICATE | MARK_SHARED | MARK_KEYED
 _KEPT: Final = MARK_SAVED | MARK_SAVING
 
 
-class Flights(RunFlights):
+class Flights(DeferralFlights):
     """The books on messages."""
 
     __slots__ = ()
@@ -96,22 +97,7 @@ class Flights(RunFlights):
         queue.counters.received -= count
         queue.counters.accepted -= count
 
-    def bring_back(self, queue: Queue, size: int) -> None:
-        """A message that is accepted is in memory from now on."""
-        queue.count += 1
-        queue.bytes += size
-        self._core.message_bytes += size + MESSAGE_OVERHEAD_BYTES
-
     # --- Leaving ---------------------------------------------------------------------------------
-
-    def let_go(self, queue: Queue, message: Message) -> None:
-        """A message is in memory no more: settled and counted, or on disk only."""
-        size = message.size
-        queue.count -= 1
-        queue.bytes -= size
-        self._core.message_bytes -= size + MESSAGE_OVERHEAD_BYTES
-        if queue.heeded:
-            self._note_left(queue)
 
     def finish(self, queue: Queue, message: Message) -> None:
         """Count a message as done, and ``let_go``."""
@@ -122,16 +108,6 @@ class Flights(RunFlights):
         self._core.message_bytes -= size + MESSAGE_OVERHEAD_BYTES
         if queue.heeded:
             self._note_left(queue)
-
-    def _note_left(self, queue: Queue) -> None:
-        """A message has left a queue to which somebody pays heed."""
-        core = self._core
-        if queue.fleeting and queue.count == 0:
-            core.note_emptied(queue)
-        if queue.waiters:
-            core.awake.append(queue.waiters)
-            queue.waiters = deque()
-            queue.heed()
 
     def drop(self, queue: Queue, message: Message) -> None:
         """Count a message as given up, and ``let_go``."""
@@ -170,9 +146,12 @@ class Flights(RunFlights):
         trash's (see ``Trash``), so this takes no longer for a million than for one.
         """
         before = queue.live()
-        deferred = len(queue.deferred)
+        deferred = queue.deferred
+        memory = deferred.memory()
+        on_disk = deferred.on_disk()
         trash = queue.detach(high_priority, regular)
-        self._core.refund((deferred - len(queue.deferred)) * DEFERRAL_BYTES)
+        self._core.refund(memory - deferred.memory())
+        queue.count_cap += on_disk - deferred.on_disk()
         if in_flight:
             trash.in_hand = queue.flights
             queue.flights = {}
@@ -183,33 +162,6 @@ class Flights(RunFlights):
             queue.held = None
         queue.counters.cleared += before - queue.live()
         return trash
-
-    # --- Deferred --------------------------------------------------------------------------------
-
-    def defer(self, queue: Queue, message: Message, due_at: float) -> None:
-        """Let a message wait until its time before it waits to be sent."""
-        queue.deferred.add(message, due_at)
-        self._core.charge(DEFERRAL_BYTES)
-
-    def take_deferred(self, queue: Queue, now: float) -> Message | None:
-        """The next deferred message whose time has come, or None."""
-        message = queue.deferred.take(now)
-        if message is not None:
-            self._core.refund(DEFERRAL_BYTES)
-        return message
-
-    def cancel(self, queue: Queue, message: Message) -> None:
-        """Take out a deferred message, which counts as cleared."""
-        queue.deferred.remove(message)
-        self._core.refund(DEFERRAL_BYTES)
-        queue.counters.cleared += 1
-
-    def take_failed(self, queue: Queue) -> list[Message]:
-        """Take out waiting and deferred messages that could not be saved; settle each."""
-        deferred = len(queue.deferred)
-        failed = queue.take_failed()
-        self._core.refund((deferred - len(queue.deferred)) * DEFERRAL_BYTES)
-        return failed
 
     # --- Sent ------------------------------------------------------------------------------------
 

@@ -5,11 +5,12 @@ Theory of operation.  *Saved or not.*  ``synced`` releases the confirms and repl
 queue promises nothing, it stays where it is, in memory.  If a decision asked for the saving, its
 producer is told and it goes on unsaved.  If its queue is durable, its producer is told and
 it must not be half alive: it is dropped, unless a consumer has it already.  But if its producer was
-promised it by another queue, it goes on, and is saved later (``feed_debts.py``).
+promised it by another queue, or it is a dead letter, it goes on, and is saved later (``debts.py``).
 
 *On disk only.*  A message in a tail is let go of when the storage has it, and comes back with
 ``Fetched``, its expiry and its not-before time looked at only then.  What the tail's count promised
-and the storage does not have was damaged: it is dropped and counted.
+and the storage does not have was damaged: it is dropped and counted.  Deferred messages come back
+by ``shelving.py``.
 
 *Before.*  A restored queue is one all of whose messages are in its tails.
 """
@@ -37,13 +38,14 @@ from tmqp_server.engine.delivery.feeding import Feeder
 from tmqp_server.engine.delivery.feeds import Feeds
 from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.pump import Pump
+from tmqp_server.engine.delivery.returning import Returned
 from tmqp_server.engine.delivery.saving import tell_apart
 from tmqp_server.engine.delivery.sharing import reindex, share
+from tmqp_server.engine.delivery.shelving import PendingShelf, Shelving
 from tmqp_server.engine.effects import Confirm, ConfirmRun, Erase
 from tmqp_server.engine.flights import Flights
-from tmqp_server.engine.model.client import Origin
 from tmqp_server.engine.model.message import (
-    MARK_CONFIRMED,
+    MARK_AWAY,
     MARK_FAILED,
     MARK_FED,
     MARK_GONE,
@@ -52,12 +54,10 @@ from tmqp_server.engine.model.message import (
     MARK_SAVED,
     MARK_SAVING,
     MARK_TOGETHER,
-    MARK_WANTS,
     Message,
 )
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.tails import Tail
-from tmqp_server.engine.model.times import AT_ONCE, NEVER
 from tmqp_server.engine.reading.browsing import Browsing, PendingBrowse
 from tmqp_server.engine.routing.routers import Routing
 from tmqp_server.engine.transactions.staging import PendingCommit, PendingStage
@@ -79,6 +79,7 @@ class Keeper:
         "_outcomes",
         "_pump",
         "_routing",
+        "_shelving",
         "_transactions",
     )
 
@@ -104,6 +105,7 @@ class Keeper:
         self._outcomes = outcomes
         self._pump = pump
         self._routing = routing
+        self._shelving = Shelving(core, flights)
         self._transactions = transactions
 
     def perform(self, command: Command) -> bool:
@@ -146,7 +148,9 @@ class Keeper:
                 core.unsynced_bytes -= message.size
                 rare = message.rare
                 if rare is None or rare.ticket != ticket:
-                    continue  # it was asked for anew since, and waits for that
+                    # It was asked for anew since, and waits for that.
+                    self._answered_between(pending, command.ok)
+                    continue
                 message.marks &= ~MARK_SAVING
                 if pending.tail is not None or not command.ok:
                     touched[pending.queue.key] = pending.queue
@@ -219,8 +223,26 @@ class Keeper:
             first = run.messages[0]
             core.out.append(ConfirmRun(run.producer.number, told, first.channel, first.queue_id))
 
+    def _answered_between(self, pending: PendingSave, ok: bool) -> None:
+        """A copy of a message is there that is not the newest, or is not: it has replaced the older
+        one then."""
+        rare = pending.message.rare
+        if rare is None or rare.between is None:
+            return
+        key = pending.queue.key
+        place = (key, pending.sequence)
+        if place not in rare.between:
+            return
+        rare.between.remove(place)
+        if ok:
+            if rare.old_key != key:
+                self._core.release_claim(rare.old_key)
+            rare.old_key = key
+            rare.old = pending.sequence
+
     def _saved(self, queue: Queue, message: Message, transient: bool, tail: Tail | None) -> None:
         rare = message.rarely()
+        rare.between = None
         if rare.old:
             rare.old = 0
             if rare.old_key != queue.key:
@@ -231,6 +253,8 @@ class Keeper:
                 self._flights.save(queue, 1)
             message.marks |= MARK_SAVED
         self._release(queue, message, True)
+        if message.marks & MARK_AWAY:
+            self._flights.put_away(queue, message)
         if tail is None:
             return
         tail.unsynced -= 1
@@ -281,11 +305,12 @@ class Keeper:
                 self._flights.unstore(queue, message.size)
             if stored == 0 or message.marks & MARK_GONE:
                 return
-        if not queue.saves or kept:
+        if not queue.saves:
             return
         if message.marks & MARK_OWED:
-            self._feeder.owe(queue, message)
-        elif message.holder is None and not message.holders:
+            if rare.stored == 0:
+                self._outcomes.debts.add(queue, message)
+        elif not kept and message.holder is None and not message.holders:
             message.marks |= MARK_FAILED
 
     def _release(self, queue: Queue, message: Message, saved: bool) -> None:
@@ -320,7 +345,14 @@ class Keeper:
             return
         if isinstance(asked, PendingBrowse):
             self._browsing.fetched(asked, command)
-            return
+        elif isinstance(asked, PendingShelf):
+            self._shelving.fetched(asked, command)
+        else:
+            assert isinstance(asked, PendingFetch)
+            self._fetched_tail(asked, command)
+
+    def _fetched_tail(self, asked: PendingFetch, command: Fetched) -> None:
+        core = self._core
         queue = asked.queue
         tail = asked.tail
         tail.fetching = False
@@ -329,7 +361,7 @@ class Keeper:
             return  # cleared meanwhile
         if command.withheld:
             core.withhold(queue, command.withheld)
-        producers: dict[str, Origin] = {}
+        returned = Returned(queue, asked.high_priority)
         for kept in command.messages:
             if kept.sequence in tail.skip:
                 continue
@@ -340,12 +372,7 @@ class Keeper:
             else:
                 self._flights.admit_on_disk(queue, 1)
                 self._flights.store(queue, kept.size)
-            producer = producers.get(kept.source)
-            if producer is None or producer.door != kept.door:
-                producer = Origin(0, kept.source, None, None, kept.door)
-                producer.alive = False
-                producers[kept.source] = producer
-            self._bring_back(queue, kept, producer, asked)
+            self._bring_back(queue, kept, returned)
         tail.after = max(tail.after, command.up_to)
         if tail.skip and len(tail.skip) > 2 * core.limits.max_batch_length:
             tail.skip = {each: None for each in tail.skip if each > tail.after}
@@ -357,42 +384,13 @@ class Keeper:
         core.release_pull(queue)
         core.refill(queue)
 
-    def _bring_back(
-        self, queue: Queue, kept: KeptMessage, producer: Origin, asked: PendingFetch
-    ) -> None:
+    def _bring_back(self, queue: Queue, kept: KeptMessage, returned: Returned) -> None:
         core = self._core
-        marks = MARK_CONFIRMED | kept.marks
-        if asked.high_priority:
-            marks |= MARK_HIGH
-        if kept.wants_confirm:
-            marks |= MARK_WANTS
         if kept.transient:
             # In memory it is as if it had never been away.
             self._flights.unstore(queue, kept.size)
             core.out.append(Erase(0, queue.key, kept.sequence))
-        else:
-            marks |= MARK_SAVED
-        message = Message(
-            kept.message_id,
-            producer,
-            queue.channel_name if kept.channel is None else kept.channel,
-            queue.queue_id,
-            kept.size,
-            kept.wire,
-            marks,
-            kept.sequence,
-        )
-        if not kept.message_id:
-            queue.expect_nameless()
-        message.attempts = kept.attempts
-        if kept.attempts == 0 and kept.sequence <= queue.suspect:
-            message.attempts = 1
-        if kept.put_backs or kept.hops or kept.expires_at != NEVER or kept.due_at > core.now:
-            rare = message.rarely()
-            rare.put_backs = kept.put_backs
-            rare.hops = kept.hops
-            rare.expires_at = kept.expires_at
-            rare.due_at = kept.due_at if kept.due_at > core.now else AT_ONCE
+        message = returned.message(kept, 0 if kept.transient else MARK_SAVED, core.now)
         self._flights.bring_back(queue, kept.size)
         if kept.expires_at <= core.now and self._outcomes.expire(queue, message):
             return

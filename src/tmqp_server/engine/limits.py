@@ -117,8 +117,10 @@ class EngineLimits:
 
     max_messages_in_memory: int = 100_000
     """Waiting messages of one priority that a queue that may spill (durable, or with overflow)
-    keeps in memory; the rest is on disk. The option ``memory_limit`` of a queue overrides it. Such
-    a queue also spills when its messages in memory reach half of ``max_queue_bytes``."""
+    keeps in memory; the rest is on disk. A durable queue keeps as many deferred messages in memory,
+    and as many again that are due within two seconds. The option ``memory_limit`` of a queue
+    overrides it. Such a queue also spills when its messages in memory reach half of
+    ``max_queue_bytes``."""
 
     max_delay_ms: int = 31_622_400_000
     """The longest time for which a message can be deferred, in milliseconds: 366 days; a push with
@@ -126,10 +128,12 @@ class EngineLimits:
     shortened to this."""
 
     max_deferred_per_queue: int = 1_000_000
-    """Deferred messages of one queue; a further deferred push is answered with 482."""
+    """Deferred messages of one queue, in memory or on disk; a further deferred push is answered
+    with 482."""
 
     max_deferred_bytes_per_queue: int = 268_435_456
-    """Bytes of the deferred messages of one queue; a further deferred push is answered with 482."""
+    """Bytes of the deferred messages of one queue that are in memory; a further deferred push is
+    answered with 482."""
 
     max_unsynced_bytes: int = 67_108_864
     """Bytes of messages that the storage has not confirmed yet; further pushes into queues that

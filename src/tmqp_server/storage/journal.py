@@ -8,7 +8,7 @@ next one: many messages share one sync, and nobody waits for more to come.
 Every ``Append`` and every topology effect has a ticket, and tickets follow one another, so that one
 answer serves a batch.  When a batch fails, its messages are void: their producers are told.  All
 else (changes, settled messages, notes) is owed to the store and goes first into the next batch;
-but for the settling of an older copy by a newer one, what a client's batch settles, and the mark of
+but for the settling of older copies by a newer one, what a client's batch settles, and the mark of
 a commit, which are void with the messages they belong to.
 
 A commit is one effect and so stands in one batch, whole.  Its messages are not made here but when
@@ -323,6 +323,9 @@ class Journal:
             if run is not None:
                 run.settle(effect.sequence)
                 return
+        if effect.depends:
+            self._replaced.append((key, effect.sequence))
+            return
         settled = self._settled.get(key)
         if settled is None:
             self._settled[key] = [effect.sequence]

@@ -25,6 +25,7 @@ from tmqp_server.engine.model.snapshots import (
 )
 from tmqp_server.engine.options import QueueChanges
 from tmqp_server.engine.reading import browsing
+from tmqp_sim.books import shelved_in
 
 LATER = PushExtras(delay_ms=60_000)
 PULLED = QueueChanges(status=STATUS_PULL)
@@ -94,6 +95,7 @@ def state_of_queue(queue: Queue) -> list[object]:
         [each.sequence for each in queue.high.messages()],
         [each.sequence for each in queue.regular.messages()],
         sorted(each.sequence for each in queue.deferred.messages()),
+        sorted((each.sequence, each.place) for each in shelved_in(queue)),
         list(queue.flights),
         queue.spilled,
         queue.count,
@@ -124,6 +126,20 @@ def test_every_place_is_shown_with_what_is_known_of_its_messages() -> None:
     assert shown[3].expires_s == world.now + 90.0
     assert shown[0].message.wire == "wire of out"
     assert state_of_queue(world.queue()) == before
+
+
+def test_a_message_that_was_given_back_for_a_time_now_past_was_shown_as_deferred() -> None:
+    """Another consumer had it for longer."""
+    world = World()
+    world.create(QueueChanges(status=STATUS_PUSH))
+    world.join("a")
+    world.join("b")
+    world.push("m1")
+    world.release("a", "m1", delay_ms=300)
+    world.wait(0.5)
+    world.update(PULLED)
+    world.release("b", "m1")
+    assert [(item.state, item.due_s) for item in Looks(world).items()] == [(BROWSED_WAITING, None)]
 
 
 def test_a_look_is_filtered_by_place_and_id() -> None:
@@ -308,6 +324,8 @@ def test_looks_do_as_a_list_does(seed: int) -> None:
             flying = [item.message_id for item in shown if item.state == BROWSED_IN_FLIGHT]
             assert sorted(flying) == sorted(queue.flights)
             late = [item.message_id for item in shown if item.state == BROWSED_DEFERRED]
-            assert sorted(late) == sorted(each.message_id for each in queue.deferred.messages())
+            deferred = [each.message_id for each in queue.deferred.messages()]
+            deferred += [each.message_id for each in shelved_in(queue)]
+            assert sorted(late) == sorted(deferred)
             waiting = len(shown) - len(flying) - len(late)
             assert waiting == queue.high_count + queue.regular_count + queue.spilled

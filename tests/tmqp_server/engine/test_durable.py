@@ -352,6 +352,61 @@ def test_a_dead_letter_is_in_one_of_both_queues_whatever_happens() -> None:
     assert (message.channel, message.queue_id) == ("g", 1)
 
 
+def put_back_twice(world: KeptWorld, ok: bool) -> None:
+    """A saved message goes to the end of its queue twice; the copy in between is written, or not,
+    and the last one is not."""
+    world.nack("a", "m1")
+    between = world.journal.take()
+    world.nack("a", "m1")
+    if ok:
+        world.store.write(between.batch, 1)
+    answer = world.journal.finished(between, ok)
+    assert answer is not None
+    world.step(answer)
+    world.write("no space")
+
+
+@pytest.mark.parametrize("ok", [True, False])
+@pytest.mark.parametrize("end", ["crash", "again", "ack"])
+def test_a_saved_message_that_was_put_back_twice_had_no_copy_after_a_failed_write(
+    ok: bool, end: str
+) -> None:
+    world = durable(delivery_handler="putback-end", put_back_limit=9)
+    world.join("a")
+    world.push("m1")
+    world.sync()
+    put_back_twice(world, ok)
+    if end == "again":
+        put_back_twice(world, ok)
+    elif end == "ack":
+        world.update(QueueChanges(delivery_handler="ack-if-asked"))
+        world.ack("a", "m1")
+    world.sync()
+    assert len(world.store._queues[1].owed) == (end != "ack")
+    world.crash()
+    world.sync()
+    assert world.books().get("messages", 0) == (end != "ack"), "it was gone, or came again"
+
+
+def test_a_dead_letter_of_what_was_just_put_back_had_no_copy_after_a_failed_write() -> None:
+    world = KeptWorld()
+    again = QueueChanges(
+        durable=True, delivery_handler="putback-end", put_back_limit=1, dead_letter=("g", 1)
+    )
+    world.create(again)
+    world.create(DURABLE, channel="g")
+    world.join("a")
+    world.push("m1")
+    world.sync()
+    put_back_twice(world, ok=True)
+    assert world.books(channel="g")["messages"] == 1
+    world.wait(0.0)
+    world.write()  # what the failed batch had to settle, and no more
+    world.crash()
+    world.sync()
+    assert world.books().get("messages", 0) + world.books(channel="g").get("messages", 0) == 1
+
+
 def test_decisions_save_in_any_queue() -> None:
     class SaveWhenSent(DeliveryHandler):
         def consumer_received(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 
 from tests.tmqp_server.engine.model.draws import (
     BITS,
@@ -31,6 +31,7 @@ from tests.tmqp_server.engine.model.draws import (
     terms,
 )
 from tests.tmqp_server.engine.model.duel import Duel
+from tests.tmqp_server.engine.model.look_rules import LookRules
 from tests.tmqp_server.engine.model.things import (
     CACHE,
     PULL,
@@ -86,7 +87,7 @@ from tmqp_server.engine.options import (
 )
 
 
-class Machine(RuleBasedStateMachine):
+class Machine(LookRules):
     """Arbitrary commands of a few clients, with time passing."""
 
     def __init__(self) -> None:

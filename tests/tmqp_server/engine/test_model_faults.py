@@ -13,6 +13,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 import tmqp
 from tests.tmqp_server.engine.test_model import Machine
+from tmqp_server.engine.commands import Browse, Command
 from tmqp_server.engine.delivery.deferring import Deferring
 from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.pulls import Puller
@@ -22,8 +23,10 @@ from tmqp_server.engine.effects import Deliver, EndPull
 from tmqp_server.engine.model.deferrals import Deferral
 from tmqp_server.engine.model.message import MARK_ANSWERED, MARK_BACK, MARK_CONFIRMED, Message
 from tmqp_server.engine.model.queues import Queue
-from tmqp_server.engine.model.sessions import Audience, Pulling, Subscription
+from tmqp_server.engine.model.sessions import Audience, Pulling, Session, Subscription
+from tmqp_server.engine.model.waiting import WaitingList
 from tmqp_server.engine.options import QueueChanges, QueueOptions
+from tmqp_server.engine.reading.browsing import Browsing
 
 pytestmark = [
     pytest.mark.cold,
@@ -213,6 +216,32 @@ def dead_letters_go_on(patch: Patch) -> None:
     patch.setattr(QueueChanges, "applied_to", wrong)
 
 
+def a_look_that_takes(patch: Patch) -> None:
+    """Who looks into a queue gives messages another place."""
+    right = WaitingList.snapshot
+
+    def wrong(self: WaitingList) -> list[Message]:
+        shown = right(self)
+        if len(shown) > 1:
+            self.remove(shown[0])
+            self.put_last(shown[0])
+        return shown
+
+    patch.setattr(WaitingList, "snapshot", wrong)
+
+
+def a_look_that_begins_behind(patch: Patch) -> None:
+    """A portion begins behind the message from which somebody wants to look."""
+    right = Browsing.browse
+
+    def wrong(self: Browsing, command: Command, session: Session) -> None:
+        assert isinstance(command, Browse)
+        command.first += command.first > 0
+        right(self, command, session)
+
+    patch.setattr(Browsing, "browse", wrong)
+
+
 FAULTS: tuple[Callable[[Patch], None], ...] = (
     a_lost_nack,
     a_limit_one_too_high,
@@ -232,6 +261,8 @@ FAULTS: tuple[Callable[[Patch], None], ...] = (
     a_removed_message_stays,
     a_disk_without_end,
     dead_letters_go_on,
+    a_look_that_takes,
+    a_look_that_begins_behind,
 )
 
 

@@ -62,7 +62,7 @@ def test_fields_in_the_order_of_init() -> None:
         "terms",
     )
     assert field_names(commands.Block) == ("session",)
-    assert field_names(effects.Erase) == ("ticket", "key", "sequence")
+    assert field_names(effects.Erase) == ("ticket", "key", "sequence", "depends")
     assert field_names(Record) == ()
     assert field_names(Rare) == (
         "put_backs",
@@ -73,6 +73,7 @@ def test_fields_in_the_order_of_init() -> None:
         "stored",
         "old_key",
         "old",
+        "between",
         "key",
         "held_confirm",
         "untold",

@@ -6,6 +6,7 @@ sessions and queues agree about what is in flight, and no message was confirmed 
 
 from __future__ import annotations
 
+from tests.tmqp_server.engine.shelves import check_shelf
 from tmqp.constants import PUT_BACK_END
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import (
@@ -269,8 +270,7 @@ class World:
         snapshot = QueueSnapshot(self.queue(channel, queue_id))
         books: dict[str, int] = {}
         for name in snapshot_counters(snapshot):
-            value = getattr(snapshot, name)
-            if value:
+            if value := getattr(snapshot, name):
                 books[name] = value
         return books
 
@@ -458,6 +458,7 @@ class World:
                 there = queue.high_count if tail is queue.high_tail else queue.regular_count
                 assert there or tail.fetching or tail.unsynced, f"{queue!r}: nobody fetches"
         assert queue.spilled == spilled
+        check_shelf(queue)
         for key, message in queue.all_flights().items():
             assert bool(message.marks & MARK_TIMED) == (key not in queue.flights)
         if queue.held is not None:

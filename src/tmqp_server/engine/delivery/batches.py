@@ -41,6 +41,7 @@ from tmqp_server.engine.commands import Acknowledge, Batch, Command, Push, Relea
 from tmqp_server.engine.core import Core, PendingWrite
 from tmqp_server.engine.delivery.intake import Intake, take_extras
 from tmqp_server.engine.delivery.outcomes import Outcomes
+from tmqp_server.engine.delivery.saving import erasures_between
 from tmqp_server.engine.delivery.workflow import Workflow
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import Append, CommitBatch, Erase, Reply
@@ -374,6 +375,7 @@ class Batches:
             rare = message.rarely()
             if rare.old:
                 erased.append(Erase(0, rare.old_key, rare.old))
+            erased.extend(erasures_between(message))
             if rare.stored:
                 erased.append(Erase(0, queue.key, rare.stored))
         core.unsynced_bytes += batch.size

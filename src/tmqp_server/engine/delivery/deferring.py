@@ -16,6 +16,7 @@ from tmqp_server.engine.delivery.sharing import tell, withdraw
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import ClearStored
 from tmqp_server.engine.flights import Flights
+from tmqp_server.engine.model.deferrals import DeferralShelf
 from tmqp_server.engine.model.message import (
     MARK_CONFIRMED,
     MARK_HIGH,
@@ -60,6 +61,10 @@ class Deferring:
             for message in queue.deferred.find(command.message_id, most):
                 self._core.work += 1
                 self._cancel(queue, message)
+                most -= 1
+                code = RESULT_OK
+            shelf = queue.deferred.shelf
+            if shelf is not None and self._cancel_on_disk(queue, shelf, command.message_id, most):
                 code = RESULT_OK
             if code == RESULT_OK:
                 self._core.arm(queue)
@@ -68,6 +73,20 @@ class Deferring:
     def _cancel(self, queue: Queue, message: Message) -> None:
         self._flights.cancel(queue, message)
         self._settle(queue, message)
+
+    def _cancel_on_disk(
+        self, queue: Queue, shelf: DeferralShelf, message_id: str, most: int
+    ) -> bool:
+        """The same for messages that are on disk only; False if there are none."""
+        found = 0
+        for high_priority in (True, False):
+            line = shelf.line_of(high_priority)
+            for entry in line.find(message_id, most - found):
+                found += 1
+                self._core.work += 1
+                self._flights.cancel_on_disk(queue, line, entry)
+                self._forget(queue, high_priority, entry.sequence)
+        return found > 0
 
     def remove(self, queue: Queue, message: Message) -> None:
         """Remove a message that waits in memory."""
@@ -90,7 +109,7 @@ class Deferring:
         self._flights.unstore(queue, item.size)
         self._flights.count_cleared(queue, 1)
         self._flights.close_tail(queue, tail, item.high_priority)
-        core.keep(ClearStored(queue.key, item.high_priority, item.sequence, item.sequence))
+        self._forget(queue, item.high_priority, item.sequence)
         if queue.fleeting and queue.count == 0:
             core.note_emptied(queue)
 
@@ -106,5 +125,8 @@ class Deferring:
         self._outcomes.settle(queue, message)
         if kept and core.stores:
             # Nothing is left to settle there: it is there for its answer.
-            high_priority = message.marks & MARK_HIGH != 0
-            core.keep(ClearStored(queue.key, high_priority, stored, stored))
+            self._forget(queue, message.marks & MARK_HIGH != 0, stored)
+
+    def _forget(self, queue: Queue, high_priority: bool, stored: int) -> None:
+        """Have a stored message forgotten, before whoever wants that is answered."""
+        self._core.keep(ClearStored(queue.key, high_priority, stored, stored))

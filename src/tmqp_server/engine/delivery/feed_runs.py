@@ -12,7 +12,7 @@ its own, or it would be too many copies for a step.  Nothing is changed before t
 
 *Durable.*  Where the source is durable it has the run kept and forgotten by one effect each, in one
 batch with the copies; its confirms wait for that.  Copies of a source in memory are owed
-(``feed_debts.py``).
+(``debts.py``).
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ consumers of the source get it when it is due.  If it cannot pass at once, it pa
 *Saved.*  Of a message that was accepted in the same step, the copy in the source, the copies in the
 targets and the settling are one step, and so one batch of the storage; its confirm waits for that.
 What was saved in an earlier step is moved by ``feed_commits.py``.  A source in memory waits for
-no storage: ``feed_debts.py``.
+no storage: ``debts.py``.
 
 *Work.*  A message is copied to all feeds of a queue in one step, and all these copies are charged
 before the first is made.  So what the targets feed in turn is done in the same step only if the
@@ -33,8 +33,8 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp_server.engine.core import Core
+from tmqp_server.engine.delivery.debts import owes_copies
 from tmqp_server.engine.delivery.feed_commits import Commit, FeedCommits, target_of
-from tmqp_server.engine.delivery.feed_debts import FeedDebts, owes_copies
 from tmqp_server.engine.delivery.feed_port import FeedPort
 from tmqp_server.engine.delivery.feed_rooms import FREE, FULL, FeedRooms
 from tmqp_server.engine.delivery.feed_turns import FeedTurns, Turns
@@ -89,7 +89,6 @@ class Feeder(FeedPort):
     __slots__ = (
         "_commits",
         "_core",
-        "_debts",
         "_depth",
         "_flights",
         "_full",
@@ -118,7 +117,6 @@ class Feeder(FeedPort):
         self._workflow = workflow
         self._rooms = FeedRooms(core, outcomes)
         self._turns = FeedTurns(core, self._rooms, sender)
-        self._debts = FeedDebts(core, outcomes.saver)
         self._commits = FeedCommits(core, flights, outcomes, sender, pump, workflow)
         #: Queues that a message has passed in this step, one within the other.
         self._depth = 0
@@ -447,15 +445,9 @@ class Feeder(FeedPort):
         self._late[queue.key] = queue
         self._core.wakeups.arm(self._timer, self._core.now + _RETRY_S)
 
-    def owe(self, queue: Queue, message: Message) -> None:
-        """Have a copy saved later that the storage could not save."""
-        self._debts.add(queue, message)
-        self._core.wakeups.arm(self._timer, self._core.now + _RETRY_S)
-
     def wake(self, now: float) -> None:
-        """Have copies saved that could not be, and let the queues try again that could not feed."""
+        """Let the queues try again that could not feed."""
         core = self._core
-        self._debts.pay()
         late, self._late = self._late, {}
         for queue in late.values():
             if queue.closed or queue.feeds is None:
@@ -467,7 +459,7 @@ class Feeder(FeedPort):
             core.budget -= 1
             if not queue.runnable:
                 self.pump(queue, now, 0)
-        if self._late or len(self._debts):
+        if self._late:
             core.wakeups.arm(self._timer, now + _RETRY_S)
 
     def release(self, queue: Queue) -> None:

@@ -25,12 +25,14 @@ from tmqp.constants import (
     PUT_BACK_END,
     PUT_BACK_NO,
     PUT_BACK_START,
+    RESULT_BUSY,
     RESULT_LIMIT_EXCEEDED,
     RESULT_OK,
 )
 from tmqp_server.engine.commands import Acknowledge
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.delivery.dead_letters import moved_letter
+from tmqp_server.engine.delivery.debts import Debts
 from tmqp_server.engine.delivery.rooms import Rooms
 from tmqp_server.engine.delivery.saving import Saver
 from tmqp_server.engine.delivery.sharing import forget, reindex, tell
@@ -63,6 +65,7 @@ from tmqp_server.engine.model.message import (
     MARK_GONE,
     MARK_KEYED,
     MARK_NEGATIVE,
+    MARK_OWED,
     MARK_SAVED,
     MARK_SAVING,
     MARK_SHARED,
@@ -71,7 +74,7 @@ from tmqp_server.engine.model.message import (
     Message,
 )
 from tmqp_server.engine.model.queues import Queue
-from tmqp_server.engine.model.times import NEVER
+from tmqp_server.engine.model.times import AT_ONCE, NEVER
 from tmqp_server.engine.options import DEAD_LETTER, REFUSE
 
 __all__ = ["NACK_STORAGE", "Outcomes"]
@@ -91,11 +94,12 @@ _MOST_DISPLACED: Final = 1_000
 class Outcomes(Rooms):
     """Asks handlers and carries their decisions out."""
 
-    __slots__ = ("saver", "_directory", "_flights")
+    __slots__ = ("debts", "saver", "_directory", "_flights")
 
     def __init__(self, core: Core, flights: Flights, directory: Directory) -> None:
         super().__init__(core)
         self.saver = Saver(core, flights)
+        self.debts = Debts(core, self.saver)
         self._flights = flights
         self._directory = directory
 
@@ -368,6 +372,8 @@ class Outcomes(Rooms):
         if marks & (MARK_SAVED | MARK_SAVING):
             self._flights.unstore(queue, message.size)
             self.saver.erase(queue, message)
+        elif marks & MARK_OWED:
+            self.debts.settle(message)
         return freed
 
     def wait_last(self, queue: Queue, message: Message) -> None:
@@ -463,6 +469,8 @@ class Outcomes(Rooms):
             self.make_way(queue, message)
         rare.put_backs += counts
         queue.counters.requeued += 1
+        if rare.due_at <= self._core.now:
+            rare.due_at = AT_ONCE
         if rare.due_at > self._core.now:
             if where == PUT_BACK_START:
                 message.marks |= MARK_BACK_START  # when its time has come
@@ -547,7 +555,8 @@ class Outcomes(Rooms):
         replaced = self.replaced_in(target)
         more = 0 if replaced is None else -1
         more_bytes = 0 if replaced is None else -replaced.size
-        if self.problem_of_queue(target, message.size, more, more_bytes) != RESULT_OK or (
+        problem = self.problem_of_queue(target, message.size, more, more_bytes)
+        if problem not in (RESULT_OK, RESULT_BUSY) or (
             message.marks & (MARK_SAVED | MARK_SAVING)
             and target.disk_bytes + message.size + more_bytes > target.disk_cap
         ):
@@ -558,15 +567,27 @@ class Outcomes(Rooms):
         letter = moved_letter(message, reason, queue, target, self._core.wires)
         letter.rarely().hops = hops
         self._flights.admit(target, letter)
-        if target.temporary:
-            pass  # the storage does not know it
-        elif message.marks & (MARK_SAVED | MARK_SAVING):
-            self.saver.move(queue, message, target, letter)
-            self.saver.save(target, letter)
-        elif target.saves:
-            self.saver.save(target, letter)
+        if not target.temporary:  # else the storage does not know it
+            self._save_letter(queue, message, target, letter, problem == RESULT_BUSY)
         self.settle(queue, message)
         self.make_way(target, letter)
         self.wait_last(target, letter)
         self._core.arm(target)
         self._core.schedule(target)
+
+    def _save_letter(
+        self, queue: Queue, message: Message, target: Queue, letter: Message, is_busy: bool
+    ) -> None:
+        """Have a dead letter saved if its queue saves all, or its message was: now or later.
+
+        :param is_busy: the storage fails, or has too much to do already.
+        """
+        letter.marks |= MARK_OWED
+        rare = message.rarely()
+        if message.marks & (MARK_SAVED | MARK_SAVING) or rare.old:
+            self.saver.move(queue, message, target, letter)
+            self.saver.save(target, letter)
+        elif target.saves and is_busy:
+            self.debts.add(target, letter)
+        elif target.saves:
+            self.saver.save(target, letter)

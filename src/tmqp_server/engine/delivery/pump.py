@@ -135,9 +135,15 @@ class Pump:
         trash = core.trash
         while trash and core.budget > floor:
             heap = trash[0]
+            queue = heap.queue
+            assert isinstance(queue, Queue)
             message = heap.take()
-            if message is None:
-                core.budget -= 1
-                trash.popleft()
+            if message is not None:
+                self._outcomes.dispose(queue, message)
                 continue
-            self._outcomes.dispose(heap.queue, message)
+            core.budget -= 1
+            shelved = heap.take_shelved()
+            if shelved is None:
+                trash.popleft()
+            else:
+                self._flights.dispose_shelved(queue, shelved)

@@ -4,10 +4,12 @@ Theory of operation.  A message is kept under a key, its queue's, and a sequence
 asking to the next of the same queue: that order is the order after a restart.  Most messages are
 kept when they arrive, under their own sequence.  One that is saved later, or goes to the end of
 its queue, gets a new one.  If the storage has it already, that older copy stays owed until the
-new one is safe: both are told to the storage at once (``Append.old``).
+new one is safe: both are told to the storage at once (``Append.old``).  So do copies that the
+storage was asked for in between and has not answered for: the first of them that is written
+replaces the older copy, and must not go with a newer one that is not written (``Erase.depends``).
 
-Where a message is kept stands in its ``Rare`` record (``stored``; ``old`` and ``old_key``), or,
-while it has none, is its own sequence.
+Where a message is kept stands in its ``Rare`` record (``stored``; ``old`` and ``old_key``; and
+``between``), or, while it has none, is its own sequence.
 
 Messages of a run (``push_runs.py``) are asked for together, under one ticket.  One of them that is
 asked for anew gets a ticket of its own, and its confirm waits for that one.
@@ -26,11 +28,12 @@ from tmqp_server.engine.model.message import (
     MARK_SHARED,
     MARK_TOGETHER,
     Message,
+    Rare,
 )
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.tails import Tail
 
-__all__ = ["Saver", "tell_apart"]
+__all__ = ["Saver", "erasures_between", "tell_apart"]
 
 
 class Saver:
@@ -91,19 +94,24 @@ class Saver:
         if not message.marks & (MARK_SAVED | MARK_SAVING):
             self._flights.store(queue, message.size)
         elif rare.stored:
-            if message.marks & MARK_SAVING:
-                # That copy was not answered for, and nobody has been promised anything by it.
-                core.out.append(Erase(rare.ticket, queue.key, rare.stored))
-            else:
+            if not message.marks & MARK_SAVING:
                 rare.old_key = queue.key
                 rare.old = rare.stored
+            elif rare.old:
+                _add_between(rare, queue.key, rare.stored)
+            else:
+                # That copy was not answered for, and nobody has been promised anything by it.
+                core.out.append(Erase(rare.ticket, queue.key, rare.stored))
+        if rare.between is not None:
+            for key, between in rare.between:
+                core.out.append(Erase(0, key, between, True))
         core.last_ticket += 1
         ticket = core.last_ticket
         message.marks |= MARK_SAVING
         rare.ticket = ticket
         rare.stored = sequence
         queue.appended = sequence
-        core.tickets[ticket] = PendingSave(message, queue, transient)
+        core.tickets[ticket] = PendingSave(message, queue, sequence, transient)
         core.unsynced_bytes += message.size
         core.out.append(
             Append(
@@ -121,7 +129,8 @@ class Saver:
 
     def move(self, source: Queue, message: Message, target: Queue, letter: Message) -> None:
         """Let the copy of *message* be owed until its dead letter is safe elsewhere."""
-        self._flights.unstore(source, message.size)
+        if message.marks & (MARK_SAVED | MARK_SAVING):
+            self._flights.unstore(source, message.size)
         rare = message.rarely()
         moved = letter.rarely()
         if rare.old and rare.old_key != source.key:
@@ -133,8 +142,11 @@ class Saver:
         letter.marks |= message.marks & MARK_SAVED
         if letter.marks & MARK_SAVED:
             self._flights.store(target, letter.size)
+        moved.between = rare.between
         if rare.old and rare.stored:
-            self._core.out.append(Erase(rare.ticket, source.key, rare.stored))
+            _add_between(moved, source.key, rare.stored)
+        rare.old = 0
+        rare.between = None
         message.marks &= ~(MARK_SAVED | MARK_SAVING)
 
     def erase(self, queue: Queue, message: Message) -> None:
@@ -150,8 +162,20 @@ class Saver:
             if rare.old_key != queue.key:
                 rare.old = 0
                 self._core.release_claim(rare.old_key)
+        out.extend(erasures_between(message))
+        rare.between = None
         if rare.stored and not queue.closed:
             out.append(Erase(rare.ticket, queue.key, rare.stored))
+
+    def erase_older(self, message: Message) -> None:
+        """The same for a message that could not be saved where it is."""
+        rare = message.rare
+        if rare is not None and rare.old:
+            self._core.out.append(Erase(0, rare.old_key, rare.old))
+            self._core.out.extend(erasures_between(message))
+            rare.between = None
+            rare.old = 0
+            self._core.release_claim(rare.old_key)
 
     def clear_tails(self, queue: Queue, high_priority: bool, regular: bool) -> None:
         """Settle what waits on disk only; it counts as cleared."""
@@ -174,6 +198,22 @@ class Saver:
             first = max(first, kept + 1)
         if first <= queue.sequence:
             self._core.keep(ClearStored(queue.key, high_priority, first, queue.sequence))
+
+
+def _add_between(rare: Rare, key: int, sequence: int) -> None:
+    if rare.between is None:
+        rare.between = []
+    rare.between.append((key, sequence))
+
+
+def erasures_between(message: Message) -> list[Erase]:
+    """What has those copies of a message forgotten that nobody knows of whether they are there."""
+    found: list[Erase] = []
+    rare = message.rare
+    if rare is not None and rare.between is not None:
+        for key, sequence in rare.between:
+            found.append(Erase(0, key, sequence))
+    return found
 
 
 def tell_apart(message: Message) -> None:

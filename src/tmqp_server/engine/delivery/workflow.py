@@ -32,6 +32,7 @@ from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.pump import Pump
 from tmqp_server.engine.delivery.sending import Sender
 from tmqp_server.engine.delivery.sharing import reindex, share
+from tmqp_server.engine.delivery.shelving import read_ahead
 from tmqp_server.engine.effects import Reply
 from tmqp_server.engine.events import MESSAGE_PRODUCED
 from tmqp_server.engine.flights import Flights
@@ -417,6 +418,8 @@ class Workflow:
             self._pump.pump(queue, now)
         core.release_pull(queue)
         self._flights.shrink(queue)
+        if queue.deferred.shelf is not None:
+            read_ahead(core, queue)
         core.arm(queue)
         if queue.spilled:
             core.refill(queue)

@@ -81,15 +81,17 @@ class Erase(Effect):
     """The message of this sequence in the queue of this key is settled and need not be kept.
 
     May come before the Synced of its Append, whose ticket it bears (0 when that is not known any
-    more); it is never answered.
+    more); it is never answered.  One that ``depends`` is followed by the Append of a newer copy,
+    and is void if that cannot be saved.
     """
 
-    __slots__ = ("ticket", "key", "sequence")
+    __slots__ = ("ticket", "key", "sequence", "depends")
 
-    def __init__(self, ticket: int, key: int, sequence: int) -> None:
+    def __init__(self, ticket: int, key: int, sequence: int, depends: bool = False) -> None:
         self.ticket = ticket
         self.key = key
         self.sequence = sequence
+        self.depends = depends
 
 
 @mypyc_attr(acyclic=True)

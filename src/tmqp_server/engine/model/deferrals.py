@@ -1,5 +1,7 @@
 """``Deferrals``: the messages of one queue that are not to be sent yet, by time and by id.
 
+Some of them may be on disk only: these have entries without messages in a ``DeferralShelf``.
+
 Theory of operation.  Each priority has a line of its own, so that either can be cleared in one go.
 A heap has the message that is due first in front; each entry knows its place
 in it, so one that is cancelled leaves without a trace, in as many steps as the heap is deep.  The
@@ -9,23 +11,32 @@ repeat: the entries of one id are all found by it.
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
+from tmqp_server.engine.books import DEFERRAL_BYTES, shelved_bytes
 from tmqp_server.engine.model.message import MARK_FAILED, MARK_HIGH, Message
 from tmqp_server.engine.model.times import NEVER
 
-__all__ = ["Deferral", "DeferralLine", "Deferrals"]
+__all__ = ["Deferral", "DeferralLine", "DeferralShelf", "Deferrals", "ShelfLine"]
 
 
 @final
 class Deferral:
-    """A message that waits for its time; ``place`` is its place in the heap."""
+    """A message that waits for its time.
 
-    __slots__ = ("due_at", "message", "place", "sequence")
+    ``message`` is None if it is on disk only; ``sequence`` is then that of its copy.  ``place`` is
+    its place in the heap, or -1 while it is being read.
+    """
 
-    def __init__(self, due_at: float, sequence: int, message: Message) -> None:
+    __slots__ = ("due_at", "message", "message_id", "place", "sequence", "size")
+
+    def __init__(
+        self, due_at: float, sequence: int, message_id: str, size: int, message: Message | None
+    ) -> None:
         self.due_at = due_at
         self.sequence = sequence
+        self.message_id = message_id
+        self.size = size
         self.message = message
         self.place = 0
 
@@ -51,54 +62,78 @@ class DeferralLine:
         #: Of all of them.
         self.bytes = 0
 
-    def find(self, message_id: str, most: int) -> list[Message]:
-        """Up to *most* of the messages with this id, in the order in which they came."""
+    def find(self, message_id: str, most: int) -> list[Deferral]:
+        """Up to *most* of the entries with this id, in the order in which they came."""
         entry = self._by_id.get(message_id)
         if entry is None or most <= 0:
             return []
-        found = [entry.message]
+        found = [entry]
         for other in self._others.get(message_id, {}).values():
             if len(found) >= most:
                 break
-            found.append(other.message)
+            found.append(other)
         return sorted(found, key=_sequence_of)
+
+    def holds(self, message: Message) -> bool:
+        """Whether a message is here."""
+        entry = self._by_id.get(message.message_id)
+        if entry is None or entry.message is message:
+            return entry is not None
+        others = self._others.get(message.message_id)
+        return others is not None and message.sequence in others
 
     # --- In and out ------------------------------------------------------------------------------
 
-    def add(self, message: Message, due_at: float) -> None:
+    def add(self, entry: Deferral) -> None:
         """Let a message wait until its time."""
-        entry = Deferral(due_at, message.sequence, message)
-        if message.message_id in self._by_id:
-            self._others.setdefault(message.message_id, {})[entry.sequence] = entry
+        message_id = entry.message_id
+        if message_id in self._by_id:
+            self._others.setdefault(message_id, {})[entry.sequence] = entry
         else:
-            self._by_id[message.message_id] = entry
-        self.bytes += message.size
+            self._by_id[message_id] = entry
+        self.bytes += entry.size
+        self.lower(entry)
+
+    def lift(self) -> Deferral:
+        """Take the entry that is due first out of the order of time; there must be one.  It is
+        found by its id all the same."""
+        entry = self.heap[0]
+        self._leave_heap(entry)
+        entry.place = -1
+        return entry
+
+    def lower(self, entry: Deferral) -> None:
+        """Let an entry stand in the order of time."""
         entry.place = len(self.heap)
         self.heap.append(entry)
         self._rise(entry)
 
-    def take(self) -> Message:
-        """Take out the message that is due first; there must be one."""
+    def take(self) -> Deferral:
+        """Take out the entry that is due first; there must be one."""
         entry = self.heap[0]
-        self._remove(entry)
-        return entry.message
+        self.remove(entry)
+        return entry
 
-    def remove(self, message: Message) -> None:
-        """Take out a message that is here."""
+    def entry_of(self, message: Message) -> Deferral:
+        """The entry of a message that is here."""
         entry = self._by_id[message.message_id]
         if entry.message is not message:
             entry = self._others[message.message_id][message.sequence]
-        self._remove(entry)
+        return entry
 
     def take_failed(self) -> list[Message]:
         """Take out those that could not be saved."""
-        failed = [entry for entry in self.heap if entry.message.marks & MARK_FAILED]
-        for entry in failed:
-            self._remove(entry)
-        return [entry.message for entry in failed]
+        failed: list[Message] = []
+        for entry in list(self.heap):
+            message = entry.message
+            if message is not None and message.marks & MARK_FAILED:
+                self.remove(entry)
+                failed.append(message)
+        return failed
 
-    def _remove(self, entry: Deferral) -> None:
-        message_id = entry.message.message_id
+    def remove(self, entry: Deferral) -> None:
+        """Take out an entry."""
+        message_id = entry.message_id
         others = self._others.get(message_id)
         if others is None:
             del self._by_id[message_id]
@@ -109,7 +144,11 @@ class DeferralLine:
                 del others[entry.sequence]
             if not others:
                 del self._others[message_id]
-        self.bytes -= entry.message.size
+        self.bytes -= entry.size
+        if entry.place >= 0:
+            self._leave_heap(entry)
+
+    def _leave_heap(self, entry: Deferral) -> None:
         last = self.heap.pop()
         if last is not entry:
             last.place = entry.place
@@ -156,58 +195,203 @@ class DeferralLine:
 
 
 @final
+class ShelfLine:
+    """The entries of one priority whose messages are on disk only, by sequence.
+
+    ``awaited`` is how many answers of the storage are missing; ``memory`` is what the entries are
+    charged.
+    """
+
+    __slots__ = ("_line", "_reading", "awaited", "entries", "memory")
+
+    def __init__(self) -> None:
+        self._line = DeferralLine()
+        #: The first of those that are being read.
+        self._reading: Deferral | None = None
+        self.awaited = 0
+        self.entries: dict[int, Deferral] = {}
+        self.memory = 0
+
+    def size(self) -> int:
+        """The bytes of all these messages."""
+        return self._line.bytes
+
+    def next_due(self) -> float:
+        """When the first is due that is not being read; NEVER as long as some are."""
+        heap = self._line.heap
+        return NEVER if self.awaited or not heap else heap[0].due_at
+
+    def find(self, message_id: str, most: int) -> list[Deferral]:
+        """Up to *most* of those with this id, in the order in which they came."""
+        return self._line.find(message_id, most)
+
+    def add(self, entry: Deferral) -> None:
+        """Let a message wait here."""
+        self._line.add(entry)
+        self.entries[entry.sequence] = entry
+        self.memory += shelved_bytes(entry.message_id)
+
+    def remove(self, entry: Deferral) -> None:
+        """Take one out."""
+        del self.entries[entry.sequence]
+        self._line.remove(entry)
+        self.memory -= shelved_bytes(entry.message_id)
+
+    def lift(self, now: float, ahead_s: float, most: int, most_bytes: int) -> list[Deferral]:
+        """Begin to read up to *most* that are due in *ahead_s* seconds, the first of them even if
+        it has more than *most_bytes*."""
+        found: list[Deferral] = []
+        line = self._line
+        # The same difference as in the time to wake: rounding must not make them disagree.
+        while line.heap and line.heap[0].due_at - ahead_s <= now and len(found) < most:
+            most_bytes -= line.heap[0].size
+            if found and most_bytes < 0:
+                break
+            found.append(line.lift())
+        if found:
+            self._reading = found[0]
+        return found
+
+    def ask(self) -> None:
+        """Note that an answer of the storage is missing."""
+        self.awaited += 1
+
+    def answered(self) -> None:
+        """Note an answer of the storage."""
+        self.awaited -= 1
+        if self.awaited == 0:
+            self._reading = None
+
+    def is_before(self, entry: Deferral) -> bool:
+        """Whether something here is to be sent before a message that is in memory."""
+        heap = self._line.heap
+        if heap and heap[0].is_before(entry):
+            return True
+        return self._reading is not None and self._reading.is_before(entry)
+
+    def lower(self, entry: Deferral) -> None:
+        """Let one wait on that was not read."""
+        self._line.lower(entry)
+
+
+@final
+class DeferralShelf:
+    """The deferred messages of one queue that are on disk only; ``wake_at`` is when the next are to
+    be read."""
+
+    __slots__ = ("high", "regular", "wake_at")
+
+    def __init__(self) -> None:
+        self.high = ShelfLine()
+        self.regular = ShelfLine()
+        self.wake_at = NEVER
+
+    def line_of(self, high_priority: bool) -> ShelfLine:
+        """The entries of a priority."""
+        return self.high if high_priority else self.regular
+
+    def detach(self, high_priority: bool) -> dict[int, Deferral]:
+        """Take out all of one priority; what is read of them then comes too late."""
+        entries = self.line_of(high_priority).entries
+        if high_priority:
+            self.high = ShelfLine()
+        else:
+            self.regular = ShelfLine()
+        return entries
+
+
+@final
 class Deferrals:
     """The deferred messages of one queue."""
 
-    __slots__ = ("_high", "_regular")
+    __slots__ = ("_high", "_regular", "shelf")
 
     def __init__(self) -> None:
         self._high = DeferralLine()
         self._regular = DeferralLine()
+        #: Those that are on disk only; None until there are some.
+        self.shelf: DeferralShelf | None = None
 
     def __len__(self) -> int:
+        return self.in_memory() + self.on_disk()
+
+    def in_memory(self) -> int:
+        """How many are in memory."""
         return len(self._high.heap) + len(self._regular.heap)
 
+    def on_disk(self) -> int:
+        """How many are on disk only."""
+        shelf = self.shelf
+        return 0 if shelf is None else len(shelf.high.entries) + len(shelf.regular.entries)
+
     def size(self) -> int:
-        """The bytes of all of them."""
+        """The bytes of those in memory."""
         return self._high.bytes + self._regular.bytes
 
+    def memory(self) -> int:
+        """What they are charged beside the messages in memory."""
+        shelf = self.shelf
+        shelved = 0 if shelf is None else shelf.high.memory + shelf.regular.memory
+        return self.in_memory() * DEFERRAL_BYTES + shelved
+
     def next_due(self) -> float:
-        """When the first of them is due, or NEVER."""
+        """When the first is due, or the next on disk must be read, or NEVER."""
         first = self._first()
-        return NEVER if first is None else first.heap[0].due_at
+        due = NEVER if first is None else first.heap[0].due_at
+        return due if self.shelf is None else min(due, self.shelf.wake_at)
 
     def messages(self) -> list[Message]:
-        """All of them, in no particular order."""
-        return [entry.message for line in (self._high, self._regular) for entry in line.heap]
+        """All that are in memory, in no particular order."""
+        found: list[Message] = []
+        for line in (self._high, self._regular):
+            for entry in line.heap:
+                if entry.message is not None:
+                    found.append(entry.message)
+        return found
 
     def snapshot(self) -> list[list[Deferral]]:
         """All there is at this moment, copied in one go."""
-        return [list(self._high.heap), list(self._regular.heap)]
+        lists = [list(self._high.heap), list(self._regular.heap)]
+        if self.shelf is not None:
+            lists.append(list(self.shelf.high.entries.values()))
+            lists.append(list(self.shelf.regular.entries.values()))
+        return lists
 
     def find(self, message_id: str, most: int) -> list[Message]:
-        """Up to *most* of the messages with this id: the high-priority ones first, each priority
-        in the order in which they came."""
-        found = self._high.find(message_id, most)
-        return found + self._regular.find(message_id, most - len(found))
+        """Up to *most* of the messages in memory with this id: the high-priority ones first, each
+        priority in the order in which they came."""
+        entries = self._high.find(message_id, most)
+        entries += self._regular.find(message_id, most - len(entries))
+        found: list[Message] = []
+        for entry in entries:
+            if entry.message is not None:
+                found.append(entry.message)
+        return found
 
     def add(self, message: Message, due_at: float) -> None:
         """Let a message wait until its time."""
-        self._line_of(message).add(message, due_at)
+        entry = Deferral(due_at, message.sequence, message.message_id, message.size, message)
+        self._line_of(message).add(entry)
 
     def take(self, now: float) -> Message | None:
-        """Take out the next message whose time has come, or None."""
+        """Take out the next message whose time has come, or None.  One that is on disk only holds
+        up those behind it until it has been read."""
         first = self._first()
         if first is None or first.heap[0].due_at > now:
             return None
-        return first.take()
+        return first.take().message
+
+    def holds(self, message: Message) -> bool:
+        """Whether a message is here, in memory."""
+        return self._line_of(message).holds(message)
 
     def remove(self, message: Message) -> None:
         """Take out a message that is here."""
-        self._line_of(message).remove(message)
+        line = self._line_of(message)
+        line.remove(line.entry_of(message))
 
     def detach(self, high_priority: bool) -> list[Deferral]:
-        """Take out all of one priority, however many there are."""
+        """Take out all of one priority that are in memory, however many there are."""
         if high_priority:
             entries = self._high.heap
             self._high = DeferralLine()
@@ -224,8 +408,13 @@ class Deferrals:
         return self._high if message.marks & MARK_HIGH else self._regular
 
     def _first(self) -> DeferralLine | None:
-        """The priority whose first message is due first, if there is one."""
+        """The priority whose first message is due first, of those that are not held up."""
         high, regular = self._high, self._regular
+        shelf = self.shelf
+        if not high.heap or (shelf is not None and shelf.high.is_before(high.heap[0])):
+            high = _NOTHING
+        if not regular.heap or (shelf is not None and shelf.regular.is_before(regular.heap[0])):
+            regular = _NOTHING
         if not high.heap:
             return regular if regular.heap else None
         if regular.heap and regular.heap[0].is_before(high.heap[0]):
@@ -233,5 +422,9 @@ class Deferrals:
         return high
 
 
-def _sequence_of(message: Message) -> int:
-    return message.sequence
+#: A line that stays empty.
+_NOTHING: Final = DeferralLine()
+
+
+def _sequence_of(entry: Deferral) -> int:
+    return entry.sequence

@@ -22,6 +22,7 @@ from tmqp_server.engine.records import Record
 
 __all__ = [
     "MARK_ANSWERED",
+    "MARK_AWAY",
     "MARK_BACK",
     "MARK_BACK_END",
     "MARK_BACK_START",
@@ -94,8 +95,10 @@ MARK_COPY: Final = 524_288
 #: The feeds of its queue have it, so that only consumers still get it.
 MARK_FED: Final = 1_048_576
 #: Its queue promises to save it, and nobody else has it: what cannot be saved now stays, and is
-#: saved later; see ``feed_debts.py``.
+#: saved later; see ``debts.py``.
 MARK_OWED: Final = 2_097_152
+#: It is deferred, and is to be on disk only when the storage has it.
+MARK_AWAY: Final = 4_194_304
 
 
 class Timing:
@@ -142,6 +145,7 @@ class Rare(Record):
         "stored",
         "old_key",
         "old",
+        "between",
         "key",
         "held_confirm",
         "untold",
@@ -165,6 +169,9 @@ class Rare(Record):
         #: A copy that is owed until that one is safe, and the key of the queue it is in; 0 is none.
         self.old_key = 0
         self.old = 0
+        #: Copies that were asked for after that one and before this one: key and sequence.  The
+        #: storage may have them or not.
+        self.between: list[tuple[int, int]] | None = None
         #: Its key among the messages in flight, when it is a duplicate.
         self.key = ""
         #: The confirm that waits for the storage's answer.

@@ -26,7 +26,7 @@ from typing import Final
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.client import Client
 from tmqp_server.engine.model.counters import QueueCounters
-from tmqp_server.engine.model.deferrals import Deferral, Deferrals
+from tmqp_server.engine.model.deferrals import Deferrals
 from tmqp_server.engine.model.delivery import (
     SEND_HOOKS,
     Decision,
@@ -38,50 +38,19 @@ from tmqp_server.engine.model.disciplines import Discipline
 from tmqp_server.engine.model.feeds import Feed
 from tmqp_server.engine.model.handlers import receipt_of, saving
 from tmqp_server.engine.model.keys import KeyTable
-from tmqp_server.engine.model.message import MARK_GONE, MARK_HIGH, Message
+from tmqp_server.engine.model.message import MARK_HIGH, Message
 from tmqp_server.engine.model.sessions import Audience, Pulling
 from tmqp_server.engine.model.tails import Tail
 from tmqp_server.engine.model.timed import TimedFlights
 from tmqp_server.engine.model.timers import Sleeper
+from tmqp_server.engine.model.trash import Trash
 from tmqp_server.engine.model.waiting import WaitingList
 from tmqp_server.engine.options import NO_KEYS, QueueOptions
 
-__all__ = ["Queue", "QueueTimer", "Trash"]
+__all__ = ["Queue", "QueueTimer"]
 
 #: More put-backs, and bytes, than anything can have.
 _NO_LIMIT: Final = 2**62
-
-
-class Trash:
-    """Messages cleared from a queue; the scheduler disposes of them in portions."""
-
-    __slots__ = ("queue", "lists", "deferred", "in_hand", "timed")
-
-    def __init__(self, queue: Queue) -> None:
-        self.queue = queue
-        self.lists: list[deque[Message]] = []
-        self.deferred: list[list[Deferral]] = []
-        self.in_hand: dict[str, Message] = {}
-        self.timed: dict[str, Message] = {}
-
-    def take(self) -> Message | None:
-        """The next message to dispose of, or None when nothing is left."""
-        lists = self.lists
-        while lists:
-            messages = lists[0]
-            while messages:
-                message = messages.popleft()
-                if not message.marks & MARK_GONE:  # a tombstone was settled when it expired
-                    return message
-            del lists[0]
-        for entries in self.deferred:
-            if entries:
-                return entries.pop().message
-        if self.in_hand:
-            return self.in_hand.popitem()[1]
-        if self.timed:
-            return self.timed.popitem()[1]
-        return None
 
 
 class QueueTimer(Sleeper):
@@ -301,6 +270,7 @@ class Queue(QueueFacts):
         self.count_cap = limits.max_messages_per_queue
         if options.message_limit:
             self.count_cap = min(self.count_cap, options.message_limit)
+        self.count_cap -= self.deferred.on_disk()
         timeout_ms = options.acknowledge_timeout_ms or limits.max_acknowledge_timeout_ms
         self.ack_timeout_s = timeout_ms / 1000
         if self.timed is not None:
@@ -363,6 +333,15 @@ class Queue(QueueFacts):
             return True
         others = self.bytes - message.size if entered else self.bytes
         return others >= self.memory_bytes
+
+    def keeps_deferred(self, others: int, size: int, is_soon: bool) -> bool:
+        """Whether a deferred message of that size, counted already, has room in memory.
+
+        :param others: how many are deferred there beside it.
+        :param is_soon: it would have to be read at once, for which as many have room again.
+        """
+        most = 2 * self.memory_limit if is_soon else self.memory_limit
+        return others < most and self.bytes - size < self.memory_bytes
 
     def is_full(self) -> bool:
         """Whether some message has no room in memory."""
@@ -516,12 +495,17 @@ class Queue(QueueFacts):
         if high_priority:
             self.high_count = 0
             trash.lists.extend(self.high.detach())
-            trash.deferred.append(self.deferred.detach(True))
+            self._detach_deferred(trash, True)
         if regular:
             self.regular_count = 0
             trash.lists.extend(self.regular.detach())
-            trash.deferred.append(self.deferred.detach(False))
+            self._detach_deferred(trash, False)
         return trash
+
+    def _detach_deferred(self, trash: Trash, high_priority: bool) -> None:
+        trash.deferred.append(self.deferred.detach(high_priority))
+        if self.deferred.shelf is not None:
+            trash.shelved.append(self.deferred.shelf.detach(high_priority))
 
     def sent_before(self) -> list[Message]:
         """The messages in memory that have been sent, or put back."""

@@ -8,7 +8,8 @@ nothing in any of them.
 * The copies are looked through in portions, one a deadline, so that no step is long however many
   messages there are.  The first ones that fit stay, in a heap of the length that was asked for.
 * What is on disk only is fetched as a queue fetches it, but given to nobody.  As far as the storage
-  was read, what it found and what was in memory is merged.
+  was read, what it found and what was in memory is merged.  Deferred messages that are on disk only
+  are fetched from the first of them to the last, with whatever lies between and is left out.
 
 A message that was settled meanwhile is left out.  One that moved meanwhile is shown once, where it
 is at the end; one that was pushed meanwhile may be missing.
@@ -23,10 +24,9 @@ from tmqp._compat import mypyc_attr
 from tmqp.constants import RESULT_BUSY, RESULT_FORBIDDEN, RESULT_NOT_FOUND, RESULT_OK
 from tmqp_server.engine.books import BROWSE_BYTES
 from tmqp_server.engine.commands import Browse, Command, Fetched, KeptMessage, RemoveMessage
-from tmqp_server.engine.core import Core, PendingFetch, Performers
+from tmqp_server.engine.core import Core, PendingRead, Performers
 from tmqp_server.engine.delivery.deferring import Deferring
 from tmqp_server.engine.directory import Directory
-from tmqp_server.engine.effects import Fetch
 from tmqp_server.engine.model.client import Origin
 from tmqp_server.engine.model.deferrals import Deferral
 from tmqp_server.engine.model.message import (
@@ -96,6 +96,7 @@ class _Look:
         "queue",
         "removes",
         "session",
+        "shelved",
         "stamp",
         "tries",
     )
@@ -109,6 +110,9 @@ class _Look:
         self.most = most
         self.lists: list[list[Message]] = []
         self.deferred: list[list[Deferral]] = []
+        #: The lowest and highest sequence that is wanted of deferred messages on disk only, of each
+        #: priority, the regular one first; 0 when there is none.
+        self.shelved = [(0, 0), (0, 0)]
         #: Where in the first of the lists it is, and the lowest sequence that is wanted.
         self.place = 0
         self.first = command.first
@@ -125,14 +129,26 @@ class _Look:
         self.appended = queue.appended
 
 
-class PendingBrowse(PendingFetch):
-    """A portion of a tail that somebody wants to see."""
+class PendingBrowse(PendingRead):
+    """A portion of a tail, up to a sequence, that somebody wants to see; or, without a tail, of the
+    deferred messages on disk."""
 
-    __slots__ = ("look",)
+    __slots__ = ("last", "look", "tail")
 
-    def __init__(self, queue: Queue, tail: Tail, high_priority: bool, look: _Look) -> None:
-        super().__init__(queue, tail, high_priority)
+    def __init__(
+        self, queue: Queue, tail: Tail | None, last: int, high_priority: bool, look: _Look
+    ) -> None:
+        super().__init__(queue, high_priority)
+        self.last = last
         self.look = look
+        self.tail = tail
+
+    def is_there(self, sequence: int) -> bool:
+        """Whether a stored message is one of those that are on disk only."""
+        if self.tail is not None:
+            return sequence not in self.tail.skip
+        shelf = self.queue.deferred.shelf
+        return shelf is not None and sequence in shelf.line_of(self.high_priority).entries
 
 
 class Browsing:
@@ -198,13 +214,14 @@ class Browsing:
         core = self._core
         queue = look.queue
         states = look.command.states
-        charged = BROWSE_BYTES + _PLACE_BYTES * queue.count
+        charged = BROWSE_BYTES + _PLACE_BYTES * (queue.count + queue.deferred.on_disk())
         if not core.has_room(charged):
             return False
         core.charge(charged)
         look.charged = charged
         look.found = []
         look.horizon = -1
+        look.shelved = [(0, 0), (0, 0)]
         look.stamp = _stamp_of(queue)
         if states & BROWSED_IN_FLIGHT:
             look.lists.append(list(queue.all_flights().values()))
@@ -264,8 +281,10 @@ class Browsing:
         while not look.lists and look.deferred and left > 0:
             entries = look.deferred[0]
             stop = min(look.place + left, len(entries))
+            # The last two lists are of those on disk only, the high-priority ones first.
+            high_priority = len(look.deferred) == 2
             for place in range(look.place, stop):
-                self._consider(look, entries[place].message)
+                self._consider_deferred(look, entries[place], high_priority)
             work += stop - look.place
             left -= stop - look.place + 1
             look.place = stop
@@ -289,6 +308,19 @@ class Browsing:
             return
         self._keep(look, _Found(sequence, message, None))
 
+    def _consider_deferred(self, look: _Look, entry: Deferral, high_priority: bool) -> None:
+        """The same for a deferred message; of one that is on disk only, note where it is."""
+        if entry.message is not None:
+            self._consider(look, entry.message)
+            return
+        sequence = entry.sequence
+        wanted = look.command.message_id
+        if sequence < look.first or (wanted and entry.message_id != wanted):
+            return
+        lowest, highest = look.shelved[high_priority]
+        lowest = min(lowest, sequence) if lowest else sequence
+        look.shelved[high_priority] = (lowest, max(highest, sequence))
+
     def _keep(self, look: _Look, found: _Found) -> None:
         if len(look.found) < look.most:
             heapq.heappush(look.found, found)
@@ -305,29 +337,26 @@ class Browsing:
                 self._fetch_tail(look, queue.high_tail, True)
             if queue.regular_tail is not None:
                 self._fetch_tail(look, queue.regular_tail, False)
+            for high_priority in (True, False):
+                lowest, highest = look.shelved[high_priority]
+                if lowest:
+                    pending = PendingBrowse(queue, None, highest, high_priority, look)
+                    self._fetch_part(look, pending, lowest - 1)
         if not look.awaited:
             self._answer(look)
 
     def _fetch_tail(self, look: _Look, tail: Tail, high_priority: bool) -> None:
-        core = self._core
         after = max(tail.after, look.first - 1)
-        if tail.last <= after:
-            return
+        if tail.last > after:
+            pending = PendingBrowse(look.queue, tail, tail.last, high_priority, look)
+            self._fetch_part(look, pending, after)
+
+    def _fetch_part(self, look: _Look, pending: PendingBrowse, after: int) -> None:
+        limits = self._core.limits
         look.awaited += 1
-        core.last_fetch += 1
-        core.fetches[core.last_fetch] = PendingBrowse(look.queue, tail, high_priority, look)
-        most_bytes = look.command.max_bytes or core.limits.max_read_bytes
-        core.out.append(
-            Fetch(
-                core.last_fetch,
-                look.queue.key,
-                high_priority,
-                after,
-                tail.last,
-                core.limits.max_browse_messages if look.removes else look.most,
-                min(most_bytes, core.limits.max_read_bytes),
-            )
-        )
+        most = limits.max_browse_messages if look.removes else look.most
+        most_bytes = min(look.command.max_bytes or limits.max_read_bytes, limits.max_read_bytes)
+        self._core.fetch(pending, after, pending.last, most, most_bytes)
 
     def fetched(self, asked: PendingBrowse, command: Fetched) -> None:
         """Take what the storage has found; the queue is not told."""
@@ -335,12 +364,12 @@ class Browsing:
         if self._looks.get(look.session.number) is not look:
             return
         look.awaited -= 1
-        tail = asked.tail
-        if command.up_to < tail.last and (look.horizon < 0 or command.up_to < look.horizon):
+        last = asked.last if asked.tail is None else asked.tail.last  # which may have grown
+        if command.up_to < last and (look.horizon < 0 or command.up_to < look.horizon):
             look.horizon = command.up_to
         wanted = look.command.message_id
         for kept in command.messages:
-            if kept.sequence in tail.skip or (wanted and kept.message_id != wanted):
+            if (wanted and kept.message_id != wanted) or not asked.is_there(kept.sequence):
                 continue
             item = _of_kept(look.queue, kept, asked.high_priority, self._core.now)
             if look.removes and not item.state & BROWSED_WAITING:

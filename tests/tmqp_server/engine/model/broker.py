@@ -12,8 +12,9 @@ from tests.tmqp_server.engine.model.routers import Routers
 from tests.tmqp_server.engine.model.things import BROADCAST, Client, Letter, Line, Word
 from tmqp.constants import PUT_BACK_START
 from tmqp_server.engine import commands
-from tmqp_server.engine.books import listening_bytes
+from tmqp_server.engine.books import DEFERRAL_BYTES, listening_bytes
 from tmqp_server.engine.events import event_name
+from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.options import ASKS_ACKNOWLEDGE
 from tmqp_server.engine.records import Record, field_names
 
@@ -21,6 +22,8 @@ __all__ = ["ModelBroker"]
 
 #: The words for refused pushes (F81 leaves them to the applications; ours name the code).
 REASONS = {401: "unauthorized", 404: "not-found", 482: "limit-exceeded", 503: "busy"}
+#: What a deferred message takes beside its own bytes.
+DEFERRED_BYTES = MESSAGE_OVERHEAD_BYTES + DEFERRAL_BYTES
 REASONS |= {400: "bad-request", 406: "unacceptable"}
 
 
@@ -110,6 +113,8 @@ class ModelBroker(Routers):
             self.acknowledge(client, command)
         elif isinstance(command, commands.Release):
             self.give_back(client, command)
+        elif isinstance(command, commands.Browse):
+            self.browse(client, command)
         elif isinstance(command, commands.SendDirect):
             self.send_direct(client, command)
         elif isinstance(command, commands.PassAnswer):
@@ -179,6 +184,8 @@ class ModelBroker(Routers):
         if line is not None:
             later = extras is not None and extras.delay_ms > 0
             code = self.make_room(line, command.size, later)
+            if later and not code and not self.has_room(command.size + DEFERRED_BYTES):
+                code = 503
             if code:
                 line.counts["refused"] += 1
         letter = self.letter_of(client, command, line)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tests.tmqp_server.engine.model.operating import Operating
+from tests.tmqp_server.engine.model.looking import Looking
 from tests.tmqp_server.engine.model.things import Client, Letter, Line, Question
 from tmqp_server.engine import commands
 from tmqp_server.engine.books import binding_bytes, question_bytes, router_bytes
@@ -37,7 +37,7 @@ class Router:
     turn: int = 0
 
 
-class Routers(Operating):
+class Routers(Looking):
     """Passes on; routes."""
 
     routers: dict[str, Router]

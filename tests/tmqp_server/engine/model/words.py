@@ -12,7 +12,12 @@ from collections import Counter
 from tests.tmqp_server.engine.model.things import COUNTS, DEFAULTS, Word
 from tmqp_server.engine import effects as told
 from tmqp_server.engine.events import event_name
-from tmqp_server.engine.model.snapshots import ChannelSnapshot, QueueSnapshot
+from tmqp_server.engine.model.snapshots import (
+    BrowsedMessage,
+    BrowseSnapshot,
+    ChannelSnapshot,
+    QueueSnapshot,
+)
 from tmqp_server.engine.records import Record, field_names
 
 __all__ = ["Translator", "differences", "queue_shown"]
@@ -37,11 +42,20 @@ def body_of(body: object) -> object:
     if isinstance(body, QueueSnapshot):
         options = {name: getattr(body.options, name) for name in DEFAULTS}
         return queue_shown(body) | options
+    if isinstance(body, BrowseSnapshot):
+        return (body.hide_source, tuple([_shown(item) for item in body.items]))
     if isinstance(body, ChannelSnapshot):
         return (body.name, body.queues, body.active_clients)
     if isinstance(body, list):
         return [getattr(each, "name", each) for each in body]
     return body
+
+
+def _shown(item: BrowsedMessage) -> Word:
+    """A message as somebody sees it, without its number, which the model does not know."""
+    marks = (item.high_priority, item.wants_confirm, item.kept, item.state)
+    counts = (item.attempts, item.put_backs, item.expires_s, item.due_s)
+    return (item.message_id, item.source, item.size, *marks, *counts)
 
 
 def fields(record: Record) -> Word:
@@ -56,8 +70,11 @@ class Translator:
         self.tickets: dict[int, str] = {}
         #: The same by where the storage has it: the key of the queue, and the sequence.
         self.places: dict[tuple[int, int], str] = {}
+        self.newest: dict[str, tuple[int, int]] = {}
         #: Tickets the storage has not answered for.
         self.open: dict[int, str] = {}
+        #: The sequences of what was shown last to somebody who looked into a queue.
+        self.shown: list[int] = []
 
     def words(self, effects: list[told.Effect]) -> list[Word]:
         """All words for these effects; a delivery is a word for each who gets it.
@@ -77,8 +94,10 @@ class Translator:
         found: list[Word] = []
         for effect in effects:
             if isinstance(effect, told.Erase) and not effect.ticket:
-                name = self.places[effect.key, effect.sequence]
-                if name not in named:
+                place = (effect.key, effect.sequence)
+                name = self.places[place]
+                is_older = effect.depends and self.newest[name] != place
+                if name not in named and not is_older:
                     found.append(("erase", name))
             else:
                 found += self._words(effect)
@@ -99,6 +118,10 @@ class Translator:
                 del self.open[older]  # asked for anew: that answer will say nothing
             self.tickets[effect.ticket] = self.open[effect.ticket] = ticket
             self.places[effect.key, effect.sequence] = ticket
+            self.newest[ticket] = (effect.key, effect.sequence)
+            if effect.old and effect.old_key != effect.key:
+                # A dead letter: its message is erased with it.
+                return [("append", ticket), ("erase", self.places[effect.old_key, effect.old])]
             return [("append", ticket)]
         if isinstance(effect, told.Erase):
             return [("erase", self.tickets[effect.ticket])]
@@ -109,6 +132,8 @@ class Translator:
         if isinstance(effect, told.AnswerPull):
             return [("answer", effect.session, effect.request, effect.message.message_id)]
         if isinstance(effect, told.Reply):
+            if isinstance(effect.body, BrowseSnapshot):
+                self.shown = [item.sequence for item in effect.body.items]
             body = body_of(effect.body)
             return [("reply", effect.session, effect.request, effect.code, body)]
         if isinstance(effect, told.Accept):

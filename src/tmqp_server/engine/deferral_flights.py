@@ -1,0 +1,199 @@
+"""The books on deferred messages: the part of ``flights.py`` for those that wait for their time.
+
+Theory of operation.  A queue that saves all its messages keeps ``memory_limit`` of the deferred
+ones in memory.  Of one that finds no room, only an entry with its id, its time and its place on the
+disk stays: it is *put away*, at once if the storage has it, else as soon as it does.
+``shelving.py`` reads it again a little before it is due.  For those that are due so soon that they
+would have to be read at once there is as much room again; if that is full as well, they are read
+when they are due.
+
+Only what the disk says as well as the memory is put away.  A message stays in memory if its
+producer must still be told of it, if it is to go to the front of its queue, if it has a key or was
+copied by feeds, or if other nodes know it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from tmqp_server.engine.books import DEFERRAL_BYTES, shelved_bytes
+from tmqp_server.engine.effects import Erase
+from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
+from tmqp_server.engine.model.deferrals import Deferral, DeferralShelf, ShelfLine
+from tmqp_server.engine.model.message import (
+    MARK_AWAY,
+    MARK_BACK,
+    MARK_CONFIRMED,
+    MARK_FAILED,
+    MARK_FED,
+    MARK_HIGH,
+    MARK_KEYED,
+    MARK_SAVED,
+    MARK_SAVING,
+    MARK_SHARED,
+    MARK_WANTS,
+    Message,
+)
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.run_flights import RunFlights
+
+__all__ = ["LOOK_AHEAD_S", "DeferralFlights"]
+
+#: How long before it is due a message is read from the disk, in seconds.
+LOOK_AHEAD_S: Final = 2.0
+_KEPT: Final = MARK_SAVED | MARK_SAVING
+#: With one of these a message stays in memory.
+_STAYS: Final = MARK_BACK | MARK_KEYED | MARK_SHARED | MARK_FED | MARK_FAILED
+
+
+class DeferralFlights(RunFlights):
+    """What of ``Flights`` is about deferred messages."""
+
+    __slots__ = ()
+
+    # --- Leaving the memory ----------------------------------------------------------------------
+
+    def let_go(self, queue: Queue, message: Message) -> None:
+        """A message is in memory no more: settled and counted, or on disk only."""
+        size = message.size
+        queue.count -= 1
+        queue.bytes -= size
+        self._core.message_bytes -= size + MESSAGE_OVERHEAD_BYTES
+        if queue.heeded:
+            self._note_left(queue)
+
+    def _note_left(self, queue: Queue) -> None:
+        """A message has left a queue to which somebody pays heed."""
+        core = self._core
+        if queue.fleeting and queue.count == 0:
+            core.note_emptied(queue)
+        if queue.waiters:
+            core.awake.append(queue.waiters)
+            queue.waiters = deque()
+            queue.heed()
+
+    # --- In memory -------------------------------------------------------------------------------
+
+    def defer(self, queue: Queue, message: Message, due_at: float) -> None:
+        """Let a message wait until its time before it waits to be sent."""
+        others = queue.deferred.in_memory()
+        if queue.bounded and not self._has_room(queue, message, due_at, others):
+            if not message.marks & MARK_SAVING:
+                self._put_away(queue, message, due_at)
+                return
+            message.marks |= MARK_AWAY
+        self._keep(queue, message, due_at)
+
+    def _keep(self, queue: Queue, message: Message, due_at: float) -> None:
+        queue.deferred.add(message, due_at)
+        self._core.charge(DEFERRAL_BYTES)
+
+    def take_deferred(self, queue: Queue, now: float) -> Message | None:
+        """The next deferred message whose time has come, or None."""
+        message = queue.deferred.take(now)
+        if message is not None:
+            message.marks &= ~MARK_AWAY
+            self._core.refund(DEFERRAL_BYTES)
+        return message
+
+    def cancel(self, queue: Queue, message: Message) -> None:
+        """Take out a deferred message, which counts as cleared."""
+        queue.deferred.remove(message)
+        self._core.refund(DEFERRAL_BYTES)
+        queue.counters.cleared += 1
+
+    def take_failed(self, queue: Queue) -> list[Message]:
+        """Take out waiting and deferred messages that could not be saved; settle each."""
+        memory = queue.deferred.memory()
+        failed = queue.take_failed()
+        self._core.refund(memory - queue.deferred.memory())
+        return failed
+
+    # --- On disk only ----------------------------------------------------------------------------
+
+    def _has_room(self, queue: Queue, message: Message, due_at: float, others: int) -> bool:
+        """Whether a deferred message has room in memory beside *others*, or must stay there."""
+        is_soon = due_at - LOOK_AHEAD_S <= self._core.now
+        return queue.keeps_deferred(others, message.size, is_soon) or not _may_be_away(message)
+
+    def put_away(self, queue: Queue, message: Message) -> None:
+        """Let a message be on disk only that the storage has now, if it is still deferred and has
+        no room in memory."""
+        message.marks &= ~MARK_AWAY
+        deferred = queue.deferred
+        if not deferred.holds(message):
+            return
+        due_at = message.rarely().due_at
+        if self._has_room(queue, message, due_at, deferred.in_memory() - 1):
+            return
+        deferred.remove(message)
+        self._core.refund(DEFERRAL_BYTES)
+        self._put_away(queue, message, due_at)
+        self._core.arm(queue)
+
+    def _put_away(self, queue: Queue, message: Message, due_at: float) -> None:
+        """From now on a deferred message is on disk only.  It is in no list."""
+        shelf = queue.deferred.shelf
+        if shelf is None:
+            shelf = DeferralShelf()
+            queue.deferred.shelf = shelf
+        stored = message.rarely().stored
+        entry = Deferral(due_at, stored, message.message_id, message.size, None)
+        shelf.line_of(message.marks & MARK_HIGH != 0).add(entry)
+        shelf.wake_at = min(shelf.wake_at, due_at - LOOK_AHEAD_S)
+        self._core.charge(shelved_bytes(entry.message_id))
+        queue.count_cap -= 1  # it counts with those in memory
+        self.let_go(queue, message)
+
+    def _take_out(self, queue: Queue, line: ShelfLine, entry: Deferral) -> None:
+        line.remove(entry)
+        self._core.refund(shelved_bytes(entry.message_id))
+        queue.count_cap += 1
+
+    def take_down(self, queue: Queue, line: ShelfLine, entry: Deferral, message: Message) -> None:
+        """A deferred message was read from the disk, where it may have another size."""
+        self._take_out(queue, line, entry)
+        self.store(queue, message.size - entry.size)
+        self.bring_back(queue, message.size)
+        self._keep(queue, message, entry.due_at)
+
+    def cancel_on_disk(self, queue: Queue, line: ShelfLine, entry: Deferral) -> None:
+        """Take out a deferred message that is on disk only, which counts as cleared."""
+        self._take_out(queue, line, entry)
+        self.unstore(queue, entry.size)
+        queue.counters.cleared += 1
+        if queue.fleeting and queue.count == 0:
+            self._core.note_emptied(queue)
+
+    def lose(self, queue: Queue, line: ShelfLine, entry: Deferral) -> None:
+        """Count a deferred message that cannot be read any more."""
+        self._take_out(queue, line, entry)
+        self.unstore(queue, entry.size)
+        queue.counters.damaged += 1
+        queue.counters.dropped += 1
+
+    def dispose_shelved(self, queue: Queue, entry: Deferral) -> None:
+        """Have a message forgotten that has been cleared, and was on disk only."""
+        self.unstore(queue, entry.size)
+        if not queue.closed:
+            self._core.out.append(Erase(0, queue.key, entry.sequence))
+
+    def bring_back(self, queue: Queue, size: int) -> None:
+        """A message that is accepted is in memory from now on."""
+        queue.count += 1
+        queue.bytes += size
+        self._core.message_bytes += size + MESSAGE_OVERHEAD_BYTES
+
+
+def _may_be_away(message: Message) -> bool:
+    """Whether the disk says of a message all that the memory does, or soon will."""
+    marks = message.marks
+    if not marks & _KEPT or marks & _STAYS:
+        return False
+    if marks & (MARK_WANTS | MARK_CONFIRMED) == MARK_WANTS:
+        return False
+    if marks & MARK_SAVING:
+        return True
+    rare = message.rarely()
+    return rare.stored != 0 and rare.old == 0

@@ -1,0 +1,119 @@
+"""Messages that the storage could not save, and that nobody else has any more: they are owed to it.
+
+Theory of operation.  Some messages enter a durable queue when nobody is left who could be told that
+they cannot be saved, and nothing that they could be made from again:
+
+* copies by a feed of a source in memory, which answers its producer when it has a message, and is
+  done with it when its feeds have it;
+* dead letters, whose producers heard of them long ago, or never do.
+
+Such a message is marked (``MARK_OWED``) when it is made: it stays where it is, in memory, is sent
+and settled as any other, and the storage is asked again for it until it has it.  Meanwhile it is as
+safe as it was where it came from.
+
+It stays, instead of going back, because there may be nothing to go back to: a broadcast keeps
+nothing, a message that is not due has passed already, a full queue has taken another one, and
+consumers may have the message in hand.  The price: saved later, it stands behind what was saved in
+between, should the server begin again.
+
+A copy of a message that a durable source was asked to keep in the same step is not owed: it fails
+with the message, whose producer is told.  A dead letter from a durable queue has an older copy
+there until it is safe itself; it is owed all the same, for that copy does not say that it is one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp_server.engine.core import Core
+from tmqp_server.engine.delivery.saving import Saver
+from tmqp_server.engine.model.message import (
+    MARK_GONE,
+    MARK_OWED,
+    MARK_SAVED,
+    MARK_SAVING,
+    Message,
+)
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.timers import Sleeper
+
+__all__ = ["DebtTimer", "Debts", "owes_copies"]
+
+#: How long the storage is left alone after it has failed, in seconds.
+_RETRY_S: Final = 0.02
+_KEPT: Final = MARK_SAVED | MARK_SAVING
+#: With one of these nothing is owed any more, or is about to be known.
+_OVER: Final = MARK_SAVING | MARK_GONE
+
+
+def owes_copies(source: Queue, message: Message) -> bool:
+    """Whether a message is promised to the feeds of a queue whatever the storage says."""
+    return not source.saves or message.marks & _KEPT == 0 or message.marks & MARK_OWED != 0
+
+
+class DebtTimer(Sleeper):
+    """Wakes those who ask the storage again."""
+
+    __slots__ = ()
+
+
+class Debts:
+    """Asks the storage again for messages that it could not save."""
+
+    __slots__ = ("_core", "_owed", "_saver", "_timer")
+
+    def __init__(self, core: Core, saver: Saver) -> None:
+        self._core = core
+        self._saver = saver
+        #: What is owed, and in which queue it is, in the order of failing.
+        self._owed: dict[Message, Queue] = {}
+        self._timer = DebtTimer()
+
+    def add(self, queue: Queue, message: Message) -> None:
+        """Have a message saved later that could not be saved, or cannot be now."""
+        self._owed[message] = queue
+        self._wake_later()
+
+    def settle(self, message: Message) -> None:
+        """Owe a message no more that is settled before it is saved; it may have a copy in the queue
+        that it was moved from."""
+        self._owed.pop(message, None)
+        self._saver.erase_older(message)
+
+    def wake(self) -> None:
+        """Ask for as many as the storage has room for, and the budget carries."""
+        self._pay()
+        if self._owed:
+            self._wake_later()
+
+    def _wake_later(self) -> None:
+        self._core.wakeups.arm(self._timer, self._core.now + _RETRY_S)
+
+    def _pay(self) -> None:
+        core = self._core
+        owed = self._owed
+        for _ in range(len(owed)):
+            if core.budget <= 0:
+                return
+            message = next(iter(owed))
+            queue = owed[message]
+            is_over = _is_over(queue, message)
+            if not is_over and not core.can_save(message.size):
+                return
+            core.budget -= 1
+            del owed[message]
+            if is_over:
+                continue
+            more = 0 if message.marks & MARK_SAVED else message.size
+            if queue.disk_bytes + more > queue.disk_cap:
+                owed[message] = queue  # until something there is settled
+            else:
+                self._saver.save(queue, message)
+
+
+def _is_over(queue: Queue, message: Message) -> bool:
+    """Whether a message need not be saved any more.  One that only has an older copy in another
+    queue is not where it is to be."""
+    if message.marks & _OVER or queue.closed or not queue.saves:
+        return True
+    return message.marks & MARK_SAVED != 0 and message.rarely().stored != 0
