@@ -213,7 +213,7 @@ class NsqBooks:
         :raises Violation: when a channel is missing that must be there.
         """
         self.life += 1
-        for table in (self._hands, self._sent, self._attempts, self.windows):
+        for table in (self._hands, self._sent, self.windows):
             table.clear()
         self._finished.clear()
         self.finished = [0] * len(CHANNELS)

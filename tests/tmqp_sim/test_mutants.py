@@ -105,7 +105,7 @@ FOUND_AT: Final = {
     "no-flush": 24,
     "no-hard-limit": 283,
     "no-more-time": 74,
-    "no-notes": 138,
+    "no-notes": 576,
     "no-pause": 96,
     "no-waiting": 7,
     "nothing-makes-way": 13,

@@ -108,16 +108,20 @@ class PendingSave(PendingWrite):
 class PendingRun(PendingWrite):
     """Messages of a run, of one producer, and the queue they were in; ``size`` is all of them.
 
-    One that was asked for anew since has a ticket of its own.
+    They are kept under ``first`` and the sequences behind it.  One that was asked for anew since
+    has a ticket of its own.
     """
 
-    __slots__ = ("messages", "queue", "producer", "size")
+    __slots__ = ("messages", "queue", "producer", "size", "first")
 
-    def __init__(self, messages: list[Message], queue: Queue, producer: Origin, size: int) -> None:
+    def __init__(
+        self, messages: list[Message], queue: Queue, producer: Origin, size: int, first: int
+    ) -> None:
         self.messages = messages
         self.queue = queue
         self.producer = producer
         self.size = size
+        self.first = first
 
 
 class PendingChange(PendingWrite):

@@ -149,7 +149,7 @@ class Keeper:
                 rare = message.rare
                 if rare is None or rare.ticket != ticket:
                     # It was asked for anew since, and waits for that.
-                    self._answered_between(pending, command.ok)
+                    self._answered_between(pending.queue, message, pending.sequence, command.ok)
                     continue
                 message.marks &= ~MARK_SAVING
                 if pending.tail is not None or not command.ok:
@@ -194,7 +194,9 @@ class Keeper:
         told: list[str] = []
         last = 0
         saved = 0
+        sequence = run.first - 1
         for message in run.messages:
+            sequence += 1
             rare = message.rare
             marks = message.marks
             if rare is None and ok:
@@ -203,7 +205,9 @@ class Keeper:
                 saved += 1
                 last = message.sequence
             elif rare is not None and rare.ticket:
-                continue  # it was asked for anew since, and waits for that
+                # It was asked for anew since, and waits for that.
+                self._answered_between(queue, message, sequence, ok)
+                continue
             elif ok:
                 message.marks = marks & ~(MARK_SAVING | MARK_TOGETHER)
                 self._saved(queue, message, False, None)
@@ -223,22 +227,26 @@ class Keeper:
             first = run.messages[0]
             core.out.append(ConfirmRun(run.producer.number, told, first.channel, first.queue_id))
 
-    def _answered_between(self, pending: PendingSave, ok: bool) -> None:
+    def _answered_between(self, queue: Queue, message: Message, sequence: int, ok: bool) -> None:
         """A copy of a message is there that is not the newest, or is not: it has replaced the older
         one then."""
-        rare = pending.message.rare
+        rare = message.rare
         if rare is None or rare.between is None:
             return
-        key = pending.queue.key
-        place = (key, pending.sequence)
+        key = queue.key
+        place = (key, sequence)
         if place not in rare.between:
             return
         rare.between.remove(place)
-        if ok:
-            if rare.old_key != key:
-                self._core.release_claim(rare.old_key)
-            rare.old_key = key
-            rare.old = pending.sequence
+        if not ok:
+            return
+        if rare.old_key != key:
+            self._core.release_claim(rare.old_key)
+        rare.old_key = key
+        rare.old = sequence
+        if not message.marks & MARK_SAVED:
+            message.marks |= MARK_SAVED
+            self._flights.save(queue, 1)
 
     def _saved(self, queue: Queue, message: Message, transient: bool, tail: Tail | None) -> None:
         rare = message.rarely()

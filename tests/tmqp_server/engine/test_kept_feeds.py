@@ -276,3 +276,22 @@ def test_copies_beyond_the_memory_of_their_queue_stay_there_while_they_cannot_be
     world.join("x", "a")
     world.sync()
     assert sorted(each for each in world.queue("a").flights) == EVERYTHING
+
+
+def test_a_copy_put_back_before_it_was_safe_was_lost_after_its_producer_had_been_told() -> None:
+    """Its first place on the disk was given up for one that the next write did not bring."""
+    world = kept_topic("a")
+    world.join("x", "a")
+    world.push("m1", channel="t", wants=True)
+    first = world.journal.take()
+    world.release("x", "m1", delay_ms=1_000, channel="a")
+    world.store.write(first.batch, 1)
+    answer = world.journal.finished(first, True)
+    assert answer is not None
+    assert "p: m1 ok F" in world.step(answer)
+    world.write("no space")
+    world.write()  # what the failed batch had to settle
+    assert "x <- m1 AR" in world.wait(1.0)
+    world.crash()
+    world.fetch()
+    assert waiting_in(world, "a") == ["m1"]

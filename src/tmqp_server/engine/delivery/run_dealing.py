@@ -137,9 +137,9 @@ class RunDealer:
         core = self._core
         core.last_ticket += 1
         ticket = core.last_ticket
-        core.tickets[ticket] = PendingRun(messages, queue, origin, run.size)
-        core.unsynced_bytes += run.size
         first = queue.sequence + 1
+        core.tickets[ticket] = PendingRun(messages, queue, origin, run.size, first)
+        core.unsynced_bytes += run.size
         queue.appended = queue.sequence + run.count
         core.out.append(AppendRun(ticket, run, messages, queue.channel_name, queue.key, first))
 

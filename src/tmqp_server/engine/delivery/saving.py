@@ -22,6 +22,7 @@ from tmqp_server.engine.delivery.sharing import forget
 from tmqp_server.engine.effects import Append, ClearStored, Confirm, Erase
 from tmqp_server.engine.flights import Flights
 from tmqp_server.engine.model.message import (
+    MARK_COPY,
     MARK_HIGH,
     MARK_SAVED,
     MARK_SAVING,
@@ -97,7 +98,8 @@ class Saver:
             if not message.marks & MARK_SAVING:
                 rare.old_key = queue.key
                 rare.old = rare.stored
-            elif rare.old:
+            elif rare.old or (message.marks & MARK_COPY and queue.saves):
+                # Its source may be settled with that copy, and its producer told.
                 _add_between(rare, queue.key, rare.stored)
             else:
                 # That copy was not answered for, and nobody has been promised anything by it.
