@@ -54,6 +54,7 @@ from tmqp_server.engine.model.message import (
     MARK_SAVED,
     MARK_SAVING,
     MARK_TOGETHER,
+    MARK_UNTOLD,
     Message,
 )
 from tmqp_server.engine.model.queues import Queue
@@ -324,8 +325,8 @@ class Keeper:
     def _release(self, queue: Queue, message: Message, saved: bool) -> None:
         """Let the confirm go that waited; a negative one if the message is not saved."""
         rare = message.rarely()
-        if rare.untold:
-            rare.untold = False
+        if message.marks & MARK_UNTOLD:
+            message.marks &= ~MARK_UNTOLD
             self._core.notify_message(queue, message)
         held = rare.held_confirm
         if held is None:

@@ -76,7 +76,6 @@ def test_fields_in_the_order_of_init() -> None:
         "between",
         "key",
         "held_confirm",
-        "untold",
         "receivers",
         "timing",
         "settling",

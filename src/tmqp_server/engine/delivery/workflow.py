@@ -54,6 +54,7 @@ from tmqp_server.engine.model.message import (
     MARK_SAVING,
     MARK_SILENT,
     MARK_TIMED,
+    MARK_UNTOLD,
     MARK_WANTS,
     Message,
     Timing,
@@ -223,7 +224,7 @@ class Workflow:
     def _produced(self, queue: Queue, message: Message) -> None:
         """Tell of a message produced; of one that is being saved when that is known (F130)."""
         if message.marks & MARK_SAVING:
-            message.rarely().untold = True
+            message.marks |= MARK_UNTOLD
         else:
             self._core.notify_message(queue, message)
 

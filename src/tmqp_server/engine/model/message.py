@@ -44,6 +44,7 @@ __all__ = [
     "MARK_TIMED",
     "MARK_TOGETHER",
     "MARK_UNCOUNTED",
+    "MARK_UNTOLD",
     "MARK_WANTS",
     "Message",
     "Rare",
@@ -99,6 +100,8 @@ MARK_FED: Final = 1_048_576
 MARK_OWED: Final = 2_097_152
 #: It is deferred, and is to be on disk only when the storage has it.
 MARK_AWAY: Final = 4_194_304
+#: Its event MessageProduced waits for the storage's answer, as its confirm does.
+MARK_UNTOLD: Final = 8_388_608
 
 
 class Timing:
@@ -148,7 +151,6 @@ class Rare(Record):
         "between",
         "key",
         "held_confirm",
-        "untold",
         "receivers",
         "timing",
         "settling",
@@ -176,8 +178,6 @@ class Rare(Record):
         self.key = ""
         #: The confirm that waits for the storage's answer.
         self.held_confirm: Record | None = None
-        #: Its event MessageProduced waits for it too.
-        self.untold = False
         #: How many consumers it went to when it was pushed; -1 when its producer did not ask.
         self.receivers = -1
         #: The times of those who have it, if some have their own.
