@@ -86,14 +86,19 @@ def test_a_finding_is_made_smaller_and_still_replays(tmp_path: Path) -> None:
 def test_a_finding_about_tmqp_is_made_smaller(tmp_path: Path) -> None:
     make = BROKEN_SERVERS["closes-on-unknown-types"][1]
     subject = NativeSubject(SERVER_CASES)
-    fuzzer = WireFuzzer(MemoryStage(make()), subject, 3, Patience(quiet_s=0.01))
+    fuzzer = WireFuzzer(MemoryStage(make()), subject, 5, Patience(quiet_s=0.01))
     finding = next(fuzzer.run(lambda: fuzzer.played < 5_000))
-    path = write_wire(tmp_path, finding, 3, 1)
+    path = write_wire(tmp_path, finding, 5, 1)
     out = tmp_path / "small.json"
+
+    def sooner_or_later(*arguments: str | Path) -> bool:
+        # A server that closes without reading all resets the connection, and what it said before
+        # may be lost with that: then nobody knows that it had accepted the client.
+        return any(run(*arguments).exit_code == 1 for _ in range(20))
+
     with served(make()) as address:
-        result = run("shrink", path, address, "--timeout", "0.5", "--out", out)
-        assert result.exit_code == 1, result.output
-        assert run("replay", address, out, "--patience", "0.5").exit_code == 1
+        assert sooner_or_later("shrink", path, address, "--timeout", "0.5", "--out", out)
+        assert sooner_or_later("replay", address, out, "--patience", "0.5")
     small = read_found(out)
     assert small.size <= len(finding.conversation)
     before = sum(len(piece.data) for piece in finding.conversation)

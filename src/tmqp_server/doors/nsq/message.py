@@ -50,7 +50,7 @@ _TIME_AT: Final = 8
 _FIRST_ATTEMPT: Final = b"\x00\x01"
 _MAX_SOURCE: Final = 255
 #: Bytes that are kept of a message beside its source and its body.
-_HEAD_BYTES: Final[int] = stored.HEAD_BYTES
+_KEPT_HEAD_BYTES: Final[int] = stored.HEAD_BYTES
 #: A message whose queue names its topic.
 _NO_TOPIC: Final = b""
 
@@ -108,7 +108,7 @@ def source_of(client_id: str) -> bytes:
 
 def size_of(source: bytes, body: bytes) -> int:
     """The size of a message: the bytes that are kept of it on disk."""
-    return _HEAD_BYTES + len(source) + len(body)
+    return _KEPT_HEAD_BYTES + len(source) + len(body)
 
 
 @final
