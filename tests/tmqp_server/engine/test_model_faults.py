@@ -287,6 +287,7 @@ def run(examples: int) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: str(fault.__name__))
 def test_a_planted_fault_is_caught(
     fault: Callable[[Patch], None], monkeypatch: pytest.MonkeyPatch
