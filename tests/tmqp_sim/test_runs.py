@@ -40,6 +40,7 @@ BLAMELESS: Final = {
     11441: "a batch was written again in a crash, before the frozen server had heard of it",
     8430: "what a full queue refuses is delivered all the same, and its repetitions never ended",
     757: "a dead letter of a life before was held against its message, which was pushed again",
+    2817: "an NSQ client finished a message at the very moment its time was up",
     10574: "what an NSQ client read after a restart, and was sent before it, was unknown",
     329402: "what was overdue when its consumer left was not taken for returned",
     301380: "what is being spilled for a queue that has gone counted as lost memory",
