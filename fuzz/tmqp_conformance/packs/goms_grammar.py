@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from tmqp.testing import Seeded
-from tmqp_conformance.packs.grammar import PackGrammar, choice, cut_lines
+from tmqp_conformance.packs.grammar import LineGrammar, LineReader, choice
 from tmqp_conformance.packs.units import Unit
 from tmqp_wires.goms import ObjectDecoder
 from tmqp_wires.goms.codec import Close, Logout, Register, Violation
@@ -30,14 +30,12 @@ _DATA: Final[tuple[Any, ...]] = (
 _KEYS: Final = ("type", "messagetype")
 
 
-class _Reader:
+class _Reader(LineReader):
     """The codec's own decoder."""
 
     def __init__(self) -> None:
-        self.rule = ""
-        self.state = "unregistered"
-        self.doubtful = False
         self._decoder = ObjectDecoder(_MOST_BYTES)
+        super().__init__(self._decoder, "unregistered")
 
     def read(self, data: bytes) -> None:
         """See :class:`tmqp_conformance.packs.grammar.Reader`."""
@@ -52,18 +50,8 @@ class _Reader:
             elif isinstance(event, Logout) and event.topics is None:
                 self.state = "unregistered"
 
-    @property
-    def inside(self) -> bool:
-        """See :class:`tmqp_conformance.packs.grammar.Reader`."""
-        return self._decoder.held_bytes > 0
 
-    @property
-    def illegible(self) -> bool:
-        """See :class:`tmqp_conformance.packs.grammar.Reader`: lines stay lines."""
-        return False
-
-
-class GomsGrammar(PackGrammar):
+class GomsGrammar(LineGrammar):
     """JSON objects, one a line."""
 
     states: tuple[str, ...] = ("unregistered", "registered", "closed")
@@ -77,11 +65,6 @@ class GomsGrammar(PackGrammar):
     def reader(self) -> _Reader:
         """See :class:`PackGrammar`."""
         return _Reader()
-
-    def split(self, data: bytes) -> tuple[bytes, list[bytes], bytes]:
-        """See :class:`Grammar`: there is no greeting, and most objects are a line."""
-        lines, rest = cut_lines(data)
-        return b"", lines, rest
 
     def kind_of(self, message: bytes) -> str:
         """See :class:`PackGrammar`."""

@@ -12,7 +12,15 @@ from typing import Final, Protocol, TypeVar
 from tmqp.testing import Seeded
 from tmqp_conformance.grammar import Grammar, Oracle, Tally
 
-__all__ = ["ID_MARK", "PackGrammar", "Reader", "choice", "cut_lines", "of_size"]
+__all__ = [
+    "ID_MARK",
+    "LineGrammar",
+    "LineReader",
+    "PackGrammar",
+    "Reader",
+    "choice",
+    "of_size",
+]
 
 _Value = TypeVar("_Value")
 #: Stands in a piece for the id of the message that was delivered last on its line; it has the 16
@@ -44,6 +52,36 @@ class Reader(Protocol):
     @property
     def illegible(self) -> bool:
         """The server may have gone on in a form that its ear cannot read."""
+
+
+class _Holds(Protocol):
+    @property
+    def held_bytes(self) -> int:
+        """What is held of a line that is not whole."""
+
+
+class LineReader:
+    """What readers of lines have in common: a line stays a line, whatever is in it.
+
+    :param decoder: the codec's own, which tells what it holds.
+    :param state: the first of the grammar's states.
+    """
+
+    def __init__(self, decoder: _Holds, state: str) -> None:
+        self.rule = ""
+        self.state = state
+        self.doubtful = False
+        self._held = decoder
+
+    @property
+    def inside(self) -> bool:
+        """See :class:`Reader`."""
+        return self._held.held_bytes > 0
+
+    @property
+    def illegible(self) -> bool:
+        """See :class:`Reader`."""
+        return False
 
 
 class PackGrammar(Grammar):
@@ -150,7 +188,10 @@ def of_size(size: int, small: int, *, most: int) -> str:
     return "0" if size == 0 else "some" if size <= small else "long"
 
 
-def cut_lines(data: bytes) -> tuple[list[bytes], bytes]:
-    """Whole lines with their newlines, and the rest."""
-    *lines, rest = data.split(_NEWLINE)
-    return [line + _NEWLINE for line in lines], rest
+class LineGrammar(PackGrammar):
+    """The grammar of an address where a message is a line, and nothing comes before the first."""
+
+    def split(self, data: bytes) -> tuple[bytes, list[bytes], bytes]:
+        """See :class:`Grammar`."""
+        *lines, rest = data.split(_NEWLINE)
+        return b"", [line + _NEWLINE for line in lines], rest

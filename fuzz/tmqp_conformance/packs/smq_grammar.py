@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from tmqp.testing import Seeded
-from tmqp_conformance.packs.grammar import PackGrammar, choice, cut_lines, of_size
+from tmqp_conformance.packs.grammar import LineGrammar, LineReader, choice, of_size
 from tmqp_conformance.packs.units import Unit
 from tmqp_wires.smq import LineDecoder
 from tmqp_wires.smq.events import Consume, Violation
@@ -31,14 +31,12 @@ _COUNTS: Final = (b"1", b"2", b"0", b"-1", b"", b"x", b" 1", b"9" * 19, b"1.5", 
 _COUNT_CLASSES: Final = ("0", "some", "over", "negative", "none")
 
 
-class _Reader:
+class _Reader(LineReader):
     """The codec's own decoder; a line that is not ended may wait for ever."""
 
     def __init__(self) -> None:
-        self.rule = ""
-        self.state = "idle"
-        self.doubtful = False
         self._decoder = LineDecoder(_MOST_BYTES)
+        super().__init__(self._decoder, "idle")
 
     def read(self, data: bytes) -> None:
         """See :class:`tmqp_conformance.packs.grammar.Reader`."""
@@ -48,18 +46,8 @@ class _Reader:
             elif isinstance(event, Consume):
                 self.state = "consuming"
 
-    @property
-    def inside(self) -> bool:
-        """See :class:`tmqp_conformance.packs.grammar.Reader`."""
-        return self._decoder.held_bytes > 0
 
-    @property
-    def illegible(self) -> bool:
-        """See :class:`tmqp_conformance.packs.grammar.Reader`: lines stay lines."""
-        return False
-
-
-class SmqGrammar(PackGrammar):
+class SmqGrammar(LineGrammar):
     """Lines of a letter, a queue, and a body or a number."""
 
     states: tuple[str, ...] = ("idle", "consuming")
@@ -74,11 +62,6 @@ class SmqGrammar(PackGrammar):
     def reader(self) -> _Reader:
         """See :class:`PackGrammar`."""
         return _Reader()
-
-    def split(self, data: bytes) -> tuple[bytes, list[bytes], bytes]:
-        """See :class:`Grammar`: there is no greeting."""
-        lines, rest = cut_lines(data)
-        return b"", lines, rest
 
     def kind_of(self, message: bytes) -> str:
         """See :class:`PackGrammar`."""
