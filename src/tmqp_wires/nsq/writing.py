@@ -19,6 +19,8 @@ __all__ = [
     "HEARTBEAT",
     "MAGIC",
     "MESSAGE_HEAD_BYTES",
+    "MESSAGE_ID_AT",
+    "MESSAGE_TIME_AT",
     "NOP",
     "OK",
     "auth",
@@ -44,6 +46,9 @@ FRAME_ERROR: Final = 1
 FRAME_MESSAGE: Final = 2
 #: Bytes of a message frame before the body: size, type, timestamp, attempts, id.
 MESSAGE_HEAD_BYTES: Final = 34
+#: Where its time, in 8 bytes, and its id stand in it.
+MESSAGE_TIME_AT: Final = 8
+MESSAGE_ID_AT: Final = 18
 _MAX_ATTEMPTS: Final = 65_535
 
 _INT32: Final = Struct(">i")

@@ -15,12 +15,10 @@ from tmqp_server.doors.nsq_latency import Counts
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.effects import Effect, Left
 from tmqp_wires.nsq.events import Event, Finish
-from tmqp_wires.nsq.writing import MESSAGE_HEAD_BYTES
+from tmqp_wires.nsq.writing import MESSAGE_HEAD_BYTES, MESSAGE_ID_AT, MESSAGE_TIME_AT
 
 __all__ = ["MeasuringSession"]
 
-_TIME_AT: Final = 8
-_ID_AT: Final = 18
 #: What it costs to remember a message.
 _ENTRY_BYTES: Final = 160
 
@@ -65,9 +63,11 @@ class MeasuringSession(NsqSession):
         at = 0
         while at < len(kept):
             head = kept[at : at + MESSAGE_HEAD_BYTES]
-            name = head[_ID_AT:]
+            name = head[MESSAGE_ID_AT:]
             published.pop(name, None)
-            published[name] = int.from_bytes(head[_TIME_AT : _TIME_AT + 8], "big", signed=True)
+            published[name] = int.from_bytes(
+                head[MESSAGE_TIME_AT : MESSAGE_TIME_AT + 8], "big", signed=True
+            )
             at += 4 + int.from_bytes(head[:4], "big")
         while len(published) > self._most_remembered:
             del published[next(iter(published))]

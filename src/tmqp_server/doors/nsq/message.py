@@ -24,7 +24,13 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.model.message import Message
 from tmqp_wires.nsq import stored
-from tmqp_wires.nsq.writing import FRAME_MESSAGE, MESSAGE_HEAD_BYTES, message_frame
+from tmqp_wires.nsq.writing import (
+    FRAME_MESSAGE,
+    MESSAGE_HEAD_BYTES,
+    MESSAGE_ID_AT,
+    MESSAGE_TIME_AT,
+    message_frame,
+)
 
 __all__ = [
     "DOOR",
@@ -45,8 +51,6 @@ NUMBER: Final = 2
 
 _PREFIX_DIGITS: Final = 6
 _COUNTED: Final = 1 << 40
-_ID_AT: Final = 18
-_TIME_AT: Final = 8
 _FIRST_ATTEMPT: Final = b"\x00\x01"
 _MAX_SOURCE: Final = 255
 #: Bytes that are kept of a message beside its source and its body.
@@ -90,7 +94,7 @@ class NsqIds:
 
 def id_of(frame: bytes) -> str:
     """The id in a message's frame."""
-    return frame[_ID_AT:MESSAGE_HEAD_BYTES].decode("ascii")
+    return frame[MESSAGE_ID_AT:MESSAGE_HEAD_BYTES].decode("ascii")
 
 
 def body_of(frame: bytes) -> bytes:
@@ -226,8 +230,10 @@ class NsqBodies(OwnBodies):
         """What is kept of a message: ``tmqp_wires.nsq.stored``."""
         frame = message.wire
         assert isinstance(frame, bytes), "this door keeps frames"
-        timestamp_ns = int.from_bytes(frame[_TIME_AT : _TIME_AT + 8], "big", signed=True)
-        name = frame[_ID_AT:MESSAGE_HEAD_BYTES]
+        timestamp_ns = int.from_bytes(
+            frame[MESSAGE_TIME_AT : MESSAGE_TIME_AT + 8], "big", signed=True
+        )
+        name = frame[MESSAGE_ID_AT:MESSAGE_HEAD_BYTES]
         head = stored.stored_head(timestamp_ns, name, _NO_TOPIC, source_of(message.source))
         return head + body_of(frame), len(head), len(frame) - MESSAGE_HEAD_BYTES
 
@@ -250,5 +256,7 @@ class NsqBodies(OwnBodies):
         """What a message says: a body, and when it was published."""
         assert isinstance(wire, bytes), "this door keeps frames"
         letter = Letter(body_of(wire), id_of(wire))
-        letter.timestamp_ms = int.from_bytes(wire[_TIME_AT : _TIME_AT + 8], "big") // 1_000_000
+        letter.timestamp_ms = (
+            int.from_bytes(wire[MESSAGE_TIME_AT : MESSAGE_TIME_AT + 8], "big") // 1_000_000
+        )
         return letter
