@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Protocol
 
+from tmqp_server.shell.turn import Turn
 from tmqp_sim.world import World
 
 __all__ = ["Rounds"]
@@ -16,12 +17,6 @@ __all__ = ["Rounds"]
 #: In how many of the worlds, and how long it is at most from one look to the next, in seconds.
 _WORLDS: Final = 0.25
 _LONGEST_S: Final = 0.02
-
-
-class _Turn(Protocol):
-    def begin_round(self) -> None: ...
-
-    def end_round(self, now: float) -> bool: ...
 
 
 class _Session(Protocol):
@@ -33,7 +28,7 @@ class _Session(Protocol):
 class _Server(Protocol):
     world: World
     asleep: bool
-    turn: _Turn
+    turn: Turn
 
     @property
     def now(self) -> float: ...

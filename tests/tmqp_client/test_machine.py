@@ -20,8 +20,8 @@ from tmqp_client import (
     OperationFailed,
     OperationTimeout,
 )
-from tmqp_client._core.board import DIRECT_MESSAGES
 from tmqp_client._core import requests
+from tmqp_client._core.board import DIRECT_MESSAGES
 from tmqp_client._core.outcomes import Accepted, Lost
 
 # --- Connecting ----------------------------------------------------------------------------------

@@ -45,8 +45,8 @@ class _DirectSelector(selectors.BaseSelector):
     :param on_fault: is told what a direct reader raised; the others are called all the same.
 
     ``direct``: the direct readers by file descriptor.  ``rounds``: what is called before and after
-    the readers of one look at the sockets, if there are several.  ``asked``: the loop was asked for something
-    since the last :meth:`select` began, so it must return.
+    the readers of one look at the sockets, if there are several.  ``asked``: the loop was asked for
+    something since the last :meth:`select` began, so it must return.
     """
 
     def __init__(self, on_fault: Callable[[Exception], None]) -> None:

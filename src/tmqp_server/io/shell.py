@@ -25,8 +25,8 @@ from tmqp_server.hub.questions import StorageQuestion
 from tmqp_server.hub.recovery import answer_of
 from tmqp_server.io.connection import Connection
 from tmqp_server.io.datagram import Source
-from tmqp_server.io.event_handlers import Teller
 from tmqp_server.io.direct_loop import DirectLoop
+from tmqp_server.io.event_handlers import Teller
 from tmqp_server.io.event_loop import asyncio_loop, clock
 from tmqp_server.io.judge import Judge
 from tmqp_server.io.node_link import NodeLink
