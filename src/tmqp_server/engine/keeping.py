@@ -263,7 +263,7 @@ class Keeper:
             message.marks |= MARK_SAVED
         self._release(queue, message, True)
         if message.marks & MARK_AWAY:
-            self._flights.put_away(queue, message)
+            self._flights.put_away(queue, message, transient)
         if tail is None:
             return
         tail.unsynced -= 1
@@ -406,7 +406,7 @@ class Keeper:
         if core.shares_decisions:
             share(queue, message)
         if kept.due_at > core.now:
-            self._flights.defer(queue, message, kept.due_at)
+            self._outcomes.saver.defer(queue, message, kept.due_at)
             return
         if queue.discipline.replaces and queue.waiting_count():
             core.trash.append(self._flights.clear_waiting(queue))

@@ -11,6 +11,9 @@ replaces the older copy, and must not go with a newer one that is not written (`
 Where a message is kept stands in its ``Rare`` record (``stored``; ``old`` and ``old_key``; and
 ``between``), or, while it has none, is its own sequence.
 
+What is put on disk only to save memory, because its queue is not durable, is *transient*: the copy
+goes when the message comes back, and with a restart.
+
 Messages of a run (``push_runs.py``) are asked for together, under one ticket.  One of them that is
 asked for anew gets a ticket of its own, and its confirm waits for that one.
 """
@@ -48,12 +51,28 @@ class Saver:
 
     def save(self, queue: Queue, message: Message) -> None:
         """Have a message kept that is not yet, where it stands."""
+        self._save(queue, message, False)
+
+    def defer(self, queue: Queue, message: Message, due_at: float) -> None:
+        """Let a message wait until its time, in memory; or on disk only if it has no room there.
+
+        If it cannot go to disk now it stays in memory, which then takes more.
+        """
+        if (
+            self._flights.wants_transient(queue, message, due_at)
+            and self._core.has_room_to_save(message.size)
+            and queue.disk_bytes + message.size <= queue.disk_cap
+        ):
+            self._save(queue, message, True)
+        self._flights.defer(queue, message, due_at)
+
+    def _save(self, queue: Queue, message: Message, transient: bool) -> None:
         message.rarely()  # which notes where it is kept now, if it is
         sequence = message.sequence
         if sequence <= queue.appended:
             sequence = queue.sequence + 1
             queue.sequence = sequence
-        self._append(queue, message, sequence, False)
+        self._append(queue, message, sequence, transient)
         tail = queue.tail_of(message)
         if tail is not None:
             tail.skip[sequence] = None
