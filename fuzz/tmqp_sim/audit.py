@@ -185,6 +185,17 @@ class Audit:
         if risen:
             raise Violation("storage", f"settled, and on the disk again: {', '.join(risen)}")
 
+    def check_store(self, store: MemoryStore) -> None:
+        """Compare what a store holds, after a batch that it has written, with what it owes.
+
+        :raises Violation: when they differ.
+        """
+        there = {(key, each) for key, queue in store._queues.items() for each in queue.owed}
+        if there != self.owed.keys():
+            missing, more = sorted(self.owed.keys() - there), sorted(there - self.owed.keys())
+            text = f"of the places (queue, sequence) {missing} are not there, and {more} are"
+            raise Violation("storage", text)
+
     def check_bytes(self, queues: list[Queue]) -> None:
         """Compare what queues say they have on the disk with what is there, if nothing is about to
         be written.

@@ -192,6 +192,7 @@ class Disk:
         self.audit.written(True)
         if self.simulation.watched:
             self.audit.check_staged(self.store)
+            self.audit.check_store(self.store)
         if writing.batch.staged:
             self.world.mark("put aside for a transaction")
         self._last_failed = False

@@ -100,6 +100,10 @@ def draw_shelves(plan: Plan) -> None:
     for number, place in enumerate(plan.places):
         if place.durable and number in deferred and own.random() < 0.8:
             place.memory_limit = own.choice((1, 1, 2))
+    own = Random(f"{plan.seed}/spilled")
+    for number, place in enumerate(plan.places):
+        if place.overflow and number in deferred and own.random() < 0.8:
+            place.memory_limit = 1
 
 
 def draw_feeds(plan: Plan) -> None:

@@ -163,6 +163,44 @@ def test_a_waiting_consumer_gets_all(producer: Adapter, consumer: Adapter) -> No
         settled(stage)
 
 
+#: What a door must make of what a protocol does not say, for consumers who are told of it.
+MADE: Final = [
+    pytest.param(producer, consumer, part, id=f"{part} from {producer.name} to {consumer.name}")
+    for part in ("id", "source")
+    for producer in PRODUCERS
+    for consumer in CONSUMERS
+    if part in consumer.shows - producer.gives
+]
+
+
+@pytest.mark.parametrize(("producer", "consumer", "part"), MADE)
+def test_ids_and_names_that_a_protocol_does_not_have_are_made(
+    producer: Adapter, consumer: Adapter, part: str
+) -> None:
+    with serving(producer, consumer) as stage:
+        declare(stage, consumer.status)
+        producer.send(stage, in_a_row(), in_a_row=True)
+        found = consumer.consumer(stage).take()
+        made = [letter.message_id if part == "id" else letter.source for letter in found]
+        assert all(made)
+        assert len(set(made)) == (len(in_a_row()) if part == "id" else 1)
+
+
+@pytest.mark.parametrize("producer", PRODUCERS, ids=lambda each: f"from {each.name}")
+def test_nsq_shows_the_sequence_of_a_message_of_another_protocol_as_its_id(
+    producer: Adapter,
+) -> None:
+    (nsq,) = [each for each in CONSUMERS if each.name == "nsq"]
+    with serving(producer, nsq) as stage:
+        taker = nsq.consumer(stage)
+        row = in_a_row()
+        producer.send(stage, row, in_a_row=True)
+        found = [letter.message_id for letter in taker.take()]
+        sequences = [f"{sequence:016x}" for sequence in range(1, len(row) + 1)]
+        assert len(set(found)) == len(row)
+        assert (found == sequences) == (not producer.name.startswith("nsq"))
+
+
 def reaches_a_later_consumer(
     producer: Adapter, consumer: Adapter, *, restarts: bool, folder: Path | None = None
 ) -> None:

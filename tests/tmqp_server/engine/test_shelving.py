@@ -389,9 +389,7 @@ def test_a_line_of_the_shelf_does_as_a_sorted_list_does() -> None:
 
 @pytest.mark.parametrize("durable", [True, False])
 @pytest.mark.parametrize("seed", range(16))
-def test_each_comes_once_and_not_before_its_time_whatever_happens(
-    seed: int, durable: bool
-) -> None:
+def test_each_comes_once_and_not_before_its_time_whatever_happens(seed: int, durable: bool) -> None:
     """Pushes, cancels, clears, looks, failing disks, crashes, restarts: a list says what is due."""
     chance = Random(seed)
     world = shelving(memory_limit=chance.choice((1, 2, 5)), durable=durable, overflow=True)
@@ -420,11 +418,7 @@ def test_each_comes_once_and_not_before_its_time_whatever_happens(
             del due[name]
             _answer(world, words, due)
         elif act == 12 and chance.random() < 0.2:
-            world.connect(f"x{number}")
-            clear = ClearMessages(world.numbers[f"x{number}"], "clear", "ch", 1, False, True)
-            kept = _high_ids(world)
-            _answer(world, world.step(clear) + world.sync(), due)
-            due = {name: at for name, at in due.items() if name in kept}
+            due = _clear_regular(world, f"x{number}", due)
         elif act == 13 and chance.random() < 0.3:
             world.restart() if chance.random() < 0.5 else world.crash()
             if not durable:
@@ -447,6 +441,15 @@ def test_each_comes_once_and_not_before_its_time_whatever_happens(
     assert due == {}
     assert world.queue().disk_bytes == 0
     assert world.store._queues[1].owed == set()
+
+
+def _clear_regular(world: KeptWorld, client: str, due: dict[str, float]) -> dict[str, float]:
+    """What is due when all but the messages of high priority are cleared."""
+    world.connect(client)
+    clear = ClearMessages(world.numbers[client], "clear", "ch", 1, False, True)
+    kept = _high_ids(world)
+    _answer(world, world.step(clear) + world.sync(), due)
+    return {name: at for name, at in due.items() if name in kept}
 
 
 def _high_ids(world: KeptWorld) -> list[str]:
