@@ -43,7 +43,7 @@ FOUND_AT: Final = {
     "created-too-early": 39,
     "deaf-for-good": 2,
     "deaf-to-no": 3,
-    "dealt-beyond-room": 180,
+    "dealt-beyond-room": 9,
     "dealt-but-one": 48,
     "deferred-in-memory-only": 751,
     "deferred-too-short": 4,
