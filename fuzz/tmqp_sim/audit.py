@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tmqp.blocks import FLAG_DOOR_SHIFT, FLAG_TRANSIENT
-from tmqp_server.doors.nsq.message import NUMBER
+from tmqp.blocks import FLAG_TRANSIENT
 from tmqp_server.engine.effects import (
     Append,
     ClearStored,
@@ -34,8 +33,6 @@ __all__ = ["Audit"]
 
 #: More than any queue of the world has on disk.
 _ALL: Final = 1 << 40
-#: Doors whose messages have another size on the disk than in memory.
-_LARGER_ON_DISK: Final = (NUMBER,)
 _AUDITED: Final = (
     Append, ClearStored, CommitBatch, CommitStored, DropStaged, Erase, ForgetQueue, StageSegment,
 )  # fmt: skip
@@ -181,9 +178,6 @@ class Audit:
         for queue in found.queues:
             key = queue.queue.key
             for stored in store.fetch(key, 0, _ALL, _ALL, _ALL, ANY_PRIORITY):
-                if stored.flags >> FLAG_DOOR_SHIFT in _LARGER_ON_DISK:
-                    # Until they are read again, they count as what they take there (seed 801).
-                    self._unmeasured.add(key)
                 if not stored.flags & FLAG_TRANSIENT:
                     there[key, stored.sequence] = None
         missing = [

@@ -15,8 +15,8 @@ from typing import Any, Final
 import pytest
 
 from tests.docs.pages import page, section, table
-from tests.tmqp_server.doors.matrix_adapters import ADAPTERS, declare
-from tests.tmqp_server.doors.matrix_parts import Adapter, Case, times
+from tests.tmqp_server.doors.matrix_adapters import ADAPTERS, declare, feed
+from tests.tmqp_server.doors.matrix_parts import CHANNEL, Adapter, Case, times
 from tests.tmqp_server.doors.matrix_stage import MatrixStage
 from tests.tmqp_server.toy_door import FIELDS
 from tmqp.codec import FrameDecoder
@@ -237,6 +237,36 @@ def test_what_is_kept_reaches_a_later_consumer(
     producer: Adapter, consumer: Adapter, restarts: bool
 ) -> None:
     reaches_a_later_consumer(producer, consumer, restarts=restarts)
+
+
+def books(stage: MatrixStage, channel: str) -> tuple[int, int]:
+    """The messages of a queue, and what counts of them against its quota of the disk."""
+    found = stage.broker._core.channels.find(channel)
+    assert found is not None
+    queue = found.queues[0]
+    return queue.live(), queue.disk_bytes
+
+
+@pytest.mark.parametrize("copies", [False, True], ids=["", "copied by a feed"])
+@pytest.mark.parametrize("producer", PRODUCERS, ids=lambda each: f"from {each.name}")
+def test_what_is_kept_counts_as_many_bytes_before_and_after_a_restart(
+    producer: Adapter, copies: bool
+) -> None:
+    (tmqp,) = [each for each in CONSUMERS if each.name == "tmqp"]
+    with serving(producer, tmqp) as stage:
+        channel = "a-copy-with-a-longer-name" if copies else CHANNEL
+        declare(stage, "push")
+        if copies:
+            declare(stage, "push", channel=channel)
+            feed(stage, channel)
+        pushed = [each for each in cases() if producer.can_send(each)]
+        producer.send(stage, pushed, in_a_row=False)
+        row = in_a_row()
+        producer.send(stage, row, in_a_row=True)
+        before = books(stage, channel)
+        assert before[0] == len(pushed) + len(row)
+        stage.restart()
+        assert books(stage, channel) == before
 
 
 @pytest.mark.parametrize("producer", PRODUCERS, ids=lambda each: f"from {each.name}")
