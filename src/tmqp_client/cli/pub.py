@@ -52,6 +52,7 @@ Examples:
   tmqp pub orders 1 'happy new year' --deliver-at 2027-01-01T00:00:00Z
   generate | tmqp pub orders 1 --lines -
   tmqp pub orders 1 --lines orders.jsonl --batch
+  tmqp pub news 1 'it rains' --receivers
 """
 )
 @click.argument("channel", type=CHANNEL)
@@ -91,6 +92,12 @@ Examples:
     "--batch",
     is_flag=True,
     help="Push all of the messages, or none: nothing is sent before the last one was read.",
+)
+@click.option(
+    "--receivers",
+    "counts",
+    is_flag=True,
+    help="Push one after the other, and report to how many consumers they went at once.",
 )
 @header_option("Repeat for more.")
 @click.option("-p", "--high-priority", is_flag=True, help="Push in front of ordinary messages.")
@@ -132,6 +139,7 @@ def pub(
     count: int | None,
     wait: bool,
     batch: bool,
+    counts: bool,
     headers: tuple[tuple[str, str], ...],
     high_priority: bool,
     delay_s: float | None,
@@ -160,6 +168,12 @@ def pub(
         raise click.UsageError("--batch waits until all is done; it does not go with --no-wait")
     if batch and rate is not None:
         raise click.UsageError("--batch sends everything at once; it does not go with --rate")
+    if counts and (batch or not wait):
+        raise click.UsageError("--receivers does not go with --batch or --no-wait")
+    if counts and not (delay_s is deliver_at is expires_s is key is None):
+        raise click.UsageError(
+            "--receivers does not go with --delay, --deliver-at, --expires or --key"
+        )
     source = _Source(text, lines, files, count or 1)
 
     how: dict[str, Any] = {
@@ -174,10 +188,16 @@ def pub(
     async def work(client: Client) -> None:
         began = time.monotonic()
         failure: BatchFailed | None = None
+        receivers: int | None = None
         try:
             async with aclosing(_paced(source, template, rate)) as payloads:
                 if batch:
                     report = await _push_batch(client, channel, queue, payloads, how)
+                elif counts:
+                    pushed, receivers = await _push_counted(
+                        client, channel, queue, payloads, headers, high_priority
+                    )
+                    report = BatchReport(pushed, pushed, 0, ())
                 else:
                     report = await client.push_many(channel, queue, payloads, wait=wait, **how)
         except BatchFailed as error:
@@ -186,7 +206,8 @@ def pub(
             if not wait:
                 await _show_refusals(client)
         if not quiet:
-            _show(report, time.monotonic() - began, wait=wait, as_json=as_json)
+            seconds = time.monotonic() - began
+            _show(report, seconds, receivers, wait=wait, as_json=as_json)
         if failure is not None:
             _end(failure)
 
@@ -218,6 +239,30 @@ async def _push_batch(
         sentence = f"none of the {batch.count} messages was pushed: {error}"
         raise CommandError(sentence, exit_code(error)) from None
     return BatchReport(batch.count, batch.count, 0, ())
+
+
+async def _push_counted(
+    client: Client,
+    channel: str,
+    queue: int,
+    payloads: AsyncGenerator[bytes, None],
+    headers: tuple[tuple[str, str], ...],
+    high_priority: bool,
+) -> tuple[int, int]:
+    """Push message by message; returns how many these are, and to how many consumers they went.
+
+    :raises CommandError: when the server does not count.
+    """
+    pushed = receivers = 0
+    async for payload in payloads:
+        sent = await client.push_counted(
+            channel, queue, payload, headers=headers, high_priority=high_priority
+        )
+        pushed += 1
+        if sent.receivers is None:
+            raise CommandError(f"{pushed} pushed, but the server does not count", EXIT_REFUSED)
+        receivers += sent.receivers
+    return pushed, receivers
 
 
 class _Source:
@@ -305,20 +350,23 @@ async def _show_refusals(client: Client) -> None:
         raise CommandError(f"{refused} of {client.statistics().pushed} were refused", EXIT_REFUSED)
 
 
-def _show(report: BatchReport, seconds: float, *, wait: bool, as_json: bool) -> None:
+def _show(
+    report: BatchReport, seconds: float, receivers: int | None, *, wait: bool, as_json: bool
+) -> None:
     if as_json:
-        click.echo(
-            json.dumps(
-                {
-                    "sent": report.sent,
-                    "confirmed": report.confirmed if wait else None,
-                    "failed": report.failed,
-                    "seconds": round(seconds, 6),
-                }
-            )
-        )
+        shown: dict[str, object] = {
+            "sent": report.sent,
+            "confirmed": report.confirmed if wait else None,
+            "failed": report.failed,
+            "seconds": round(seconds, 6),
+        }
+        if receivers is not None:
+            shown["receivers"] = receivers
+        click.echo(json.dumps(shown))
         return
     words = f"{report.confirmed} confirmed" if wait else "not confirmed"
+    if receivers is not None:
+        words += f", to {receivers} consumers at once"
     rate = report.sent / seconds if seconds > 0 else 0.0
     click.echo(f"{report.sent} pushed, {words}, {seconds:.3f} s, {rate:,.0f}/s", err=True)
 
