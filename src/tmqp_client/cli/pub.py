@@ -170,7 +170,7 @@ def pub(
         raise click.UsageError("--batch sends everything at once; it does not go with --rate")
     if counts and (batch or not wait):
         raise click.UsageError("--receivers does not go with --batch or --no-wait")
-    if counts and not (delay_s is deliver_at is expires_s is key is None):
+    if counts and not all(each is None for each in (delay_s, deliver_at, expires_s, key)):
         raise click.UsageError(
             "--receivers does not go with --delay, --deliver-at, --expires or --key"
         )
