@@ -16,10 +16,18 @@ def _in_any_case(_original: Any) -> Any:
     return find
 
 
+def _real(_original: Any) -> Any:
+    return property(lambda self: self.name)
+
+
 #: What a mutant is made of.
 NAME_BUGS: Final[tuple[tuple[str, str, Any, str, Any], ...]] = (
     (
         "found-in-any-case", "two names that differ by case are one channel",
         ChannelTable, "_find_exact", _in_any_case,
+    ),
+    (
+        "decision-misnamed", "a decision about a name that differs by case bears the real name",
+        Channel, "shared_name", _real,
     ),
 )  # fmt: skip

@@ -45,6 +45,7 @@ FOUND_AT: Final = {
     "deaf-to-no": 3,
     "dealt-beyond-room": 9,
     "dealt-but-one": 48,
+    "decision-misnamed": 159,
     "deferred-in-memory-only": 751,
     "deferred-too-short": 4,
     "dials-for-ever": 1,
