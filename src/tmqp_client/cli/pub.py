@@ -37,6 +37,8 @@ __all__ = ["filled", "pub"]
 #: Lines are read in pieces of about this size, so that a file of any size streams through.
 _READ_BYTES: Final = 65_536
 _SHOWN_FAILURES: Final = 5
+#: Options of messages that cannot be counted.
+_NOT_COUNTED: Final = ("delay_s", "deliver_at", "expires_s", "key")
 
 
 @click.command(
@@ -162,18 +164,6 @@ def pub(
         raise click.UsageError("give one of TEXT, - (standard input), --lines FILE or --file FILE")
     if text is None and count is not None:
         raise click.UsageError("--count repeats one message; it does not go with --lines or --file")
-    if delay_s is not None and deliver_at is not None:
-        raise click.UsageError("give --delay or --deliver-at, not both")
-    if batch and not wait:
-        raise click.UsageError("--batch waits until all is done; it does not go with --no-wait")
-    if batch and rate is not None:
-        raise click.UsageError("--batch sends everything at once; it does not go with --rate")
-    if counts and (batch or not wait):
-        raise click.UsageError("--receivers does not go with --batch or --no-wait")
-    if counts and not all(each is None for each in (delay_s, deliver_at, expires_s, key)):
-        raise click.UsageError(
-            "--receivers does not go with --delay, --deliver-at, --expires or --key"
-        )
     source = _Source(text, lines, files, count or 1)
 
     how: dict[str, Any] = {
@@ -184,6 +174,7 @@ def pub(
         "expires_s": expires_s,
         "key": key,
     }
+    _check(how, batch=batch, counts=counts, wait=wait, rate=rate)
 
     async def work(client: Client) -> None:
         began = time.monotonic()
@@ -194,10 +185,7 @@ def pub(
                 if batch:
                     report = await _push_batch(client, channel, queue, payloads, how)
                 elif counts:
-                    pushed, receivers = await _push_counted(
-                        client, channel, queue, payloads, headers, high_priority
-                    )
-                    report = BatchReport(pushed, pushed, 0, ())
+                    report, receivers = await _push_counted(client, channel, queue, payloads, how)
                 else:
                     report = await client.push_many(channel, queue, payloads, wait=wait, **how)
         except BatchFailed as error:
@@ -212,6 +200,22 @@ def pub(
             _end(failure)
 
     run(work, **where)
+
+
+def _check(how: Any, *, batch: bool, counts: bool, wait: bool, rate: float | None) -> None:
+    """Refuse options that do not go together."""
+    if how["delay_s"] is not None and how["deliver_at"] is not None:
+        raise click.UsageError("give --delay or --deliver-at, not both")
+    if batch and not wait:
+        raise click.UsageError("--batch waits until all is done; it does not go with --no-wait")
+    if batch and rate is not None:
+        raise click.UsageError("--batch sends everything at once; it does not go with --rate")
+    if counts and (batch or not wait):
+        raise click.UsageError("--receivers does not go with --batch or --no-wait")
+    if counts and any(how[each] is not None for each in _NOT_COUNTED):
+        raise click.UsageError(
+            "--receivers does not go with --delay, --deliver-at, --expires or --key"
+        )
 
 
 async def _push_batch(
@@ -242,18 +246,14 @@ async def _push_batch(
 
 
 async def _push_counted(
-    client: Client,
-    channel: str,
-    queue: int,
-    payloads: AsyncGenerator[bytes, None],
-    headers: tuple[tuple[str, str], ...],
-    high_priority: bool,
-) -> tuple[int, int]:
-    """Push message by message; returns how many these are, and to how many consumers they went.
+    client: Client, channel: str, queue: int, payloads: AsyncGenerator[bytes, None], how: Any
+) -> tuple[BatchReport, int]:
+    """Push message by message; also returns to how many consumers they went at once.
 
     :raises CommandError: when the server does not count.
     """
     pushed = receivers = 0
+    headers, high_priority = how["headers"], how["high_priority"]
     async for payload in payloads:
         sent = await client.push_counted(
             channel, queue, payload, headers=headers, high_priority=high_priority
@@ -262,7 +262,7 @@ async def _push_counted(
         if sent.receivers is None:
             raise CommandError(f"{pushed} pushed, but the server does not count", EXIT_REFUSED)
         receivers += sent.receivers
-    return pushed, receivers
+    return BatchReport(pushed, pushed, 0, ()), receivers
 
 
 class _Source:
