@@ -178,25 +178,30 @@ class Saver:
             if not queue.closed:
                 out.append(Erase(0, queue.key, message.sequence))
             return
-        if rare.old and not (queue.closed and rare.old_key == queue.key):
-            out.append(Erase(0, rare.old_key, rare.old))
-            if rare.old_key != queue.key:
-                rare.old = 0
-                self._core.release_claim(rare.old_key)
-        out.extend(erasures_between(message))
-        rare.between = None
+        if queue.closed and rare.old_key == queue.key:
+            out.extend(erasures_between(message))
+            rare.between = None
+        else:
+            self._erase_older(message, rare, queue.key)
         if rare.stored and not queue.closed:
             out.append(Erase(rare.ticket, queue.key, rare.stored))
 
     def erase_older(self, message: Message) -> None:
-        """The same for a message that could not be saved where it is."""
+        """The same for a message that could not be saved where it is: it has copies elsewhere."""
         rare = message.rare
         if rare is not None and rare.old:
-            self._core.out.append(Erase(0, rare.old_key, rare.old))
-            self._core.out.extend(erasures_between(message))
-            rare.between = None
-            rare.old = 0
-            self._core.release_claim(rare.old_key)
+            self._erase_older(message, rare, 0)
+
+    def _erase_older(self, message: Message, rare: Rare, key: int) -> None:
+        """Have those copies forgotten that the newest was to replace; *key* is the queue's."""
+        out = self._core.out
+        if rare.old:
+            out.append(Erase(0, rare.old_key, rare.old))
+            if rare.old_key != key:
+                rare.old = 0
+                self._core.release_claim(rare.old_key)
+        out.extend(erasures_between(message))
+        rare.between = None
 
     def clear_tails(self, queue: Queue, high_priority: bool, regular: bool) -> None:
         """Settle what waits on disk only; it counts as cleared."""
