@@ -11,8 +11,9 @@ from tests.tmqp_server.engine.test_browsing import Looks
 from tests.tmqp_server.engine.test_deferring import cancel
 from tests.tmqp_server.engine.test_shelving import FAR, defer, got, places, shelving, wait
 from tmqp.constants import STATUS_PULL
-from tmqp_server.engine.commands import ClearMessages, PushExtras, RemoveQueue
+from tmqp_server.engine.commands import ClearMessages, PushExtras, RemoveQueue, SubscribeEvent
 from tmqp_server.engine.deferral_flights import LOOK_AHEAD_S
+from tmqp_server.engine.events import MESSAGE_PRODUCED
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES, EngineLimits
 from tmqp_server.engine.options import QueueChanges
 
@@ -204,6 +205,18 @@ def test_what_is_given_back_with_a_delay_is_put_away_as_it_is_then() -> None:
     words = wait(world, 61.0)
     assert [word for word in words if "back" in word] == ["a <- back AR"]
     assert world.queue().flights["back"].put_backs == 1
+
+
+def test_the_event_of_a_message_does_not_wait_for_a_copy_that_only_saves_memory() -> None:
+    world = spilling(memory_limit=1, status=STATUS_PULL)
+    world.connect("e")
+    world.step(SubscribeEvent(world.numbers["e"], "r", MESSAGE_PRODUCED, "ch", 1))
+    words = push(world, "far") + world.push("waits")
+    assert world.queue().is_full()
+    words += push(world, "soon1", "soon2", "soon3", delay_ms=1_000)
+    assert len([word for word in words if word.startswith("e ")]) == 5
+    assert world.queue().disk_bytes > 0
+    assert [word for word in world.sync() if word.startswith("e ")] == []
 
 
 @pytest.mark.parametrize("limit", [1, 3, 100])
