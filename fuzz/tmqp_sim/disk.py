@@ -61,7 +61,7 @@ class Disk:
         self.clock_error_s = 0.0
         self.store = MemoryStore("simulated")
         self.journal: Journal
-        self.audit = Audit()
+        self.audit = Audit(self._handed_out)
         self._random = self.world.child("disk")
         self._life = 0
         self._work: WorldEffect | None = None
@@ -121,7 +121,7 @@ class Disk:
         self._work = work
         self._tried = False
         if isinstance(work, WriteBatch):
-            self.audit.taken()
+            self.audit.taken(work.writing)
         if self._hurries:
             self._end(self._life)
         else:
@@ -131,6 +131,13 @@ class Disk:
         """The server is stopping: from now on everything is done at once."""
         self._hurries = True
         self._end(self._life)
+
+    def _handed_out(self) -> Writing | None:
+        server = self.simulation.server
+        saving = server.turn.saving if server.up else None
+        if saving is None or saving._journal is not self.journal:
+            return None
+        return saving._writing
 
     def _delay(self) -> float:
         habits = self.habits
@@ -192,6 +199,7 @@ class Disk:
         self.audit.written(True)
         if self.simulation.watched:
             self.audit.check_staged(self.store)
+            self.audit.check_store(self.store)
         if writing.batch.staged:
             self.world.mark("put aside for a transaction")
         self._last_failed = False

@@ -27,6 +27,7 @@ from tmqp_sim.queue_plan import (
     draw_nsq,
     draw_quotas,
     draw_removed,
+    draw_returns,
     draw_shelves,
 )
 from tmqp_sim.raw import RAW_ROLES, RAW_SHARES
@@ -100,6 +101,7 @@ def draw_plan(seed: int) -> Plan:
     _draw_web(plan)
     _draw_foreign(plan)
     _draw_releases(plan)
+    draw_returns(plan)
     _draw_filters(plan)
     _draw_keys(plan)
     draw_quotas(plan)

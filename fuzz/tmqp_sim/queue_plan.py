@@ -16,9 +16,12 @@ __all__ = [
     "draw_nsq",
     "draw_quotas",
     "draw_removed",
+    "draw_returns",
     "draw_shelves",
 ]
 
+#: Runs in which messages are given back faster than the disk writes.
+_RETURNS_SHARE: Final = 0.1
 #: Runs in which messages are removed while they wait.
 _REMOVED_SHARE: Final = 0.15
 #: Runs in which queues have quotas of the disk; of queues with at most so many messages, for each
@@ -68,6 +71,23 @@ def draw_burials(plan: Plan) -> None:
                 client.habits.nack = 600
 
 
+def draw_returns(plan: Plan) -> None:
+    """Now and then what is saved goes back to the end of its queue again and again, faster than the
+    disk writes, which sometimes fails: so of some copies nobody knows whether they are there."""
+    own = Random(f"{plan.seed}/returns")
+    if plan.quiet or own.random() >= _RETURNS_SHARE:
+        return
+    for client in plan.clients:
+        place = plan.places[client.place]
+        if place.durable and client.role == "consumer":
+            plan.disk.fails = 300
+            plan.disk.sync_max_s = 0.3
+            client.habits.give_back = 600
+            client.habits.at_once = True
+            client.habits.work_s = 0.0
+            client.habits.forget = 300
+
+
 def draw_quotas(plan: Plan) -> None:
     """Let little of a queue be on the disk at a time."""
     own = Random(f"{plan.seed}/quotas")
@@ -100,6 +120,20 @@ def draw_shelves(plan: Plan) -> None:
     for number, place in enumerate(plan.places):
         if place.durable and number in deferred and own.random() < 0.8:
             place.memory_limit = own.choice((1, 1, 2))
+    own = Random(f"{plan.seed}/spilled")
+    for number, place in enumerate(plan.places):
+        if place.overflow and number in deferred and own.random() < 0.8:
+            place.memory_limit = 1
+            if own.random() < 0.5:
+                _hurry(plan, number, own)
+
+
+def _hurry(plan: Plan, number: int, own: Random) -> None:
+    """Let much that is deferred in a queue be due before a slow disk has it."""
+    plan.disk.sync_max_s = 0.3
+    for message in plan.messages:
+        if message.place == number and message.delay_s:
+            message.delay_s = own.choice((0.05, 0.05, 0.1, 0.4))
 
 
 def draw_feeds(plan: Plan) -> None:

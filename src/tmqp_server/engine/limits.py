@@ -117,9 +117,9 @@ class EngineLimits:
 
     max_messages_in_memory: int = 100_000
     """Waiting messages of one priority that a queue that may spill (durable, or with overflow)
-    keeps in memory; the rest is on disk. A durable queue keeps as many deferred messages in memory,
+    keeps in memory; the rest is on disk. Such a queue keeps as many deferred messages in memory,
     and as many again that are due within two seconds. The option ``memory_limit`` of a queue
-    overrides it. Such a queue also spills when its messages in memory reach half of
+    overrides it. The queue also spills when its messages in memory reach half of
     ``max_queue_bytes``."""
 
     max_delay_ms: int = 31_622_400_000

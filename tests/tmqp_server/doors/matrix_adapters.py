@@ -32,6 +32,7 @@ from tests.tmqp_server.doors.matrix_toy import Toy, ToyPull
 from tests.tmqp_server.peers import ack, greeting, operation, push
 from tmqp.codec import FrameDecoder
 from tmqp.constants import OP_CREATE_QUEUE, OP_JOIN, PREAMBLE, MessageType
+from tmqp.extensions import OP_ADD_FEED
 from tmqp.frames import Frame
 from tmqp.models import QueueOptions
 from tmqp_server.doors.letters import Letter, frame_of_letter, letter_of_frame
@@ -40,15 +41,25 @@ from tmqp_wires.goms.codec import request_line
 from tmqp_wires.nsq.writing import dpub, fin, mpub, pub, rdy, sub
 from tmqp_wires.smq.codec import consume_line, done_line, publish_line
 
-__all__ = ["ADAPTERS", "declare"]
+__all__ = ["ADAPTERS", "declare", "feed"]
 
 
-def declare(stage: MatrixStage, status: str, *, durable: bool = True) -> None:
+def declare(
+    stage: MatrixStage, status: str, *, durable: bool = True, channel: str = CHANNEL
+) -> None:
     """Have an administrator make the queue."""
     peer = _TmqpPeer(Wire(stage, "tmqp"), "administrator")
     headers = [("Queue-Id", "0"), ("Queue-Status", status)]
     body = QueueOptions(durable=durable, request_acknowledge=True).to_json()
-    peer.ask(operation(OP_CREATE_QUEUE, CHANNEL, body, headers=headers))
+    peer.ask(operation(OP_CREATE_QUEUE, channel, body, headers=headers))
+    peer.hang_up()
+
+
+def feed(stage: MatrixStage, target: str) -> None:
+    """Have an administrator let the queue feed another."""
+    peer = _TmqpPeer(Wire(stage, "tmqp"), "feeder")
+    headers = [("Queue-Id", "0"), ("Feed-Channel", target), ("Feed-Queue", "0")]
+    peer.ask(operation(OP_ADD_FEED, CHANNEL, headers=headers))
 
 
 # --- TMQP, over TCP and in WebSocket messages ----------------------------------------------------

@@ -24,6 +24,7 @@ from tmqp_server.engine.commands import (
     Release,
 )
 from tmqp_server.engine.core import Core
+from tmqp_server.engine.deferral_flights import LOOK_AHEAD_S
 from tmqp_server.engine.delivery.direct import Direct
 from tmqp_server.engine.delivery.outcomes import NACK_STORAGE, Outcomes
 from tmqp_server.engine.delivery.workflow import Workflow
@@ -187,6 +188,19 @@ class Intake:
             return RESULT_LIMIT_EXCEEDED
         if not core.has_room(command.size + MESSAGE_OVERHEAD_BYTES + DEFERRAL_BYTES):
             return RESULT_BUSY
+        if queue.spills_deferred():
+            is_soon = extras.delay_ms / 1000 <= LOOK_AHEAD_S
+            others = queue.deferred.in_memory() + more
+            if not queue.keeps_deferred(others, -more_bytes, is_soon):
+                return self._problem_of_spilling(queue, more_bytes + command.size)
+        return RESULT_OK
+
+    def _problem_of_spilling(self, queue: Queue, size: int) -> int:
+        """The same for a message that would be on disk only."""
+        if not self._core.has_room_to_save(size):
+            return RESULT_BUSY
+        if queue.disk_bytes + size > queue.disk_cap:
+            return RESULT_LIMIT_EXCEEDED
         return RESULT_OK
 
     def route(self, command: Push, session: Session) -> bool:
