@@ -249,9 +249,14 @@ class Administration:
             problem = terms.problem(core.limits)
             if problem != RESULT_OK:
                 return problem
-        channel = self._directory.open_channel(command.channel)
-        if channel is None:
-            return self._directory.problem
+        if command.creates:
+            channel = self._directory.open_channel(command.channel)
+            if channel is None:
+                return self._directory.problem
+        else:
+            channel = core.channels.find(command.channel)
+            if channel is None:
+                return RESULT_NOT_FOUND
         if not channel.may_consume(session):
             return RESULT_FORBIDDEN
         audience = channel.audience
@@ -381,6 +386,9 @@ class Administration:
 
     def _create_queue(self, command: CreateQueue, session: Session) -> int:
         core = self._core
+        source = command.source
+        if source is not None and self._directory.find_queue(source[0], source[1]) is None:
+            return RESULT_NOT_FOUND
         channel = core.channels.find(command.channel)
         rules = core.options.channel
         if channel is not None:
