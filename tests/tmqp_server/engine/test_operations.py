@@ -209,18 +209,6 @@ def test_joining_creates_a_channel_unless_the_join_says_no(world: World) -> None
     assert world.step(Join(number, "join", "ch", creates=False)) == ["admin join: 0"]
 
 
-def test_a_queue_that_is_to_be_fed_is_created_only_beside_its_source(world: World) -> None:
-    number = world.numbers["admin"]
-    fed = CreateQueue(number, "fed", "to", 1, source=("from", 2))
-    assert world.step(fed) == ["admin fed: 404"]
-    world.create(channel="from", queue_id=1)
-    assert world.step(fed) == ["admin fed: 404"]
-    assert world.broker.statistics().channels == 1
-    world.create(channel="from", queue_id=2)
-    assert world.step(fed) == ["admin fed: 0"]
-    assert world.step(fed) == ["admin fed: 481"]
-
-
 def test_subscriptions_of_a_session_are_bounded() -> None:
     world = World(EngineLimits(max_subscriptions_per_session=2))
     world.join("a", "one")
