@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import h11
 
 from tmqp_server.doors.http.context import HttpContext
@@ -10,7 +12,10 @@ from tmqp_server.doors.http.limits import HttpLimits
 from tmqp_server.doors.http.manner import MOST_DROPPED_BYTES
 from tmqp_server.doors.http.messages import BadRequest, HttpRequest, parse_query, split_path
 
-__all__ = ["RequestReader", "has_body", "problem_of"]
+__all__ = ["NO_REQUEST", "RequestReader", "has_body", "problem_of"]
+
+#: What is said of other bytes; which of their faults is seen first depends on how they are cut.
+NO_REQUEST: Final = "the bytes received are no HTTP/1.1 request, whose lines end with CR and LF"
 
 
 class RequestReader:
@@ -137,4 +142,4 @@ def problem_of(
         return 431, f"a head has at most {limits.max_head_bytes} bytes"
     if status == 501:
         return 501, "the only transfer coding is chunked"
-    return 400, "the bytes received are no HTTP/1.1 request"
+    return 400, NO_REQUEST

@@ -31,7 +31,7 @@ from tmqp_server.doors.http.messages import (
     HttpResponse,
     has_bare_newline,
 )
-from tmqp_server.doors.http.reading import RequestReader, has_body, problem_of
+from tmqp_server.doors.http.reading import NO_REQUEST, RequestReader, has_body, problem_of
 from tmqp_server.doors.http.websocket import WebSocketLayer, upgrade_headers
 from tmqp_server.doors.ordered import OrderedAnswers
 from tmqp_server.doors.port import Door, DoorSession
@@ -210,7 +210,7 @@ class HttpSession(DoorSession):
         machine = exchange.machine
         try:
             if exchange.request is None and has_bare_newline(machine.trailing_data[0]):
-                raise BadRequest(400, "lines of a request end with CR and LF")
+                raise BadRequest(400, NO_REQUEST)
             while True:
                 event = machine.next_event()
                 if event is h11.NEED_DATA:
