@@ -38,6 +38,7 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.effects import Accept, Effect, Left, Refuse, Reply
 from tmqp_server.engine.options import QueueChanges
+from tmqp_server.shell.world import Wire
 from tmqp_sim.operators import OperatorDoor, OperatorSession
 from tmqp_sim.plan import Plan
 from tmqp_sim.stage import Stage
@@ -56,7 +57,7 @@ _FURTHER: Final = 1
 _REMOVAL: Final = "remove"
 
 
-class _Wire:
+class _Wire(Wire):
     """The client's end of its connection: it reads everything."""
 
     peer = f"{REMOVER}:1"
@@ -193,9 +194,14 @@ class Remover:
         session = self.session
         assert session is not None, "it is connected"
         session.queued.extend(commands)
-        server = self._simulation.server
         self._asked_at = self._world.now
-        server.hear(lambda: server.turn.received(session.number, b"!", server.now) and None)
+        self._simulation.server.hear(self._speak)
+
+    def _speak(self) -> None:
+        """The server reads that there is something."""
+        server = self._simulation.server
+        if self.session is not None:
+            server.turn.received(self.session.number, b"!", server.now)
 
     # -- groups ---------------------------------------------------------------------------------
 

@@ -101,12 +101,12 @@ class Desk(Gathering):
     def write(self, error: Exception | None = None) -> list[str]:
         """The batch that is out is done; returns what the broker is told."""
         if not self.begun:
-            self.take()
+            self.begin()
         self.begun = False
         self.saving.written(error, self.now)
         return self.told()
 
-    def take(self) -> Writing:
+    def begin(self) -> Writing:
         """The store begins with the batch that is out."""
         (work,) = self.work()
         assert isinstance(work, WriteBatch)
@@ -168,7 +168,7 @@ def test_what_nobody_waits_for_waits_for_company(desk: Desk) -> None:
     desk.wake()
     desk.pass_time()
     assert desk.now == pytest.approx(0.005)
-    assert desk.take().batch.settled == {1: [1, 2]}
+    assert desk.begin().batch.settled == {1: [1, 2]}
 
 
 def test_what_came_in_the_same_round_missed_the_batch(desk: Desk) -> None:
@@ -178,7 +178,7 @@ def test_what_came_in_the_same_round_missed_the_batch(desk: Desk) -> None:
     desk.push()
     desk.ask(fetch())
     desk.wake()
-    assert desk.take().count == 2
+    assert desk.begin().count == 2
     desk.push()
     desk.wake()
     assert desk.write() == ["saved 1+2"]
@@ -212,7 +212,7 @@ def test_a_read_is_asked_at_once(desk: Desk) -> None:
 def test_one_batch_is_out_and_the_next_gathers(desk: Desk) -> None:
     desk.push()
     desk.wake()
-    desk.take()
+    desk.begin()
     desk.push()
     desk.push()
     assert not desk.saving.wants
@@ -227,7 +227,7 @@ def test_reads_go_behind_the_batch_that_was_gathered_before_them(desk: Desk) -> 
     desk.push()
     desk.ask(fetch())
     desk.wake()
-    desk.take()
+    desk.begin()
     desk.push()
     desk.ask(offsets())
     assert desk.write() == ["saved 1+1"]
@@ -255,7 +255,7 @@ def test_a_large_write_is_caught_up_with_before_the_next(desk: Desk) -> None:
     desk.push()
     desk.ask(fetch())
     desk.wake()
-    desk.take().batch.portions.append(Portion(1))
+    desk.begin().batch.portions.append(Portion(1))
     desk.saving.written(None, desk.now)
     assert desk.told() == ["saved 1+1"]
     assert desk.saving.state == CATCHING_UP
@@ -383,7 +383,7 @@ def test_a_bug_of_the_store_is_a_failure_like_any_other(desk: Desk) -> None:
 def test_what_is_out_comes_to_its_end_before_the_store_is_closed(desk: Desk) -> None:
     desk.push()
     desk.wake()
-    desk.take()
+    desk.begin()
     desk.push()
     desk.saving.stop()
     assert desk.saving.state == WRITING
@@ -391,7 +391,7 @@ def test_what_is_out_comes_to_its_end_before_the_store_is_closed(desk: Desk) -> 
     assert desk.saving.state == STOPPED
     desk.saving.finish([(1, 1, 3, 0)])
     assert desk.saving.state == FINISHING
-    desk.take()
+    desk.begin()
     desk.saving.written(None, desk.now)
     assert desk.saving.state == CLOSING
     (work,) = desk.work()
@@ -419,7 +419,7 @@ def test_nothing_has_to_be_waited_for_at_rest(desk: Desk, state: int) -> None:
 def test_a_failed_last_batch_is_no_clean_stop(desk: Desk) -> None:
     desk.saving.stop()
     desk.saving.finish([])
-    desk.take()
+    desk.begin()
     desk.saving.written(ERROR, desk.now)
     (work,) = desk.work()
     assert isinstance(work, CloseStore)
