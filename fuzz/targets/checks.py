@@ -54,7 +54,7 @@ from tmqp_server.hub.outlets import Fault
 from tmqp_server.storage.port import DamageError
 from tmqp_server.storage.records import decode_block
 from tmqp_wires.nsq import CommandDecoder, ServerTerms, lookup, writing
-from tmqp_wires.nsq.events import Event, Violation
+from tmqp_wires.nsq.events import Event, Identify, Violation
 from tmqp_wires.nsq.frames import FrameDecoder as NsqFrameDecoder
 from tmqp_wires.nsq.lookup import Announce, AnswerDecoder, LookupDecoder
 
@@ -170,10 +170,16 @@ def web(data: bytes) -> None:
     assert _speak(_web_door(), chunks) == _speak(_web_door(), [whole] if whole else [])
 
 
-def _nsq_door() -> NsqDoor:
+def _nsq_context() -> NsqContext:
     numbers = itertools.count(1)
     options = NsqOptions(msg_timeout_ms=1_000, max_attempts=3)
-    return NsqDoor(NsqContext(lambda: f"{next(numbers):032x}", _TIGHT_NSQ_DOOR, options))
+    return NsqContext(lambda: f"{next(numbers):032x}", _TIGHT_NSQ_DOOR, options)
+
+
+def _changes_stream(commands: bytes) -> bool:
+    """Whether a client of NSQ asks for compression in between."""
+    events = CommandDecoder(_nsq_context().terms).feed(commands)
+    return any(isinstance(each, Identify) and each.negotiated.changes_stream for each in events)
 
 
 def _web_door() -> HttpDoor:
@@ -235,7 +241,10 @@ def nsq(data: bytes) -> None:
     for chunk in chunks:
         read += frames.feed(chunk)
     assert read == frames_at_once.feed(whole)
-    assert _speak(_nsq_door(), chunks) == _speak(_nsq_door(), [whole] if whole else [])
+    said = _speak(NsqDoor(_nsq_context()), chunks)
+    said_at_once = _speak(NsqDoor(_nsq_context()), [whole] if whole else [])
+    # What comes behind an IDENTIFY and before its answer, in its chunk, cannot be read.
+    assert said == said_at_once or _changes_stream(whole)
 
 
 def lookupd(data: bytes) -> None:

@@ -356,7 +356,8 @@ SEVERAL: Final = (CreateChannel, CreateQueue, UpdateChannel, UpdateQueue, Remove
 
 def all_needs(command: Command) -> list[Need]:
     """What such a command needs: its own right, and that of pushing into each queue into which it
-    lets the server move dead letters; or the right to remove each channel.
+    lets the server move dead letters, and of adding the feed that a new queue is for; or the right
+    to remove each channel.
     """
     if isinstance(command, RemoveChannels):
         return [(REMOVE_CHANNEL, name, NO_QUEUE, 0) for name in command.channels]
@@ -365,6 +366,9 @@ def all_needs(command: Command) -> list[Need]:
     found = [own]
     for channel, queue_id in targets_of(command):
         found.append((PUSH, channel, queue_id, 0))
+    if isinstance(command, CreateQueue) and command.source is not None:
+        found.append((FEED, command.source[0], command.source[1], 0))
+        found.append((FEED, command.channel, command.queue_id, 0))
     return found
 
 

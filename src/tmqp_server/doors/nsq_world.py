@@ -97,14 +97,15 @@ class TopicShapes(Protocol):
     def create_topic(self, session: int, topic: bytes, request: object = None) -> CreateQueue:
         """Makes a topic if there is none."""
 
-    def extras(self, topic: bytes) -> PushExtras:
-        """What a push says that makes the topic, because its client may push and not create."""
+    def extras(self, topic: bytes, delay_ms: int = 0) -> PushExtras:
+        """What a push says that makes the topic, because its client may push and not create; and
+        that its message is not to be sent for so long."""
 
     def create_channel(
         self, session: int, topic: bytes, channel: bytes, request: object = None
     ) -> list[Command]:
         """Make a channel of a topic if there is none, and feed it; the answers about the queue and
-        the feed go to the *request*."""
+        the feed go to the *request*.  Without the topic no channel is made."""
 
 
 @final

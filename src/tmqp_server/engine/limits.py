@@ -257,9 +257,9 @@ class EngineLimits:
 
     max_work_per_step: int = 1_000
     """Units of work in one step: a message sent, a delivery that wants an acknowledgement, a
-    message expired or cleared count one each, and a stored message that is sent one more for each
-    KiB. The rest is done in ``on_deadline``, so that no step delays other connections, or fills a
-    consumer's buffer before it can report that."""
+    message expired or cleared, a queue removed with its channel count one each, and a stored
+    message that is sent one more for each KiB. The rest is done in ``on_deadline``, so that no step
+    delays other connections, or fills a consumer's buffer before it can report that."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -561,6 +561,20 @@ def test_every_command_with_options_of_queues_is_asked_about_their_dead_letters(
     assert with_options == named
 
 
+@pytest.mark.parametrize("missing", ["mine", "theirs"])
+def test_a_queue_to_be_fed_needs_the_right_to_feed_it(missing: str) -> None:
+    hub, sink = guarded_hub()
+    run(hub, sink, {"mine", "theirs"}, CreateQueue(1, "r", "theirs", 1))
+    sink.said.clear()
+    command = CreateQueue(1, "r", "mine", 1, source=("theirs", 1))
+    run(hub, sink, {"mine", "theirs"} - {missing}, command)
+    assert repr(sink.said) == repr([Reply(1, "r", 401)])
+    assert [each.channel_name for each in hub.broker.queues()] == ["theirs"]
+    sink.said.clear()
+    run(hub, sink, {"mine", "theirs"}, command)
+    assert repr(sink.said) == repr([Reply(1, "r", 0)])
+
+
 def test_giving_up_dead_letters_needs_no_more_than_changing_the_queue() -> None:
     command = UpdateQueue(1, "r", "mine", 1, QueueChanges(dead_letter=NOWHERE))
     assert needs.all_needs(command) == [needed(command)]
