@@ -1,0 +1,326 @@
+"""Cells: counters and values that live for a time, in spaces, in the order in which they were made.
+
+Theory of operation.  A cell is no message: nobody consumes it, and it has a key.  It is gone at its
+deadline, exactly, for everybody who asks; times are whole nanoseconds, so that what is added to a
+deadline and taken from it again leaves nothing behind.
+
+*The wheel* only gives memory back.  It files cells by the tick in which they end, in coarser ticks
+the longer that is away, so there are few ticks however many cells there are, and a cell that is
+dropped, or lives longer, is taken out at once.  When a coarse tick begins its cells are filed
+again; of the finest, they are freed when it is over.
+
+*Order.*  Each cell of a space has a number, and cells are listed by it in portions: they stand in
+blocks of some hundred numbers, so that the next portion is found without going through all cells.
+
+*Figures.*  Reads and writes of the last minute are counted in six slots of ten seconds, which are
+parts of one number: the running slot and the five before it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left
+from typing import Final
+
+from tmqp_server.engine.model.timers import Sleeper
+from tmqp_server.engine.model.times import NEVER
+
+__all__ = [
+    "ADD",
+    "COUNTER",
+    "HOURS",
+    "MICROSECONDS",
+    "MILLISECONDS",
+    "MINUTES",
+    "MOST_COUNT",
+    "NANOSECONDS",
+    "SECONDS",
+    "SECOND_NS",
+    "SET",
+    "SUBTRACT",
+    "UNIT_NS",
+    "VALUE",
+    "Cell",
+    "CellTimer",
+    "CellWheel",
+    "Space",
+]
+
+#: What a cell is.
+COUNTER: Final = 0
+VALUE: Final = 1
+
+#: In which unit somebody speaks of a cell's time to live; ``UNIT_NS`` has their nanoseconds.
+NANOSECONDS: Final = 1
+MICROSECONDS: Final = 2
+MILLISECONDS: Final = 3
+SECONDS: Final = 4
+MINUTES: Final = 5
+HOURS: Final = 6
+UNIT_NS: Final[tuple[int, ...]] = (
+    0,
+    1,
+    1_000,
+    1_000_000,
+    1_000_000_000,
+    60_000_000_000,
+    3_600_000_000_000,
+)
+
+#: What a change does to a number.
+SET: Final = 0
+ADD: Final = 1
+SUBTRACT: Final = 2
+
+#: The largest counter.
+MOST_COUNT: Final = 2**64 - 1
+SECOND_NS: Final = 1_000_000_000
+
+#: Of the figures of a minute: a slot's nanoseconds, its bits, all bits.
+_SLOT_NS: Final = 10_000_000_000
+_SLOTS: Final = 6
+_SLOT_BITS: Final = 40
+_SLOT_MASK: Final = (1 << _SLOT_BITS) - 1
+_ALL_BITS: Final = (1 << (_SLOTS * _SLOT_BITS)) - 1
+
+#: Of the wheel: the finest tick, how much coarser each next one is, and how many of a kind are used
+#: before the next one is.
+_TICK_NS: Final = 125_000_000
+_COARSER: Final = 8
+_TICKS: Final = 512
+#: Places in the order of ticks that may be stale.
+_SPARE_TICKS: Final = 64
+
+#: Numbers of a block: so many bits.
+_BLOCK_BITS: Final = 9
+#: When so few are left in a block, it is made anew: a table that has shrunk keeps its size.
+_SHRINK_AT: Final = (128, 32, 8)
+
+
+class Cell:
+    """A counter or a value.
+
+    Attributes: ``number``, its place in the order of its space; ``count``, of a counter; ``value``,
+    of a value; ``due_ns``, its deadline in nanoseconds of the engine's clock; ``unit``, in which it
+    was spoken of when it was made; ``tick``, its place in the wheel; ``memory``, what it is charged
+    in the books.
+    """
+
+    __slots__ = (
+        "space",
+        "key",
+        "number",
+        "kind",
+        "count",
+        "value",
+        "due_ns",
+        "unit",
+        "tick",
+        "memory",
+        "reads",
+        "writes",
+        "_recent_reads",
+        "_recent_writes",
+        "_slot",
+    )
+
+    def __init__(self, space: Space, key: bytes, kind: int) -> None:
+        self.space = space
+        self.key = key
+        self.number = 0
+        self.kind = kind
+        self.count = 0
+        self.value = b""
+        self.due_ns = 0
+        self.unit = SECONDS
+        self.tick = 0
+        self.memory = 0
+        self.reads = 0
+        self.writes = 0
+        self._recent_reads = 0
+        self._recent_writes = 0
+        self._slot = 0
+
+    def note_read(self, now_ns: int) -> None:
+        """Count that somebody was told what it holds."""
+        self._turn(now_ns)
+        self.reads += 1
+        self._recent_reads += 1
+
+    def note_write(self, now_ns: int) -> None:
+        """Count that it was made or changed."""
+        self._turn(now_ns)
+        self.writes += 1
+        self._recent_writes += 1
+
+    def reads_per_minute(self, now_ns: int) -> int:
+        """Reads of the last minute."""
+        self._turn(now_ns)
+        return _sum(self._recent_reads)
+
+    def writes_per_minute(self, now_ns: int) -> int:
+        """Writes of the last minute."""
+        self._turn(now_ns)
+        return _sum(self._recent_writes)
+
+    def _turn(self, now_ns: int) -> None:
+        """Let the running slot be the lowest."""
+        slot = now_ns // _SLOT_NS
+        steps = slot - self._slot
+        if steps == 0:
+            return
+        self._slot = slot
+        if steps >= _SLOTS:
+            self._recent_reads = 0
+            self._recent_writes = 0
+            return
+        shift = _SLOT_BITS * steps
+        self._recent_reads = (self._recent_reads << shift) & _ALL_BITS
+        self._recent_writes = (self._recent_writes << shift) & _ALL_BITS
+
+
+def _sum(slots: int) -> int:
+    total = 0
+    while slots:
+        total += slots & _SLOT_MASK
+        slots >>= _SLOT_BITS
+    return total
+
+
+class Space:
+    """The cells under one name; ``value_bytes`` is what all values hold."""
+
+    __slots__ = ("name", "cells", "counters", "value_bytes", "memory", "_blocks", "_next")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.cells: dict[bytes, Cell] = {}
+        self.counters = 0
+        self.value_bytes = 0
+        self.memory = 0
+        self._blocks: dict[int, dict[int, Cell]] = {}
+        self._next = 1
+
+    def add(self, cell: Cell) -> None:
+        """Enter a new cell, behind all others; its key must be free."""
+        number = self._next
+        self._next = number + 1
+        cell.number = number
+        self.cells[cell.key] = cell
+        if cell.kind == COUNTER:
+            self.counters += 1
+        else:
+            self.value_bytes += len(cell.value)
+        block = self._blocks.get(number >> _BLOCK_BITS)
+        if block is None:
+            block = self._blocks[number >> _BLOCK_BITS] = {}
+        block[number] = cell
+
+    def remove(self, cell: Cell) -> None:
+        """Take a cell out."""
+        del self.cells[cell.key]
+        if cell.kind == COUNTER:
+            self.counters -= 1
+        else:
+            self.value_bytes -= len(cell.value)
+        place = cell.number >> _BLOCK_BITS
+        block = self._blocks[place]
+        del block[cell.number]
+        left = len(block)
+        if left == 0:
+            del self._blocks[place]
+        elif left in _SHRINK_AT:
+            self._blocks[place] = dict(block.items())
+
+    def put(self, cell: Cell, value: bytes) -> None:
+        """Let a value hold something else."""
+        self.value_bytes += len(value) - len(cell.value)
+        cell.value = value
+
+    def listed(self, first: int, limit: int) -> list[Cell]:
+        """Up to *limit* cells from the number *first* on, in the order in which they were made."""
+        found: list[Cell] = []
+        places = list(self._blocks)
+        at = bisect_left(places, first >> _BLOCK_BITS)
+        while at < len(places) and len(found) < limit:
+            for number, cell in self._blocks[places[at]].items():
+                if number >= first:
+                    found.append(cell)
+                    if len(found) == limit:
+                        break
+            at += 1
+        return found
+
+
+class CellTimer(Sleeper):
+    """Wakes whoever frees cells that have ended."""
+
+    __slots__ = ()
+
+
+class CellWheel:
+    """Cells by the tick in which they are to be looked at."""
+
+    __slots__ = ("_order", "_ticks")
+
+    def __init__(self) -> None:
+        self._ticks: dict[int, dict[Cell, None]] = {}
+        #: A heap of ticks; one that ``_ticks`` no longer has is passed over.
+        self._order: list[int] = []
+
+    def add(self, cell: Cell, now_ns: int) -> None:
+        """Let a cell be looked at: when its tick is over, or, long before, to be filed again."""
+        due_ns = cell.due_ns
+        left = due_ns - now_ns
+        size = _TICK_NS
+        while left > _TICKS * size:
+            size *= _COARSER
+        tick = (due_ns // size) * size
+        if size == _TICK_NS:
+            tick += size
+        cell.tick = tick
+        bucket = self._ticks.get(tick)
+        if bucket is None:
+            bucket = self._ticks[tick] = {}
+            if len(self._order) > _SPARE_TICKS + 2 * len(self._ticks):
+                self._order = sorted(self._ticks)
+            else:
+                heapq.heappush(self._order, tick)
+        bucket[cell] = None
+
+    def remove(self, cell: Cell) -> None:
+        """Take a cell out; it must be in."""
+        bucket = self._ticks[cell.tick]
+        del bucket[cell]
+        if not bucket:
+            del self._ticks[cell.tick]
+
+    def next_due_ns(self) -> int:
+        """When the next cell is to be looked at; -1 for never."""
+        order = self._order
+        while order:
+            tick = order[0]
+            if tick in self._ticks:
+                return tick
+            heapq.heappop(order)
+        return -1
+
+    def next_due(self) -> float:
+        """The same in seconds, never too early; NEVER for never."""
+        due_ns = self.next_due_ns()
+        # A microsecond is more than what is lost between whole nanoseconds and seconds.
+        return NEVER if due_ns < 0 else (due_ns + 1_000) / SECOND_NS
+
+    def take(self, now_ns: int, limit: int) -> list[Cell]:
+        """Take out up to *limit* cells that are to be looked at now."""
+        found: list[Cell] = []
+        while len(found) < limit:
+            tick = self.next_due_ns()
+            if tick < 0 or tick > now_ns:
+                break
+            bucket = self._ticks[tick]
+            while bucket and len(found) < limit:
+                found.append(bucket.popitem()[0])
+            if not bucket:
+                del self._ticks[tick]
+        return found
