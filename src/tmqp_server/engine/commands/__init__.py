@@ -17,16 +17,8 @@ from tmqp_server.engine.commands.branches import (
     index_of,
 )
 from tmqp_server.engine.commands.cells import (
-    ADD,
     CELL_COUNT,
     CELL_TTL,
-    COUNTER,
-    MILLISECONDS,
-    MOST_COUNT,
-    SET,
-    SUBTRACT,
-    UNIT_NS,
-    VALUE,
     CellCommand,
     CellPortion,
     CellSnapshot,
@@ -172,6 +164,16 @@ from tmqp_server.engine.commands.transactions import (
     PushTransaction,
     RestoreMark,
     Segment,
+)
+from tmqp_server.engine.model.cells import (
+    ADD,
+    COUNTER,
+    MILLISECONDS,
+    MOST_COUNT,
+    SET,
+    SUBTRACT,
+    UNIT_NS,
+    VALUE,
 )
 from tmqp_server.engine.model.terms import Terms
 

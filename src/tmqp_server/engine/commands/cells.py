@@ -11,40 +11,12 @@ from typing import Final
 
 from tmqp._compat import mypyc_attr
 from tmqp_server.engine.commands.base import SessionCommand
-from tmqp_server.engine.model.cells import (
-    ADD,
-    COUNTER,
-    HOURS,
-    MICROSECONDS,
-    MILLISECONDS,
-    MINUTES,
-    MOST_COUNT,
-    NANOSECONDS,
-    SECONDS,
-    SET,
-    SUBTRACT,
-    UNIT_NS,
-    VALUE,
-    Cell,
-)
+from tmqp_server.engine.model.cells import MILLISECONDS, MOST_COUNT, Cell
 from tmqp_server.engine.records import Record
 
 __all__ = [
-    "ADD",
     "CELL_COUNT",
     "CELL_TTL",
-    "COUNTER",
-    "HOURS",
-    "MICROSECONDS",
-    "MILLISECONDS",
-    "MINUTES",
-    "MOST_COUNT",
-    "NANOSECONDS",
-    "SECONDS",
-    "SET",
-    "SUBTRACT",
-    "UNIT_NS",
-    "VALUE",
     "CellCommand",
     "CellPortion",
     "CellSnapshot",

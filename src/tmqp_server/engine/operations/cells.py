@@ -82,6 +82,15 @@ class Cells:
             DescribeCell: self.describe,
         }
 
+    def charged(self) -> int:
+        """What all cells are charged in the books, counted anew."""
+        total = 0
+        for space in self._spaces.values():
+            total += space.memory
+            for cell in space.cells.values():
+                total += cell.memory
+        return total
+
     def _now_ns(self) -> int:
         return int(self._core.now * SECOND_NS)
 
