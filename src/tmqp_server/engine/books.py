@@ -128,7 +128,7 @@ _BATCH_BYTES: Final = 1_024
 _BATCH_PART_BYTES: Final = 640
 #: A cell, its places in the tables of its space and in the wheel, and a space.
 _CELL_BYTES: Final = 768
-_SPACE_BYTES: Final = 1_024
+_SPACE_BYTES: Final = 8_192
 #: The last epoch of an application.
 _MARK_BYTES: Final = 320
 

@@ -85,14 +85,18 @@ class Stage:
         cells = self.broker._cells
         assert self.broker._core.state_bytes >= cells.charged()
         for space in cells._spaces.values():
-            kinds = [cell.kind for cell in space.cells.values()]
+            there = [cell for table in space._tables for cell in table.values()]
+            assert space.count == len(there)
+            kinds = [cell.kind for cell in there]
             assert space.counters == kinds.count(COUNTER)
-            values = [cell.value for cell in space.cells.values() if cell.kind == VALUE]
+            values = [cell.value for cell in there if cell.kind == VALUE]
             assert space.value_bytes == sum(len(each) for each in values)
-            in_order = sorted(space.cells.values(), key=lambda cell: cell.number)
+            in_order = sorted(there, key=lambda cell: cell.number)
             assert space.listed(0, 10**6) == in_order
-        filed = [cell for each in cells._wheel._ticks.values() for cell in each]
-        there = [cell for space in cells._spaces.values() for cell in space.cells.values()]
+        ticks = cells._wheel._ticks.values()
+        filed = [cell for tick in ticks for part in tick._parts for cell in part]
+        assert sum(tick.count for tick in ticks) == len(filed)
+        there = [each for space in cells._spaces.values() for each in space.listed(0, 10**6)]
         assert len(filed) == len(there)
         assert set(filed) == set(there)
 
@@ -142,7 +146,7 @@ def test_what_nobody_looks_for_is_freed_soon_after_it_has_ended() -> None:
         assert stage.code(counter(b"%d" % number, ttl=1 + number % 90)) == 0
     stage.check()
     stage.wait(90.0)
-    assert len(stage.broker._cells._spaces[SPACE].cells) <= 12, "the last ones, for an eighth"
+    assert stage.broker._cells._spaces[SPACE].count <= 12, "the last ones, for an eighth"
     stage.wait(0.5)
     stage.check()
     assert stage.broker._cells._spaces == {}
@@ -180,6 +184,8 @@ def test_a_block_that_has_shrunk_is_made_anew() -> None:
     stage.check()
     blocks = stage.broker._cells._spaces[SPACE]._blocks
     assert all(each.__sizeof__() < 1_000 for each in blocks.values())
+    (tick,) = stage.broker._cells._wheel._ticks.values()
+    assert all(each.__sizeof__() < 1_000 for each in tick._parts)
     assert [cell.key for cell in stage.listed(1)] == [b"7", b"519", b"1031"]
 
 

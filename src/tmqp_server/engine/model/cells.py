@@ -21,6 +21,7 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left
 from typing import Final
+from zlib import crc32
 
 from tmqp_server.engine.model.timers import Sleeper
 from tmqp_server.engine.model.times import NEVER
@@ -91,10 +92,14 @@ _TICKS: Final = 512
 #: Places in the order of ticks that may be stale.
 _SPARE_TICKS: Final = 64
 
+#: Tables of a space, by key: a single large one would grow in a step that takes too long.
+_TABLES: Final = 64
 #: Numbers of a block: so many bits.
 _BLOCK_BITS: Final = 9
-#: When so few are left in a block, it is made anew: a table that has shrunk keeps its size.
-_SHRINK_AT: Final = (128, 32, 8)
+#: Cells of a part of a tick.
+_PART_CELLS: Final = 512
+#: When so few are left in a block or a part, it is made anew: a table that shrinks keeps its size.
+_SHRINK_AT: Final = (128, 32, 8, 0)
 
 
 class Cell:
@@ -102,7 +107,7 @@ class Cell:
 
     Attributes: ``number``, its place in the order of its space; ``count``, of a counter; ``value``,
     of a value; ``due_ns``, its deadline in nanoseconds of the engine's clock; ``unit``, in which it
-    was spoken of when it was made; ``tick``, its place in the wheel; ``memory``, what it is charged
+    was spoken of when it was made; ``tick`` and ``part``, its place in the wheel; ``memory``, what it is charged
     in the books.
     """
 
@@ -116,6 +121,7 @@ class Cell:
         "due_ns",
         "unit",
         "tick",
+        "part",
         "memory",
         "reads",
         "writes",
@@ -134,6 +140,7 @@ class Cell:
         self.due_ns = 0
         self.unit = SECONDS
         self.tick = 0
+        self.part = 0
         self.memory = 0
         self.reads = 0
         self.writes = 0
@@ -188,25 +195,41 @@ def _sum(slots: int) -> int:
 
 
 class Space:
-    """The cells under one name; ``value_bytes`` is what all values hold."""
+    """The cells under one name: ``count`` of them, of which ``counters`` are counters;
+    ``value_bytes`` is what all values hold."""
 
-    __slots__ = ("name", "cells", "counters", "value_bytes", "memory", "_blocks", "_next")
+    __slots__ = (
+        "name",
+        "count",
+        "counters",
+        "value_bytes",
+        "memory",
+        "_tables",
+        "_blocks",
+        "_next",
+    )
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.cells: dict[bytes, Cell] = {}
+        self.count = 0
         self.counters = 0
         self.value_bytes = 0
         self.memory = 0
+        self._tables: list[dict[bytes, Cell]] = [{} for _ in range(_TABLES)]
         self._blocks: dict[int, dict[int, Cell]] = {}
         self._next = 1
+
+    def find(self, key: bytes) -> Cell | None:
+        """The cell of a key."""
+        return self._tables[crc32(key) % _TABLES].get(key)
 
     def add(self, cell: Cell) -> None:
         """Enter a new cell, behind all others; its key must be free."""
         number = self._next
         self._next = number + 1
         cell.number = number
-        self.cells[cell.key] = cell
+        self._tables[crc32(cell.key) % _TABLES][cell.key] = cell
+        self.count += 1
         if cell.kind == COUNTER:
             self.counters += 1
         else:
@@ -218,7 +241,8 @@ class Space:
 
     def remove(self, cell: Cell) -> None:
         """Take a cell out."""
-        del self.cells[cell.key]
+        del self._tables[crc32(cell.key) % _TABLES][cell.key]
+        self.count -= 1
         if cell.kind == COUNTER:
             self.counters -= 1
         else:
@@ -258,13 +282,49 @@ class CellTimer(Sleeper):
     __slots__ = ()
 
 
+class _Tick:
+    """The cells of one tick, ``count`` of them, in parts: a large table would grow in a step that
+    takes too long."""
+
+    __slots__ = ("count", "_parts")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._parts: list[dict[Cell, None]] = [{}]
+
+    def add(self, cell: Cell) -> None:
+        """Enter a cell."""
+        part = self._parts[-1]
+        if len(part) >= _PART_CELLS:
+            part = {}
+            self._parts.append(part)
+        cell.part = len(self._parts) - 1
+        part[cell] = None
+        self.count += 1
+
+    def remove(self, cell: Cell) -> None:
+        """Take a cell out."""
+        part = self._parts[cell.part]
+        del part[cell]
+        self.count -= 1
+        if len(part) in _SHRINK_AT:
+            self._parts[cell.part] = dict(part.items())
+
+    def pop(self) -> Cell:
+        """Take any cell out; there must be one."""
+        while not self._parts[-1]:
+            self._parts.pop()
+        self.count -= 1
+        return self._parts[-1].popitem()[0]
+
+
 class CellWheel:
     """Cells by the tick in which they are to be looked at."""
 
     __slots__ = ("_order", "_ticks")
 
     def __init__(self) -> None:
-        self._ticks: dict[int, dict[Cell, None]] = {}
+        self._ticks: dict[int, _Tick] = {}
         #: A heap of ticks; one that ``_ticks`` no longer has is passed over.
         self._order: list[int] = []
 
@@ -279,20 +339,20 @@ class CellWheel:
         if size == _TICK_NS:
             tick += size
         cell.tick = tick
-        bucket = self._ticks.get(tick)
-        if bucket is None:
-            bucket = self._ticks[tick] = {}
+        there = self._ticks.get(tick)
+        if there is None:
+            there = self._ticks[tick] = _Tick()
             if len(self._order) > _SPARE_TICKS + 2 * len(self._ticks):
                 self._order = sorted(self._ticks)
             else:
                 heapq.heappush(self._order, tick)
-        bucket[cell] = None
+        there.add(cell)
 
     def remove(self, cell: Cell) -> None:
         """Take a cell out; it must be in."""
-        bucket = self._ticks[cell.tick]
-        del bucket[cell]
-        if not bucket:
+        tick = self._ticks[cell.tick]
+        tick.remove(cell)
+        if not tick.count:
             del self._ticks[cell.tick]
 
     def next_due_ns(self) -> int:
@@ -315,12 +375,12 @@ class CellWheel:
         """Take out up to *limit* cells that are to be looked at now."""
         found: list[Cell] = []
         while len(found) < limit:
-            tick = self.next_due_ns()
-            if tick < 0 or tick > now_ns:
+            due_ns = self.next_due_ns()
+            if due_ns < 0 or due_ns > now_ns:
                 break
-            bucket = self._ticks[tick]
-            while bucket and len(found) < limit:
-                found.append(bucket.popitem()[0])
-            if not bucket:
-                del self._ticks[tick]
+            tick = self._ticks[due_ns]
+            while tick.count and len(found) < limit:
+                found.append(tick.pop())
+            if not tick.count:
+                del self._ticks[due_ns]
         return found

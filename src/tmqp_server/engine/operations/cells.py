@@ -87,7 +87,7 @@ class Cells:
         total = 0
         for space in self._spaces.values():
             total += space.memory
-            for cell in space.cells.values():
+            for cell in space.listed(0, space.count):
                 total += cell.memory
         return total
 
@@ -99,7 +99,7 @@ class Cells:
     def _find(self, space: str, key: bytes, now_ns: int) -> Cell | None:
         """The cell of a key; one that has ended is freed."""
         found = self._spaces.get(space)
-        cell = None if found is None else found.cells.get(key)
+        cell = None if found is None else found.find(key)
         if cell is not None and cell.due_ns <= now_ns:
             self._free(cell)
             return None
@@ -114,7 +114,7 @@ class Cells:
         space = cell.space
         space.remove(cell)
         self._core.refund(cell.memory)
-        if not space.cells:
+        if not space.count:
             del self._spaces[space.name]
             self._core.refund(space.memory)
 
@@ -153,10 +153,10 @@ class Cells:
         if len(key) > limits.max_cell_key_bytes:
             return RESULT_LIMIT_EXCEEDED
         space = self._spaces.get(name)
-        if space is not None and len(space.cells) >= limits.max_cells_per_space:
+        if space is not None and space.count >= limits.max_cells_per_space:
             core.work += self._sweep(now_ns, _MOST_FREED)
             space = self._spaces.get(name)
-            if space is not None and len(space.cells) >= limits.max_cells_per_space:
+            if space is not None and space.count >= limits.max_cells_per_space:
                 return RESULT_LIMIT_EXCEEDED
         size = cell_bytes(key, value)
         more = 0
@@ -301,7 +301,7 @@ class Cells:
         for cell in cells:
             if cell.due_ns > now_ns:
                 found.append(CellSnapshot(cell, now_ns, command.figures))
-        values = len(space.cells) - space.counters
+        values = space.count - space.counters
         portion = CellPortion(found, following, space.counters, values, space.value_bytes)
         core.reply(session, command.request, RESULT_OK, portion)
 
