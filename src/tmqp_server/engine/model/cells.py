@@ -107,8 +107,8 @@ class Cell:
 
     Attributes: ``number``, its place in the order of its space; ``count``, of a counter; ``value``,
     of a value; ``due_ns``, its deadline in nanoseconds of the engine's clock; ``unit``, in which it
-    was spoken of when it was made; ``tick`` and ``part``, its place in the wheel; ``memory``, what it is charged
-    in the books.
+    was spoken of when it was made; ``tick`` and ``part``, its place in the wheel; ``memory``, what
+    it is charged in the books.
     """
 
     __slots__ = (
