@@ -193,9 +193,9 @@ INFO_FIELDS: Final[tuple[str, ...]] = (
     "counter_bytes",
     "buffer_bytes",
     "subscriptions",
-    "channels",
+    "channel_count",
     "running_since",
-    "connections",
+    "connection_count",
 )
 
 

@@ -12,8 +12,8 @@ again; of the finest, they are freed when it is over.
 *Order.*  Each cell of a space has a number, and cells are listed by it in portions: they stand in
 blocks of some hundred numbers, so that the next portion is found without going through all cells.
 
-*Figures.*  Reads and writes of the last minute are counted in six slots of ten seconds, which are
-parts of one number: the running slot and the five before it.
+*Figures.*  Reads and writes of the last minute are counted as ``rates.py`` does it; both have one
+slot, so that a cell stays small.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from bisect import bisect_left
 from typing import Final
 from zlib import crc32
 
+from tmqp_server.engine.model.rates import slot_at, sum_of, turned
 from tmqp_server.engine.model.timers import Sleeper
 from tmqp_server.engine.model.times import NEVER
 
@@ -76,13 +77,6 @@ SUBTRACT: Final = 2
 #: The largest counter.
 MOST_COUNT: Final = 2**64 - 1
 SECOND_NS: Final = 1_000_000_000
-
-#: Of the figures of a minute: a slot's nanoseconds, its bits, all bits.
-_SLOT_NS: Final = 10_000_000_000
-_SLOTS: Final = 6
-_SLOT_BITS: Final = 40
-_SLOT_MASK: Final = (1 << _SLOT_BITS) - 1
-_ALL_BITS: Final = (1 << (_SLOTS * _SLOT_BITS)) - 1
 
 #: Of the wheel: the finest tick, how much coarser each next one is, and how many of a kind are used
 #: before the next one is.
@@ -163,35 +157,21 @@ class Cell:
     def reads_per_minute(self, now_ns: int) -> int:
         """Reads of the last minute."""
         self._turn(now_ns)
-        return _sum(self._recent_reads)
+        return sum_of(self._recent_reads)
 
     def writes_per_minute(self, now_ns: int) -> int:
         """Writes of the last minute."""
         self._turn(now_ns)
-        return _sum(self._recent_writes)
+        return sum_of(self._recent_writes)
 
     def _turn(self, now_ns: int) -> None:
         """Let the running slot be the lowest."""
-        slot = now_ns // _SLOT_NS
+        slot = slot_at(now_ns)
         steps = slot - self._slot
-        if steps == 0:
-            return
-        self._slot = slot
-        if steps >= _SLOTS:
-            self._recent_reads = 0
-            self._recent_writes = 0
-            return
-        shift = _SLOT_BITS * steps
-        self._recent_reads = (self._recent_reads << shift) & _ALL_BITS
-        self._recent_writes = (self._recent_writes << shift) & _ALL_BITS
-
-
-def _sum(slots: int) -> int:
-    total = 0
-    while slots:
-        total += slots & _SLOT_MASK
-        slots >>= _SLOT_BITS
-    return total
+        if steps:
+            self._slot = slot
+            self._recent_reads = turned(self._recent_reads, steps)
+            self._recent_writes = turned(self._recent_writes, steps)
 
 
 class Space:
