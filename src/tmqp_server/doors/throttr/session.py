@@ -453,11 +453,13 @@ class ThrottrSession(WritingSession):
             self._finish(asked.slot, data)
 
     def _more(self, now: float) -> Sequence[Command]:
-        """What waits is carried out once half of the others are answered."""
-        waits = len(self._answers)
+        """What waits is carried out once everything before is answered: no sooner, for commands
+        that an answer leads to come before those that have not been carried out."""
+        if len(self._answers):
+            return NOTHING
         if self._ending:
-            return NOTHING if waits else self.end(self._ending)
-        if not self._pending or 2 * waits > self._context.limits.max_unanswered:
+            return self.end(self._ending)
+        if not self._pending:
             return NOTHING
         commands: list[Command] = []
         self._go_on(now, commands)
