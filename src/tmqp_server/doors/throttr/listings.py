@@ -19,7 +19,7 @@ from tmqp_wires.throttr.replies import (
     stats_head,
     subscriber_entry,
 )
-from tmqp_wires.throttr.words import ORDER_IN_CONNECTION
+from tmqp_wires.throttr.words import CHANNELS, CONNECTIONS, ORDER_IN_CONNECTION
 
 __all__ = ["Listing", "connection_of_client", "subscribers"]
 
@@ -34,13 +34,15 @@ class Listing:
     :param code: its request.
 
     Attributes: ``size``, bytes of the reply so far; ``clients`` and ``channels``, what a
-    CONNECTIONS or CHANNELS has still to tell of, the last first.
+    CONNECTIONS or CHANNELS has still to tell of, the last first, once
+    :meth:`begin` has noted who is here.
     """
 
     def __init__(self, context: ThrottrContext, code: int) -> None:
         self.code = code
         self.clients: list[ThrottrClient] = []
         self.channels: list[bytes] = []
+        self._has_begun = False
         self._context = context
         self._fragments = Fragments()
 
@@ -48,6 +50,18 @@ class Listing:
     def size(self) -> int:
         """Bytes of the reply so far."""
         return self._fragments.size
+
+    def begin(self) -> bool:
+        """Note who is here; False if that was done."""
+        if self._has_begun:
+            return False
+        self._has_begun = True
+        if self.code == CHANNELS:
+            self.channels = sorted(self._context.channels, reverse=True)
+        elif self.code == CONNECTIONS:
+            self.clients = list(self._context.clients.values())
+            self.clients.reverse()
+        return True
 
     def add_keys(self, portion: CellPortion) -> None:
         """Add keys to a LIST."""

@@ -365,19 +365,14 @@ class ThrottrSession(WritingSession):
         """What is to be asked for the next portion of a listing."""
         number, space = self._number, self._context.space
         if asked.code == words.CONNECTIONS:
-            if not following:
-                listing.clients = list(self._context.clients.values())
-                listing.clients.reverse()
             return ListClients(number, asked, _NOBODY)
         if asked.code == words.CHANNELS:
-            if not following:
-                listing.channels = sorted(self._context.channels, reverse=True)
             return self._next_channel(asked, listing)
         figures = asked.code == words.STATS
         return ListCells(number, asked, space, following, _PORTION, figures)
 
     def _next_channel(self, asked: _Asked, listing: Listing) -> Command:
-        """The right to see the next channel, or an answer that there is none any more."""
+        """The right to see the next channel, or an answer before the first and behind the last."""
         if not listing.channels:
             return Decline(self._number, asked, RESULT_OK)
         name = listing.channels[-1]
@@ -389,6 +384,9 @@ class ThrottrSession(WritingSession):
         """Add a portion; returns what is to be asked next, None at the end."""
         body = effect.body
         following = 0
+        # Only now, for what was asked before may have changed who is here.
+        if listing.begin() and asked.code == words.CHANNELS:
+            return self._next_channel(asked, listing) if listing.channels else None
         if asked.code == words.CHANNELS:
             if not listing.channels:
                 return None

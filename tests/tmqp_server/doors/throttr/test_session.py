@@ -527,3 +527,11 @@ def test_doors_of_one_size_share_their_keys() -> None:
 def test_options_that_there_are_not(wrong: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         ThrottrOptions(**wrong)  # type: ignore[arg-type]
+
+
+def test_a_listing_tells_what_the_requests_before_it_in_a_chunk_have_changed() -> None:
+    """CHANNELS noted who was there before the SUBSCRIBE in front of it was carried out."""
+    peer = Peer(world_with(NEWER))
+    found = peer.ask(subscribe(b"ch"), Request(words.CHANNELS), Request(words.CONNECTIONS))
+    assert [each.name for each in found[1].items][0::2] == [b"*", b"ch"]
+    assert len(found[2].items) == 1
