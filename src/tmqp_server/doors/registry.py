@@ -412,7 +412,7 @@ class ThrottrKind(DoorKind):
 
     def open(self, context: DoorContext) -> Door:
         """A door."""
-        from tmqp_server.doors.throttr.door import ThrottrDoor  # noqa: PLC0415 - few servers have it
+        from tmqp_server.doors.throttr.door import ThrottrDoor  # noqa: PLC0415 - as above
         from tmqp_server.doors.throttr.options import (  # noqa: PLC0415 - as above
             ThrottrLimits,
             ThrottrOptions,

@@ -20,7 +20,7 @@ from tmqp_wires.throttr.words import (
     most_of,
 )
 
-__all__ = ["EVERYBODY", "Subscription", "ThrottrClient", "ThrottrContext", "to_ns"]
+__all__ = ["EVERYBODY", "ThrottrClient", "ThrottrContext", "ThrottrPlace", "to_ns"]
 
 #: The channel on which every client of the dialect 7.3 is.
 EVERYBODY: Final = b"*"
@@ -38,7 +38,7 @@ def to_ns(seconds: float) -> int:
 
 
 @final
-class Subscription:
+class ThrottrPlace:
     """A client's place on a channel: since when, in nanoseconds of 1970, and payload bytes that it
     has got and published there; ``spelt`` is the channel as the engine names it, once it has."""
 
@@ -82,7 +82,7 @@ class ThrottrClient:
         self.published_bytes = 0
         self.received_bytes = 0
         self.requests = dict.fromkeys(ORDER_IN_CONNECTION, 0)
-        self.subscriptions: dict[bytes, Subscription] = {}
+        self.subscriptions: dict[bytes, ThrottrPlace] = {}
 
     @property
     def own_channel(self) -> bytes:
@@ -158,7 +158,7 @@ class ThrottrContext:
         """A client is on a channel from now on."""
         if channel in client.subscriptions:
             return
-        client.subscriptions[channel] = Subscription(self.unix_ns(now))
+        client.subscriptions[channel] = ThrottrPlace(self.unix_ns(now))
         self.channels.setdefault(channel, {})[client.identity] = client
 
     def unsubscribe(self, client: ThrottrClient, channel: bytes) -> None:

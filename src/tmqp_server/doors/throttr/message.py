@@ -8,7 +8,7 @@ from tmqp_server.doors.bodies import PlainBodies
 from tmqp_server.doors.names import exact_channel
 from tmqp_server.engine.model.message import Message, SubscriptionFilter
 
-__all__ = ["DOOR", "NUMBER", "QUEUE", "NotMine", "ThrottrBodies", "ThrottrMessage"]
+__all__ = ["DOOR", "NUMBER", "QUEUE", "FromOthers", "ThrottrBodies", "ThrottrMessage"]
 
 #: The door's name and number, kept with its messages.
 DOOR: Final = "throttr"
@@ -39,7 +39,7 @@ class ThrottrMessage:
 
 
 @final
-class NotMine(SubscriptionFilter):
+class FromOthers(SubscriptionFilter):
     """Accepts what others have published: publishers of the dialect 7.1 are not served.
 
     :param source: the client.

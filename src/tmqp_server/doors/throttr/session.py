@@ -22,8 +22,8 @@ from tmqp_server.doors.throttr.context import (
 )
 from tmqp_server.doors.throttr.keys import cell_command, cell_reply
 from tmqp_server.doors.throttr.listings import Listing, connection_of_client, subscribers
-from tmqp_server.doors.throttr.message import QUEUE, NotMine, ThrottrMessage
-from tmqp_server.doors.throttr.writing import WritingSession
+from tmqp_server.doors.throttr.message import QUEUE, FromOthers, ThrottrMessage
+from tmqp_server.doors.throttr.writing import ThrottrWriter
 from tmqp_server.doors.waiting import NOTHING
 from tmqp_server.engine.commands import (
     BY_ID,
@@ -97,7 +97,7 @@ class _First:
 
 
 @final
-class ThrottrSession(WritingSession):
+class ThrottrSession(ThrottrWriter):
     """One connection.
 
     :param context: what all connections share.
@@ -302,7 +302,7 @@ class ThrottrSession(WritingSession):
     def _subscribe(self, asked: _Asked, commands: list[Command]) -> None:
         context = self._context
         channel = self._channel_of(asked.key)
-        chosen = None if context.serves_publishers else NotMine(self._client_id)
+        chosen = None if context.serves_publishers else FromOthers(self._client_id)
         commands.append(context.opening(self._number, channel))
         commands.append(Join(self._number, asked, channel, filter=chosen))
 

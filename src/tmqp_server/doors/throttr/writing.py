@@ -18,14 +18,14 @@ from tmqp_server.engine.commands import Acknowledge, Command
 from tmqp_server.engine.effects import Deliver
 from tmqp_wires.throttr.requests import Event
 
-__all__ = ["WritingSession"]
+__all__ = ["ThrottrWriter"]
 
 #: Pushes are put together up to so many bytes: clients of the original do not take one that has
 #: come in two pieces.
 _MOST_JOINED: Final = 32_768
 
 
-class WritingSession(WaitingSession[Event]):
+class ThrottrWriter(WaitingSession[Event]):
     """What one connection is sent.
 
     :param context: what all connections share.

@@ -17,6 +17,7 @@ from tests.tmqp_server.doors.throttr.talk import (
     update,
     world_with,
 )
+from tmqp_server.doors.throttr.door import ThrottrDoor
 from tmqp_server.doors.throttr.options import ThrottrLimits, ThrottrOptions
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_wires.throttr import Push, Reply, Request, words
@@ -514,10 +515,16 @@ def test_requests_that_wait_are_carried_out_when_their_client_leaves() -> None:
     assert other.does(query(), get()) == [True, True]
 
 
+def space_of(options: ThrottrOptions | None = None) -> str:
+    door = world_with(options).door
+    assert isinstance(door, ThrottrDoor)
+    return door.context.space
+
+
 def test_doors_of_one_size_share_their_keys() -> None:
-    context = world_with(NEWER).door.context  # type: ignore[attr-defined]
-    assert context.space == world_with().door.context.space == "throttr-2"  # type: ignore[attr-defined]
-    assert world_with(ThrottrOptions(space="mine")).door.context.space == "mine"  # type: ignore[attr-defined]
+    assert space_of(NEWER) == space_of() == "throttr-2"
+    assert space_of(ThrottrOptions(value_bytes=8)) == "throttr-8"
+    assert space_of(ThrottrOptions(space="mine")) == "mine"
 
 
 @pytest.mark.parametrize(
