@@ -276,8 +276,8 @@ def throttr(data: bytes) -> None:
 def _throttr_door(dialect: str, width: int) -> ThrottrDoor:
     numbers = itertools.count(1)
     options = ThrottrOptions(dialect=dialect, value_bytes=width)
-    limits = ThrottrLimits(max_request_bytes=_MOST_OF_THROTTR, max_unanswered=3)
-    return ThrottrDoor(lambda: f"{next(numbers):032x}", limits, options)
+    limits = ThrottrLimits(max_request_bytes=_MOST_OF_THROTTR, max_unanswered=16)
+    return ThrottrDoor(lambda: f"{next(numbers):012x}".ljust(32, "0"), limits, options)
 
 
 def lookupd(data: bytes) -> None:

@@ -9,9 +9,12 @@ import anyio.abc
 import pytest
 
 from tests.tmqp_server.test_small_doors import config, port_of
+from tmqp.address import Address
 from tmqp_client import OperationFailed, connect
 from tmqp_client.sync import connect as connect_blocking
-from tmqp_server import ConfigError, Server, running
+from tmqp_server import ConfigError, Server, ServerConfig, running
+from tmqp_server.access import rights
+from tmqp_server.config import read_config
 from tmqp_wires.throttr import ClientConnection, Push, Reply, Request, words
 
 OLD = {"protocol": "throttr", "listen": ["127.0.0.1:0"]}
@@ -189,6 +192,67 @@ async def test_pipelined_messages_to_oneself_are_all_answered() -> None:
         await peer.close()
 
 
+#: What is asked, and the right that it needs.
+NEEDS: list[tuple[Request, str]] = [
+    (insert(b"new"), rights.CELLS_WRITE),
+    (Request(words.SET, b"v", b"x", 0, 4, 60), rights.CELLS_WRITE),
+    (Request(words.UPDATE, b"k", b"", 1, 0, 0, 0, 1), rights.CELLS_WRITE),
+    (Request(words.QUERY, b"k"), rights.CELLS_READ),
+    (Request(words.GET, b"v"), rights.CELLS_READ),
+    (Request(words.STAT, b"k"), rights.CELLS_READ),
+    (Request(words.LIST), rights.CELLS_READ),
+    (Request(words.STATS), rights.CELLS_READ),
+    (Request(words.INFO), rights.CELLS_READ),
+    (Request(words.PURGE, b"k"), rights.CELLS_WRITE),
+    (Request(words.SUBSCRIBE, b"other"), rights.JOIN),
+    (Request(words.PUBLISH, b"ch", b"x"), rights.PUSH),
+    (Request(words.CHANNEL, b"ch"), rights.SEE_CONSUMERS),
+    (Request(words.CONNECTIONS), rights.SEE_CLIENTS),
+]
+
+
+@pytest.mark.parametrize("right", sorted({right for _, right in NEEDS}))
+async def test_of_all_rights_the_one_that_is_missing_forbids_a_request(right: str) -> None:
+    """Two doors: the clients of one have every right, those of the other have all but one."""
+    others = [each for each in rights.RIGHTS if each != right]
+    everything = {"channels": ["*"], "clients": ["*"], "routers": ["*"], "spaces": ["throttr-2"]}
+    values = read_config(
+        {
+            "doors": [{**NEW, "as": "all"}, {**NEW, "as": "some"}],
+            "access": {
+                "roles": {
+                    "all": {"rights": ["all"], **everything},
+                    "some": {"rights": others, **everything, "applications": ["*"]},
+                },
+                "tokens": [
+                    {"name": "all", "token": "1" * 20, "roles": ["all"]},
+                    {"name": "some", "token": "2" * 20, "roles": ["some"]},
+                ],
+            },
+        }
+    )
+    async with running(ServerConfig(**{**values, "listen": (Address("127.0.0.1", 0),)})) as server:
+        ports = [int(each.rpartition(":")[2]) for each in server.door_addresses()]
+        peers = [Throttr(await anyio.connect_tcp("127.0.0.1", port), "7.3") for port in ports[-2:]]
+        full, limited = peers
+        extra = Throttr(await anyio.connect_tcp("127.0.0.1", ports[-1]), "7.3")
+        await extra.ask(Request(words.SUBSCRIBE, b"ch"))
+        for request, needed in NEEDS:
+            await full.ask(
+                insert(b"k"), Request(words.SET, b"v", b"x", 0, 4, 60), Request(words.PURGE, b"new")
+            )
+            await full.ask(Request(words.SUBSCRIBE, b"ch"))
+            (allowed,) = await full.ask(request)
+            assert allowed.ok, request
+            await full.ask(Request(words.PURGE, b"new"), insert(b"k"))
+            (reply,) = await limited.ask(request)
+            if right == rights.JOIN and needed == rights.SEE_CONSUMERS:
+                continue  # nobody is on the channel
+            assert reply.ok == (needed != right), request
+        for peer in (*peers, extra):
+            await peer.close()
+
+
 @pytest.mark.parametrize(
     ("door", "reason"),
     [
@@ -196,6 +260,7 @@ async def test_pipelined_messages_to_oneself_are_all_answered() -> None:
         ({**OLD, "options": {"value_bytes": 3}}, "value_bytes must be"),
         ({**OLD, "options": {"valuebytes": 2}}, "did you mean value_bytes"),
         ({**OLD, "limits": {"max_unanswered": 0}}, "must be positive"),
+        ({**OLD, "limits": {"max_unanswered": 15}}, "must be at least 16"),
     ],
 )
 async def test_doors_that_cannot_be_opened(door: dict[str, Any], reason: str) -> None:

@@ -124,6 +124,7 @@ class ThrottrContext:
         self.written = Rate()
         #: The time when something happened last at one of these doors, in nanoseconds.
         self.now_ns = 0
+        self._subscriptions = 0
         self._offset_s = wall_clock_offset_s
         self._started_s = started_s
 
@@ -160,10 +161,12 @@ class ThrottrContext:
             return
         client.subscriptions[channel] = ThrottrPlace(self.unix_ns(now))
         self.channels.setdefault(channel, {})[client.identity] = client
+        self._subscriptions += 1
 
     def unsubscribe(self, client: ThrottrClient, channel: bytes) -> None:
         """A client is no longer on a channel."""
-        client.subscriptions.pop(channel, None)
+        if client.subscriptions.pop(channel, None) is not None:
+            self._subscriptions -= 1
         there = self.channels.get(channel)
         if there is not None:
             there.pop(client.identity, None)
@@ -189,6 +192,6 @@ class ThrottrContext:
             found += [rate.total, rate.per_minute(now_ns)]
         found += [portion.counters + portion.values, portion.counters, portion.values]
         found += [portion.counters * self.width, portion.value_bytes]
-        found.append(sum([len(each) for each in self.channels.values()]))
+        found.append(self._subscriptions)
         found += [len(self.channels), self.unix_ns(self._started_s), len(self.clients)]
         return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, final
 
 from tmqp_server.doors.throttr.context import ThrottrClient, ThrottrContext
@@ -35,13 +36,18 @@ class Listing:
 
     Attributes: ``size``, bytes of the reply so far; ``clients`` and ``channels``, what a
     CONNECTIONS or CHANNELS has still to tell of, the last first, once
-    :meth:`begin` has noted who is here.
+    :meth:`begin` has noted who is here; ``waits_for``, how many answers of a portion are missing;
+    ``shows_clients``, whether channels may be told of that are one client's own.
     """
 
     def __init__(self, context: ThrottrContext, code: int) -> None:
         self.code = code
         self.clients: list[ThrottrClient] = []
         self.channels: list[bytes] = []
+        self.waits_for = 0
+        self.shows_clients = False
+        self._taken: list[bytes] = []
+        self._seen: set[bytes] = set()
         self._has_begun = False
         self._context = context
         self._fragments = Fragments()
@@ -83,7 +89,7 @@ class Listing:
             figures = (cell.reads_per_minute, cell.writes_per_minute, cell.reads, cell.writes)
             self._fragments.add(stats_head(key, *figures), key, STATS_WEIGHT + len(key))
 
-    def add_channel(self, channel: bytes) -> None:
+    def _add_channel(self, channel: bytes) -> None:
         """Add a channel to a CHANNELS, if somebody is on it."""
         read_bytes = write_bytes = 0
         there = self._context.channels.get(channel)
@@ -95,6 +101,25 @@ class Listing:
             write_bytes += subscription.write_bytes
         head = channel_head(channel, read_bytes, write_bytes, len(there))
         self._fragments.add(head, channel, CHANNEL_WEIGHT)
+
+    def take_channels(self, count: int) -> list[bytes]:
+        """The next channels, which are told of once it is known which may be seen."""
+        self._taken = self.channels[-count:]
+        self._taken.reverse()
+        del self.channels[-count:]
+        return self._taken
+
+    def see(self, channel: bytes) -> None:
+        """A channel may be seen."""
+        self._seen.add(channel)
+
+    def add_channels(self, is_own: Callable[[bytes], bool]) -> None:
+        """Add those that were taken and may be seen; of one client's own, all or none."""
+        for channel in self._taken:
+            if channel in self._seen or (self.shows_clients and is_own(channel)):
+                self._add_channel(channel)
+        self._taken = []
+        self._seen.clear()
 
     def add_clients(self, count: int) -> None:
         """Add the next clients to a CONNECTIONS, those that are still there."""

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from tmqp_server.doors.tables import check_positive
 from tmqp_wires.throttr.words import DIALECT_71, DIALECTS, VALUE_SIZES, VERSION_BYTES
 
 __all__ = ["ThrottrLimits", "ThrottrOptions"]
+
+#: Each time that so many are answered, the next ones are given to the hub, one call in another.
+_LEAST_UNANSWERED: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +31,7 @@ class ThrottrLimits:
 
     max_unanswered: int = 256
     """Requests of one client that are carried out before the first of them is answered; it is not
-    read from meanwhile."""
+    read from meanwhile.  At least 16."""
 
     max_early_bytes: int = 1_048_576
     """Bytes that a client sends before the server has decided about it; more end the
@@ -35,6 +39,10 @@ class ThrottrLimits:
 
     def __post_init__(self) -> None:
         check_positive(self)
+        if self.max_unanswered < _LEAST_UNANSWERED:
+            raise ValueError(
+                f"max_unanswered must be at least {_LEAST_UNANSWERED}, got {self.max_unanswered}"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,6 +97,18 @@ class _First:
 
 
 @final
+class _Seen:
+    """What the question is about whether one channel of a listing may be seen."""
+
+    __slots__ = ("asked", "channel", "listing")
+
+    def __init__(self, asked: _Asked, listing: Listing, channel: bytes) -> None:
+        self.asked = asked
+        self.listing = listing
+        self.channel = channel
+
+
+@final
 class ThrottrSession(ThrottrWriter):
     """One connection.
 
@@ -276,7 +288,7 @@ class ThrottrSession(ThrottrWriter):
         else:
             asked.listing = Listing(context, code)
             self._listing = asked
-            commands.append(self._next_portion(asked, asked.listing, 0))
+            commands.extend(self._next_portion(asked, asked.listing, 0))
 
     def _channel_of(self, name: bytes) -> str:
         return self._context.names.exact_channel(name)
@@ -361,40 +373,37 @@ class ThrottrSession(ThrottrWriter):
 
     # -- listings -------------------------------------------------------------------------------
 
-    def _next_portion(self, asked: _Asked, listing: Listing, following: int) -> Command:
+    def _next_portion(self, asked: _Asked, listing: Listing, following: int) -> list[Command]:
         """What is to be asked for the next portion of a listing."""
         number, space = self._number, self._context.space
-        if asked.code == words.CONNECTIONS:
-            return ListClients(number, asked, _NOBODY)
+        commands: list[Command] = []
         if asked.code == words.CHANNELS:
-            return self._next_channel(asked, listing)
-        figures = asked.code == words.STATS
-        return ListCells(number, asked, space, following, _PORTION, figures)
+            for name in listing.take_channels(_PORTION):
+                if not self._is_own(name):
+                    about = _Seen(asked, listing, name)
+                    commands.append(DescribeChannel(number, about, self._channel_of(name)))
+        elif asked.code != words.CONNECTIONS:
+            figures = asked.code == words.STATS
+            commands.append(ListCells(number, asked, space, following, _PORTION, figures))
+        if not commands:
+            commands.append(ListClients(number, asked, _NOBODY))
+        listing.waits_for = len(commands)
+        return commands
 
-    def _next_channel(self, asked: _Asked, listing: Listing) -> Command:
-        """The right to see the next channel, or an answer before the first and behind the last."""
-        if not listing.channels:
-            return Decline(self._number, asked, RESULT_OK)
-        name = listing.channels[-1]
-        if self._is_own(name):
-            return ListClients(self._number, asked, _NOBODY)
-        return DescribeChannel(self._number, asked, self._channel_of(name))
-
-    def _go_on_listing(self, asked: _Asked, listing: Listing, effect: Reply) -> Command | None:
-        """Add a portion; returns what is to be asked next, None at the end."""
+    def _go_on_listing(self, asked: _Asked, listing: Listing, effect: Reply) -> Sequence[Command]:
+        """Add a portion, or a part of one; returns what is to be asked next."""
         body = effect.body
-        following = 0
+        is_ok = effect.code == RESULT_OK
+        listing.waits_for -= 1
         # Only now, for what was asked before may have changed who is here.
-        if listing.begin() and asked.code == words.CHANNELS:
-            return self._next_channel(asked, listing) if listing.channels else None
+        if listing.begin():
+            listing.shows_clients = is_ok
+        following = 0
         if asked.code == words.CHANNELS:
-            if not listing.channels:
-                return None
-            name = listing.channels.pop()
-            if effect.code == RESULT_OK:
-                listing.add_channel(name)
-            following = 1
-        elif effect.code != RESULT_OK:
+            if not listing.waits_for:
+                listing.add_channels(self._is_own)
+                following = len(listing.channels)
+        elif not is_ok:
             asked.failed = True
         elif asked.code == words.CONNECTIONS:
             listing.add_clients(_PORTION)
@@ -409,7 +418,7 @@ class ThrottrSession(ThrottrWriter):
         if listing.size > self._context.limits.max_listing_bytes:
             asked.failed = True
         if asked.failed or not following:
-            return None
+            return NOTHING
         return self._next_portion(asked, listing, following)
 
     # -- effects --------------------------------------------------------------------------------
@@ -424,10 +433,14 @@ class ThrottrSession(ThrottrWriter):
             return decided
         if isinstance(effect, Reply):
             request = effect.request
+            if isinstance(request, _Seen):
+                if effect.code == RESULT_OK:
+                    request.listing.see(request.channel)
+                request = request.asked
             if isinstance(request, _Asked):
-                command = self._replied(request, effect, now)
-                if command is not None:
-                    return [command]
+                commands = self._replied(request, effect, now)
+                if commands:
+                    return commands
             elif isinstance(request, _First):
                 request.asked.failed = True
         elif isinstance(effect, Confirm):
@@ -463,15 +476,15 @@ class ThrottrSession(ThrottrWriter):
         self._go_on(now, commands)
         return commands
 
-    def _replied(self, asked: _Asked, effect: Reply, now: float) -> Command | None:
+    def _replied(self, asked: _Asked, effect: Reply, now: float) -> Sequence[Command]:
         """Answer a request, or ask for the next portion of its reply."""
         code = asked.code
         is_ok = effect.code == RESULT_OK and not asked.failed
         listing = asked.listing
         if listing is not None:
-            command = self._go_on_listing(asked, listing, effect)
-            if command is not None:
-                return command
+            commands = self._go_on_listing(asked, listing, effect)
+            if commands or listing.waits_for:
+                return commands
             self._listing = None
             data = words.NO if asked.failed else listing.reply()
         elif isinstance(effect.body, CellSnapshot) and is_ok:
@@ -494,7 +507,7 @@ class ThrottrSession(ThrottrWriter):
                 self._context.subscribe(self._client, asked.key, now)
             data = words.YES
         self._finish(asked.slot, data)
-        return None
+        return NOTHING
 
     def written(self, now: float) -> Sequence[Command]:
         """All deliveries are in the kernel's hands."""
