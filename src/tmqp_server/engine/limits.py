@@ -183,6 +183,22 @@ class EngineLimits:
     max_cursors_per_queue: int = 100
     """Cursors of one queue; another is answered with 482."""
 
+    max_cell_spaces: int = 1_000
+    """Spaces that have cells; the first cell of another is answered with 482."""
+
+    max_cells_per_space: int = 500_000
+    """Cells of one space; making another is answered with 482."""
+
+    max_cell_key_bytes: int = 1_024
+    """Bytes in the key of a cell; a longer one is answered with 482."""
+
+    max_cell_value_bytes: int = 1_048_576
+    """Bytes that one cell holds; more are answered with 482."""
+
+    max_cells_listed: int = 1_000
+    """Cells in the answer to one list, whatever the client asks for; ask for the next ones from the
+    last one on."""
+
     max_transactions: int = 1_000
     """Open transactions; opening another is answered with 482."""
 
