@@ -45,6 +45,7 @@ __all__ = [
     "NsqKind",
     "SmqKind",
     "TmqpKind",
+    "ZmtpKind",
     "refuse_options",
 ]
 
@@ -418,6 +419,36 @@ class GomsKind(DoorKind):
         )
 
 
+@final
+class ZmtpKind(DoorKind):
+    """ZeroMQ."""
+
+    name = "zmtp"
+    number = 5
+    default_port = 5555
+
+    def bodies(self) -> Bodies:
+        """Read without a door, by what is loaded for the first message."""
+        return LateBodies(self.name, self.number, _zmtp_bodies)
+
+    def open(self, context: DoorContext) -> Door:
+        """A door."""
+        from tmqp_server.doors.zmtp.door import ZmtpDoor  # noqa: PLC0415 - few servers have it
+        from tmqp_server.doors.zmtp.options import ZmtpLimits, ZmtpOptions  # noqa: PLC0415
+
+        options = record_of_options(ZmtpOptions(), context.options)
+        if options.durable and not context.has_storage:
+            raise ValueError("durable queues need a data directory: start the server with --data")
+        limits = limits_from(ZmtpLimits(), context.limits)
+        return ZmtpDoor(context.new_id, limits, options, context.letters, context.names)
+
+
+def _zmtp_bodies() -> Bodies:
+    from tmqp_server.doors.zmtp.message import ZmtpBodies  # noqa: PLC0415 - few servers have it
+
+    return ZmtpBodies()
+
+
 def _smq_bodies() -> Bodies:
     from tmqp_server.doors.smq.message import SmqBodies  # noqa: PLC0415 - few servers need it
 
@@ -548,6 +579,7 @@ class DoorRegistry:
             LookupHttpKind(lookupd),
             SmqKind(),
             GomsKind(),
+            ZmtpKind(),
         )
         for kind in (*kinds, *more):
             self._add(kind)

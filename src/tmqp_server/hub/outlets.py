@@ -146,6 +146,7 @@ class Outlets:
         if door.per_session:
             self._apart[number] = None
         self.strangers[number] = 0
+        self.touch(number)  # in some protocols the server speaks first
         self._broker.charge(CONNECTION_BYTES)
 
     def open_branch(self, connection: int, branch: int) -> None:

@@ -28,6 +28,8 @@ class PushExtras(Record):
     ``counts_receivers`` asks how many consumers the message goes to at once; the Confirm says it.
     ``silent`` keeps errors from being answered, for copies nobody waits for (F82).  ``nameless`` is
     the ``wire`` as it came, where the door has made the id: for queues that want none made.
+    ``wait_ms`` lets the push wait that long for room instead of being refused with 482 or 503, -1
+    for as long as it takes; what its connection asks for after it waits, too (``PushDecided``).
     """
 
     __slots__ = (
@@ -37,6 +39,7 @@ class PushExtras(Record):
         "silent",
         "nameless",
         "counts_receivers",
+        "wait_ms",
     )
 
     def __init__(
@@ -47,6 +50,7 @@ class PushExtras(Record):
         silent: bool = False,
         nameless: object = None,
         counts_receivers: bool = False,
+        wait_ms: int = 0,
     ) -> None:
         self.changes = changes
         self.expires_in_ms = expires_in_ms
@@ -54,6 +58,7 @@ class PushExtras(Record):
         self.silent = silent
         self.nameless = nameless
         self.counts_receivers = counts_receivers
+        self.wait_ms = wait_ms
 
 
 @mypyc_attr(acyclic=True)
