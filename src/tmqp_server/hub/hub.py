@@ -317,6 +317,8 @@ class Hub:
         session = self._sessions.get(number)
         if session is not None:
             self._outlets.touch(number)
+            if self.broker.holds(number):
+                session.excuse_silence(now)
             self._run(number, session.on_deadline(now), now)
             if session.hurried:
                 session.hurried = False
@@ -415,8 +417,7 @@ class Hub:
     # -- the storage ----------------------------------------------------------------------------
 
     def has_room(self, more: int = 0) -> bool:
-        """Whether there is memory for another connection that takes so many bytes more than most
-        do."""
+        """Whether there is memory for a connection that takes so many bytes more than most do."""
         return self.broker.has_room_for_client(CONNECTION_BYTES + more)
 
     def take_down(self, effects: Iterable[Effect], now: float) -> None:
@@ -542,7 +543,7 @@ class Hub:
                 elif isinstance(effect, HandOver):
                     self._take_custom(effect)
                 elif isinstance(effect, PushDecided):
-                    self.woken[effect.session] = None
+                    outlets.resume(effect.session, now)
                 else:
                     self._keep(effect, now)
             if not following:
@@ -568,8 +569,7 @@ class Hub:
             self.outside.append(effect)
 
     def perform(self, command: Command, now: float) -> None:
-        """Carry out a command that no session gave: what the storage answered, or the end of a
-        call, or what another server said."""
+        """Carry out a command that no session gave: an answer of the storage, a call or a node."""
         self._step(command, now)
 
     def _apply(self, effect: ForOne, now: float) -> None:

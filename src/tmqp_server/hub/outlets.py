@@ -187,6 +187,13 @@ class Outlets:
             held += TLS_BYTES
         self._broker.charge(-held - CONNECTION_BYTES)
 
+    def resume(self, number: int, now: float) -> None:
+        """What has waited for room goes on: look at the session again."""
+        session = self.sessions.get(number)
+        if session is not None:
+            session.excuse_silence(now)
+            self.woken[number] = None
+
     def begin_tls(self, number: int) -> bool:
         """Charge what TLS takes; False if there is no memory for it."""
         if number in self.secured:

@@ -515,6 +515,11 @@ class ZmtpConnection:
                 due = min(due, self._pinged + self._config.heartbeat_timeout_s)
         return None if due == _NEVER else due
 
+    def excuse_silence(self, now: float) -> None:
+        """The transport was not read from until *now*: that nothing came says nothing."""
+        self._heard = now
+        self._pinged = _NEVER
+
     def _pings(self) -> bool:
         """Whether silence is to be broken by a PING; one that is not answered is enough."""
         config = self._config

@@ -47,6 +47,7 @@ from tmqp_server.engine.effects import (
     Left,
     MeasureStored,
     Notify,
+    PushDecided,
     ReadStored,
     Refuse,
     Reply,
@@ -301,6 +302,8 @@ class World:
         if isinstance(effect, EventsEnded):
             where = f" in {effect.channel}" if effect.channel else ""
             return f"{self.names[effect.session]} hears no more {event_name(effect.event)}{where}"
+        if isinstance(effect, PushDecided):
+            return f"{self.names[effect.session]} goes on"
         if isinstance(effect, Left):
             return f"{self.names[effect.session]} left {effect.channel}"
         if isinstance(effect, Forward):

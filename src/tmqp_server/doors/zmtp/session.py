@@ -301,6 +301,10 @@ class ZmtpSession(DoorSession):
 
     # -- time -----------------------------------------------------------------------------------
 
+    def excuse_silence(self, now: float) -> None:
+        """The peer was not read from."""
+        self._zmtp.excuse_silence(now)
+
     def next_deadline(self) -> float | None:
         """When the peer must have spoken, or is spoken to."""
         return None if self.closed else self._zmtp.next_deadline()

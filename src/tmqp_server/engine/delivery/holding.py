@@ -83,6 +83,10 @@ class Holding:
         """Whether a push of a connection, or of one of its branches, is held."""
         return connection in self._held
 
+    def charged(self) -> int:
+        """What all of them take, in bytes."""
+        return sum([held.memory for held in self._held.values()])
+
     def hold(self, push: Push, session: Session, queue: Queue, problem: int, now: float) -> bool:
         """Let a push that was not taken for this *problem* wait; False if it must be refused."""
         extras = push.extras
