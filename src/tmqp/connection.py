@@ -530,7 +530,7 @@ class Connection:
         return self._quiet_since + limits.ping_interval_s
 
     def on_deadline(self, now: float) -> list[Event]:
-        """Do what is due at ``now``: queue a ping, or give the peer up; too early it does nothing."""
+        """Queue a ping that is due at ``now``, or give the peer up; too early it does nothing."""
         events: list[Event] = []
         due = self.next_deadline()
         if due is None or now < due:

@@ -33,8 +33,6 @@ from tmqp_server.doors.tables import Option, limits_from, options_from, record_o
 
 __all__ = [
     "LAST_NUMBER",
-    "DoorContext",
-    "DoorKind",
     "DoorRegistry",
     "GomsKind",
     "HttpKind",

@@ -83,7 +83,7 @@ from tmqp_server.hub.relaying import Relay
 from tmqp_server.hub.rows import is_row, row_of, singly
 from tmqp_server.storage.journal import Journal
 
-__all__ = ["Hub", "Outside"]
+__all__ = ["Hub"]
 
 
 @final

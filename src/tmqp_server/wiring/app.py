@@ -35,12 +35,13 @@ from tmqp_server.access.channel_hooks import (
 )
 from tmqp_server.access.custom import MessageHook, load_hook
 from tmqp_server.config import ConfigError, OutboundLimits, ServerConfig
+from tmqp_server.doors.kinds import DoorKind
 from tmqp_server.doors.nsq_announce.asking import AskDoor
 from tmqp_server.doors.nsq_announce.links import Announcer
 from tmqp_server.doors.nsq_announce.session import AnnounceDoor
 from tmqp_server.doors.nsq_world import NsqWorld
 from tmqp_server.doors.port import Door
-from tmqp_server.doors.registry import DoorKind, DoorRegistry, HttpKind
+from tmqp_server.doors.registry import DoorRegistry, HttpKind
 from tmqp_server.doors.wires import LetterWires
 from tmqp_server.engine.books import TLS_BYTES
 from tmqp_server.engine.broker import Broker

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
-from tmqp_wires.zmtp.connection import ZmtpConfig, ZmtpConnection
+from tmqp_wires.zmtp.config import ZmtpConfig
+from tmqp_wires.zmtp.connection import ZmtpConnection
 
 __all__ = ["ZmtpConfig", "ZmtpConnection"]

@@ -40,7 +40,7 @@ from tmqp_wires.zmtp.frames import (
     split_command,
 )
 
-__all__ = ["ZmtpConfig", "ZmtpConnection"]
+__all__ = ["ZmtpConnection"]
 
 _NEVER: Final = float("inf")
 #: The signature, and the version of this side.
