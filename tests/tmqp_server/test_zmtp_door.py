@@ -323,7 +323,7 @@ async def test_a_tmqp_client_answers_a_request() -> None:
                 await client.send_direct(
                     message.header("Reply-To") or "",
                     b"re:" + message.payload,
-                    headers={"Correlation-Id": message.id},
+                    headers={"Correlation-Id": message.message_id},
                 )
                 await message.ack()
 
@@ -483,8 +483,10 @@ async def test_a_reply_finds_an_asker_with_an_identity_that_has_connected_again(
 # --- Who may, and what cannot be -----------------------------------------------------------------
 
 ACCESS: Final = {
-    "roles": {"all": {"rights": ["*"], "channels": ["*"]}},
-    "tokens": [{"name": "adm", "user": "adm", "token": "pw", "roles": ["all"]}],
+    "roles": {
+        "all": {"rights": ["push", "join", "create-channel", "create-queue"], "channels": ["*"]}
+    },
+    "tokens": [{"name": "adm", "user": "adm", "password": "pw", "roles": ["all"]}],
 }
 
 

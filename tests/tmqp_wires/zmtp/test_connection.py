@@ -290,7 +290,7 @@ def test_version_2_has_no_mechanism() -> None:
     assert "has no mechanism 'PLAIN'" in repr(fault)
 
 
-LIMITS: Final = {
+LIMITS: Final[dict[str, Any]] = {
     "max_part_bytes": 10,
     "max_message_bytes": 15,
     "max_parts": 3,
