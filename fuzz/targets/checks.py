@@ -52,7 +52,7 @@ from tmqp_server.doors.zmtp.options import ZmtpLimits
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.hub.hub import Hub
-from tmqp_server.hub.outlets import Fault
+from tmqp_server.hub.questions import Fault
 from tmqp_server.storage.port import DamageError
 from tmqp_server.storage.records import decode_block
 from tmqp_wires.nsq import CommandDecoder, ServerTerms, lookup, writing

@@ -24,11 +24,9 @@ async def fill(client: Client) -> None:
 
 async def take(client: Client) -> bytes:
     """Pull one message."""
-    async with client.pull("ch", 0, 1) as pulled:
-        async for message in pulled:
-            await message.ack()
-            return message.payload
-    return b""
+    (message,) = [each async for each in client.pull("ch", 0, 1)]
+    await message.ack()
+    return message.payload
 
 
 async def test_it_is_accepted_when_there_is_room() -> None:

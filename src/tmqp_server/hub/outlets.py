@@ -43,8 +43,9 @@ from tmqp_server.engine.effects import (
     Reply,
 )
 from tmqp_server.hub.coalescing import Coalesced, Coalescer
+from tmqp_server.hub.questions import Fault
 
-__all__ = ["FOR_ONE", "Fault", "ForOne", "Outlets"]
+__all__ = ["FOR_ONE", "ForOne", "Outlets"]
 
 #: Effects that one session carries out.
 FOR_ONE: Final = (
@@ -88,17 +89,6 @@ _SMALL_BYTES: Final = 16_384
 _NO_PORTIONS: Final = 1 << 60
 _NOTHING: Final[tuple[Command, ...]] = ()
 _NOBODY: Final[tuple[int, ...]] = ()
-
-
-@final
-class Fault:
-    """A bug in a door: of which session, 0 for a delivery that could be encoded for nobody."""
-
-    __slots__ = ("error", "session")
-
-    def __init__(self, session: int, error: Exception) -> None:
-        self.session = session
-        self.error = error
 
 
 @final

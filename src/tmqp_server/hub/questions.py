@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, final
 
 from tmqp_server.access.gate import Question
 from tmqp_server.engine.commands import Command, OffsetsFound, RangeRead, RangeSplit, StoredMeasured
@@ -16,9 +16,20 @@ from tmqp_server.engine.effects import (
     SplitStored,
     TellHandler,
 )
-from tmqp_server.hub.outlets import Fault
 
-__all__ = ["OF_STORAGE", "Outside", "ReaderQuestion", "StorageQuestion", "refusal_of"]
+__all__ = ["OF_STORAGE", "Fault", "Outside", "ReaderQuestion", "StorageQuestion", "refusal_of"]
+
+
+@final
+class Fault:
+    """A bug in a door: of which session, 0 for a delivery that could be encoded for nobody."""
+
+    __slots__ = ("error", "session")
+
+    def __init__(self, session: int, error: Exception) -> None:
+        self.session = session
+        self.error = error
+
 
 #: What readers ask, and the broker for them.
 ReaderQuestion: TypeAlias = FindOffsets | MeasureStored | ReadStored | SplitStored

@@ -31,7 +31,7 @@ __all__ = [
     "PublishingRole",
     "PullRole",
     "PushRole",
-    "Role",
+    "SocketRole",
     "SubscribingRole",
 ]
 
@@ -52,7 +52,7 @@ class Peer(Protocol):
         """Ask a publisher for what begins so."""
 
 
-class Role:
+class SocketRole:
     """What is done for the peer of one connection.
 
     Attributes: ``client_id``, the client's; ``fault``, why the connection is to end, or empty.
@@ -104,7 +104,7 @@ class Role:
             self._context.refused += 1
 
 
-class PushRole(Role):
+class PushRole(SocketRole):
     """A PUSH socket: its messages go into a queue, and wait for room as long as it takes."""
 
     def __init__(self, context: ZmtpContext, number: int, peer: Peer, channel: str) -> None:
@@ -155,7 +155,7 @@ class PublishingRole(PushRole):
         return super().begin()
 
 
-class PullRole(Role):
+class PullRole(SocketRole):
     """A PULL socket: it gets messages of a queue, each at most once.
 
     A message is acknowledged when the kernel has it: nobody hears whether the program reads it.
@@ -191,7 +191,7 @@ class PullRole(Role):
         return [AcknowledgeRun(self._number, self._channel, QUEUE, ids, ZmtpAnswers(), self._notes)]
 
 
-class SubscribingRole(Role):
+class SubscribingRole(SocketRole):
     """A SUB socket: it gets what is published, if it begins as it wants.
 
     Subscriptions are counted, as one may come twice.  What a slow subscriber cannot take is

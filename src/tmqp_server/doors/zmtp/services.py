@@ -24,7 +24,7 @@ from tmqp_server.doors.zmtp.roles import (
     PublishingRole,
     PullRole,
     PushRole,
-    Role,
+    SocketRole,
     SubscribingRole,
 )
 from tmqp_server.engine.commands import (
@@ -61,7 +61,7 @@ def _divided(raw: bytes) -> tuple[list[bytes], list[bytes]]:
     return parts[:at], parts[at:]
 
 
-class AskingRole(Role):
+class AskingRole(SocketRole):
     """A REQ or a DEALER socket: its messages are requests to a service."""
 
     def __init__(self, context: ZmtpContext, number: int, peer: Peer, channel: str) -> None:
@@ -127,7 +127,7 @@ class AskingRole(Role):
             self._peer.say(envelope + message_frames((_ERROR + str(effect.code).encode(),)))
 
 
-class WorkingRole(Role):
+class WorkingRole(SocketRole):
     """A REP or a ROUTER socket: it gets requests, and sends replies.
 
     :param window: how many requests it has at a time.
@@ -185,7 +185,7 @@ class WorkingRole(Role):
         return commands
 
 
-def role_of(context: ZmtpContext, number: int, peer: Peer, ready: PeerReady) -> Role:
+def role_of(context: ZmtpContext, number: int, peer: Peer, ready: PeerReady) -> SocketRole:
     """The role for a peer that has said what it is.
 
     The channel is that of the option for its type, or what its metadata name as ``X-Channel``.

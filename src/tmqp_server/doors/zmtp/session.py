@@ -17,7 +17,7 @@ from tmqp.greetings import name_greeting
 from tmqp_server.doors.port import DoorSession
 from tmqp_server.doors.zmtp.context import ZmtpContext
 from tmqp_server.doors.zmtp.message import DOOR
-from tmqp_server.doors.zmtp.roles import Role
+from tmqp_server.doors.zmtp.roles import SocketRole
 from tmqp_server.doors.zmtp.services import role_of
 from tmqp_server.engine.commands import Command, Connect, Credentials, Disconnect
 from tmqp_server.engine.effects import Accept, CloseSession, Deliver, Effect, Left, Refuse, Reply
@@ -64,7 +64,7 @@ class ZmtpSession(DoorSession):
         self._first = b""
         self._standing = _STRANGER
         self._peer_type = ""
-        self._role: Role | None = None
+        self._role: SocketRole | None = None
         self._credentials: Credentials | None = None
         self._again = False
         self._early: list[Event] = []
