@@ -273,10 +273,11 @@ async def test_a_pair() -> None:
             def send(found: Sockets) -> list[bytes]:
                 pair = found.make(zmq.PAIR)
                 pair.send(b"ping")
+                answer = pair.recv()
                 second = found.make(zmq.PAIR, RCVTIMEO=300)
                 with pytest.raises(zmq.Again):
                     second.recv()
-                return [pair.recv()]
+                return [answer]
 
             async def answer() -> None:
                 async with client.consume("zeromq.pair") as consumer:
