@@ -144,6 +144,8 @@ FOUND_AT: Final = {
     "regular-first": 5,
     "removed-in-words": 7,
     "rest-forgotten": 24,
+    "room-is-never-tried": 125,
+    "room-leaves-behind": 125,
     "run-answered-in-part": 7,
     "run-confirmed-early": 57,
     "run-delivered-twice": 48,
