@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,11 +13,12 @@ import anyio
 import pytest
 import zmq
 
+from tests.project import ROOT
 from tests.tmqp_server.test_small_doors import port_of
 from tmqp.address import Address
 from tmqp.models import QueueOptions
 from tmqp_client import connect
-from tmqp_server import ConfigError, ServerConfig, running
+from tmqp_server import ConfigError, Server, ServerConfig, running
 from tmqp_server.config import read_config
 
 #: Parts of a message whose sizes are where the form of a frame, or of a chunk, changes.
@@ -561,3 +563,73 @@ async def test_doors_that_cannot_be_opened(door: dict[str, Any], reason: str) ->
     with pytest.raises(ConfigError, match=reason):
         async with running(config(**door)):
             pass
+
+
+# --- The example, and the programs of the users' notes -------------------------------------------
+
+
+async def test_the_example_says_what_happens() -> None:
+    async with running(config()) as server:
+        with anyio.fail_after(60):
+            done = await anyio.run_process(
+                [sys.executable, str(ROOT / "examples" / "zeromq.py"), address_of(server)]
+            )
+    assert done.stdout.decode().splitlines() == [
+        "task: resize picture-0",
+        "task: resize picture-1",
+        "task: resize picture-2",
+        "news: sports 2:1",
+        "taken: 6 * 7",
+        "reply: 6 * 7 = 42",
+    ]
+
+
+def address_of(server: Server) -> str:
+    """Where sockets connect."""
+    return f"tcp://127.0.0.1:{port_of(server, 'zmtp')}"
+
+
+async def test_a_send_that_must_not_block_fails_only_when_the_queue_is_full() -> None:
+    """Notes: NOBLOCK gives EAGAIN where a message cannot be queued."""
+
+    def work(found: Sockets) -> bytes:
+        asker = found.make(zmq.REQ)
+        asker.setsockopt(zmq.RCVTIMEO, 300)
+        asker.send(b"nobody works", zmq.NOBLOCK)  # a broker is there: it is queued
+        with pytest.raises(zmq.Again):
+            asker.recv()
+        with pytest.raises(zmq.Again):
+            asker.recv(zmq.NOBLOCK)
+        return found.make(zmq.REP).recv()
+
+    assert await with_sockets(work) == b"nobody works"
+
+
+async def test_the_parts_of_sndmore_come_together_or_not_at_all() -> None:
+    def work(found: Sockets) -> list[list[bytes]]:
+        push, pull = found.make(zmq.PUSH), found.make(zmq.PULL)
+        broken = found.make(zmq.PUSH)
+        broken.send(b"half", zmq.SNDMORE)
+        broken.close(linger=1_000)
+        for number in range(3):
+            push.send(b"a%d" % number, zmq.SNDMORE)
+            push.send(b"b", zmq.SNDMORE)
+            push.send(b"c")
+        return [pull.recv_multipart() for _ in range(3)]
+
+    assert await with_sockets(work) == [[b"a%d" % each, b"b", b"c"] for each in range(3)]
+
+
+@pytest.mark.parametrize("linger", [-1, 2_000])
+async def test_a_socket_that_closes_at_once_leaves_its_messages_within_its_linger(
+    linger: int,
+) -> None:
+    def work(found: Sockets) -> list[bytes]:
+        push = found.make(zmq.PUSH)
+        for number in range(100):
+            push.send(b"%d" % number)
+        push.close(linger=linger)
+        pull = found.make(zmq.PULL)
+        return [pull.recv() for _ in range(100)]
+
+    assert await with_sockets(work) == [b"%d" % number for number in range(100)]
