@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -74,10 +75,10 @@ class Sockets:
 
     def end(self) -> None:
         """Close all of them."""
-        for socket in self._made:
-            if not socket.closed:
-                socket.disable_monitor()
-                socket.close(linger=0)
+        for made in self._made:
+            if not made.closed:
+                made.disable_monitor()
+                made.close(linger=0)
         self._context.term()
 
 
@@ -149,8 +150,8 @@ async def test_two_pull_sockets_share_and_lose_nothing() -> None:
         while sum(map(len, taken)) < 5_000:
             ready = poller.poll(_PATIENCE_MS)
             assert ready, f"{sum(map(len, taken))} have come"
-            for socket, _ in ready:
-                taken[pulls.index(socket)].append(int(socket.recv()))
+            for pull, _ in ready:
+                taken[pulls.index(pull)].append(int(pull.recv()))
         assert taken[0] == sorted(taken[0])
         assert taken[1] == sorted(taken[1])
         return sorted(taken[0] + taken[1]), len(taken[0]), len(taken[1])
@@ -557,6 +558,8 @@ async def test_plain_is_a_name_and_a_password(password: bytes | None, is_let_in:
         ({"options": {"heartbeat_ms": -1}}, "must not be negative"),
         ({"options": {"topic_channel": ""}}, "the name of a channel is empty"),
         ({"limits": {"max_parts": 0}}, "must be positive"),
+        ({"options": {"connect": ["nowhere:x"]}}, "connect: "),
+        ({"options": {"connect": ["a:1"], "mechanism": "plain"}}, "needs the mechanism null"),
     ],
 )
 async def test_doors_that_cannot_be_opened(door: dict[str, Any], reason: str) -> None:
@@ -633,3 +636,70 @@ async def test_a_socket_that_closes_at_once_leaves_its_messages_within_its_linge
         return [pull.recv() for _ in range(100)]
 
     assert await with_sockets(work) == [b"%d" % number for number in range(100)]
+
+
+# --- Sockets that bind ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("server_first", [True, False])
+async def test_it_does_not_matter_who_binds(server_first: bool) -> None:
+    """Notes: a REP socket binds and a REQ socket connects; and a PUSH socket binds."""
+    with sockets(0) as found:
+        worker, producer = found.unconnected(zmq.REP), found.unconnected(zmq.PUSH)
+        if server_first:
+            ports = [free_port(), free_port()]
+        else:
+            ports = [each.bind_to_random_port("tcp://127.0.0.1") for each in (worker, producer)]
+        addresses = [f"tcp://127.0.0.1:{port}" for port in ports]
+        async with running(config(options={"connect": addresses})) as server:
+            if server_first:
+                await anyio.sleep(0.3)
+                worker.bind(addresses[0])
+                producer.bind(addresses[1])
+
+            def work(others: Sockets) -> tuple[bytes, bytes]:
+                asker, pull = others.make(zmq.REQ), others.make(zmq.PULL)
+                asker.send(b"question")
+                worker.send(b"re:" + worker.recv())
+                producer.send(b"task")
+                return asker.recv(), pull.recv()
+
+            port = port_of(server, "zmtp")
+            assert await in_thread(work, port) == (b"re:question", b"task")
+
+
+async def test_a_socket_that_binds_again_is_connected_again() -> None:
+    port = free_port()
+    async with running(config(options={"connect": [f"tcp://127.0.0.1:{port}"]})) as server:
+
+        def work(found: Sockets) -> list[bytes]:
+            pull = found.make(zmq.PULL)
+            taken = []
+            for number in range(3):
+                producer = found.unconnected(zmq.PUSH)
+                bind(producer, port)
+                producer.send(b"%d" % number)
+                taken.append(pull.recv())
+                producer.close(linger=0)
+            return taken
+
+        assert await in_thread(work, port_of(server, "zmtp")) == [b"0", b"1", b"2"]
+
+
+def bind(made: zmq.Socket[bytes], port: int) -> None:
+    """Bind a port that another socket has had, which takes a moment to go."""
+    for _ in range(100):
+        try:
+            made.bind(f"tcp://127.0.0.1:{port}")
+        except zmq.ZMQError:
+            time.sleep(0.05)
+        else:
+            return
+    raise AssertionError(f"port {port} stays taken")
+
+
+def free_port() -> int:
+    """A port that nobody has now."""
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port: int = found.getsockname()[1]
+    return port

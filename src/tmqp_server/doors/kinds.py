@@ -115,5 +115,12 @@ class DoorKind:
         """
         raise NotImplementedError
 
+    def dials(self, options: Mapping[str, Any]) -> tuple[Address, ...]:
+        """Peers to which a door with these options connects, beside those that connect to it.
+
+        Asked when it was opened: the options have been read then.
+        """
+        return ()
+
     def listens(self, addresses: Sequence[Address]) -> None:
         """A door of this kind listens, on these ports: port 0 of its table was any."""

@@ -336,6 +336,12 @@ class ZmtpKind(DoorKind):
         limits = limits_from(ZmtpLimits(), context.limits)
         return ZmtpDoor(context.new_id, limits, options, context.letters, context.names)
 
+    def dials(self, options: Mapping[str, Any]) -> tuple[Address, ...]:
+        """Sockets that listen."""
+        from tmqp_server.doors.zmtp.options import ZmtpOptions  # noqa: PLC0415 - as above
+
+        return record_of_options(ZmtpOptions(), options).peers()
+
 
 def _zmtp_bodies() -> Bodies:
     from tmqp_server.doors.zmtp.message import ZmtpBodies  # noqa: PLC0415 - few servers have it

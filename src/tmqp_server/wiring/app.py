@@ -51,6 +51,7 @@ from tmqp_server.hub.hub import Hub
 from tmqp_server.hub.recovery import recover
 from tmqp_server.io.announcing import Announcing
 from tmqp_server.io.connection import Connection
+from tmqp_server.io.dialling import Dialling
 from tmqp_server.io.event_handlers import Teller
 from tmqp_server.io.judge import Judge
 from tmqp_server.io.listener import Listener, open_listener
@@ -213,6 +214,7 @@ class Server:
         self._udp = UdpSockets(self.doors.further)
         self._last_number = 0
         self._announcing = _announcing(registry.nsq, self._shell, self._new_number)
+        self._dialling = Dialling(self._shell, self._new_number, random.random)
         # Counted here and not by the turn, which hears of a session only when its task runs.
         self._connected_now = Connected(config.max_connections, config.max_connections_per_address)
 
@@ -307,10 +309,14 @@ class Server:
                         self._serve(tasks, listener, opened)
                         name = door_name(opened.protocol, listener.address)
                         logger.info("listening on %s", name)
+                    settings = opened.settings
+                    for peer in opened.kind.dials(settings.options):
+                        self._dialling.serve(tasks, peer, opened.door, settings.acts_as)
                 tasks.start_soon(self._announcing.run)
                 self._udp.serve(tasks, self._shell, self._new_number)
                 await self._stopping.wait()
                 self._announcing.stop()
+                self._dialling.stop()
                 await self._close_all()
                 await self._finish_storage()
                 tasks.cancel_scope.cancel()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tmqp.address import Address, parse_address
+from tmqp.errors import LocalProtocolError
 from tmqp_server.doors.tables import check_positive
 from tmqp_wires.zmtp.config import NULL, PLAIN, SOCKET_TYPES
 
@@ -83,6 +85,10 @@ class ZmtpOptions:
     mechanism: str = NULL.lower()
     """``null``, or ``plain`` for sockets that show a name and a password."""
 
+    connect: tuple[str, ...] = ()
+    """Addresses of sockets that listen, ``tcp://HOST:PORT``: the server connects to them, again and
+    again.  With the mechanism ``null`` only."""
+
     durable: bool = False
     """Whether messages of queues and services are kept on disk; the server needs a data directory
     then."""
@@ -99,6 +105,22 @@ class ZmtpOptions:
             raise ValueError(f"mechanism must be null or plain, not {self.mechanism!r}")
         if self.heartbeat_ms < 0:
             raise ValueError(f"heartbeat_ms must not be negative, got {self.heartbeat_ms}")
+        if self.connect and self.mechanism != NULL.lower():
+            raise ValueError("connect needs the mechanism null: the server shows no password")
+        self.peers()
         channels = (self.queue_channel, self.topic_channel, self.service_channel, self.pair_channel)
         if not all(channels):
             raise ValueError("the name of a channel is empty")
+
+    def peers(self) -> tuple[Address, ...]:
+        """The addresses of ``connect``.
+
+        :raises ValueError: for what is none.
+        """
+        found: list[Address] = []
+        for text in self.connect:
+            try:
+                found.append(parse_address(text.removeprefix("tcp://")))
+            except LocalProtocolError as error:
+                raise ValueError(f"connect: {error}") from error
+        return tuple(found)
