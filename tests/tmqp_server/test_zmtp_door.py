@@ -2,118 +2,27 @@
 
 from __future__ import annotations
 
-import socket
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import anyio
 import pytest
 import zmq
 
-from tests.project import ROOT
-from tests.tmqp_server.test_small_doors import port_of
-from tmqp.address import Address
+from tests.tmqp_server.zmtp_sockets import (
+    PATIENCE_MS,
+    Sockets,
+    config,
+    in_thread,
+    messages,
+    port_of,
+    sockets,
+    with_sockets,
+)
 from tmqp.models import QueueOptions
 from tmqp_client import connect
-from tmqp_server import ConfigError, Server, ServerConfig, running
-from tmqp_server.config import read_config
-
-#: Parts of a message whose sizes are where the form of a frame, or of a chunk, changes.
-SIZES: Final = (0, 1, 255, 256, 8_191, 8_192, 1_048_576)
-MULTIPART: Final = (b"topic", b"", bytes(300))
-_PATIENCE_MS: Final = 10_000
-
-_Result = TypeVar("_Result")
-
-
-def config(data: Path | None = None, port: int = 0, **values: Any) -> ServerConfig:
-    """A server with a door of ZeroMQ."""
-    access = values.pop("access", None)
-    door = {"protocol": "zmtp", "listen": [f"127.0.0.1:{port}"], **values}
-    tables: dict[str, Any] = {"doors": [door]}
-    if access is not None:
-        tables["access"] = access
-    where = None if data is None else str(data)
-    return ServerConfig(
-        **{**read_config(tables), "listen": (Address("127.0.0.1", 0),), "data": where}
-    )
-
-
-class Sockets:
-    """Sockets of one process, connected to a port."""
-
-    def __init__(self, port: int) -> None:
-        self.address = f"tcp://127.0.0.1:{port}"
-        self._context = zmq.Context()
-        self._made: list[zmq.Socket[bytes]] = []
-
-    def make(self, kind: int, **options: Any) -> zmq.Socket[bytes]:
-        """A socket that is patient, with these options, connected."""
-        socket = self.unconnected(kind, **options)
-        socket.connect(self.address)
-        return socket
-
-    def unconnected(self, kind: int, **options: Any) -> zmq.Socket[bytes]:
-        """The same before it connects."""
-        socket = self._context.socket(kind)
-        self._made.append(socket)
-        socket.setsockopt(zmq.RCVTIMEO, _PATIENCE_MS)
-        socket.setsockopt(zmq.SNDTIMEO, _PATIENCE_MS)
-        for name, value in options.items():
-            socket.setsockopt(getattr(zmq, name), value)
-        return socket
-
-    def send(self, kind: int, parts: list[bytes], **options: Any) -> None:
-        """Send a message by a socket that lingers until it has left."""
-        socket = self.make(kind, **options)
-        socket.send_multipart(parts)
-        socket.close(linger=_PATIENCE_MS)
-
-    def end(self) -> None:
-        """Close all of them."""
-        for made in self._made:
-            if not made.closed:
-                made.disable_monitor()
-                made.close(linger=0)
-        self._context.term()
-
-
-@contextmanager
-def sockets(port: int) -> Iterator[Sockets]:
-    """Sockets that are closed at the end."""
-    found = Sockets(port)
-    try:
-        yield found
-    finally:
-        found.end()
-
-
-async def with_sockets(
-    work: Callable[[Sockets], _Result], settings: ServerConfig | None = None
-) -> _Result:
-    """Do something with sockets, in a thread, while a server runs."""
-    async with running(settings or config()) as server:
-        return await in_thread(work, port_of(server, "zmtp"))
-
-
-async def in_thread(work: Callable[[Sockets], _Result], port: int) -> _Result:
-    def run() -> _Result:
-        with sockets(port) as found:
-            return work(found)
-
-    with anyio.fail_after(60):
-        return await anyio.to_thread.run_sync(run)
-
-
-def messages() -> list[list[bytes]]:
-    """One message of each size, alone and as one of several parts."""
-    alone = [[bytes(size)] for size in SIZES]
-    return alone + [[*MULTIPART, bytes(size), b"end"] for size in SIZES]
-
+from tmqp_server import ConfigError, running
 
 # --- Patterns ------------------------------------------------------------------------------------
 
@@ -148,7 +57,7 @@ async def test_two_pull_sockets_share_and_lose_nothing() -> None:
             poller.register(pull, zmq.POLLIN)
         taken: list[list[int]] = [[], []]
         while sum(map(len, taken)) < 5_000:
-            ready = poller.poll(_PATIENCE_MS)
+            ready = poller.poll(PATIENCE_MS)
             assert ready, f"{sum(map(len, taken))} have come"
             for pull, _ in ready:
                 taken[pulls.index(pull)].append(int(pull.recv()))
@@ -566,140 +475,3 @@ async def test_doors_that_cannot_be_opened(door: dict[str, Any], reason: str) ->
     with pytest.raises(ConfigError, match=reason):
         async with running(config(**door)):
             pass
-
-
-# --- The example, and the programs of the users' notes -------------------------------------------
-
-
-async def test_the_example_says_what_happens() -> None:
-    async with running(config()) as server:
-        with anyio.fail_after(60):
-            done = await anyio.run_process(
-                [sys.executable, str(ROOT / "examples" / "zeromq.py"), address_of(server)]
-            )
-    assert done.stdout.decode().splitlines() == [
-        "task: resize picture-0",
-        "task: resize picture-1",
-        "task: resize picture-2",
-        "news: sports 2:1",
-        "taken: 6 * 7",
-        "reply: 6 * 7 = 42",
-    ]
-
-
-def address_of(server: Server) -> str:
-    """Where sockets connect."""
-    return f"tcp://127.0.0.1:{port_of(server, 'zmtp')}"
-
-
-async def test_a_send_that_must_not_block_fails_only_when_the_queue_is_full() -> None:
-    """Notes: NOBLOCK gives EAGAIN where a message cannot be queued."""
-
-    def work(found: Sockets) -> bytes:
-        asker = found.make(zmq.REQ)
-        asker.setsockopt(zmq.RCVTIMEO, 300)
-        asker.send(b"nobody works", zmq.NOBLOCK)  # a broker is there: it is queued
-        with pytest.raises(zmq.Again):
-            asker.recv()
-        with pytest.raises(zmq.Again):
-            asker.recv(zmq.NOBLOCK)
-        return found.make(zmq.REP).recv()
-
-    assert await with_sockets(work) == b"nobody works"
-
-
-async def test_the_parts_of_sndmore_come_together_or_not_at_all() -> None:
-    def work(found: Sockets) -> list[list[bytes]]:
-        push, pull = found.make(zmq.PUSH), found.make(zmq.PULL)
-        broken = found.make(zmq.PUSH)
-        broken.send(b"half", zmq.SNDMORE)
-        broken.close(linger=1_000)
-        for number in range(3):
-            push.send(b"a%d" % number, zmq.SNDMORE)
-            push.send(b"b", zmq.SNDMORE)
-            push.send(b"c")
-        return [pull.recv_multipart() for _ in range(3)]
-
-    assert await with_sockets(work) == [[b"a%d" % each, b"b", b"c"] for each in range(3)]
-
-
-@pytest.mark.parametrize("linger", [-1, 2_000])
-async def test_a_socket_that_closes_at_once_leaves_its_messages_within_its_linger(
-    linger: int,
-) -> None:
-    def work(found: Sockets) -> list[bytes]:
-        push = found.make(zmq.PUSH)
-        for number in range(100):
-            push.send(b"%d" % number)
-        push.close(linger=linger)
-        pull = found.make(zmq.PULL)
-        return [pull.recv() for _ in range(100)]
-
-    assert await with_sockets(work) == [b"%d" % number for number in range(100)]
-
-
-# --- Sockets that bind ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("server_first", [True, False])
-async def test_it_does_not_matter_who_binds(server_first: bool) -> None:
-    """Notes: a REP socket binds and a REQ socket connects; and a PUSH socket binds."""
-    with sockets(0) as found:
-        worker, producer = found.unconnected(zmq.REP), found.unconnected(zmq.PUSH)
-        if server_first:
-            ports = [free_port(), free_port()]
-        else:
-            ports = [each.bind_to_random_port("tcp://127.0.0.1") for each in (worker, producer)]
-        addresses = [f"tcp://127.0.0.1:{port}" for port in ports]
-        async with running(config(options={"connect": addresses})) as server:
-            if server_first:
-                await anyio.sleep(0.3)
-                worker.bind(addresses[0])
-                producer.bind(addresses[1])
-
-            def work(others: Sockets) -> tuple[bytes, bytes]:
-                asker, pull = others.make(zmq.REQ), others.make(zmq.PULL)
-                asker.send(b"question")
-                worker.send(b"re:" + worker.recv())
-                producer.send(b"task")
-                return asker.recv(), pull.recv()
-
-            port = port_of(server, "zmtp")
-            assert await in_thread(work, port) == (b"re:question", b"task")
-
-
-async def test_a_socket_that_binds_again_is_connected_again() -> None:
-    port = free_port()
-    async with running(config(options={"connect": [f"tcp://127.0.0.1:{port}"]})) as server:
-
-        def work(found: Sockets) -> list[bytes]:
-            pull = found.make(zmq.PULL)
-            taken = []
-            for number in range(3):
-                producer = found.unconnected(zmq.PUSH)
-                bind(producer, port)
-                producer.send(b"%d" % number)
-                taken.append(pull.recv())
-                producer.close(linger=0)
-            return taken
-
-        assert await in_thread(work, port_of(server, "zmtp")) == [b"0", b"1", b"2"]
-
-
-def bind(made: zmq.Socket[bytes], port: int) -> None:
-    """Bind a port that another socket has had, which takes a moment to go."""
-    for _ in range(100):
-        try:
-            made.bind(f"tcp://127.0.0.1:{port}")
-        except zmq.ZMQError:
-            time.sleep(0.05)
-        else:
-            return
-    raise AssertionError(f"port {port} stays taken")
-
-
-def free_port() -> int:
-    """A port that nobody has now."""
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port: int = found.getsockname()[1]
-    return port
