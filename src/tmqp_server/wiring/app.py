@@ -214,7 +214,6 @@ class Server:
         self._udp = UdpSockets(self.doors.further)
         self._last_number = 0
         self._announcing = _announcing(registry.nsq, self._shell, self._new_number)
-        self._dialling = Dialling(self._shell, self._new_number, random.random)
         # Counted here and not by the turn, which hears of a session only when its task runs.
         self._connected_now = Connected(config.max_connections, config.max_connections_per_address)
 
@@ -297,6 +296,7 @@ class Server:
         """
         for each in self._asked:
             each.attach(self._forget_answers)
+        dialling = Dialling(self._shell, self._new_number, random.random)
         with anyio.CancelScope(shield=True):
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
@@ -311,12 +311,12 @@ class Server:
                         logger.info("listening on %s", name)
                     settings = opened.settings
                     for peer in opened.kind.dials(settings.options):
-                        self._dialling.serve(tasks, peer, opened.door, settings.acts_as)
+                        dialling.serve(tasks, peer, opened.door, settings.acts_as)
                 tasks.start_soon(self._announcing.run)
                 self._udp.serve(tasks, self._shell, self._new_number)
                 await self._stopping.wait()
                 self._announcing.stop()
-                self._dialling.stop()
+                dialling.stop()
                 await self._close_all()
                 await self._finish_storage()
                 tasks.cancel_scope.cancel()
