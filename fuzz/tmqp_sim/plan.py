@@ -28,6 +28,7 @@ from tmqp_sim.queue_plan import (
     draw_quotas,
     draw_removed,
     draw_shelves,
+    draw_throttr,
 )
 from tmqp_sim.raw import RAW_ROLES, RAW_SHARES
 from tmqp_sim.sprayers import SPRAYER
@@ -110,6 +111,7 @@ def draw_plan(seed: int) -> Plan:
     _draw_moves(plan)
     draw_feeds(plan)
     draw_nsq(plan)
+    draw_throttr(plan)
     if not plan.quiet:
         _draw_faults(plan, chance)
     return plan

@@ -17,6 +17,7 @@ __all__ = [
     "draw_quotas",
     "draw_removed",
     "draw_shelves",
+    "draw_throttr",
 ]
 
 #: Runs in which messages are removed while they wait.
@@ -35,6 +36,8 @@ _FILTERS_SHARE: Final = 0.6
 _FED_KINDS: Final = ("durable", "durable", "targets", "memory", "memory", "mixed")
 #: Runs in which clients speak NSQ.
 _NSQ_SHARE: Final = 0.12
+#: And how many speak Throttr.
+_THROTTR_SHARE: Final = 0.08
 
 
 def draw_durable(plan: Plan) -> None:
@@ -113,6 +116,14 @@ def draw_feeds(plan: Plan) -> None:
         plan.fed_filters = own.random() < _FILTERS_SHARE
         if not plan.fed_filters:
             plan.fed_room = 0
+
+
+def draw_throttr(plan: Plan) -> None:
+    """Now and then some clients speak Throttr; where rights or memory are scarce they could not
+    know what they are answered."""
+    own = Random(f"{plan.seed}/throttr")
+    if own.random() < _THROTTR_SHARE and not plan.is_narrow and not plan.guarded:
+        plan.throttr = own.choice((1, 2, 3))
 
 
 def draw_nsq(plan: Plan) -> None:
