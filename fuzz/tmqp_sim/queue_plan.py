@@ -37,7 +37,7 @@ _FED_KINDS: Final = ("durable", "durable", "targets", "memory", "memory", "mixed
 #: Runs in which clients speak NSQ.
 _NSQ_SHARE: Final = 0.12
 #: And how many speak Throttr.
-_THROTTR_SHARE: Final = 0.08
+_THROTTR_SHARE: Final = 0.06
 
 
 def draw_durable(plan: Plan) -> None:

@@ -12,11 +12,12 @@ from tmqp_server.doors.nsq.message import NsqBodies
 from tmqp_server.doors.port import OwnBodies
 from tmqp_server.doors.registry import DoorRegistry
 from tmqp_server.doors.smq.message import SmqBodies, SmqMessage
+from tmqp_server.doors.throttr.message import ThrottrBodies
 
 
 def test_the_registry_names_and_numbers_protocols_as_they_do_themselves() -> None:
     kinds = {kind.name: kind for kind in DoorRegistry() if kind.number}
-    for own in (GomsBodies(), HttpBodies(), NsqBodies(), SmqBodies()):
+    for own in (GomsBodies(), HttpBodies(), NsqBodies(), SmqBodies(), ThrottrBodies()):
         kind = kinds.pop(own.name)
         bodies = kind.bodies()
         assert (bodies.name, bodies.number) == (kind.name, kind.number) == (own.name, own.number)
@@ -45,7 +46,7 @@ def test_a_server_without_small_doors_does_not_load_their_messages() -> None:
 import sys
 from tmqp_server.doors.registry import DoorRegistry
 [kind.bodies() for kind in DoorRegistry() if kind.number]
-print([name for name in sys.modules if ".goms" in name or ".smq" in name])
+print([name for name in sys.modules if name.split(".")[-1] in ("goms", "smq", "throttr")])
 """
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
