@@ -8,10 +8,10 @@ message: nothing that was promised is missing, and nothing that was settled has 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
-from tmqp.blocks import FLAG_DOOR_SHIFT, FLAG_TRANSIENT
-from tmqp_server.doors.nsq.message import NUMBER
+from tmqp.blocks import FLAG_TRANSIENT
 from tmqp_server.engine.effects import (
     Append,
     ClearStored,
@@ -24,6 +24,7 @@ from tmqp_server.engine.effects import (
     StageSegment,
 )
 from tmqp_server.engine.model.queues import Queue
+from tmqp_server.storage.journal import Writing
 from tmqp_server.storage.memory import MemoryStore
 from tmqp_server.storage.port import ANY_PRIORITY, Recovered
 from tmqp_sim.world import Violation
@@ -32,17 +33,20 @@ __all__ = ["Audit"]
 
 #: More than any queue of the world has on disk.
 _ALL: Final = 1 << 40
-#: Doors whose messages have another size on the disk than in memory.
-_LARGER_ON_DISK: Final = (NUMBER,)
 _AUDITED: Final = (
     Append, ClearStored, CommitBatch, CommitStored, DropStaged, Erase, ForgetQueue, StageSegment,
 )  # fmt: skip
 
 
 class Audit:
-    """What the store must hold, by key and sequence."""
+    """What the store must hold, by key and sequence.
 
-    def __init__(self) -> None:
+    :param handed_out: the batch that is being written, which may begin before ``taken`` is called.
+    """
+
+    def __init__(self, handed_out: Callable[[], Writing | None] | None = None) -> None:
+        self._handed_out = handed_out
+        self._taken: Writing | None = None
         #: What is owed: message id, empty for transient ones, whether its priority is high, and its
         #: bytes.
         self.owed: dict[tuple[int, int], tuple[str, bool, int]] = {}
@@ -62,14 +66,19 @@ class Audit:
         self._late_drops: list[int] = []
 
     def see(self, effects: list[Effect]) -> None:
-        """The broker has said something."""
+        """The broker has said something; what it said before may have been taken in between."""
+        writing = None if self._handed_out is None else self._handed_out()
+        if writing is not None:
+            self.taken(writing)
         for effect in effects:
             if isinstance(effect, _AUDITED):
                 self._gathered.append(effect)
 
-    def taken(self) -> None:
-        """What was said up to now is the batch that is written."""
-        self._under_way, self._gathered = self._gathered, []
+    def taken(self, writing: Writing | None = None) -> None:
+        """What was said up to now is the batch that is written, unless that is known already."""
+        if writing is None or writing is not self._taken:
+            self._taken = writing
+            self._under_way, self._gathered = self._gathered, []
 
     def written(self, ok: bool) -> None:
         """The batch is there, or nothing of it."""
@@ -169,9 +178,6 @@ class Audit:
         for queue in found.queues:
             key = queue.queue.key
             for stored in store.fetch(key, 0, _ALL, _ALL, _ALL, ANY_PRIORITY):
-                if stored.flags >> FLAG_DOOR_SHIFT in _LARGER_ON_DISK:
-                    # Until they are read again, they count as what they take there (seed 801).
-                    self._unmeasured.add(key)
                 if not stored.flags & FLAG_TRANSIENT:
                     there[key, stored.sequence] = None
         missing = [
@@ -184,6 +190,17 @@ class Audit:
         risen = [str(place) for place in there if place not in self.owed]
         if risen:
             raise Violation("storage", f"settled, and on the disk again: {', '.join(risen)}")
+
+    def check_store(self, store: MemoryStore) -> None:
+        """Compare what a store holds, after a batch that it has written, with what it owes.
+
+        :raises Violation: when they differ.
+        """
+        there = {(key, each) for key, queue in store._queues.items() for each in queue.owed}
+        if there != self.owed.keys():
+            missing, more = sorted(self.owed.keys() - there), sorted(there - self.owed.keys())
+            text = f"of the places (queue, sequence) {missing} are not there, and {more} are"
+            raise Violation("storage", text)
 
     def check_bytes(self, queues: list[Queue]) -> None:
         """Compare what queues say they have on the disk with what is there, if nothing is about to

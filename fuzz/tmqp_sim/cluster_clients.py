@@ -18,9 +18,10 @@ from tmqp_sim.plan import MessagePlan
 from tmqp_sim.stage import Stage
 from tmqp_sim.world import Violation
 
-__all__ = ["CHANNEL", "ClusterConsumer", "ClusterProducer"]
+__all__ = ["CHANNELS", "ClusterConsumer", "ClusterProducer"]
 
-CHANNEL: Final = "c"
+#: Two channels where their clients tell them by case, else the first alone.
+CHANNELS: Final = ("c", "C")
 _QUEUE: Final = 1
 #: What a message has left of its 16 hops when it comes to a consumer, here and from a slave (F11).
 _TTL_HERE: Final = 15
@@ -47,12 +48,14 @@ class ClusterProducer(SimClient):
         """Push what there is."""
         while self.usable and self.ready and not self.machine.full:
             message = self.ready.popleft()
-            uid = f"m{message.name.rpartition(' ')[2]}"
+            number = message.name.rpartition(" ")[2]
+            uid = f"m{number}"
+            channel = CHANNELS[int(number) % 2 if self._passages.exact else 0]
             self._passages.push(uid, self._server)
             payload = f"{uid} of {self.name} ".encode().ljust(message.size, b".")
             now = self.world.now
             self.machine.push(
-                CHANNEL, _QUEUE, payload, (), now, confirm=message.asks, message_id=uid
+                channel, _QUEUE, payload, (), now, confirm=message.asks, message_id=uid
             )
         self.flush()
 
@@ -65,17 +68,24 @@ class ClusterConsumer(SimClient):
     """Joins the channel and answers for what comes."""
 
     def __init__(
-        self, node: Stage, name: str, limits: ClientLimits, server: str, passages: Passages
+        self,
+        node: Stage,
+        name: str,
+        limits: ClientLimits,
+        server: str,
+        passages: Passages,
+        channel: str = CHANNELS[0],
     ) -> None:
         super().__init__(node, name, limits)
         self._server = server
         self._passages = passages
-        self.inbox: Inbox[Frame] = self.machine.subscribe(CHANNEL, None)
+        self._channel = channel
+        self.inbox: Inbox[Frame] = self.machine.subscribe(channel, None)
 
     def begin(self) -> None:
         """Join, or join again what the last connection had joined."""
         if not self.machine.joins:
-            self.machine.request(requests.join(CHANNEL), self.world.now)
+            self.machine.request(requests.join(self._channel), self.world.now)
         self.flush()
 
     def settled(self, pending: Pending) -> None:
@@ -97,6 +107,9 @@ class ClusterConsumer(SimClient):
             giver = self._passages.arrived[self._server].get(frame.message_id)
             if giver is None:
                 text = f"{frame.message_id!r} came to {self.name}, and not to {self._server}"
+                raise Violation("invented", text)
+            if frame.target != self._channel:
+                text = f"{frame.message_id} for {frame.target!r} came to {self._channel!r}"
                 raise Violation("invented", text)
             said = f"{frame.message_id} of {frame.source} ".encode()
             if frame.source != f"producer-{giver}" or not bytes(frame.payload).startswith(said):

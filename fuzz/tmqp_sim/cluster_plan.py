@@ -38,6 +38,8 @@ _TOPOLOGIES: Final = (
     ((), (0,), (0,)),  # a star
     ((1, 2), (), ()),  # a leader
 )
+#: Of these, the share in which clients tell names of channels by their case.
+_EXACT_SHARE: Final = 0.25
 _SHORTEST_S: Final = 5.0
 _LONGEST_S: Final = 12.0
 #: Faults that often come right after a message.
@@ -50,8 +52,8 @@ class ClusterPlan:
     """All that such a run begins with; a message's producer is the server that it is pushed at."""
 
     __slots__ = (
-        "buffer_bytes", "clients", "duration_s", "faults", "lateness_s", "left_out", "loses_dials",
-        "masters", "messages", "places", "producers", "quiet", "seed", "shape",
+        "buffer_bytes", "clients", "duration_s", "exact", "faults", "lateness_s", "left_out",
+        "loses_dials", "masters", "messages", "places", "producers", "quiet", "seed", "shape",
         "shares",
     )  # fmt: skip
 
@@ -64,6 +66,8 @@ class ClusterPlan:
         self.lateness_s = 0.0
         #: Decisions are shared.
         self.shares = False
+        #: Messages go to two channels whose names differ by case.
+        self.exact = False
         #: What may wait for one master, in bytes.
         self.buffer_bytes = 65_536
         #: How many dials of a thousand are lost, come too late, or break at once.
@@ -97,6 +101,7 @@ class ClusterPlan:
             ),
             (
                 f"masters: {self.masters}, decisions {'shared' if self.shares else 'not shared'},"
+                f" {'names' if self.exact else 'no names'} that differ by case,"
                 f" {self.buffer_bytes} bytes wait for each, {self.loses_dials} of 1000 dials fail"
             ),
             (
@@ -126,6 +131,7 @@ def draw_cluster(seed: int) -> ClusterPlan:
     )
     plan.lateness_s = chance.choice((0.0, 0.0, 0.002, 0.05))
     plan.shares = chance.random() < 0.4
+    plan.exact = Random(f"{seed}/exact").random() < _EXACT_SHARE
     plan.buffer_bytes = chance.choice((65_536, 65_536, 65_536, 3_000))
     _draw_messages(plan, chance)
     if not plan.quiet:

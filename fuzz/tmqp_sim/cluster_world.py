@@ -29,7 +29,7 @@ from tmqp_server.shell.outbound import Marks
 from tmqp_server.shell.turn import Turn
 from tmqp_server.shell.world import Dial, HangUp, LinkOutput, WorldEffect
 from tmqp_sim.books import Ballast
-from tmqp_sim.cluster_clients import ClusterConsumer, ClusterProducer
+from tmqp_sim.cluster_clients import CHANNELS, ClusterConsumer, ClusterProducer
 from tmqp_sim.cluster_plan import ClusterPlan
 from tmqp_sim.history import History, Place
 from tmqp_sim.network import CUT_NOTICE_S, Link, Network
@@ -74,9 +74,14 @@ class _Node:
         self.producer = ClusterProducer(
             self, f"producer-{self.name}", limits, self.name, cluster.passages
         )
-        self.consumer = ClusterConsumer(
-            self, f"consumer-{self.name}", limits, self.name, cluster.passages
-        )
+        self.consumers = [
+            ClusterConsumer(
+                self, f"consumer-{self.name}{more}", limits, self.name, cluster.passages, channel
+            )
+            for channel, more in zip(
+                CHANNELS, ("", "-exact") if plan.exact else ("",), strict=False
+            )
+        ]
         self.uplinks: Uplinks
 
     def join(self) -> None:
@@ -158,7 +163,7 @@ class _Node:
 
     def owes(self) -> str:
         """What is not as it must be in the end, if something is not; by whom."""
-        for client in (self.producer, self.consumer):
+        for client in (self.producer, *self.consumers):
             if not client.usable or client.link.dead:
                 return f"{client.name} is not connected"
         if self.producer.ready:
@@ -212,7 +217,9 @@ class ClusterWorld:
         self.marks = Marks(8_192, 2_048, 512, stall_timeout_s=1.5, flush_timeout_s=0.5)
         self.names = [f"node-{number}" for number in range(len(plan.masters))]
         masters = [[self.names[each] for each in numbers] for numbers in plan.masters]
-        self.passages = Passages(self.world, dict(zip(self.names, masters, strict=True)))
+        self.passages = Passages(
+            self.world, dict(zip(self.names, masters, strict=True)), plan.exact
+        )
         #: Pairs of servers that do not reach each other, and until when.
         self.parted: dict[tuple[int, int], float] = {}
         self._ids = 0
@@ -307,7 +314,8 @@ class ClusterWorld:
         for number, node in enumerate(self.nodes):
             self.world.at(0.01 * number, node.server.start)
             self.world.at(0.05 + 0.01 * number, node.producer.connect)
-            self.world.at(0.06 + 0.01 * number, node.consumer.connect)
+            for consumer in node.consumers:
+                self.world.at(0.06 + 0.01 * number, consumer.connect)
         for message in self.plan.messages:
             self.world.at(message.at, self._give, message)
         for fault in self.plan.faults:

@@ -36,6 +36,7 @@ class Habits:
     """How a consumer behaves, in parts of a thousand and in seconds."""
 
     __slots__ = (
+        "at_once",
         "bulk_s",
         "extend",
         "filter",
@@ -71,6 +72,8 @@ class Habits:
         self.bulk_s = bulk_s
         #: It gives the message back.
         self.give_back = 0
+        #: To the end of its queue, and not for later.
+        self.at_once = False
         #: It asks for more time, and takes it.
         self.extend = 0
         #: What it wants of its subscription.
@@ -245,6 +248,8 @@ class Consumer(SimClient):
             return
         delay_s = self.random.choice((0.0, 0.0, 0.1, 0.6))
         to = self.random.choice(("front", "end"))
+        if self.habits.at_once:
+            delay_s, to = 0.0, "end"
         headers = requests.release_headers(delay_s, to, self.random.random() < 0.5)
         try:
             self.machine.acknowledge(frame, REASON_RELEASE, headers)

@@ -26,6 +26,7 @@ MARKS: Final[dict[str, str]] = {
     "dial refused": "nobody listened where a master should be",
     "master given up: stalled": "it took nothing for too long",
     "message came from a slave": "and was taken",
+    "name that differs by case between servers": "a message or decision bore an exact name",
     "messages for a master given up": "its buffer was full",
     "message for a master torn": "a connection broke in the middle of it",
     "server of a cluster stopped in order": "it said goodbye to clients and masters",

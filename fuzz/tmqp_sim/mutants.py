@@ -44,6 +44,7 @@ from tmqp_sim.batch_bugs import BATCH_BUGS
 from tmqp_sim.choosing_bugs import CHOOSING_BUGS
 from tmqp_sim.clock_bugs import CLOCK_BUGS
 from tmqp_sim.commit_bugs import COMMIT_BUGS
+from tmqp_sim.copy_bugs import COPY_BUGS
 from tmqp_sim.dealing_bugs import DEALING_BUGS
 from tmqp_sim.debt_bugs import DEBT_BUGS
 from tmqp_sim.feed_bugs import FEED_BUGS
@@ -53,6 +54,7 @@ from tmqp_sim.hold_bugs import HOLD_BUGS
 from tmqp_sim.key_bugs import KEY_BUGS
 from tmqp_sim.link_bugs import LINK_BUGS
 from tmqp_sim.memory_bugs import MEMORY_BUGS
+from tmqp_sim.name_bugs import NAME_BUGS
 from tmqp_sim.nsq_bugs import NSQ_BUGS
 from tmqp_sim.run_bugs import RUN_BUGS
 from tmqp_sim.shelf_bugs import SHELF_BUGS
@@ -117,14 +119,6 @@ def _failed_sync_is_positives(original: Any) -> Any:
         original(self, command)
 
     return synced
-
-
-def _only_the_new(original: Any) -> Any:
-    def take(self: Journal) -> Any:
-        self._replaced = []
-        return original(self)
-
-    return take
 
 
 def _held_by(clients: Clients, session: Session) -> Iterator[tuple[Queue, Message]]:
@@ -437,10 +431,6 @@ _LIST: Final = (
         Journal, "_owe", _nothing,
     ),
     Mutant(
-        "old-copies", "the older copy of a message that was saved again stays on the disk",
-        Journal, "take", _only_the_new,
-    ),
-    Mutant(
         "no-notes", "at a stop in order nobody takes down how often messages were sent",
         Journal, "notes", _nothing,
     ),
@@ -584,7 +574,7 @@ _LIST: Final = (
         RUN_BUGS, BATCH_BUGS, COMMIT_BUGS, MEMORY_BUGS, ANSWER_BUGS, CLOCK_BUGS, FLEETING_BUGS,
         SHELL_BUGS, WEB_BUGS, FOREIGN_BUGS, WORK_BUGS, DEALING_BUGS, CHOOSING_BUGS, KEY_BUGS,
         TERMS_BUGS, TENANT_BUGS, APPOINTMENT_BUGS, LINK_BUGS, FEED_BUGS, NSQ_BUGS,
-        DEBT_BUGS, SHELF_BUGS, HOLD_BUGS,
+        DEBT_BUGS, SHELF_BUGS, NAME_BUGS, COPY_BUGS, HOLD_BUGS,
     ) for bug in bugs],
 )  # fmt: skip
 

@@ -11,10 +11,12 @@ from collections.abc import Sequence
 
 from tmqp.codec import FrameDecoder
 from tmqp.constants import PREAMBLE, TYPE_QUEUE_MESSAGE
+from tmqp.names import EXACT_MARK
 from tmqp_server.cluster.link import MasterLink
 from tmqp_server.cluster.relay import ClusterRelay
 from tmqp_server.doors.port import Door
-from tmqp_server.engine.commands import Batch, Command, Connect, Push
+from tmqp_server.doors.rewriting import exact_headers, rewritten
+from tmqp_server.engine.commands import Acknowledge, Batch, Command, Connect, Join, Leave, Push
 from tmqp_server.engine.effects import Effect, TellNodes
 from tmqp_sim.world import Violation, World
 
@@ -58,10 +60,14 @@ class Passages:
     """All messages of a run.
 
     :param masters: of each server, by name.
+    :param exact: whether clients tell names of channels by their case.
     """
 
-    def __init__(self, world: World, masters: dict[str, list[str]]) -> None:
+    def __init__(self, world: World, masters: dict[str, list[str]], exact: bool = False) -> None:
         self._world = world
+        self.exact = exact
+        #: The channel of each message, as it is named between servers.
+        self._channels: dict[str, str] = {}
         self.masters = masters
         #: Where each message was pushed.
         self._origins: dict[str, str] = {}
@@ -98,6 +104,17 @@ class Passages:
         else:
             self._world.mark("message came from a slave")
 
+    def name(self, uid: str, channel: str) -> None:
+        """A server knows a message as one of this channel.
+
+        :raises Violation: when another one knew it as one of another channel.
+        """
+        known = self._channels.setdefault(uid, channel)
+        if known != channel:
+            raise Violation("cluster", f"{uid} is in {known!r} at a server, in {channel!r} at one")
+        if channel.startswith(EXACT_MARK):
+            self._world.mark("name that differs by case between servers")
+
     def write(self, passage: Passage, uid: str) -> None:
         """A message was written as a whole.
 
@@ -125,8 +142,26 @@ class Passages:
         return found
 
 
+class _Cases(Door):
+    """How clients that tell names by their case say to other servers what they say here."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+
+    def encode_for_node(self, command: Command) -> bytes | None:
+        """The message, with the header of exact names."""
+        data = self._door.encode_for_node(command)
+        if data is None or not isinstance(command, Push):
+            return data
+        (frame,) = FrameDecoder().feed(data)
+        headers = [*frame.headers, *exact_headers(command.channel)]
+        asks = frame.pending_acknowledge
+        return rewritten(frame, headers, pending_acknowledge=asks).raw
+
+
 class Witness:
-    """A server's relay, and what it is shown."""
+    """A server's relay, and what it is shown.  Where clients tell names by their case, it marks the
+    names that they say, as their doors would."""
 
     def __init__(self, relay: ClusterRelay, name: str, passages: Passages) -> None:
         self._relay = relay
@@ -138,6 +173,10 @@ class Witness:
         self, number: int, door: Door, command: Command, now: float
     ) -> Sequence[Effect] | None:
         """See what is carried out."""
+        if self._passages.exact and number not in self._nodes:
+            if isinstance(command, (Acknowledge, Join, Leave, Push)):
+                command.channel = EXACT_MARK + command.channel
+            door = _Cases(door)
         instead = self._relay.meet(number, door, command, now)
         if instead is not None:
             return instead
@@ -146,12 +185,14 @@ class Witness:
         elif isinstance(command, Push):
             giver = self._nodes.get(number, self._name)
             self._passages.take(command.message_id, self._name, giver)
+            self._passages.name(command.message_id, command.channel)
         elif isinstance(command, Batch):
             raise Violation("cluster", "nobody makes copies here")
         return None
 
     def tell(self, effect: TellNodes) -> tuple[bytes, Sequence[int]]:
         """As the relay."""
+        self._passages.name(effect.message_id, effect.channel)
         return self._relay.tell(effect)
 
     def heed(self, command: Command) -> bool:

@@ -26,7 +26,9 @@ from tmqp_sim.queue_plan import (
     draw_feeds,
     draw_nsq,
     draw_quotas,
+    draw_removals,
     draw_removed,
+    draw_returns,
     draw_shelves,
 )
 from tmqp_sim.raw import RAW_ROLES, RAW_SHARES
@@ -100,6 +102,7 @@ def draw_plan(seed: int) -> Plan:
     _draw_web(plan)
     _draw_foreign(plan)
     _draw_releases(plan)
+    draw_returns(plan)
     _draw_filters(plan)
     _draw_keys(plan)
     draw_quotas(plan)
@@ -110,6 +113,7 @@ def draw_plan(seed: int) -> Plan:
     _draw_moves(plan)
     draw_feeds(plan)
     draw_nsq(plan)
+    draw_removals(plan)
     if not plan.quiet:
         _draw_faults(plan, chance)
     return plan

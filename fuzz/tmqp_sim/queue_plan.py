@@ -15,10 +15,14 @@ __all__ = [
     "draw_feeds",
     "draw_nsq",
     "draw_quotas",
+    "draw_removals",
     "draw_removed",
+    "draw_returns",
     "draw_shelves",
 ]
 
+#: Runs in which messages are given back faster than the disk writes.
+_RETURNS_SHARE: Final = 0.1
 #: Runs in which messages are removed while they wait.
 _REMOVED_SHARE: Final = 0.15
 #: Runs in which queues have quotas of the disk; of queues with at most so many messages, for each
@@ -35,6 +39,8 @@ _FILTERS_SHARE: Final = 0.6
 _FED_KINDS: Final = ("durable", "durable", "targets", "memory", "memory", "mixed")
 #: Runs in which clients speak NSQ.
 _NSQ_SHARE: Final = 0.12
+#: Runs in which groups of channels are removed.
+_REMOVALS_SHARE: Final = 0.08
 
 
 def draw_durable(plan: Plan) -> None:
@@ -66,6 +72,23 @@ def draw_burials(plan: Plan) -> None:
                 client.at = own.uniform(0.3, 0.9) * plan.duration_s
             elif plan.places[client.place].dead_letter == plan.places[number].key:
                 client.habits.nack = 600
+
+
+def draw_returns(plan: Plan) -> None:
+    """Now and then what is saved goes back to the end of its queue again and again, faster than the
+    disk writes, which sometimes fails: so of some copies nobody knows whether they are there."""
+    own = Random(f"{plan.seed}/returns")
+    if plan.quiet or own.random() >= _RETURNS_SHARE:
+        return
+    for client in plan.clients:
+        place = plan.places[client.place]
+        if place.durable and client.role == "consumer":
+            plan.disk.fails = 300
+            plan.disk.sync_max_s = 0.3
+            client.habits.give_back = 600
+            client.habits.at_once = True
+            client.habits.work_s = 0.0
+            client.habits.forget = 300
 
 
 def draw_quotas(plan: Plan) -> None:
@@ -100,6 +123,20 @@ def draw_shelves(plan: Plan) -> None:
     for number, place in enumerate(plan.places):
         if place.durable and number in deferred and own.random() < 0.8:
             place.memory_limit = own.choice((1, 1, 2))
+    own = Random(f"{plan.seed}/spilled")
+    for number, place in enumerate(plan.places):
+        if place.overflow and number in deferred and own.random() < 0.8:
+            place.memory_limit = 1
+            if own.random() < 0.5:
+                _hurry(plan, number, own)
+
+
+def _hurry(plan: Plan, number: int, own: Random) -> None:
+    """Let much that is deferred in a queue be due before a slow disk has it."""
+    plan.disk.sync_max_s = 0.3
+    for message in plan.messages:
+        if message.place == number and message.delay_s:
+            message.delay_s = own.choice((0.05, 0.05, 0.1, 0.4))
 
 
 def draw_feeds(plan: Plan) -> None:
@@ -123,3 +160,11 @@ def draw_nsq(plan: Plan) -> None:
     if own.random() < _NSQ_SHARE and able:
         plan.nsq = own.choice((6, 15, 30))
         plan.nsq_durable = own.random() < 0.7
+
+
+def draw_removals(plan: Plan) -> None:
+    """Now and then somebody makes groups of channels and removes each at once."""
+    own = Random(f"{plan.seed}/removals")
+    able = not plan.is_narrow and not any(place.fleeting for place in plan.places)
+    if own.random() < _REMOVALS_SHARE and able:
+        plan.removals = own.choice((3, 8))

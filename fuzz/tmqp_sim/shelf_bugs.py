@@ -7,6 +7,7 @@ from typing import Any, Final
 from tmqp_server.engine.deferral_flights import DeferralFlights
 from tmqp_server.engine.delivery import workflow
 from tmqp_server.engine.delivery.deferring import Deferring
+from tmqp_server.engine.effects import Erase
 from tmqp_server.engine.model.deferrals import Deferral, ShelfLine
 
 __all__ = ["SHELF_BUGS"]
@@ -14,10 +15,15 @@ __all__ = ["SHELF_BUGS"]
 
 def _sends_what_it_reads(original: Any) -> Any:
     def take_down(
-        self: DeferralFlights, queue: Any, line: ShelfLine, entry: Deferral, message: Any
+        self: DeferralFlights,
+        queue: Any,
+        line: ShelfLine,
+        entry: Deferral,
+        message: Any,
+        transient: bool,
     ) -> None:
         entry.due_at -= 1.5
-        original(self, queue, line, entry, message)
+        original(self, queue, line, entry, message, transient)
 
     return take_down
 
@@ -38,6 +44,23 @@ def _never_reads(_original: Any) -> Any:
     return read_ahead
 
 
+def _keeps_its_copy(original: Any) -> Any:
+    def take_down(self: DeferralFlights, *arguments: Any) -> None:
+        original(self, *arguments)
+        out = self._core.out
+        if out and isinstance(out[-1], Erase):
+            del out[-1]
+
+    return take_down
+
+
+def _waits_for_its_copy(_original: Any) -> Any:
+    def forget(_self: DeferralFlights, _queue: Any, _message: Any) -> None:
+        """It stands there for nothing."""
+
+    return forget
+
+
 #: What a mutant is made of.
 SHELF_BUGS: Final[tuple[tuple[str, str, Any, str, Any], ...]] = (
     (
@@ -51,5 +74,13 @@ SHELF_BUGS: Final[tuple[tuple[str, str, Any, str, Any], ...]] = (
     (
         "shelf-never-read", "what is deferred on disk only stays there",
         workflow, "read_ahead", _never_reads,
+    ),
+    (
+        "shelf-keeps-its-copy", "what was on disk to save memory stays there when it comes back",
+        DeferralFlights, "take_down", _keeps_its_copy,
+    ),
+    (
+        "shelf-copy-for-nothing", "what is due before it is written has a copy for nothing",
+        DeferralFlights, "_forget_transient", _waits_for_its_copy,
     ),
 )  # fmt: skip

@@ -9,13 +9,15 @@ from tmqp_server.access.gate import Gate, Question, Verdict
 from tmqp_server.hub.hub import Hub
 from tmqp_server.hub.questions import Fault
 from tmqp_server.shell.admitting import Pauses
-from tmqp_server.shell.connections import READ, WAIT, Connections
+from tmqp_server.shell.connections import Connections
 from tmqp_server.shell.lines import Line
 from tmqp_server.shell.outbound import BEHIND, BLOCK, CUT, KEPT, OPEN, UNBLOCK, Outbound
 from tmqp_server.shell.saving import IDLE, WRITING, Saving
+from tmqp_server.shell.steps import READ, WAIT
 from tmqp_server.shell.timers import Timers
 from tmqp_server.shell.turn import Turn
 from tmqp_server.shell.world import Ask
+from tmqp_server.storage.journal import Writing
 from tmqp_server.storage.port import StoreBatch
 from tmqp_sim.datagram_bugs import DATAGRAM_BUGS
 
@@ -48,14 +50,13 @@ def _failure_is_success(_original: Any) -> Any:
 
 
 def _confirms_before(original: Any) -> Any:
-    def hand_out(self: Saving) -> None:
-        original(self)
-        writing = self._writing
-        assert writing is not None
+    def take(self: Saving) -> Writing:
+        writing: Writing = original(self)
         self._answers.extend(self._journal.answers(writing, True, 1_000))
         writing.count = 0
+        return writing
 
-    return hand_out
+    return take
 
 
 def _two_at_once(original: Any) -> Any:
@@ -256,6 +257,14 @@ def _all_at_once(original: Any) -> Any:
     return start
 
 
+def _leaves_unwritten(_original: Any) -> Any:
+    def end_round(self: Connections, _now: float) -> bool:
+        self._in_round = False
+        return False
+
+    return end_round
+
+
 #: Name, what it comes to in words, what is replaced, and by what.
 SHELL_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] = (
     *DATAGRAM_BUGS,
@@ -266,7 +275,7 @@ SHELL_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] =
     ),
     (
         "confirmed-before-written", "what is being written is confirmed",
-        Saving, "_hand_out", _confirms_before,
+        Saving, "take", _confirms_before,
     ),
     ("two-batches", "a batch is written while one is out", Saving, "_enter", _two_at_once),
     (
@@ -297,6 +306,10 @@ SHELL_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] =
     (
         "last-words-lost", "what a client said before its Terminate is dropped",
         Hub, "take_outbound", _ends_too_soon,
+    ),
+    (
+        "round-unwritten", "what chunks that came together lead to is not written",
+        Connections, "end_round", _leaves_unwritten,
     ),
     ("reads-on", "a session with work left is read from", Connections, "_next", _reads_on),
     (

@@ -59,7 +59,14 @@ from tmqp_server.engine.options import ASKS_ACKNOWLEDGE, BrokerOptions
 from tmqp_server.hub.hub import Hub
 from tmqp_server.shell.datagrams import Datagrams
 from tmqp_sim.audit import Audit
-from tmqp_sim.books import Ballast, audience_problem, connections_of, state_of, unrefused_of
+from tmqp_sim.books import (
+    Ballast,
+    audience_problem,
+    connections_of,
+    disk_bytes_of,
+    state_of,
+    unrefused_of,
+)
 from tmqp_sim.copies import Copies
 from tmqp_sim.cursed import Cursed
 from tmqp_sim.ledger import Ledger
@@ -353,7 +360,16 @@ class WatchedBroker(Broker):
             behind = self._batches.has_work() or self._feeder.has_work()
             if not (self._core.trash or self._core.tickets or behind):
                 self._audit.check_bytes(queues)
+                self._check_disk(queues)
         return effects
+
+    def _check_disk(self, queues: list[Queue]) -> None:
+        """What is on the disk belongs to a message that is not settled."""
+        for queue in queues:
+            size = disk_bytes_of(self, queue)
+            if queue.disk_bytes != size:
+                text = f"{queue!r} counts {queue.disk_bytes} bytes on the disk for {size} bytes"
+                raise Violation("quota", text)
 
     def _mark_fetch(self, effect: Fetch) -> None:
         if isinstance(self._core.fetches.get(effect.number), PendingShelf):

@@ -177,3 +177,29 @@ def test_of_a_batch_that_is_refused_nothing_is_there(place: str, channel: str) -
 def test_a_batch_goes_with_some_options_only(place: str, more: tuple[str, ...]) -> None:
     refused = tmqp(place, "pub", "c", "1", "x", "--batch", *more)
     assert (refused.exit_code, more[0] in refused.stderr) == (2, True)
+
+
+# --- Receivers -----------------------------------------------------------------------------------
+
+
+def test_it_is_told_to_how_many_consumers_messages_went(place: str, channel: str) -> None:
+    tmqp(place, "queue", "create", channel, "1", "--status", "push")
+    waiting = tmqp(place, "pub", channel, "1", "one", "--receivers")
+    assert "1 pushed, 1 confirmed, to 0 consumers at once, " in waiting.stderr
+    assert tmqp(place, "sub", channel, "-n", "1").stdout == "one\n"
+    readers = [start(place, "sub", channel, "-n", "2") for _ in range(2)]
+    try:
+        while tmqp(place, "channel", "consumers", channel, "--json").stdout.count("\n") < 2:
+            time.sleep(0.05)
+        both = tmqp(place, "pub", channel, "1", "x", "--count", "2", "--receivers", "--json")
+        assert json.loads(both.stdout)["receivers"] == 4
+    finally:
+        for each in readers:
+            each.terminate()
+            each.communicate()
+
+
+@pytest.mark.parametrize("more", [("--no-wait",), ("--batch",), ("--delay", "3"), ("--key", "k")])
+def test_receivers_are_counted_of_plain_pushes_only(place: str, more: tuple[str, ...]) -> None:
+    refused = tmqp(place, "pub", "c", "1", "x", "--receivers", *more)
+    assert (refused.exit_code, more[0] in refused.stderr) == (2, True)

@@ -82,6 +82,11 @@ class ToyWire:
         self.body = body
 
 
+def _kept_head(head: dict[str, Any]) -> bytes:
+    """What is kept of a message before its body."""
+    return json.dumps(head).encode() + b"\n"
+
+
 class ToyBodies:
     """What is kept of the door's messages: a line of JSON, then the body."""
 
@@ -91,7 +96,7 @@ class ToyBodies:
     def stored(self, message: Message) -> tuple[bytes, int, int]:
         wire = message.wire
         assert isinstance(wire, ToyWire), "nobody else's message is kept by this door"
-        head = json.dumps({**wire.head, "id": message.message_id}).encode() + b"\n"
+        head = _kept_head({**wire.head, "id": message.message_id})
         return head + wire.body, len(head), len(wire.body)
 
     def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
@@ -305,7 +310,7 @@ class ToySession(DoorSession):
         ttl_ms, delay_ms = asked.get("ttl_ms", 0), asked.get("delay_ms", 0)
         extras = PushExtras(None, ttl_ms, delay_ms) if ttl_ms or delay_ms else None
         high = asked.get("priority", 4) > 4
-        size = len(wire.body) + 100
+        size = len(_kept_head(wire.head)) + len(wire.body)
         place = (self._channel(asked), asked["queue"])
         wants = asked.get("confirm", True)
         return Push(self._number, asked["id"], *place, high, wants, size, wire, extras)

@@ -37,6 +37,8 @@ __all__ = ["filled", "pub"]
 #: Lines are read in pieces of about this size, so that a file of any size streams through.
 _READ_BYTES: Final = 65_536
 _SHOWN_FAILURES: Final = 5
+#: Options of messages that cannot be counted.
+_NOT_COUNTED: Final = ("delay_s", "deliver_at", "expires_s", "key")
 
 
 @click.command(
@@ -52,6 +54,7 @@ Examples:
   tmqp pub orders 1 'happy new year' --deliver-at 2027-01-01T00:00:00Z
   generate | tmqp pub orders 1 --lines -
   tmqp pub orders 1 --lines orders.jsonl --batch
+  tmqp pub news 1 'it rains' --receivers
 """
 )
 @click.argument("channel", type=CHANNEL)
@@ -91,6 +94,12 @@ Examples:
     "--batch",
     is_flag=True,
     help="Push all of the messages, or none: nothing is sent before the last one was read.",
+)
+@click.option(
+    "--receivers",
+    "counts",
+    is_flag=True,
+    help="Push one after the other, and report to how many consumers they went at once.",
 )
 @header_option("Repeat for more.")
 @click.option("-p", "--high-priority", is_flag=True, help="Push in front of ordinary messages.")
@@ -132,6 +141,7 @@ def pub(
     count: int | None,
     wait: bool,
     batch: bool,
+    counts: bool,
     headers: tuple[tuple[str, str], ...],
     high_priority: bool,
     delay_s: float | None,
@@ -154,12 +164,6 @@ def pub(
         raise click.UsageError("give one of TEXT, - (standard input), --lines FILE or --file FILE")
     if text is None and count is not None:
         raise click.UsageError("--count repeats one message; it does not go with --lines or --file")
-    if delay_s is not None and deliver_at is not None:
-        raise click.UsageError("give --delay or --deliver-at, not both")
-    if batch and not wait:
-        raise click.UsageError("--batch waits until all is done; it does not go with --no-wait")
-    if batch and rate is not None:
-        raise click.UsageError("--batch sends everything at once; it does not go with --rate")
     source = _Source(text, lines, files, count or 1)
 
     how: dict[str, Any] = {
@@ -170,14 +174,18 @@ def pub(
         "expires_s": expires_s,
         "key": key,
     }
+    _check(how, batch=batch, counts=counts, wait=wait, rate=rate)
 
     async def work(client: Client) -> None:
         began = time.monotonic()
         failure: BatchFailed | None = None
+        receivers: int | None = None
         try:
             async with aclosing(_paced(source, template, rate)) as payloads:
                 if batch:
                     report = await _push_batch(client, channel, queue, payloads, how)
+                elif counts:
+                    report, receivers = await _push_counted(client, channel, queue, payloads, how)
                 else:
                     report = await client.push_many(channel, queue, payloads, wait=wait, **how)
         except BatchFailed as error:
@@ -186,11 +194,28 @@ def pub(
             if not wait:
                 await _show_refusals(client)
         if not quiet:
-            _show(report, time.monotonic() - began, wait=wait, as_json=as_json)
+            seconds = time.monotonic() - began
+            _show(report, seconds, receivers, wait=wait, as_json=as_json)
         if failure is not None:
             _end(failure)
 
     run(work, **where)
+
+
+def _check(how: Any, *, batch: bool, counts: bool, wait: bool, rate: float | None) -> None:
+    """Refuse options that do not go together."""
+    if how["delay_s"] is not None and how["deliver_at"] is not None:
+        raise click.UsageError("give --delay or --deliver-at, not both")
+    if batch and not wait:
+        raise click.UsageError("--batch waits until all is done; it does not go with --no-wait")
+    if batch and rate is not None:
+        raise click.UsageError("--batch sends everything at once; it does not go with --rate")
+    if counts and (batch or not wait):
+        raise click.UsageError("--receivers does not go with --batch or --no-wait")
+    if counts and any(how[each] is not None for each in _NOT_COUNTED):
+        raise click.UsageError(
+            "--receivers does not go with --delay, --deliver-at, --expires or --key"
+        )
 
 
 async def _push_batch(
@@ -218,6 +243,26 @@ async def _push_batch(
         sentence = f"none of the {batch.count} messages was pushed: {error}"
         raise CommandError(sentence, exit_code(error)) from None
     return BatchReport(batch.count, batch.count, 0, ())
+
+
+async def _push_counted(
+    client: Client, channel: str, queue: int, payloads: AsyncGenerator[bytes, None], how: Any
+) -> tuple[BatchReport, int]:
+    """Push message by message; also returns to how many consumers they went at once.
+
+    :raises CommandError: when the server does not count.
+    """
+    pushed = receivers = 0
+    headers, high_priority = how["headers"], how["high_priority"]
+    async for payload in payloads:
+        sent = await client.push_counted(
+            channel, queue, payload, headers=headers, high_priority=high_priority
+        )
+        pushed += 1
+        if sent.receivers is None:
+            raise CommandError(f"{pushed} pushed, but the server does not count", EXIT_REFUSED)
+        receivers += sent.receivers
+    return BatchReport(pushed, pushed, 0, ()), receivers
 
 
 class _Source:
@@ -305,20 +350,23 @@ async def _show_refusals(client: Client) -> None:
         raise CommandError(f"{refused} of {client.statistics().pushed} were refused", EXIT_REFUSED)
 
 
-def _show(report: BatchReport, seconds: float, *, wait: bool, as_json: bool) -> None:
+def _show(
+    report: BatchReport, seconds: float, receivers: int | None, *, wait: bool, as_json: bool
+) -> None:
     if as_json:
-        click.echo(
-            json.dumps(
-                {
-                    "sent": report.sent,
-                    "confirmed": report.confirmed if wait else None,
-                    "failed": report.failed,
-                    "seconds": round(seconds, 6),
-                }
-            )
-        )
+        shown: dict[str, object] = {
+            "sent": report.sent,
+            "confirmed": report.confirmed if wait else None,
+            "failed": report.failed,
+            "seconds": round(seconds, 6),
+        }
+        if receivers is not None:
+            shown["receivers"] = receivers
+        click.echo(json.dumps(shown))
         return
     words = f"{report.confirmed} confirmed" if wait else "not confirmed"
+    if receivers is not None:
+        words += f", to {receivers} consumers at once"
     rate = report.sent / seconds if seconds > 0 else 0.0
     click.echo(f"{report.sent} pushed, {words}, {seconds:.3f} s, {rate:,.0f}/s", err=True)
 

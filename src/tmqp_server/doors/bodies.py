@@ -1,7 +1,8 @@
 """What is kept of messages, for a store that is read whether or not a door of theirs is open.
 
-A protocol whose messages are a body and a place shares its form (:class:`PlainBodies`).  What few
-servers ever need is loaded when the first message does (:class:`LateBodies`).
+A protocol whose messages are a body and a place shares its form (:class:`PlainBodies`).  The size
+of such a message is that of what is kept of it, so it counts the same before and after a restart.
+What few servers ever need is loaded when the first message does (:class:`LateBodies`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from tmqp_server.doors.port import OwnBodies
 from tmqp_server.engine.model.message import Message
 from tmqp_wires.common import kept
 
-__all__ = ["Bodies", "LateBodies", "PlainBodies"]
+__all__ = ["Bodies", "LateBodies", "PlainBodies", "bytes_around"]
 
 
 class Bodies(Protocol):
@@ -40,6 +41,14 @@ class Bodies(Protocol):
         """See ``Door.with_headers``."""
 
 
+def bytes_around(source: str, channel: str) -> int:
+    """What is kept of a message beside its id and its body, in bytes.
+
+    :param channel: where it was sent to.
+    """
+    return kept.HEAD_BYTES + len(source.encode()) + len(foreign_name(channel))
+
+
 class PlainBodies(OwnBodies):
     """Messages that are a body and a place: kept as ``tmqp_wires.common.kept`` has them."""
 
@@ -47,8 +56,12 @@ class PlainBodies(OwnBodies):
         """The body of a message."""
         raise NotImplementedError
 
-    def wire_of(self, name: str, source: str, place: bytes, body: bytes) -> tuple[object, str, int]:
-        """A message again, its channel as spelt, and its size in bytes.
+    def channel_of(self, wire: object) -> str:
+        """Where a message was sent to, which feeds and dead letters do not change."""
+        raise NotImplementedError
+
+    def wire_of(self, name: str, source: str, place: bytes, body: bytes) -> tuple[object, str]:
+        """A message again, and its channel as spelt.
 
         :param name: its id.
         """
@@ -61,7 +74,9 @@ class PlainBodies(OwnBodies):
     def stored(self, message: Message) -> tuple[bytes, int, int]:
         """What is kept of a message."""
         head = kept.stored_head(
-            message.message_id.encode(), message.source.encode(), foreign_name(message.channel)
+            message.message_id.encode(),
+            message.source.encode(),
+            foreign_name(self.channel_of(message.wire)),
         )
         body = self.body_of(message.wire)
         return head + body, len(head), len(body)
@@ -74,8 +89,8 @@ class PlainBodies(OwnBodies):
         found = kept.read(body)
         name = found.message_id.decode("utf-8", "replace")
         source = found.source.decode("utf-8", "replace")
-        wire, channel, size = self.wire_of(name, source, found.place, found.body)
-        return wire, name, source, channel, size
+        wire, channel = self.wire_of(name, source, found.place, found.body)
+        return wire, name, source, channel, len(body)
 
 
 @final

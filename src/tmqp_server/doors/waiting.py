@@ -119,6 +119,7 @@ class WaitingSession(DoorSession, Generic[_Event]):
         """Carry out what the broker has decided about the client; None for any other effect."""
         if isinstance(effect, Accept):
             self._standing = _CONNECTED
+            self._client_id = effect.client_id
             early = self._early
             self._early = []
             self._early_bytes = 0

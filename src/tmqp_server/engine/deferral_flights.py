@@ -1,11 +1,15 @@
 """The books on deferred messages: the part of ``flights.py`` for those that wait for their time.
 
-Theory of operation.  A queue that saves all its messages keeps ``memory_limit`` of the deferred
-ones in memory.  Of one that finds no room, only an entry with its id, its time and its place on the
-disk stays: it is *put away*, at once if the storage has it, else as soon as it does.
-``shelving.py`` reads it again a little before it is due.  For those that are due so soon that they
-would have to be read at once there is as much room again; if that is full as well, they are read
-when they are due.
+Theory of operation.  A queue that may have messages on disk only (durable, or with ``overflow``)
+keeps ``memory_limit`` of the deferred ones in memory.  Of one that finds no room, only an entry
+with its id, its time and its place on the disk stays: it is *put away*, at once if the storage has
+it, else as soon as it does.  ``shelving.py`` reads it again a little before it is due.  For those
+that are due so soon that they would have to be read at once there is as much room again; if that is
+full as well, they are read when they are due.
+
+A queue that is not durable has a *transient* copy made of what is to be put away
+(``Saver.defer``), which a restart forgets.  It is erased as soon as the message is in memory again,
+or was there all the time: if it is due, or room is free, before the storage has answered.
 
 Only what the disk says as well as the memory is put away.  A message stays in memory if its
 producer must still be told of it, if it is to go to the front of its queue, if it has a key or was
@@ -18,6 +22,7 @@ from collections import deque
 from typing import Final
 
 from tmqp_server.engine.books import DEFERRAL_BYTES, shelved_bytes
+from tmqp_server.engine.core import PendingSave
 from tmqp_server.engine.effects import Erase
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.deferrals import Deferral, DeferralShelf, ShelfLine
@@ -96,7 +101,10 @@ class DeferralFlights(RunFlights):
         """The next deferred message whose time has come, or None."""
         message = queue.deferred.take(now)
         if message is not None:
-            message.marks &= ~MARK_AWAY
+            if message.marks & MARK_AWAY:
+                message.marks &= ~MARK_AWAY
+                if message.marks & MARK_SAVING and self._is_transient(message):
+                    self._forget_transient(queue, message)
             self._core.refund(DEFERRAL_BYTES)
         return message
 
@@ -115,12 +123,26 @@ class DeferralFlights(RunFlights):
 
     # --- On disk only ----------------------------------------------------------------------------
 
-    def _has_room(self, queue: Queue, message: Message, due_at: float, others: int) -> bool:
-        """Whether a deferred message has room in memory beside *others*, or must stay there."""
-        is_soon = due_at - LOOK_AHEAD_S <= self._core.now
-        return queue.keeps_deferred(others, message.size, is_soon) or not _may_be_away(message)
+    def wants_transient(self, queue: Queue, message: Message, due_at: float) -> bool:
+        """Whether a message, counted already and about to be deferred, needs a transient copy to be
+        put away."""
+        return (
+            not message.marks & _KEPT
+            and queue.spills_deferred()
+            and not _must_stay(message)
+            and not self._keeps(queue, message, due_at, queue.deferred.in_memory())
+        )
 
-    def put_away(self, queue: Queue, message: Message) -> None:
+    def _keeps(self, queue: Queue, message: Message, due_at: float, others: int) -> bool:
+        """Whether there is room in memory for a deferred message beside *others*."""
+        is_soon = due_at - LOOK_AHEAD_S <= self._core.now
+        return queue.keeps_deferred(others, message.size, is_soon)
+
+    def _has_room(self, queue: Queue, message: Message, due_at: float, others: int) -> bool:
+        """The same, or whether it must stay there."""
+        return self._keeps(queue, message, due_at, others) or not _may_be_away(message)
+
+    def put_away(self, queue: Queue, message: Message, transient: bool) -> None:
         """Let a message be on disk only that the storage has now, if it is still deferred and has
         no room in memory."""
         message.marks &= ~MARK_AWAY
@@ -128,7 +150,12 @@ class DeferralFlights(RunFlights):
         if not deferred.holds(message):
             return
         due_at = message.rarely().due_at
-        if self._has_room(queue, message, due_at, deferred.in_memory() - 1):
+        others = deferred.in_memory() - 1
+        if transient:
+            if self._keeps(queue, message, due_at, others) or _must_stay(message):
+                self._forget_transient(queue, message)
+                return
+        elif self._has_room(queue, message, due_at, others):
             return
         deferred.remove(message)
         self._core.refund(DEFERRAL_BYTES)
@@ -154,10 +181,31 @@ class DeferralFlights(RunFlights):
         self._core.refund(shelved_bytes(entry.message_id))
         queue.count_cap += 1
 
-    def take_down(self, queue: Queue, line: ShelfLine, entry: Deferral, message: Message) -> None:
+    def _is_transient(self, message: Message) -> bool:
+        """Whether the storage was asked last for a copy that only saves memory."""
+        pending = self._core.tickets.get(message.rarely().ticket)
+        return isinstance(pending, PendingSave) and pending.transient
+
+    def _forget_transient(self, queue: Queue, message: Message) -> None:
+        """Have the copy of a message erased that only was to save memory."""
+        rare = message.rarely()
+        self.unstore(queue, message.size)
+        if not queue.closed:
+            self._core.out.append(Erase(rare.ticket, queue.key, rare.stored))
+        message.marks &= ~MARK_SAVING
+        rare.stored = 0
+        rare.ticket = 0  # what the storage says of it is of no interest any more
+
+    def take_down(
+        self, queue: Queue, line: ShelfLine, entry: Deferral, message: Message, transient: bool
+    ) -> None:
         """A deferred message was read from the disk, where it may have another size."""
         self._take_out(queue, line, entry)
-        self.store(queue, message.size - entry.size)
+        if transient:
+            self.unstore(queue, entry.size)
+            self._core.out.append(Erase(0, queue.key, entry.sequence))
+        else:
+            self.store(queue, message.size - entry.size)
         self.bring_back(queue, message.size)
         self._keep(queue, message, entry.due_at)
 
@@ -189,12 +237,16 @@ class DeferralFlights(RunFlights):
         self._core.message_bytes += size + MESSAGE_OVERHEAD_BYTES
 
 
+def _must_stay(message: Message) -> bool:
+    """Whether the memory knows of a message what no copy says."""
+    marks = message.marks
+    return marks & _STAYS != 0 or marks & (MARK_WANTS | MARK_CONFIRMED) == MARK_WANTS
+
+
 def _may_be_away(message: Message) -> bool:
     """Whether the disk says of a message all that the memory does, or soon will."""
     marks = message.marks
-    if not marks & _KEPT or marks & _STAYS:
-        return False
-    if marks & (MARK_WANTS | MARK_CONFIRMED) == MARK_WANTS:
+    if not marks & _KEPT or _must_stay(message):
         return False
     if marks & MARK_SAVING:
         return True

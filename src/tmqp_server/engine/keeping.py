@@ -263,7 +263,7 @@ class Keeper:
             message.marks |= MARK_SAVED
         self._release(queue, message, True)
         if message.marks & MARK_AWAY:
-            self._flights.put_away(queue, message)
+            self._flights.put_away(queue, message, transient)
         if tail is None:
             return
         tail.unsynced -= 1
@@ -286,41 +286,53 @@ class Keeper:
         saved = message.marks & MARK_SAVED != 0
         kept = saved or transient
         self._release(queue, message, kept)
-        if tail is not None:
-            tail.unsynced -= 1
-            if queue.tail_of(message) is not tail:
-                if saved:
-                    self._flights.store(queue, message.size)  # which the tail gave back
-                self._outcomes.settle(queue, message)  # it was cleared
-                return
-            if rare.stored > tail.after and not (message.attempts or message.marks & MARK_FED):
-                # It is on the disk where it was, as it was, and nothing behind it has come back.
-                tail.skip.pop(rare.stored, None)
-                self._leave_on_disk(queue, message, tail)
-                return
-            self._flights.take_from_disk(tail, message.size)
-            if not saved:
-                self._flights.unstore(queue, message.size)
-            tail.count -= 1
-            queue.spilled -= 1
-            self._flights.close_tail(queue, tail, message.marks & MARK_HIGH != 0)
-            queue.put_last(message)
-            if rare.stored > tail.after:
-                tail.skip[rare.stored] = None
-            if message.rare is not None:
-                self._core.arm(queue)
-        else:
+        if tail is None:
             if not saved and not message.marks & MARK_GONE:
                 self._flights.unstore(queue, message.size)
-            if stored == 0 or message.marks & MARK_GONE:
-                return
-        if not queue.saves:
+            stays = stored != 0 and not message.marks & MARK_GONE
+        else:
+            stays = self._take_from_tail(queue, message, rare.stored, saved, tail)
+        if not stays or not queue.saves:
             return
         if message.marks & MARK_OWED:
             if rare.stored == 0:
                 self._outcomes.debts.add(queue, message)
         elif not kept and message.holder is None and not message.holders:
             message.marks |= MARK_FAILED
+
+    def _take_from_tail(
+        self, queue: Queue, message: Message, stored: int, saved: bool, tail: Tail
+    ) -> bool:
+        """Let a message of a tail that could not be saved wait in memory.
+
+        False if it need not: it was cleared, or is on the disk where it was.
+
+        :param stored: the sequence of its older copy in the queue, 0 if it has none.
+        """
+        flights = self._flights
+        tail.unsynced -= 1
+        if queue.tail_of(message) is not tail:
+            if saved:
+                flights.store(queue, message.size)  # which the tail gave back
+            self._outcomes.settle(queue, message)  # it was cleared
+            return False
+        if stored > tail.after and not (message.attempts or message.marks & MARK_FED):
+            # It is on the disk where it was, as it was, and nothing behind it has come back.
+            tail.skip.pop(stored, None)
+            self._leave_on_disk(queue, message, tail)
+            return False
+        flights.take_from_disk(tail, message.size)
+        if not saved:
+            flights.unstore(queue, message.size)
+        tail.count -= 1
+        queue.spilled -= 1
+        flights.close_tail(queue, tail, message.marks & MARK_HIGH != 0)
+        queue.put_last(message)
+        if stored > tail.after:
+            tail.skip[stored] = None
+        if message.rare is not None:
+            self._core.arm(queue)
+        return True
 
     def _release(self, queue: Queue, message: Message, saved: bool) -> None:
         """Let the confirm go that waited; a negative one if the message is not saved."""
@@ -406,7 +418,7 @@ class Keeper:
         if core.shares_decisions:
             share(queue, message)
         if kept.due_at > core.now:
-            self._flights.defer(queue, message, kept.due_at)
+            self._outcomes.saver.defer(queue, message, kept.due_at)
             return
         if queue.discipline.replaces and queue.waiting_count():
             core.trash.append(self._flights.clear_waiting(queue))

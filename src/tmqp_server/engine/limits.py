@@ -117,9 +117,9 @@ class EngineLimits:
 
     max_messages_in_memory: int = 100_000
     """Waiting messages of one priority that a queue that may spill (durable, or with overflow)
-    keeps in memory; the rest is on disk. A durable queue keeps as many deferred messages in memory,
+    keeps in memory; the rest is on disk. Such a queue keeps as many deferred messages in memory,
     and as many again that are due within two seconds. The option ``memory_limit`` of a queue
-    overrides it. Such a queue also spills when its messages in memory reach half of
+    overrides it. The queue also spills when its messages in memory reach half of
     ``max_queue_bytes``."""
 
     max_delay_ms: int = 31_622_400_000
@@ -182,6 +182,22 @@ class EngineLimits:
 
     max_cursors_per_queue: int = 100
     """Cursors of one queue; another is answered with 482."""
+
+    max_cell_spaces: int = 1_000
+    """Spaces that have cells; the first cell of another is answered with 482."""
+
+    max_cells_per_space: int = 500_000
+    """Cells of one space; making another is answered with 482."""
+
+    max_cell_key_bytes: int = 1_024
+    """Bytes in the key of a cell; a longer one is answered with 482."""
+
+    max_cell_value_bytes: int = 1_048_576
+    """Bytes that one cell holds; more are answered with 482."""
+
+    max_cells_listed: int = 1_000
+    """Cells in the answer to one list, whatever the client asks for; ask for the next ones from the
+    last one on."""
 
     max_transactions: int = 1_000
     """Open transactions; opening another is answered with 482."""
@@ -257,9 +273,9 @@ class EngineLimits:
 
     max_work_per_step: int = 1_000
     """Units of work in one step: a message sent, a delivery that wants an acknowledgement, a
-    message expired or cleared count one each, and a stored message that is sent one more for each
-    KiB. The rest is done in ``on_deadline``, so that no step delays other connections, or fills a
-    consumer's buffer before it can report that."""
+    message expired or cleared, a queue removed with its channel count one each, and a stored
+    message that is sent one more for each KiB. The rest is done in ``on_deadline``, so that no step
+    delays other connections, or fills a consumer's buffer before it can report that."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

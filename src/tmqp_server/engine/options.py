@@ -120,9 +120,8 @@ class QueueOptions(QueueValues):
 
     With ``durable`` every message that is taken in is saved, and a positive confirm waits for the
     storage.  Such a queue, and one with ``overflow``, keeps ``memory_limit`` waiting messages of
-    each priority in memory (0: ``EngineLimits.max_messages_in_memory``) and the rest on disk; a
-    durable one as many deferred messages, too, and up to twice as many shortly before they are due.
-    An
+    each priority in memory (0: ``EngineLimits.max_messages_in_memory``) and the rest on disk; as
+    many deferred messages, too, and up to twice as many shortly before they are due.  An
     ``ephemeral`` one is never on disk: what comes when ``memory_limit`` is reached is dropped and
     counted.  The ``retain_`` options say what the storage keeps of settled messages for readers;
     0 and false: nothing.

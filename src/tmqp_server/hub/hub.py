@@ -163,7 +163,7 @@ class Hub:
             what = "another connection" if stranger else "a message of this size"
             self.close(number, f"there is no memory for {what}", now)
             return False
-        if self._must_wait(number) or (self._rest and number in self._rest):
+        if self.must_wait(number) or (self._rest and number in self._rest):
             self._rest.setdefault(number, deque()).extend(commands)
             return True
         if session.work:
@@ -176,11 +176,9 @@ class Hub:
         return self._run(number, commands, now)
 
     def go_on(self, number: int, now: float) -> bool:
-        """Work on what waits of a session's last bytes; returns as :meth:`receive`.
-
-        Does nothing while a question about the session is open, or a push of it is held.
-        """
-        if self._must_wait(number):
+        """Work on what waits of a session's last bytes, unless it must wait for something else;
+        returns as :meth:`receive`."""
+        if self.must_wait(number):
             return True
         rest = self._rest.pop(number, None)
         return rest is not None and self._run(number, list(rest), now)
@@ -212,9 +210,7 @@ class Hub:
             self._step(Disconnect(number), now)
 
     def _drop_waiting(self, number: int) -> None:
-        rest = self._rest.pop(number, None)
-        if rest is not None:
-            self.commands_dropped += len(rest)
+        self.commands_dropped += len(self._rest.pop(number, ()))
         self._open.pop(number, None)
         self.woken.pop(number, None)
         self.awaited.pop(number, None)
@@ -279,6 +275,10 @@ class Hub:
 
     # -- what is to be sent ---------------------------------------------------------------------
 
+    def is_full(self) -> bool:
+        """Whether some session has a portion to send, or a portion of work was done."""
+        return self._outlets.full
+
     def take_outbound(self) -> Sequence[tuple[int, bytes]]:
         """What touched sessions have to send, in order; an empty piece ends one that is closed."""
         pieces: list[tuple[int, bytes]] = []
@@ -339,7 +339,8 @@ class Hub:
         """Whether a question about the session is open."""
         return number in self._open
 
-    def _must_wait(self, number: int) -> bool:
+    def must_wait(self, number: int) -> bool:
+        """Whether what a session has said must wait: a question is open, or a push is held."""
         return number in self._open or self.broker.holds(number)
 
     def has_more(self, number: int) -> bool:
@@ -417,12 +418,11 @@ class Hub:
     # -- the storage ----------------------------------------------------------------------------
 
     def has_room(self, more: int = 0) -> bool:
-        """Whether there is memory for a connection that takes so many bytes more than most do."""
+        """Whether there is memory for another connection, and for so many bytes beside."""
         return self.broker.has_room_for_client(CONNECTION_BYTES + more)
 
     def take_down(self, effects: Iterable[Effect], now: float) -> None:
-        """Have kept, and told to event handlers, what must be of effects that are for nobody
-        else."""
+        """Have kept, and told to event handlers, what of effects is for nobody else."""
         for effect in effects:
             if isinstance(effect, TellHandler):
                 self.outside.append(effect)
@@ -463,12 +463,12 @@ class Hub:
             work = self.broker.take_work()
             if work:
                 outlets.charge(work)
-            if (outlets.full or self._must_wait(number)) and at < len(commands):
+            if (outlets.full or self.must_wait(number)) and at < len(commands):
                 rest = self._rest.setdefault(number, deque())
                 rest.extend(commands[at:])
                 break
         outlets.flush()
-        if outlets.full or self._must_wait(number):
+        if outlets.full or self.must_wait(number):
             return self.has_more(number)
         return number in self._rest and self.go_on(number, now)
 
@@ -521,7 +521,7 @@ class Hub:
                 elif isinstance(effect, Append) or isinstance(effect, Erase):  # noqa: SIM101
                     self._keep(effect, now)  # many: a test of one class costs next to nothing
                 elif isinstance(effect, Confirm):
-                    self._apply(effect, now)  # many: told apart without a look through the others
+                    self._apply(effect, now)  # many, as well
                 elif isinstance(effect, (DeliverRun, Forward, Inform)):
                     outlets.hand_out(effect)
                 elif isinstance(effect, FOR_ONE):
@@ -569,7 +569,7 @@ class Hub:
             self.outside.append(effect)
 
     def perform(self, command: Command, now: float) -> None:
-        """Carry out a command that no session gave: an answer of the storage, a call or a node."""
+        """Carry out what no session asked: an answer of the storage, of a call, of a server."""
         self._step(command, now)
 
     def _apply(self, effect: ForOne, now: float) -> None:

@@ -25,14 +25,15 @@ from tmqp_server.hub.questions import StorageQuestion
 from tmqp_server.hub.recovery import answer_of
 from tmqp_server.io.connection import Connection
 from tmqp_server.io.datagram import Source
+from tmqp_server.io.direct_loop import DirectLoop
 from tmqp_server.io.event_handlers import Teller
-from tmqp_server.io.event_loop import clock
+from tmqp_server.io.event_loop import asyncio_loop, clock
 from tmqp_server.io.judge import Judge
 from tmqp_server.io.node_link import NodeLink
 from tmqp_server.io.worker import Worker
 from tmqp_server.shell.asking import NO
-from tmqp_server.shell.connections import EFFECTS, GONE, NOT_YET
 from tmqp_server.shell.saving import CLOSED
+from tmqp_server.shell.steps import EFFECTS, GONE, NOT_YET
 from tmqp_server.shell.turn import Turn
 from tmqp_server.shell.world import (
     INTERNAL_ERROR,
@@ -56,7 +57,7 @@ from tmqp_server.shell.world import (
     Wake,
     WriteBatch,
 )
-from tmqp_server.storage.journal import Journal
+from tmqp_server.storage.journal import Journal, Writing
 from tmqp_server.storage.port import Store
 
 if TYPE_CHECKING:
@@ -142,6 +143,9 @@ class Shell:
     async def run(self) -> None:
         """Carry effects out, until it is cancelled."""
         self.now = clock()
+        loop = asyncio_loop()
+        if isinstance(loop, DirectLoop):
+            loop.add_rounds(self.turn.begin_round, self._end_round)
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
             try:
@@ -155,6 +159,12 @@ class Shell:
                 await anyio.sleep_forever()
             finally:
                 self._tasks = None
+                if isinstance(loop, DirectLoop):
+                    loop.remove_rounds(self.turn.begin_round)
+
+    def _end_round(self) -> None:
+        if self.turn.end_round(self.now()):
+            self.attend()
 
     def attend(self) -> None:
         """Carry out what the turn has for the world."""
@@ -418,7 +428,7 @@ class Shell:
     async def _carry_out(self, store: Store, worker: Worker, work: _StoreWork) -> None:
         turn = self.turn
         if isinstance(work, WriteBatch):
-            error = await self._tried(worker, partial(_write, store, work))
+            error = await self._tried(worker, partial(_write, store, turn.take_batch()))
             turn.written(error, self.now())
         elif isinstance(work, ReadBatch):
             assert self._journal is not None, "a store has a journal"
@@ -456,8 +466,8 @@ class Shell:
             await self._store_closed.wait()
 
 
-def _write(store: Store, work: WriteBatch) -> None:
-    batch = work.writing.batch
+def _write(store: Store, writing: Writing) -> None:
+    batch = writing.batch
     if not batch.is_empty():
         store.write(batch, time.time_ns() // 1_000)
 

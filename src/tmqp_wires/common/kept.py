@@ -9,10 +9,12 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final, final
 
-__all__ = ["StoredMessage", "read", "stored_head"]
+__all__ = ["HEAD_BYTES", "StoredMessage", "read", "stored_head"]
 
 _VERSION: Final = 1
 _HEAD: Final = Struct(">BHHH")
+#: What is kept beside the id, the source, the place and the body.
+HEAD_BYTES: Final = _HEAD.size
 
 
 @final

@@ -29,9 +29,11 @@ from tests.tmqp_server.doors.matrix_parts import (
 )
 from tests.tmqp_server.doors.matrix_stage import MatrixStage
 from tests.tmqp_server.doors.matrix_toy import Toy, ToyPull
+from tests.tmqp_server.doors.matrix_zmtp import Zmtp
 from tests.tmqp_server.peers import ack, greeting, operation, push
 from tmqp.codec import FrameDecoder
 from tmqp.constants import OP_CREATE_QUEUE, OP_JOIN, PREAMBLE, MessageType
+from tmqp.extensions import OP_ADD_FEED
 from tmqp.frames import Frame
 from tmqp.models import QueueOptions
 from tmqp_server.doors.letters import Letter, frame_of_letter, letter_of_frame
@@ -39,18 +41,30 @@ from tmqp_wires.goms import Dialect
 from tmqp_wires.goms.codec import request_line
 from tmqp_wires.nsq.writing import dpub, fin, mpub, pub, rdy, sub
 from tmqp_wires.smq.codec import consume_line, done_line, publish_line
-from tmqp_wires.zmtp import ZmtpConfig, ZmtpConnection
-from tmqp_wires.zmtp.events import MessageReceived
+from tmqp_wires.throttr import ClientConnection
+from tmqp_wires.throttr import Push as ThrottrPush
+from tmqp_wires.throttr import Request as ThrottrRequest
+from tmqp_wires.throttr.words import PUBLISH, SUBSCRIBE
 
-__all__ = ["ADAPTERS", "declare"]
+__all__ = ["ADAPTERS", "declare", "feed"]
 
 
-def declare(stage: MatrixStage, status: str, *, durable: bool = True) -> None:
+def declare(
+    stage: MatrixStage, status: str, *, durable: bool = True, channel: str = CHANNEL
+) -> None:
     """Have an administrator make the queue."""
     peer = _TmqpPeer(Wire(stage, "tmqp"), "administrator")
     headers = [("Queue-Id", "0"), ("Queue-Status", status)]
     body = QueueOptions(durable=durable, request_acknowledge=True).to_json()
-    peer.ask(operation(OP_CREATE_QUEUE, CHANNEL, body, headers=headers))
+    peer.ask(operation(OP_CREATE_QUEUE, channel, body, headers=headers))
+    peer.hang_up()
+
+
+def feed(stage: MatrixStage, target: str) -> None:
+    """Have an administrator let the queue feed another."""
+    peer = _TmqpPeer(Wire(stage, "tmqp"), "feeder")
+    headers = [("Queue-Id", "0"), ("Feed-Channel", target), ("Feed-Queue", "0")]
+    peer.ask(operation(OP_ADD_FEED, CHANNEL, headers=headers))
 
 
 # --- TMQP, over TCP and in WebSocket messages ----------------------------------------------------
@@ -495,69 +509,51 @@ class GomsDatagrams(Goms):
     door = "goms, datagrams"
 
 
-# --- ZeroMQ --------------------------------------------------------------------------------------
+# --- Throttr -------------------------------------------------------------------------------------
 
 
-class _ZmtpSocket:
-    """A socket of one type, after the handshake."""
-
-    def __init__(self, stage: MatrixStage, socket_type: str) -> None:
-        self._wire = Wire(stage, "zmtp")
-        self.hang_up = self._wire.hang_up
-        self.zmtp = ZmtpConnection(ZmtpConfig(socket_type=socket_type), 0.0)
-        self._unread: list[bytes] = []
-        for _ in range(4):
-            self._hear()
-            self.flush()
-
-    def flush(self) -> None:
-        """Send what is queued."""
-        data = self.zmtp.data_to_send()
-        if data:
-            self._wire.say(data)
-
-    def _hear(self) -> None:
-        for event in self.zmtp.receive(self._wire.take(), 0.0):
-            if isinstance(event, MessageReceived):
-                self._unread.append(event.parts[0])
-
-    def take(self) -> list[bytes]:
-        """The messages that have come since the last time."""
-        self._hear()
-        unread, self._unread = self._unread, []
-        return unread
-
-
-class _ZmtpConsumer(Consumer):
-    """A PULL socket."""
+class _ThrottrConsumer(Consumer):
+    """Subscribes to the channel."""
 
     def __init__(self, stage: MatrixStage) -> None:
-        self._socket = _ZmtpSocket(stage, "PULL")
+        self._wire = Wire(stage, "throttr")
+        self._client = ClientConnection("7.3", 4)
+        self._wire.say(self._client.send(ThrottrRequest(SUBSCRIBE, CHANNEL.encode())))
 
     def take(self) -> list[Letter]:
-        """See ``Consumer``: nobody acknowledges."""
-        return [Letter(body) for body in self._socket.take()]
+        """See ``Consumer``."""
+        found: list[Letter] = []
+        for each in self._client.receive(self._wire.take()):
+            if isinstance(each, ThrottrPush):
+                assert each.channel == CHANNEL.encode()
+                found.append(Letter(each.payload))
+            else:
+                assert each.ok
+        return found
 
 
-class Zmtp(Adapter):
-    """ZeroMQ: PUSH and PULL sockets."""
+class Throttr(Adapter):
+    """Throttr 7.3."""
 
-    name = "zmtp"
-    tables = one_table(protocol="zmtp", options={"queue_channel": CHANNEL, "durable": True})
+    name = "throttr"
+    tables = one_table(protocol="throttr", options={"dialect": "7.3", "value_bytes": 4})
 
     def send(self, stage: MatrixStage, cases: Sequence[Case], *, in_a_row: bool) -> None:
-        """See ``Adapter``; nothing is confirmed."""
-        socket = _ZmtpSocket(stage, "PUSH")
-        for case in cases:
-            socket.zmtp.send_message((case.letter.body,))
-            if not in_a_row:
-                socket.flush()
-        socket.flush()
-        socket.hang_up()
+        """See ``Adapter``; a reply tells whether somebody got it at once."""
+        wire = Wire(stage, "throttr")
+        client = ClientConnection("7.3", 4)
+        sent = [
+            client.send(ThrottrRequest(PUBLISH, CHANNEL.encode(), case.letter.body))
+            for case in cases
+        ]
+        for chunk in [sent] if in_a_row else [[each] for each in sent]:
+            wire.say(*chunk)
+        assert len(wire.take()) == len(cases)
+        wire.hang_up()
 
     def consumer(self, stage: MatrixStage) -> Consumer:
         """See ``Adapter``."""
-        return _ZmtpConsumer(stage)
+        return _ThrottrConsumer(stage)
 
 
 _MAKE: Final[tuple[Callable[[], Adapter], ...]] = (
@@ -570,6 +566,7 @@ _MAKE: Final[tuple[Callable[[], Adapter], ...]] = (
     Smq,
     Goms,
     GomsDatagrams,
+    Throttr,
     Zmtp,
     Toy,
     ToyPull,

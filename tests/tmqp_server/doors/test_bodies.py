@@ -12,12 +12,20 @@ from tmqp_server.doors.nsq.message import NsqBodies
 from tmqp_server.doors.port import OwnBodies
 from tmqp_server.doors.registry import DoorRegistry
 from tmqp_server.doors.smq.message import SmqBodies, SmqMessage
+from tmqp_server.doors.throttr.message import ThrottrBodies
 from tmqp_server.doors.zmtp.message import ZmtpBodies
 
 
 def test_the_registry_names_and_numbers_protocols_as_they_do_themselves() -> None:
     kinds = {kind.name: kind for kind in DoorRegistry() if kind.number}
-    for own in (GomsBodies(), HttpBodies(), NsqBodies(), SmqBodies(), ZmtpBodies()):
+    for own in (
+        GomsBodies(),
+        HttpBodies(),
+        NsqBodies(),
+        SmqBodies(),
+        ThrottrBodies(),
+        ZmtpBodies(),
+    ):
         kind = kinds.pop(own.name)
         bodies = kind.bodies()
         assert (bodies.name, bodies.number) == (kind.name, kind.number) == (own.name, own.number)
@@ -35,7 +43,7 @@ def test_late_bodies_are_made_once_when_a_message_needs_them() -> None:
 
     late = LateBodies("smq", 8, make)
     assert made == []
-    wire = SmqMessage("id", "channel", b"body\n")
+    wire = SmqMessage("id", "channel", b"body\n", 20)
     assert late.letter(wire).body == b"body"
     assert late.with_headers(wire, [("a", "b")]) == (wire, 0)
     assert len(made) == 1

@@ -15,8 +15,8 @@ from typing import Any, Final
 import pytest
 
 from tests.docs.pages import page, section, table
-from tests.tmqp_server.doors.matrix_adapters import ADAPTERS, declare
-from tests.tmqp_server.doors.matrix_parts import Adapter, Case, times
+from tests.tmqp_server.doors.matrix_adapters import ADAPTERS, declare, feed
+from tests.tmqp_server.doors.matrix_parts import CHANNEL, Adapter, Case, times
 from tests.tmqp_server.doors.matrix_stage import MatrixStage
 from tests.tmqp_server.toy_door import FIELDS
 from tmqp.codec import FrameDecoder
@@ -163,6 +163,44 @@ def test_a_waiting_consumer_gets_all(producer: Adapter, consumer: Adapter) -> No
         settled(stage)
 
 
+#: What a door must make of what a protocol does not say, for consumers who are told of it.
+MADE: Final = [
+    pytest.param(producer, consumer, part, id=f"{part} from {producer.name} to {consumer.name}")
+    for part in ("id", "source")
+    for producer in PRODUCERS
+    for consumer in CONSUMERS
+    if part in consumer.shows - producer.gives
+]
+
+
+@pytest.mark.parametrize(("producer", "consumer", "part"), MADE)
+def test_ids_and_names_that_a_protocol_does_not_have_are_made(
+    producer: Adapter, consumer: Adapter, part: str
+) -> None:
+    with serving(producer, consumer) as stage:
+        declare(stage, consumer.status)
+        producer.send(stage, in_a_row(), in_a_row=True)
+        found = consumer.consumer(stage).take()
+        made = [letter.message_id if part == "id" else letter.source for letter in found]
+        assert all(made)
+        assert len(set(made)) == (len(in_a_row()) if part == "id" else 1)
+
+
+@pytest.mark.parametrize("producer", PRODUCERS, ids=lambda each: f"from {each.name}")
+def test_nsq_shows_the_sequence_of_a_message_of_another_protocol_as_its_id(
+    producer: Adapter,
+) -> None:
+    (nsq,) = [each for each in CONSUMERS if each.name == "nsq"]
+    with serving(producer, nsq) as stage:
+        taker = nsq.consumer(stage)
+        row = in_a_row()
+        producer.send(stage, row, in_a_row=True)
+        found = [letter.message_id for letter in taker.take()]
+        sequences = [f"{sequence:016x}" for sequence in range(1, len(row) + 1)]
+        assert len(set(found)) == len(row)
+        assert (found == sequences) == (not producer.name.startswith("nsq"))
+
+
 def reaches_a_later_consumer(
     producer: Adapter, consumer: Adapter, *, restarts: bool, folder: Path | None = None
 ) -> None:
@@ -199,6 +237,36 @@ def test_what_is_kept_reaches_a_later_consumer(
     producer: Adapter, consumer: Adapter, restarts: bool
 ) -> None:
     reaches_a_later_consumer(producer, consumer, restarts=restarts)
+
+
+def books(stage: MatrixStage, channel: str) -> tuple[int, int]:
+    """The messages of a queue, and what counts of them against its quota of the disk."""
+    found = stage.broker._core.channels.find(channel)
+    assert found is not None
+    queue = found.queues[0]
+    return queue.live(), queue.disk_bytes
+
+
+@pytest.mark.parametrize("copies", [False, True], ids=["", "copied by a feed"])
+@pytest.mark.parametrize("producer", PRODUCERS, ids=lambda each: f"from {each.name}")
+def test_what_is_kept_counts_as_many_bytes_before_and_after_a_restart(
+    producer: Adapter, copies: bool
+) -> None:
+    (tmqp,) = [each for each in CONSUMERS if each.name == "tmqp"]
+    with serving(producer, tmqp) as stage:
+        channel = "a-copy-with-a-longer-name" if copies else CHANNEL
+        declare(stage, "push")
+        if copies:
+            declare(stage, "push", channel=channel)
+            feed(stage, channel)
+        pushed = [each for each in cases() if producer.can_send(each)]
+        producer.send(stage, pushed, in_a_row=False)
+        row = in_a_row()
+        producer.send(stage, row, in_a_row=True)
+        before = books(stage, channel)
+        assert before[0] == len(pushed) + len(row)
+        stage.restart()
+        assert books(stage, channel) == before
 
 
 @pytest.mark.parametrize("producer", PRODUCERS, ids=lambda each: f"from {each.name}")

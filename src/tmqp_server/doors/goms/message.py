@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from tmqp_server.doors.bodies import PlainBodies
+from tmqp_server.doors.bodies import PlainBodies, bytes_around
 from tmqp_server.doors.names import channel_of
 from tmqp_server.engine.model.message import Message, SubscriptionFilter
 
@@ -15,29 +15,27 @@ DOOR: Final = "goms"
 NUMBER: Final = 7
 #: The queue of every channel.
 QUEUE: Final = 0
-#: What a message costs beside its data.
-_MESSAGE_BYTES: Final = 64
 
 
 @final
 class GomsMessage:
-    """The form that a message keeps: its data, who sent it, and whether they want it back."""
+    """The form that a message keeps: its data, who sent it where, and whether they want it back.
 
-    __slots__ = ("data", "echoes", "message_id", "source", "topic")
+    :param around: what ``bytes_around`` says of it.
+    """
+
+    __slots__ = ("channel", "data", "echoes", "message_id", "size", "source")
 
     def __init__(
-        self, message_id: str, source: str, topic: str, data: str, *, echoes: bool
+        self, message_id: str, source: str, channel: str, data: str, around: int, *, echoes: bool
     ) -> None:
         self.message_id = message_id
         self.source = source
-        self.topic = topic
+        self.channel = channel
         self.data = data
         self.echoes = echoes
-
-    @property
-    def size(self) -> int:
-        """What it costs, in bytes."""
-        return _MESSAGE_BYTES + len(self.data)
+        #: The bytes that are kept of it.
+        self.size = around + len(message_id) + len(_bytes_of(data))
 
 
 @final
@@ -62,6 +60,11 @@ class NotMine(SubscriptionFilter):
         return DOOR, self._source
 
 
+def _bytes_of(data: str) -> bytes:
+    """Data as they are sent and kept; what is no text in UTF-8 (half a pair) is a question mark."""
+    return data.encode("utf-8", "replace")
+
+
 def text_of(body: bytes) -> str:
     """The data of another protocol's message; what is not UTF-8 as a text of its bytes."""
     try:
@@ -79,10 +82,16 @@ class GomsBodies(PlainBodies):
     def body_of(self, wire: object) -> bytes:
         """The data of a message."""
         assert isinstance(wire, GomsMessage), "this door keeps its own messages"
-        return wire.data.encode("utf-8", "replace")
+        return _bytes_of(wire.data)
 
-    def wire_of(self, name: str, source: str, place: bytes, body: bytes) -> tuple[object, str, int]:
+    def channel_of(self, wire: object) -> str:
+        """Where a message was sent to."""
+        assert isinstance(wire, GomsMessage), "this door keeps its own messages"
+        return wire.channel
+
+    def wire_of(self, name: str, source: str, place: bytes, body: bytes) -> tuple[object, str]:
         """A kept message again."""
-        topic = place.decode("utf-8", "replace")
-        wire = GomsMessage(name, source, topic, text_of(body), echoes=True)
-        return wire, channel_of(place), wire.size
+        channel = channel_of(place)
+        around = bytes_around(source, channel)
+        wire = GomsMessage(name, source, channel, text_of(body), around, echoes=True)
+        return wire, channel

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import final
 
 from tmqp.constants import RESULT_OK
+from tmqp_server.doors.bodies import bytes_around
 from tmqp_server.doors.goms.context import GomsContext
 from tmqp_server.doors.goms.message import DOOR, QUEUE, GomsMessage, NotMine
 from tmqp_server.doors.waiting import NOTHING, WaitingSession
@@ -57,6 +58,8 @@ class GomsSession(WaitingSession[Event]):
         #: The topics of this client, by channel.
         self._registered: dict[str, str] = {}
         self._topics: dict[str, str] = {}
+        #: What is kept of a message of this client beside its id and its data, by channel.
+        self._around: dict[str, int] = {}
         #: Of the deliveries that are not written, the answers that their queues want.
         self._answers: list[Command] = []
         self._out: deque[bytes] = deque()
@@ -147,7 +150,10 @@ class GomsSession(WaitingSession[Event]):
             if channel is None or (must_register and channel not in self._registered):
                 continue
             name = context.new_id()
-            wire = GomsMessage(name, self._client_id, topic, event.data, echoes=echoes)
+            around = self._around.get(channel)
+            if around is None:
+                around = self._around[channel] = bytes_around(self._client_id, channel)
+            wire = GomsMessage(name, self._client_id, channel, event.data, around, echoes=echoes)
             if channel not in self._registered:
                 commands.append(CreateQueue(self._number, None, channel, QUEUE, context.changes()))
             commands.append(Push(self._number, name, channel, QUEUE, False, False, wire.size, wire))

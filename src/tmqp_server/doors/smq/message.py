@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Final, final
 
-from tmqp_server.doors.bodies import PlainBodies
+from tmqp_server.doors.bodies import PlainBodies, bytes_around
 from tmqp_server.doors.names import exact_channel
 from tmqp_server.engine.commands import Acknowledge, AcknowledgeRun, Push, PushRun, RunWire
 
@@ -25,25 +25,23 @@ DOOR: Final = "smq"
 NUMBER: Final = 8
 #: The queue of every channel.
 QUEUE: Final = 0
-#: What a message costs beside its body.
-_MESSAGE_BYTES: Final = 64
 
 
 @final
 class SmqMessage:
-    """The form that a message keeps: its line, and where it was sent to, to send it again."""
+    """The form that a message keeps: its line, and where it was sent to, to send it again.
 
-    __slots__ = ("channel", "line", "message_id")
+    :param around: what ``bytes_around`` says of it.
+    """
 
-    def __init__(self, message_id: str, channel: str, line: bytes) -> None:
+    __slots__ = ("channel", "line", "message_id", "size")
+
+    def __init__(self, message_id: str, channel: str, line: bytes, around: int) -> None:
         self.message_id = message_id
         self.channel = channel
         self.line = line
-
-    @property
-    def size(self) -> int:
-        """What it costs, in bytes."""
-        return _MESSAGE_BYTES + len(self.line)
+        #: The bytes that are kept of it: the line ends in a newline, which is not.
+        self.size = around + len(message_id) + len(line) - 1
 
     def push(self, session: int) -> Push:
         """The command that sends it."""
@@ -135,7 +133,13 @@ class SmqBodies(PlainBodies):
         assert isinstance(wire, SmqMessage), "this door keeps its own messages"
         return wire.line[:-1]
 
-    def wire_of(self, name: str, source: str, place: bytes, body: bytes) -> tuple[object, str, int]:
+    def channel_of(self, wire: object) -> str:
+        """Where a message was sent to."""
+        assert isinstance(wire, SmqMessage), "this door keeps its own messages"
+        return wire.channel
+
+    def wire_of(self, name: str, source: str, place: bytes, body: bytes) -> tuple[object, str]:
         """A kept message again."""
-        wire = SmqMessage(name, exact_channel(place), body + b"\n")
-        return wire, wire.channel, wire.size
+        channel = exact_channel(place)
+        wire = SmqMessage(name, channel, body + b"\n", bytes_around(source, channel))
+        return wire, channel

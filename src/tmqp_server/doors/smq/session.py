@@ -16,6 +16,7 @@ from typing import Final, final
 
 from tmqp.constants import RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_OK
 from tmqp.greetings import name_greeting
+from tmqp_server.doors.bodies import bytes_around
 from tmqp_server.doors.ordered import OrderedAnswers, Slot
 from tmqp_server.doors.smq.context import SmqContext
 from tmqp_server.doors.smq.message import DOOR, QUEUE, SmqAnswers, SmqMessage, SmqRun
@@ -85,6 +86,10 @@ class SmqSession(WaitingSession[Event]):
         #: Of each queue that is consumed, the ids that are not done, oldest first.
         self._in_hand: dict[str, deque[str]] = {}
         self._spellings: dict[str, str] = {}
+        #: The channel that was published to last, and what is kept of a message there beside its
+        #: id and its body.
+        self._measured = ""
+        self._around = 0
         self._refused: list[SmqMessage] = []
         self._retry_due = _NEVER
         self._full_since = _NEVER
@@ -155,12 +160,16 @@ class SmqSession(WaitingSession[Event]):
         """Messages to one queue in a row; returns where the next event is."""
         channel = self._channel(first.queue, commands)
         new_id = self._context.new_id
-        messages = [SmqMessage(new_id(), channel, first.body + b"\n")]
+        if channel != self._measured:
+            self._measured = channel
+            self._around = bytes_around(self._client_id, channel)
+        around = self._around
+        messages = [SmqMessage(new_id(), channel, first.body + b"\n", around)]
         while at < len(events):
             event = events[at]
             if not isinstance(event, Publish) or event.queue != first.queue:
                 break
-            messages.append(SmqMessage(new_id(), channel, event.body + b"\n"))
+            messages.append(SmqMessage(new_id(), channel, event.body + b"\n", around))
             at += 1
         if self._refused:
             # Behind what waits for room, or the order would change.

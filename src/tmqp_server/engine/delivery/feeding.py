@@ -143,7 +143,7 @@ class Feeder(FeedPort):
         if not queue.exclusive and self._is_free(queue) and self._is_ready(queue, message, False):
             self._pass_on(queue, message, now)
             return
-        self._flights.defer(queue, message, message.rarely().due_at)
+        self._outcomes.saver.defer(queue, message, message.rarely().due_at)
         self._core.arm(queue)
 
     def wait(self, queue: Queue, message: Message, now: float) -> None:
@@ -238,7 +238,7 @@ class Feeder(FeedPort):
             if rare is not None and rare.due_at > now:
                 if decision is not ALLOW:
                     self._outcomes.apply(queue, message, decision)
-                self._flights.defer(queue, message, rare.due_at)
+                self._outcomes.saver.defer(queue, message, rare.due_at)
                 self._core.arm(queue)
                 return
             sent, decision = self._sender.send_to_some(queue, message, decision, now, -1)

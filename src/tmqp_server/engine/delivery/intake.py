@@ -24,6 +24,7 @@ from tmqp_server.engine.commands import (
     Release,
 )
 from tmqp_server.engine.core import Core
+from tmqp_server.engine.deferral_flights import LOOK_AHEAD_S
 from tmqp_server.engine.delivery.direct import Direct
 from tmqp_server.engine.delivery.holding import HeldPush, Holding
 from tmqp_server.engine.delivery.outcomes import NACK_STORAGE, Outcomes
@@ -142,9 +143,7 @@ class Intake:
         channel = core.channels.by_spelling.get(command.channel)
         queue = None if channel is None else channel.queues.get(command.queue_id)
         if queue is None:
-            extras = command.extras
-            changes = None if extras is None else extras.changes
-            queue = self._directory.open_queue(command.channel, command.queue_id, changes)
+            queue = self._directory.open_queue_of(command)
             if queue is None:
                 core.out.extend(refused_push(command, self._directory.problem))
                 return
@@ -207,6 +206,19 @@ class Intake:
             return RESULT_LIMIT_EXCEEDED
         if not core.has_room(command.size + MESSAGE_OVERHEAD_BYTES + DEFERRAL_BYTES):
             return RESULT_BUSY
+        if queue.spills_deferred():
+            is_soon = extras.delay_ms / 1000 <= LOOK_AHEAD_S
+            others = queue.deferred.in_memory() + more
+            if not queue.keeps_deferred(others, -more_bytes, is_soon):
+                return self._problem_of_spilling(queue, more_bytes + command.size)
+        return RESULT_OK
+
+    def _problem_of_spilling(self, queue: Queue, size: int) -> int:
+        """The same for a message that would be on disk only."""
+        if not self._core.has_room_to_save(size):
+            return RESULT_BUSY
+        if queue.disk_bytes + size > queue.disk_cap:
+            return RESULT_LIMIT_EXCEEDED
         return RESULT_OK
 
     def route(self, command: Push, session: Session) -> bool:

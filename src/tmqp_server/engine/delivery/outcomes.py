@@ -475,7 +475,7 @@ class Outcomes(Rooms):
             if where == PUT_BACK_START:
                 message.marks |= MARK_BACK_START  # when its time has come
             self._leave_place(queue, message)
-            self._flights.defer(queue, message, rare.due_at)
+            self.saver.defer(queue, message, rare.due_at)
         elif where == PUT_BACK_START:
             queue.put_first(message)
         else:

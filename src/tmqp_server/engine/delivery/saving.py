@@ -11,6 +11,9 @@ replaces the older copy, and must not go with a newer one that is not written (`
 Where a message is kept stands in its ``Rare`` record (``stored``; ``old`` and ``old_key``; and
 ``between``), or, while it has none, is its own sequence.
 
+What is put on disk only to save memory, because its queue is not durable, is *transient*: the copy
+goes when the message comes back, and with a restart.
+
 Messages of a run (``push_runs.py``) are asked for together, under one ticket.  One of them that is
 asked for anew gets a ticket of its own, and its confirm waits for that one.
 """
@@ -48,12 +51,28 @@ class Saver:
 
     def save(self, queue: Queue, message: Message) -> None:
         """Have a message kept that is not yet, where it stands."""
+        self._save(queue, message, False)
+
+    def defer(self, queue: Queue, message: Message, due_at: float) -> None:
+        """Let a message wait until its time, in memory; or on disk only if it has no room there.
+
+        If it cannot go to disk now it stays in memory, which then takes more.
+        """
+        if (
+            self._flights.wants_transient(queue, message, due_at)
+            and self._core.has_room_to_save(message.size)
+            and queue.disk_bytes + message.size <= queue.disk_cap
+        ):
+            self._save(queue, message, True)
+        self._flights.defer(queue, message, due_at)
+
+    def _save(self, queue: Queue, message: Message, transient: bool) -> None:
         message.rarely()  # which notes where it is kept now, if it is
         sequence = message.sequence
         if sequence <= queue.appended:
             sequence = queue.sequence + 1
             queue.sequence = sequence
-        self._append(queue, message, sequence, False)
+        self._append(queue, message, sequence, transient)
         tail = queue.tail_of(message)
         if tail is not None:
             tail.skip[sequence] = None
@@ -159,25 +178,30 @@ class Saver:
             if not queue.closed:
                 out.append(Erase(0, queue.key, message.sequence))
             return
-        if rare.old and not (queue.closed and rare.old_key == queue.key):
-            out.append(Erase(0, rare.old_key, rare.old))
-            if rare.old_key != queue.key:
-                rare.old = 0
-                self._core.release_claim(rare.old_key)
-        out.extend(erasures_between(message))
-        rare.between = None
+        if queue.closed and rare.old_key == queue.key:
+            out.extend(erasures_between(message))
+            rare.between = None
+        else:
+            self._erase_older(message, rare, queue.key)
         if rare.stored and not queue.closed:
             out.append(Erase(rare.ticket, queue.key, rare.stored))
 
     def erase_older(self, message: Message) -> None:
-        """The same for a message that could not be saved where it is."""
+        """The same for a message that could not be saved where it is: it has copies elsewhere."""
         rare = message.rare
         if rare is not None and rare.old:
-            self._core.out.append(Erase(0, rare.old_key, rare.old))
-            self._core.out.extend(erasures_between(message))
-            rare.between = None
-            rare.old = 0
-            self._core.release_claim(rare.old_key)
+            self._erase_older(message, rare, 0)
+
+    def _erase_older(self, message: Message, rare: Rare, key: int) -> None:
+        """Have those copies forgotten that the newest was to replace; *key* is the queue's."""
+        out = self._core.out
+        if rare.old:
+            out.append(Erase(0, rare.old_key, rare.old))
+            if rare.old_key != key:
+                rare.old = 0
+                self._core.release_claim(rare.old_key)
+        out.extend(erasures_between(message))
+        rare.between = None
 
     def clear_tails(self, queue: Queue, high_priority: bool, regular: bool) -> None:
         """Settle what waits on disk only; it counts as cleared."""

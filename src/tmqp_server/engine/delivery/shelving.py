@@ -137,9 +137,10 @@ class Shelving:
         kept: KeptMessage,
         returned: Returned,
     ) -> None:
-        message = returned.message(kept, MARK_SAVED, self._core.now)
+        marks = 0 if kept.transient else MARK_SAVED
+        message = returned.message(kept, marks, self._core.now)
         message.rarely().due_at = entry.due_at  # the storage keeps whole microseconds
-        self._flights.take_down(queue, line, entry, message)
+        self._flights.take_down(queue, line, entry, message, kept.transient)
 
 
 def _sequence_of(entry: Deferral) -> int:

@@ -110,7 +110,7 @@ class Workflow:
             if queue.feeds is not None:
                 self._pump.feeder.arrive_deferred(queue, message, now)
                 return
-            self._flights.defer(queue, message, rare.due_at)
+            self._outcomes.saver.defer(queue, message, rare.due_at)
             self._core.arm(queue)
             return
         self._arrive(queue, message, now)
@@ -128,9 +128,13 @@ class Workflow:
             outcomes.apply(queue, message, decision)
             if self._core.shares_decisions:
                 share(queue, message)
-            self._flights.defer(queue, message, rare.due_at)
+            if self._core.notices.mask & MESSAGE_PRODUCED:
+                self._produced(queue, message)
+            outcomes.saver.defer(queue, message, rare.due_at)
             self._core.arm(queue)
-        elif queue.options.ephemeral:
+            self._pump.resume(queue, now)
+            return
+        if queue.options.ephemeral:
             outcomes.wait_last(queue, message)
         else:
             if decision.save:
@@ -154,7 +158,7 @@ class Workflow:
         if rare is not None and rare.expires_at <= now and outcomes.expire(queue, message):
             return
         if rare is not None and rare.due_at > now:
-            self._flights.defer(queue, message, rare.due_at)
+            self._outcomes.saver.defer(queue, message, rare.due_at)
             self._core.arm(queue)
         elif queue.options.ephemeral and queue.is_over(message, True):
             queue.put_last(message)  # it was promised its place

@@ -351,6 +351,11 @@ class Queue(QueueFacts):
         most = 2 * self.memory_limit if is_soon else self.memory_limit
         return others < most and self.bytes - size < self.memory_bytes
 
+    def spills_deferred(self) -> bool:
+        """Whether deferred messages that nobody wants saved go to disk if the memory is full."""
+        options = self.options
+        return self.bounded and options.overflow and not (self.saves or options.ephemeral)
+
     def is_full(self) -> bool:
         """Whether some message has no room in memory."""
         return (
