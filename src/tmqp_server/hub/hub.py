@@ -163,7 +163,7 @@ class Hub:
             what = "another connection" if stranger else "a message of this size"
             self.close(number, f"there is no memory for {what}", now)
             return False
-        if self._must_wait(number) or (self._rest and number in self._rest):
+        if self.must_wait(number) or (self._rest and number in self._rest):
             self._rest.setdefault(number, deque()).extend(commands)
             return True
         if session.work:
@@ -176,11 +176,9 @@ class Hub:
         return self._run(number, commands, now)
 
     def go_on(self, number: int, now: float) -> bool:
-        """Work on what waits of a session's last bytes; returns as :meth:`receive`.
-
-        Does nothing while a question about the session is open, or a push of it is held.
-        """
-        if self._must_wait(number):
+        """Work on what waits of a session's last bytes, unless it must wait for something else;
+        returns as :meth:`receive`."""
+        if self.must_wait(number):
             return True
         rest = self._rest.pop(number, None)
         return rest is not None and self._run(number, list(rest), now)
@@ -340,7 +338,8 @@ class Hub:
         """Whether a question about the session is open."""
         return number in self._open
 
-    def _must_wait(self, number: int) -> bool:
+    def must_wait(self, number: int) -> bool:
+        """Whether what a session has said must wait: a question is open, or a push is held."""
         return number in self._open or self.broker.holds(number)
 
     def has_more(self, number: int) -> bool:
@@ -463,12 +462,12 @@ class Hub:
             work = self.broker.take_work()
             if work:
                 outlets.charge(work)
-            if (outlets.full or self._must_wait(number)) and at < len(commands):
+            if (outlets.full or self.must_wait(number)) and at < len(commands):
                 rest = self._rest.setdefault(number, deque())
                 rest.extend(commands[at:])
                 break
         outlets.flush()
-        if outlets.full or self._must_wait(number):
+        if outlets.full or self.must_wait(number):
             return self.has_more(number)
         return number in self._rest and self.go_on(number, now)
 

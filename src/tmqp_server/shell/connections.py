@@ -283,10 +283,8 @@ class Connections:
 
     def _join_line(self, out: Outbound) -> None:
         """Wait for the next portion, unless something else is to be waited for first."""
-        if out.in_line or out.blocked or self.hub.is_waiting(out.number):
+        if out.in_line or out.blocked or self.hub.must_wait(out.number):
             return
-        if self.hub.broker.holds(out.number):
-            return  # a push of it waits for room
         out.in_line = True
         self._line.append(out)
         self._keep_going()
