@@ -159,6 +159,7 @@ TREE: Final[dict[str, tuple[str, ...]]] = {
     "tmqp_server.shell.links": ("tmqp_server.shell.world", "tmqp_server.cluster.link"),
     "tmqp_server.shell.outbound": ("tmqp_server.shell.world",),
     "tmqp_server.shell.saving": ("tmqp_server.shell.world", "tmqp_server.storage.journal"),
+    "tmqp_server.shell.steps": (),
     "tmqp_server.shell.timers": (),
     "tmqp_server.shell.turn": ("tmqp_server.shell.connections", "tmqp_server.shell.saving"),
     "tmqp_server.shell.world": ("tmqp_server.hub.questions",),

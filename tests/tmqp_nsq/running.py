@@ -42,7 +42,7 @@ class Shell:
             path = self._bin / program
             path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m tmqp_nsq {program} "$@"\n')
             path.chmod(0o755)
-        self.ports = {number: silent_port() for number in (4150, 4151, 4160, 4161, 4171)}
+        self.ports = {number: silent_port() for number in (4150, 4151, 4152, 4160, 4161, 4171)}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._named: set[str] = set()
         places = dict.fromkeys([_home(tmqp_nsq), _home(tmqp)])

@@ -49,6 +49,7 @@ class World:
             "nsqd --msg-timeout=1s --log-level=warn --broadcast-address=127.0.0.1",
             f"--tcp-address=127.0.0.1:{ports[4150]}",
             f"--http-address=127.0.0.1:{ports[4151]}",
+            f"--https-address=127.0.0.1:{ports[4152]}",  # or two tests at a time had the same
             *flags,
         )
         self.run.answers(4151)
