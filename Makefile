@@ -26,6 +26,9 @@ CLIENTS ?=
 # Handed by bench-peers to bench-kafka, which it ends with.
 KAFKA_ARGS ?=
 
+# Tests start hundreds of processes; each would translate every module it imports again.
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check

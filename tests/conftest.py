@@ -61,11 +61,12 @@ def imports_hot_modules(path: Path) -> bool:
     return any(name in hot or name.startswith(within) for name in imported)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that a compiled build must pass as well."""
-    for item in items:
-        if item.get_closest_marker("cold") is None and imports_hot_modules(item.path):
-            item.add_marker("hot")
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests that a compiled build must pass as well, where that is asked for."""
+    if "hot" in config.option.markexpr:
+        for item in items:
+            if item.get_closest_marker("cold") is None and imports_hot_modules(item.path):
+                item.add_marker("hot")
     # Processes that have no more tests take them from the end of another's list.  What shares a
     # Spark comes first, so that one process starts it and not all of them.
     items.sort(key=lambda item: "spark" not in getattr(item, "fixturenames", ()))

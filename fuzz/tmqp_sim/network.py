@@ -215,6 +215,12 @@ class End:
             self.link.absorb(self, data)
         return data
 
+    def has_more(self) -> bool:
+        """Whether something has come that was not read, be it the end; if not, the owner is told
+        when something does."""
+        self.waiting = len(self._in.unread) > 0
+        return self.waiting
+
     def close(self) -> None:
         """Send nothing more and read nothing more."""
         if not self.closed:

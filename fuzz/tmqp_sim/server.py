@@ -48,6 +48,7 @@ from tmqp_sim.host import NSQ, WEB, Guest, Peer
 from tmqp_sim.network import Link
 from tmqp_sim.outside import Outside
 from tmqp_sim.promptness import Promptness
+from tmqp_sim.rounds import Rounds
 from tmqp_sim.sessions import Session
 from tmqp_sim.world import Violation, World
 
@@ -138,6 +139,7 @@ class Server:
         self._random = world.child(name)
         self._reboots = world.child("reboots" if name == "server" else f"{name} reboots")
         self._tasks = world.child(f"{name} tasks")
+        self.rounds = Rounds(self, name)
         self._knocking: list[Link] = []
         self._unheard: list[Callable[[], None]] = []
         self._due = math.inf
@@ -181,6 +183,11 @@ class Server:
     def hub(self) -> Hub:
         """The hub of this life."""
         return self.turn.hub
+
+    @property
+    def readers(self) -> Mapping[int, Session]:
+        """Its sessions by number, as the event loop sees them."""
+        return self.sessions
 
     @property
     def guests(self) -> Mapping[int, Guest]:
@@ -406,7 +413,8 @@ class Server:
             quiet = out.state == OPEN and not (out.bytes or out.blocked)
             if not quiet or session.waited or session.blocked or is_waiting(number):
                 self._look_at(session, out)
-        if not self._waking:  # who has slept has missed much
+        # Who has slept has missed much, and in a round much is put off.
+        if not self._waking and not self.rounds.reading:
             self.promptness.check()
             if self.udp is not None:
                 self.udp.check()

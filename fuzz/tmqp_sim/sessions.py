@@ -18,6 +18,7 @@ from tmqp_sim.host import SELF_ASKING, Host
 from tmqp_sim.network import Broken, End, Link
 from tmqp_sim.outside import Outside
 from tmqp_sim.promptness import Promptness
+from tmqp_sim.rounds import Rounds
 from tmqp_sim.world import Violation
 
 __all__ = ["Carrier", "Session"]
@@ -28,6 +29,7 @@ class Carrier(Host, Protocol):
 
     promptness: Promptness
     outside: Outside
+    rounds: Rounds
 
     def attend(self) -> None:
         """Carry out what the turn has for the world."""
@@ -85,10 +87,28 @@ class Session(Wire):
             raise ConnectionResetError(str(error)) from None
 
     def readable(self) -> None:
-        """Bytes have come: one chunk is worked off a turn."""
-        server = self.server
-        if server.asleep or self.over or self.step != READ or self._reading:
+        """Bytes have come: one chunk is worked off a turn, or one of each connection of a round."""
+        if not self._is_read():
             return
+        rounds = self.server.rounds
+        if rounds.are_held and not self.by_tasks:
+            rounds.plan()
+        else:
+            self.read()
+
+    def has_chunk(self) -> bool:
+        """Whether the event loop would find something to read, and call a reader."""
+        return not self.by_tasks and self._is_read() and (bool(self.broke) or self.end.has_more())
+
+    def _is_read(self) -> bool:
+        server = self.server
+        return not (server.asleep or self.over or self.step != READ or self._reading)
+
+    def read(self) -> None:
+        """Have the next chunk worked off."""
+        server = self.server
+        if not self._is_read():
+            return  # a chunk before it in the round has ended it
         data = b"" if self.broke else self.end.read()
         if data is None:
             return

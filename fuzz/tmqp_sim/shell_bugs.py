@@ -256,6 +256,14 @@ def _all_at_once(original: Any) -> Any:
     return start
 
 
+def _leaves_unwritten(_original: Any) -> Any:
+    def end_round(self: Connections, _now: float) -> bool:
+        self._in_round = False
+        return False
+
+    return end_round
+
+
 #: Name, what it comes to in words, what is replaced, and by what.
 SHELL_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] = (
     *DATAGRAM_BUGS,
@@ -297,6 +305,10 @@ SHELL_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] =
     (
         "last-words-lost", "what a client said before its Terminate is dropped",
         Hub, "take_outbound", _ends_too_soon,
+    ),
+    (
+        "round-unwritten", "what chunks that came together lead to is not written",
+        Connections, "end_round", _leaves_unwritten,
     ),
     ("reads-on", "a session with work left is read from", Connections, "_next", _reads_on),
     (

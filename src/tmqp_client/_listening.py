@@ -68,7 +68,7 @@ class Listening:
             port = self._port
             session = port.session
             session.check()
-            self._reader = InboxReader(port.machine.board.open(self._topic))
+            self._reader = InboxReader(port.machine.listen(self._topic))
             port.iterators[self] = None
             if self._request is None:
                 return

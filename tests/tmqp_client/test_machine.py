@@ -21,6 +21,7 @@ from tmqp_client import (
     OperationTimeout,
 )
 from tmqp_client._core import requests
+from tmqp_client._core.board import DIRECT_MESSAGES
 from tmqp_client._core.outcomes import Accepted, Lost
 
 # --- Connecting ----------------------------------------------------------------------------------
@@ -319,6 +320,17 @@ def test_all_else_is_for_whoever_asks_for_the_unclaimed() -> None:
     assert taken == [MessageType.DIRECT_MESSAGE, MessageType.EVENT]
     assert pair.machine.counters.unclaimed == 3
     assert pair.machine.counters.dropped == 1, "two is the bound"
+
+
+def test_who_listens_gets_the_direct_messages_that_came_before_but_no_old_events() -> None:
+    pair = Pair()
+    kinds = (MessageType.DIRECT_MESSAGE, MessageType.EVENT)
+    pair.say(*[Frame.build(kind, "c1", message_id="x") for kind in kinds])
+    assert len(pair.machine.listen(("ClientConnected", "", 0))) == 0
+    inbox = pair.machine.listen(DIRECT_MESSAGES)
+    assert [event.frame.type for event, _ in inbox.items] == [MessageType.DIRECT_MESSAGE]
+    assert (pair.machine.counters.unclaimed, pair.machine.board.directs) == (1, 1)
+    assert pair.say(Frame.build(MessageType.DIRECT_MESSAGE, "c1", message_id="y")) == [inbox]
 
 
 def test_what_has_no_time_to_live_is_dropped_and_counted() -> None:

@@ -174,6 +174,25 @@ async def test_a_client_may_ask_itself(address: str, name: str) -> None:
             assert (await client.request(name, b"me")).payload == b"me"
 
 
+async def test_a_request_that_comes_before_its_responder_listens_is_answered(
+    address: str, name: str
+) -> None:
+    """A responder was known to others as soon as it had connected, and lost what came then."""
+    async with connect(address, client_id=name) as server, connect(address) as client:
+        with pytest.raises(OperationTimeout):
+            await client.request(name, "early", timeout_s=0.1)
+        assert server.statistics().unclaimed == 1
+        async with server.direct_messages() as messages:
+            early = await anext(messages)
+            assert (early.text, early.requires_response) == ("early", True)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(client.request, name, "later")
+                later = await anext(messages)
+                await later.respond(0)
+        found = server.statistics()
+        assert (found.unclaimed, found.directs, found.dropped) == (0, 2, 0)
+
+
 async def test_a_block_answers_what_is_still_owed(address: str, name: str) -> None:
     async with connect(address, client_id=name) as server, connect(address) as client:
         async with server.direct_messages() as messages:

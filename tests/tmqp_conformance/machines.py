@@ -139,7 +139,7 @@ class ClientUnderTest:
         if task == "push":
             machine.push(CHANNEL, QUEUE, b"hello", (), now, confirm=True)
         elif task == "echo":
-            self._directs = machine.board.open(DIRECT_MESSAGES)
+            self._directs = machine.listen(DIRECT_MESSAGES)
         elif task in ("join", "consume", "pull"):
             if task == "consume":
                 self._messages = machine.subscribe(CHANNEL, None)

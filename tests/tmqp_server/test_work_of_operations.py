@@ -47,6 +47,8 @@ from tmqp_server.doors.native.operations import OPERATIONS
 from tmqp_server.doors.native.transactions import TRANSACTION_OPERATIONS
 
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(300)]
+if not tmqp.compiled:
+    pytestmark.append(pytest.mark.long)  # a minute; what the target is for takes half of that
 
 #: Processor time that a step may take, in machines (``tests/machine.py``): the target of 20 ms is
 #: 0.8 of the one whose figures the documents print.

@@ -1,6 +1,7 @@
 """The inboxes for what is no queue message: direct and custom messages, events by their topic.
 
-What comes while nobody listens is nobody's; the machine keeps a bounded part of it as unclaimed.
+What comes while nobody listens is nobody's; the machine keeps a bounded part of it as unclaimed,
+and direct and custom messages among it are for who listens next.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tmqp_client._core.letters import SubscriptionRequest
 from tmqp_client.config import ClientLimits
 from tmqp_client.errors import AlreadyListening
 
-__all__ = ["CUSTOM_MESSAGES", "DIRECT_MESSAGES", "Board", "Topic", "event_topic"]
+__all__ = ["CUSTOM_MESSAGES", "DIRECT_MESSAGES", "Board", "Topic", "event_topic", "topic_of"]
 
 #: An event's name, the channel in lower case, the queue; channel empty and queue 0 for none.
 Topic: TypeAlias = tuple[str, str, int]
@@ -35,6 +36,17 @@ def event_topic(name: str, channel: str | None, queue_id: int | None) -> Topic:
     A server may send the channel as it is spelt there, so its case means nothing (F46, F131).
     """
     return (name, (channel or "").lower(), queue_id or 0)
+
+
+def topic_of(event: MessageReceived) -> Topic | None:
+    """What a message is filed under; None for what belongs nowhere."""
+    if isinstance(event, DirectMessageReceived):
+        return DIRECT_MESSAGES
+    if isinstance(event, CustomMessageReceived):
+        return CUSTOM_MESSAGES
+    if isinstance(event, EventNotificationReceived) and event.name:
+        return event_topic(event.name, event.channel, event.queue_id)
+    return None
 
 
 class Board:
@@ -78,21 +90,21 @@ class Board:
 
     def take(self, event: MessageReceived) -> Inbox[MessageReceived] | None:
         """File a message; return its inbox, or None when it belongs nowhere."""
-        if isinstance(event, DirectMessageReceived):
-            inbox = self._inboxes.get(DIRECT_MESSAGES)
-            self.directs += inbox is not None
-        elif isinstance(event, CustomMessageReceived):
-            inbox = self._inboxes.get(CUSTOM_MESSAGES)
-            self.customs += inbox is not None
-        elif isinstance(event, EventNotificationReceived) and event.name:
-            topic = event_topic(event.name, event.channel, event.queue_id)
-            inbox = self._inboxes.get(topic)
-            self.events += inbox is not None
-        else:
-            return None
-        if inbox is not None:
-            inbox.put(event, len(event.frame.raw))
+        topic = topic_of(event)
+        inbox = None if topic is None else self._inboxes.get(topic)
+        if topic is not None and inbox is not None:
+            self.file(event, topic, inbox)
         return inbox
+
+    def file(self, event: MessageReceived, topic: Topic, inbox: Inbox[MessageReceived]) -> None:
+        """Put a message about a topic into its inbox, and count it."""
+        if topic == DIRECT_MESSAGES:
+            self.directs += 1
+        elif topic == CUSTOM_MESSAGES:
+            self.customs += 1
+        else:
+            self.events += 1
+        inbox.put(event, len(event.frame.raw))
 
     def of_request(self, request: SubscriptionRequest) -> list[Inbox[MessageReceived]]:
         """The inbox a subscription fills, if it is open."""

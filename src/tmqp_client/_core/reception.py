@@ -30,7 +30,13 @@ from tmqp.events import (
 from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
 from tmqp_client._core.answers import Answers
-from tmqp_client._core.board import Board
+from tmqp_client._core.board import (
+    CUSTOM_MESSAGES,
+    DIRECT_MESSAGES,
+    Board,
+    Topic,
+    topic_of,
+)
 from tmqp_client._core.inbox import Inbox, Mailboxes
 from tmqp_client._core.letters import SubscriptionRequest
 from tmqp_client._core.outbox import Outbox
@@ -240,6 +246,21 @@ class Reception:
         elif not inbox.fresh:
             inbox.fresh = True
             outcomes.append(inbox)
+
+    def listen(self, topic: Topic) -> Inbox[MessageReceived]:
+        """A new inbox for a topic.
+
+        It begins with the direct or custom messages that came while nobody listened: a client can
+        be sent a request as soon as it is connected, before it has had the time to listen.
+
+        :raises AlreadyListening: when there is one.
+        """
+        inbox = self.board.open(topic)
+        if topic in {DIRECT_MESSAGES, CUSTOM_MESSAGES}:
+            for event, _ in self.unclaimed.extract(lambda event: topic_of(event) == topic):
+                self.counters.unclaimed -= 1
+                self.board.file(event, topic, inbox)
+        return inbox
 
     def _take_unclaimed(self, event: MessageReceived, outcomes: list[Outcome]) -> None:
         self.counters.unclaimed += 1

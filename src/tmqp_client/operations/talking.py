@@ -90,8 +90,8 @@ class Talking(Operations):
 
     def direct_messages(self) -> DirectMessages:
         """Messages of other clients to this one, as an async iterator; see
-        :class:`DirectMessages`.  What comes before it is open is found in
-        :meth:`Client.unclaimed`.
+        :class:`DirectMessages`.  It begins with what came before it was open, as far as
+        :meth:`Client.unclaimed` has kept it.
 
         :raises AlreadyListening: when it is opened while another one is open.
         """
@@ -158,7 +158,7 @@ class Talking(Operations):
 
     def custom_messages(self) -> CustomMessages:
         """Custom messages of the server's code, as an async iterator; see :class:`CustomMessages`.
-        What comes before it is open is found in :meth:`Client.unclaimed`.
+        It begins with what came before it was open, as far as :meth:`Client.unclaimed` has kept it.
 
         :raises AlreadyListening: when it is opened while another one is open.
         """

@@ -219,9 +219,7 @@ class Hub:
             self._step(Disconnect(number), now)
 
     def _drop_waiting(self, number: int) -> None:
-        rest = self._rest.pop(number, None)
-        if rest is not None:
-            self.commands_dropped += len(rest)
+        self.commands_dropped += len(self._rest.pop(number, ()))
         self._open.pop(number, None)
         self.woken.pop(number, None)
         self.awaited.pop(number, None)
@@ -283,6 +281,10 @@ class Hub:
         return "" if session is None else session.close_reason
 
     # -- what is to be sent ---------------------------------------------------------------------
+
+    def is_full(self) -> bool:
+        """Whether some session has a portion to send, or a portion of work was done."""
+        return self._outlets.full
 
     def take_outbound(self) -> Sequence[tuple[int, bytes]]:
         """What touched sessions have to send, in order; an empty piece ends one that is closed."""
@@ -417,13 +419,11 @@ class Hub:
     # -- the storage ----------------------------------------------------------------------------
 
     def has_room(self, more: int = 0) -> bool:
-        """Whether there is memory for another connection that takes so many bytes more than most
-        do."""
+        """Whether there is memory for another connection, and for so many bytes beside."""
         return self.broker.has_room_for_client(CONNECTION_BYTES + more)
 
     def take_down(self, effects: Iterable[Effect], now: float) -> None:
-        """Have kept, and told to event handlers, what must be of effects that are for nobody
-        else."""
+        """Have kept, and told to event handlers, what of effects is for nobody else."""
         for effect in effects:
             if isinstance(effect, TellHandler):
                 self.outside.append(effect)
@@ -522,7 +522,7 @@ class Hub:
                 elif isinstance(effect, Append) or isinstance(effect, Erase):  # noqa: SIM101
                     self._keep(effect, now)  # many: a test of one class costs next to nothing
                 elif isinstance(effect, Confirm):
-                    self._apply(effect, now)  # many: told apart without a look through the others
+                    self._apply(effect, now)  # many, as well
                 elif isinstance(effect, (DeliverRun, Forward, Inform)):
                     outlets.hand_out(effect)
                 elif isinstance(effect, FOR_ONE):
@@ -568,8 +568,7 @@ class Hub:
             self.outside.append(effect)
 
     def perform(self, command: Command, now: float) -> None:
-        """Carry out a command that no session gave: what the storage answered, or the end of a
-        call, or what another server said."""
+        """Carry out what no session asked: an answer of the storage, of a call, of a server."""
         self._step(command, now)
 
     def _apply(self, effect: ForOne, now: float) -> None:

@@ -44,13 +44,15 @@ class _DirectSelector(selectors.BaseSelector):
 
     :param on_fault: is told what a direct reader raised; the others are called all the same.
 
-    ``direct``: the direct readers by file descriptor.  ``asked``: the loop was asked for something
-    since the last :meth:`select` began, so it must return.
+    ``direct``: the direct readers by file descriptor.  ``rounds``: what is called before and after
+    the readers of one look at the sockets, if there are several.  ``asked``: the loop was asked for
+    something since the last :meth:`select` began, so it must return.
     """
 
     def __init__(self, on_fault: Callable[[Exception], None]) -> None:
         self._on_fault = on_fault
         self.direct: dict[int, Callable[[], None]] = {}
+        self.rounds: dict[Callable[[], None], Callable[[], None]] = {}
         self.asked = False
         self._keys: dict[int, selectors.SelectorKey] = {}
         self._epoll = select.epoll()
@@ -94,7 +96,11 @@ class _DirectSelector(selectors.BaseSelector):
         direct = self.direct
         ready: list[tuple[selectors.SelectorKey, int]] = []
         while True:
-            for fd, event in self._epoll.poll(wait_s, len(keys) or 1):
+            found = self._epoll.poll(wait_s, len(keys) or 1)
+            rounds = list(self.rounds.items()) if len(found) > 1 else ()
+            for begin, _ in rounds:
+                begin()
+            for fd, event in found:
                 # Each is looked up when its turn comes: one before it may have taken it away.
                 reader = direct.get(fd)
                 if reader is None:
@@ -107,6 +113,11 @@ class _DirectSelector(selectors.BaseSelector):
                         self._on_fault(error)
                 if event != _IN:
                     self._add(ready, fd, event, _WRITE)
+            for _, finish in rounds:
+                try:
+                    finish()
+                except Exception as error:  # noqa: BLE001 - as above
+                    self._on_fault(error)
             if ready or self.asked:
                 return ready
             if timeout is not None:
@@ -162,6 +173,15 @@ class DirectLoop(asyncio.SelectorEventLoop):
         It ends with :meth:`remove_reader`.
         """
         self._straight.direct[fd] = reader
+
+    def add_rounds(self, begin: Callable[[], None], end: Callable[[], None]) -> None:
+        """Call *begin* before the direct readers that have something to read at the same time, if
+        there are several, and *end* after them."""
+        self._straight.rounds[begin] = end
+
+    def remove_rounds(self, begin: Callable[[], None]) -> None:
+        """Call these no longer."""
+        self._straight.rounds.pop(begin, None)
 
     def remove_reader(self, fd: FileDescriptorLike) -> bool:
         """Forget the reader of a socket."""

@@ -25,8 +25,9 @@ from tmqp_server.hub.questions import StorageQuestion
 from tmqp_server.hub.recovery import answer_of
 from tmqp_server.io.connection import Connection
 from tmqp_server.io.datagram import Source
+from tmqp_server.io.direct_loop import DirectLoop
 from tmqp_server.io.event_handlers import Teller
-from tmqp_server.io.event_loop import clock
+from tmqp_server.io.event_loop import asyncio_loop, clock
 from tmqp_server.io.judge import Judge
 from tmqp_server.io.node_link import NodeLink
 from tmqp_server.io.worker import Worker
@@ -142,6 +143,9 @@ class Shell:
     async def run(self) -> None:
         """Carry effects out, until it is cancelled."""
         self.now = clock()
+        loop = asyncio_loop()
+        if isinstance(loop, DirectLoop):
+            loop.add_rounds(self.turn.begin_round, self._end_round)
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
             try:
@@ -155,6 +159,12 @@ class Shell:
                 await anyio.sleep_forever()
             finally:
                 self._tasks = None
+                if isinstance(loop, DirectLoop):
+                    loop.remove_rounds(self.turn.begin_round)
+
+    def _end_round(self) -> None:
+        if self.turn.end_round(self.now()):
+            self.attend()
 
     def attend(self) -> None:
         """Carry out what the turn has for the world."""

@@ -8,6 +8,11 @@ there, else behind what waits.
 in one line with the others, and one portion of one session is done between two looks at the world
 (``GoOn``): who asks for little waits for one portion, however many ask for much.
 
+*Rounds.*  Where the event loop finds several connections readable at once, their chunks are a
+*round*: what they lead to is written when all of them are worked off.  So the consumer of ten
+producers gets one piece, and what is to be saved is one batch.  A chunk ends its round early if its
+session waits for something, ends, or has a portion to send, and so does every sixteenth.
+
 *Faults.*  A fault (a bug in a door or in the broker) ends the session it belongs to and is logged
 with its traceback.
 """
@@ -77,6 +82,8 @@ SENT: Final = 0
 NOT_YET: Final = 1
 GONE: Final = 2
 
+#: Chunks of a round before what they lead to is written.
+_ROUND_CHUNKS: Final = 16
 #: How often a session that is being sent to is looked at, in seconds.
 _BUSY_RECHECK_S: Final = 1.0
 
@@ -101,6 +108,9 @@ class Connections:
         self._going_on = False
         self._closing = ""
         self._timers = Timers()
+        self._in_round = False
+        #: Chunks of the round of which nothing was written yet.
+        self._put_off = 0
         #: What the world was last told to wait for.
         self._told_due = math.inf
 
@@ -145,14 +155,45 @@ class Connections:
         out = self._outs.get(number)
         if out is None:
             return END
+        if self._put_off and self.hub.close_reason(number):
+            self._end_chunks(now)  # a chunk before it in the round has closed it
+            return self._next(out, False)
         more = False
         try:
             more = self.hub.receive(number, data, now)
         except Exception as error:  # noqa: BLE001 - a bug; it is logged
             self._fail(out, error, now)
-        self._turn(now)
+        if not (self._in_round and self._can_wait(out, more)):
+            self._end_chunks(now)
         self._note_deadline(number)
         return self._next(out, more)
+
+    def begin_round(self) -> None:
+        """The chunks until :meth:`end_round` have come together."""
+        self._in_round = True
+
+    def end_round(self, now: float) -> bool:
+        """Write what the chunks of the round have led to; True if there are effects to take."""
+        self._in_round = False
+        if self._put_off:
+            self._end_chunks(now)
+        return len(self._world) > 0
+
+    def _can_wait(self, out: Outbound, more: bool) -> bool:
+        """Whether what a chunk has led to may be written with that of the next ones."""
+        hub = self.hub
+        self._put_off += 1
+        return not (
+            more
+            or self._put_off >= _ROUND_CHUNKS
+            or hub.is_full()
+            or hub.close_reason(out.number)
+            or self._is_stopped(out)
+        )
+
+    def _end_chunks(self, now: float) -> None:
+        self._put_off = 0
+        self._turn(now)
 
     def _note_deadline(self, number: int) -> None:
         """What was worked off may have given a session a nearer deadline: that of the next ping is

@@ -12,6 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -83,6 +84,41 @@ def test_a_reader_is_called_as_often_as_there_is_something_and_no_longer(pair: P
         await until(lambda: len(came) >= 4)
 
     run(main)
+
+
+def test_readers_of_several_sockets_are_a_round_and_one_alone_is_none(pair: Pair) -> None:
+    near, far = pair
+    other, there = socket.socketpair()
+    other.setblocking(False)
+
+    async def main(loop: DirectLoop) -> None:
+        came: list[object] = []
+
+        def end() -> None:
+            came.append("end")
+            raise ValueError("a fault in one does not end the loop")
+
+        faults: list[object] = []
+        loop.set_exception_handler(lambda _, context: faults.append(context["exception"]))
+        begin = partial(came.append, "begin")
+        loop.add_rounds(begin, end)
+        read_directly(loop, near, lambda: came.append(near.recv(1)))
+        read_directly(loop, other, lambda: came.append(other.recv(1)))
+        far.sendall(b"a")
+        await until(lambda: len(came) >= 1)
+        assert came == [b"a"]
+        far.sendall(b"b")
+        there.sendall(b"b")  # the loop has not looked at its sockets in between
+        await until(lambda: len(faults) >= 1)
+        assert came == [b"a", "begin", b"b", b"b", "end"]
+        loop.remove_rounds(begin)
+        far.sendall(b"c")
+        there.sendall(b"c")
+        await until(lambda: len(came) >= 7)
+        assert came[5:] == [b"c", b"c"]
+
+    with other, there:
+        run(main)
 
 
 def test_what_a_reader_asks_for_is_done_at_once(pair: Pair) -> None:
