@@ -43,6 +43,7 @@ _NSQ: Final = ROOT / "src" / "tmqp_server" / "doors" / "nsq" / "options.py"
 _LOOKUPD: Final = ROOT / "src" / "tmqp_server" / "doors" / "nsq_lookup" / "table.py"
 _SMQ: Final = ROOT / "src" / "tmqp_server" / "doors" / "smq" / "options.py"
 _GOMS: Final = ROOT / "src" / "tmqp_server" / "doors" / "goms" / "options.py"
+_THROTTR: Final = ROOT / "src" / "tmqp_server" / "doors" / "throttr" / "options.py"
 _UDP: Final = ROOT / "src" / "tmqp_server" / "settings" / "doors.py"
 _ENGINE: Final = ROOT / "src" / "tmqp_server" / "engine" / "limits.py"
 
@@ -136,6 +137,12 @@ _GOMS_HEAD: Final = """\
 ## goMS
 
 The table `limits` of a door with the protocol `goms` ([doors/goms.md](doors/goms.md)).
+"""
+
+_THROTTR_HEAD: Final = """\
+## Throttr
+
+The table `limits` of a door with the protocol `throttr` ([doors/throttr.md](doors/throttr.md)).
 """
 
 _UDP_HEAD: Final = """\
@@ -327,6 +334,8 @@ def render() -> str:
         "\n".join([*_limits_table(_SMQ, "SmqLimits"), ""]),
         _GOMS_HEAD,
         "\n".join([*_limits_table(_GOMS, "GomsLimits"), ""]),
+        _THROTTR_HEAD,
+        "\n".join([*_limits_table(_THROTTR, "ThrottrLimits"), ""]),
         _UDP_HEAD,
         "\n".join([*_limits_table(_UDP, "UdpSettings"), ""]),
         _ENGINE_HEAD,

@@ -33,6 +33,7 @@ from tmqp_client.direct import DirectMessage, DirectMessages
 from tmqp_client.events import Events
 from tmqp_client.message import Message
 from tmqp_client.operations.browsing import Browsing, PeekedMessages
+from tmqp_client.operations.cells import Cells, ListedCells
 from tmqp_client.operations.channels import Channels
 from tmqp_client.operations.groups import Groups
 from tmqp_client.operations.messages import Messages
@@ -63,6 +64,8 @@ CLASSES: Final[tuple[type, ...]] = (
     ConnectionEvents,
     KeptMessages,
     PeekedMessages,
+    Cells,
+    ListedCells,
 )
 #: Where those begin that stand in a module of their own.
 _STREAMS: Final = CLASSES.index(CustomMessage)
@@ -153,6 +156,13 @@ def _method(kind: type, name: str, value: Any) -> str:
     whose = f"tmqp_client.{kind.__name__}.{name}"
     if isinstance(value, property):
         returns = ast.unparse(_node(value.fget).returns or ast.Name("Any"))
+        if returns in {kind.__name__ for kind in CLASSES}:
+            return (
+                f"    @property\n    def {name}(self) -> {returns}:\n"
+                f'        """As :attr:`{whose}`, blocking."""\n'
+                f"        result: {returns} = self._wrap(self._wrapped.{name})\n"
+                "        return result\n"
+            )
         return (
             f"    @property\n    def {name}(self) -> {returns}:\n"
             f'        """As :attr:`{whose}`."""\n'

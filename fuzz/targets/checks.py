@@ -47,6 +47,8 @@ from tmqp_server.doors.nsq.context import NsqContext
 from tmqp_server.doors.nsq.door import NsqDoor
 from tmqp_server.doors.nsq.options import NsqLimits, NsqOptions
 from tmqp_server.doors.port import Door
+from tmqp_server.doors.throttr.door import ThrottrDoor
+from tmqp_server.doors.throttr.options import ThrottrLimits, ThrottrOptions
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.hub.hub import Hub
@@ -54,9 +56,12 @@ from tmqp_server.hub.outlets import Fault
 from tmqp_server.storage.port import DamageError
 from tmqp_server.storage.records import decode_block
 from tmqp_wires.nsq import CommandDecoder, ServerTerms, lookup, writing
-from tmqp_wires.nsq.events import Event, Violation
+from tmqp_wires.nsq.events import Event, Identify, Violation
 from tmqp_wires.nsq.frames import FrameDecoder as NsqFrameDecoder
 from tmqp_wires.nsq.lookup import Announce, AnswerDecoder, LookupDecoder
+from tmqp_wires.throttr import ClientConnection, Request, RequestDecoder
+from tmqp_wires.throttr.requests import encode_request
+from tmqp_wires.throttr.words import CONNECTION, DIALECTS, NAMES, VALUE_SIZES
 
 __all__ = ["CORPUS", "TARGETS", "corpus", "seeds"]
 
@@ -76,6 +81,7 @@ _TIGHT_NSQ_DOOR: Final = NsqLimits(
     max_unanswered=3,
     max_foreign_in_flight=2,
 )
+_MOST_OF_THROTTR: Final = 300
 _MODELS: Final = (
     BindingInformation,
     ChannelInformation,
@@ -170,10 +176,16 @@ def web(data: bytes) -> None:
     assert _speak(_web_door(), chunks) == _speak(_web_door(), [whole] if whole else [])
 
 
-def _nsq_door() -> NsqDoor:
+def _nsq_context() -> NsqContext:
     numbers = itertools.count(1)
     options = NsqOptions(msg_timeout_ms=1_000, max_attempts=3)
-    return NsqDoor(NsqContext(lambda: f"{next(numbers):032x}", _TIGHT_NSQ_DOOR, options))
+    return NsqContext(lambda: f"{next(numbers):032x}", _TIGHT_NSQ_DOOR, options)
+
+
+def _changes_stream(commands: bytes) -> bool:
+    """Whether a client of NSQ asks for compression in between."""
+    events = CommandDecoder(_nsq_context().terms).feed(commands)
+    return any(isinstance(each, Identify) and each.negotiated.changes_stream for each in events)
 
 
 def _web_door() -> HttpDoor:
@@ -235,7 +247,46 @@ def nsq(data: bytes) -> None:
     for chunk in chunks:
         read += frames.feed(chunk)
     assert read == frames_at_once.feed(whole)
-    assert _speak(_nsq_door(), chunks) == _speak(_nsq_door(), [whole] if whole else [])
+    said = _speak(NsqDoor(_nsq_context()), chunks)
+    said_at_once = _speak(NsqDoor(_nsq_context()), [whole] if whole else [])
+    # What comes behind an IDENTIFY and before its answer, in its chunk, cannot be read.
+    assert said == said_at_once or _changes_stream(whole)
+
+
+def throttr(data: bytes) -> None:
+    """Throttr's codec in both roles and dialects, and hub, door and broker together: any bytes, cut
+    in any way; no more is held than is allowed."""
+    chunks, whole = _cut(data)
+    # What comes first says how it is spoken, too.
+    dialect = DIALECTS[len(whole) % 2]
+    width = VALUE_SIZES[len(whole) // 2 % 4]
+    decoder = RequestDecoder(dialect, width, _MOST_OF_THROTTR)
+    found: list[object] = []
+    for chunk in chunks:
+        found += decoder.receive(chunk)
+        assert decoder.held_bytes <= _MOST_OF_THROTTR, "something is kept beyond its limit"
+    at_once = RequestDecoder(dialect, width, _MOST_OF_THROTTR).receive(whole)
+    assert list(map(repr, found)) == list(map(repr, at_once)), "how the stream is cut changes it"
+    for event in found:
+        if isinstance(event, Request):
+            again = RequestDecoder(dialect, width, 1 << 20).receive(encode_request(event, width))
+            assert again == [event], "what is written reads as something else"
+    client = ClientConnection(dialect, width)
+    for code in whole[:8]:
+        with suppress(ValueError):
+            client.send(Request(code, b"k"))
+    with suppress(ValueError):
+        client.receive(whole)
+    # How many bytes were read is told, and differs.
+    said = _speak(_throttr_door(dialect, width), chunks)
+    assert len(said) == len(_speak(_throttr_door(dialect, width), [whole] if whole else []))
+
+
+def _throttr_door(dialect: str, width: int) -> ThrottrDoor:
+    numbers = itertools.count(1)
+    options = ThrottrOptions(dialect=dialect, value_bytes=width)
+    limits = ThrottrLimits(max_request_bytes=_MOST_OF_THROTTR, max_unanswered=16)
+    return ThrottrDoor(lambda: f"{next(numbers):012x}".ljust(32, "0"), limits, options)
 
 
 def lookupd(data: bytes) -> None:
@@ -280,6 +331,7 @@ TARGETS: Final[dict[str, Callable[[bytes], None]]] = {
     "web": web,
     "nsq": nsq,
     "lookupd": lookupd,
+    "throttr": throttr,
     "block": block,
 }
 
@@ -307,6 +359,8 @@ def _good(name: str, draw: Seeded) -> bytes:
         return first + _nsq_commands(draw)
     if name == "lookupd":
         return first + _lookupd_commands(draw)
+    if name == "throttr":
+        return first + _throttr_requests(draw)
     if name == "hello":
         names = ("", "a", "worker", "bestellung-ä")
         client_id, name_of, kind = [names[draw.below(4)] for _ in range(3)]
@@ -326,6 +380,20 @@ def _good(name: str, draw: Seeded) -> bytes:
         body = draw.some_bytes(draw.below(60))
         kept.append(StoredMessage(sequence, 1, 0, 0, 256, 0, 0, 0, 0, len(body), body))
     return encode_block(1 + draw.below(5), kept)
+
+
+def _throttr_requests(draw: Seeded) -> bytes:
+    """Requests of Throttr, of values of a byte or two."""
+    codes = sorted(NAMES)
+    width = 1 + draw.below(2)
+    requests: list[bytes] = []
+    for _ in range(1 + draw.below(6)):
+        code = codes[draw.below(len(codes))]
+        key = bytes(16) if code == CONNECTION else b"abc"[: draw.below(4)]
+        value = draw.some_bytes(draw.below(20))
+        numbers = (draw.below(200), 1 + draw.below(6), draw.below(90), draw.below(2), draw.below(3))
+        requests.append(encode_request(Request(code, key, value, *numbers), width))
+    return b"".join(requests)
 
 
 def _nsq_commands(draw: Seeded) -> bytes:

@@ -205,7 +205,7 @@ def state_of(broker: Broker) -> int:
     for watch in broker._watching._all.values():
         assert watch.memory >= watch_bytes(watch.command.filter, len(watch.known))
         total += watch.memory
-    total += broker._browsing.charged()
+    total += broker._browsing.charged() + broker._cells.charged()
     transactions = broker._transactions
     for transaction in transactions._open.values():
         total += transaction_bytes(transaction.application) + transaction.memory

@@ -33,6 +33,8 @@ __all__ = ["Disk", "DiskHabits"]
 EPOCH_S: Final = 1_700_000_000.0
 #: Of the failures, one in so many is of reads.
 _READS_FAIL: Final = 3
+#: How many of the batches the store begins with some time after it was called.
+_BEGINS_LATER: Final = 0.3
 
 
 class DiskHabits:
@@ -67,6 +69,9 @@ class Disk:
         self._work: WorldEffect | None = None
         self._last_failed = False
         self._read_failed = False
+        #: What the batch holds, once the store has begun with it.
+        self._writing: Writing | None = None
+        self._begins = self.world.child("the store begins")
         #: The batch was written, or failed, and the process may not have heard of it.
         self._tried = False
 
@@ -80,7 +85,7 @@ class Disk:
     def begin(self, life: int, hub: Hub) -> None:
         """A life begins with what is there."""
         self._life = life
-        self._work = None
+        self._work = self._writing = None
         self._last_failed = False
         self._hurries = False
         if life > 1:
@@ -97,16 +102,16 @@ class Disk:
 
     def crash(self) -> None:
         """The power is gone."""
-        work = self._work
-        if isinstance(work, WriteBatch) and not self._tried:
+        writing = self._writing
+        if writing is not None and not self._tried:
             if self._random.random() < 0.5 and not self.full and not self.full_for_messages:
-                self._write(work.writing)
+                self._write(writing)
                 self.audit.crashed(True)
                 self.world.mark("unanswered batch survived a crash")
             else:
                 self.world.mark("unanswered batch lost in a crash")
         self.audit.crashed(False)
-        self._work = None
+        self._work = self._writing = None
         self._life = -1
 
     # -- work -----------------------------------------------------------------------------------
@@ -120,12 +125,29 @@ class Disk:
             raise Violation("disk", f"{work!r} is wanted beside {self._work!r}")
         self._work = work
         self._tried = False
-        if isinstance(work, WriteBatch):
-            self.audit.taken(work.writing)
         if self._hurries:
             self._end(self._life)
+        elif isinstance(work, WriteBatch) and self._begins.random() < _BEGINS_LATER:
+            later_s = self.habits.sync_max_s * self._begins.random()
+            self.world.after(later_s, self._take, self._life)
         else:
-            self.world.after(self._delay(), self._end, self._life)
+            self._take(self._life)
+
+    def _take(self, life: int) -> None:
+        """The store begins."""
+        if life != self._life or self._work is None:
+            return
+        if isinstance(self._work, WriteBatch):
+            self._begin_batch()
+        self.world.after(self._delay(), self._end, self._life)
+
+    def _begin_batch(self) -> Writing:
+        """What the batch holds: all that came until the store began with it."""
+        writing = self._writing
+        if writing is None:
+            writing = self._writing = self.simulation.server.turn.take_batch()
+            self.audit.taken(writing)
+        return writing
 
     def hurry(self) -> None:
         """The server is stopping: from now on everything is done at once."""
@@ -150,8 +172,9 @@ class Disk:
         server = self.simulation.server
         if isinstance(work, WriteBatch):
             self._tried = True
-            error = self._try_to_write(work.writing)
-            server.hear(lambda: self._tell_written(work.writing, error))
+            writing = self._begin_batch()
+            error = self._try_to_write(writing)
+            server.hear(lambda: self._tell_written(writing, error))
         elif isinstance(work, ReadBatch):
             answers, error = self._answers(work)
             server.hear(lambda: self._tell_read(answers, error))
@@ -210,7 +233,7 @@ class Disk:
         saving = turn.saving
         assert saving is not None, "the simulated server saves"
         failing = saving.failing
-        self._work = None
+        self._work = self._writing = None
         turn.written(error, self.simulation.server.now)
         if failing and error is None and not _brings(writing) and not saving.failing:
             raise Violation("disk", "it is said to save again, and no message was saved")

@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from tmqp_server.access import gate
+from tmqp_server.access.needs import Need
 from tmqp_server.doors.nsq.context import NsqContext
 from tmqp_server.doors.nsq.door import NsqDoor
 from tmqp_server.doors.nsq.measuring import MeasuringSession
 from tmqp_server.doors.nsq.publishing import PublishingSession
 from tmqp_server.doors.nsq.session import NsqSession
-from tmqp_server.engine.commands import Command, Extend, Push, Release, SetTerms
+from tmqp_server.engine.commands import (
+    Command,
+    Extend,
+    Push,
+    Release,
+    RemoveChannels,
+    SetTerms,
+)
 from tmqp_server.engine.effects import Deliver
+from tmqp_server.engine.model.removals import Removal
+from tmqp_server.engine.operations.administration import Administration
 from tmqp_wires.nsq.writing import retried
 
 __all__ = ["NSQ_BUGS"]
@@ -99,6 +110,24 @@ def _counts_what_failed(original: Any) -> Any:
     return answer_failed
 
 
+def _asks_about_the_first(original: Any) -> Any:
+    def all_needs(command: Command) -> list[Need]:
+        found: list[Need] = original(command)
+        return found[:1] if isinstance(command, RemoveChannels) else found
+
+    return all_needs
+
+
+def _leaves_the_first(original: Any) -> Any:
+    def remove_several(self: Administration, removals: list[Removal]) -> None:
+        if len(removals) > 1:
+            removals[0].over = True
+            del removals[0]
+        original(self, removals)
+
+    return remove_several
+
+
 #: What a mutant is made of.
 NSQ_BUGS: Final[tuple[tuple[str, str, Any, str, Any], ...]] = (
     (
@@ -136,5 +165,13 @@ NSQ_BUGS: Final[tuple[tuple[str, str, Any, str, Any], ...]] = (
     (
         "nsq-late-measured", "the latency of a message is counted though its FIN failed",
         MeasuringSession, "_answer_failed", _counts_what_failed,
+    ),
+    (
+        "removes-unasked", "who may remove the first of several channels removes all of them",
+        gate, "all_needs", _asks_about_the_first,
+    ),
+    (
+        "removes-all-but-one", "of several channels the first stays",
+        Administration, "_remove_several", _leaves_the_first,
     ),
 )  # fmt: skip

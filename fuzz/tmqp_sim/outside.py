@@ -17,8 +17,16 @@ from typing import Final
 from tmqp.constants import TYPE_CUSTOM
 from tmqp.frames import Frame
 from tmqp_server.access.gate import AUTHENTICATE, MESSAGE, Verdict
-from tmqp_server.access.rights import JOIN, PUBLISH, PUSH
-from tmqp_server.engine.commands import Command, Connect, HttpAnswered, Join, Publish, Push
+from tmqp_server.access.rights import JOIN, PUBLISH, PUSH, REMOVE_CHANNEL
+from tmqp_server.engine.commands import (
+    Command,
+    Connect,
+    HttpAnswered,
+    Join,
+    Publish,
+    Push,
+    RemoveChannels,
+)
 from tmqp_server.shell.connections import NOT_YET, SENT
 from tmqp_server.shell.world import Abandon, Ask, Call, Drained, Tell
 from tmqp_sim.host import Host
@@ -189,6 +197,9 @@ class Outside:
             self._check(command.session, JOIN, command.channel)
         elif isinstance(command, Publish):
             self._check(command.session, PUBLISH, command.router)
+        elif isinstance(command, RemoveChannels):
+            for channel in command.channels:
+                self._check(command.session, REMOVE_CHANNEL, channel)
         elif isinstance(command, HttpAnswered):
             if command.ticket in self._tickets:
                 raise Violation("outside", f"the call {command.ticket} is answered again")

@@ -26,6 +26,7 @@ from tmqp_sim.queue_plan import (
     draw_feeds,
     draw_nsq,
     draw_quotas,
+    draw_removals,
     draw_removed,
     draw_returns,
     draw_shelves,
@@ -112,6 +113,7 @@ def draw_plan(seed: int) -> Plan:
     _draw_moves(plan)
     draw_feeds(plan)
     draw_nsq(plan)
+    draw_removals(plan)
     if not plan.quiet:
         _draw_faults(plan, chance)
     return plan

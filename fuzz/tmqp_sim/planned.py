@@ -115,6 +115,7 @@ class Plan:
         "places",
         "producers",
         "quiet",
+        "removals",
         "seed",
         "shape",
         "take_over",
@@ -165,6 +166,8 @@ class Plan:
         #: So many items are published by clients that speak NSQ; whether topics are durable.
         self.nsq = 0
         self.nsq_durable = True
+        #: So many groups of channels are made, and removed at once.
+        self.removals = 0
         #: The number of the producer that writes many messages at once, if there is one, and for
         #: how long it gathers them.
         self.bulk_producer = -1
@@ -199,6 +202,8 @@ class Plan:
             found.append("feeds")
         if self.nsq:
             found.append("nsq")
+        if self.removals:
+            found.append("removals")
         return found
 
     def without(self, names: Iterable[str]) -> None:
@@ -216,6 +221,8 @@ class Plan:
             self.feeds = 0
         if "nsq" in gone:
             self.nsq = 0
+        if "removals" in gone:
+            self.removals = 0
 
     def use_handler(self, name: str, promise: str) -> None:
         """Let a delivery handler of your own serve the ordinary queues.
@@ -265,6 +272,8 @@ class Plan:
         if self.nsq:
             kept = "durable" if self.nsq_durable else "in memory"
             lines.append(f"NSQ: {self.nsq} items, {kept}")
+        if self.removals:
+            lines.append(f"removals: {self.removals} groups of channels")
         if self.bulk_producer >= 0:
             lines.append(
                 f"bulk: producer-{self.bulk_producer} gathers for {self.bulk_linger_s} s,"

@@ -15,6 +15,7 @@ __all__ = [
     "draw_feeds",
     "draw_nsq",
     "draw_quotas",
+    "draw_removals",
     "draw_removed",
     "draw_returns",
     "draw_shelves",
@@ -38,6 +39,8 @@ _FILTERS_SHARE: Final = 0.6
 _FED_KINDS: Final = ("durable", "durable", "targets", "memory", "memory", "mixed")
 #: Runs in which clients speak NSQ.
 _NSQ_SHARE: Final = 0.12
+#: Runs in which groups of channels are removed.
+_REMOVALS_SHARE: Final = 0.08
 
 
 def draw_durable(plan: Plan) -> None:
@@ -157,3 +160,11 @@ def draw_nsq(plan: Plan) -> None:
     if own.random() < _NSQ_SHARE and able:
         plan.nsq = own.choice((6, 15, 30))
         plan.nsq_durable = own.random() < 0.7
+
+
+def draw_removals(plan: Plan) -> None:
+    """Now and then somebody makes groups of channels and removes each at once."""
+    own = Random(f"{plan.seed}/removals")
+    able = not plan.is_narrow and not any(place.fleeting for place in plan.places)
+    if own.random() < _REMOVALS_SHARE and able:
+        plan.removals = own.choice((3, 8))

@@ -16,6 +16,7 @@ from tmqp_server.shell.saving import IDLE, WRITING, Saving
 from tmqp_server.shell.timers import Timers
 from tmqp_server.shell.turn import Turn
 from tmqp_server.shell.world import Ask
+from tmqp_server.storage.journal import Writing
 from tmqp_server.storage.port import StoreBatch
 from tmqp_sim.datagram_bugs import DATAGRAM_BUGS
 
@@ -48,14 +49,13 @@ def _failure_is_success(_original: Any) -> Any:
 
 
 def _confirms_before(original: Any) -> Any:
-    def hand_out(self: Saving) -> None:
-        original(self)
-        writing = self._writing
-        assert writing is not None
+    def take(self: Saving) -> Writing:
+        writing: Writing = original(self)
         self._answers.extend(self._journal.answers(writing, True, 1_000))
         writing.count = 0
+        return writing
 
-    return hand_out
+    return take
 
 
 def _two_at_once(original: Any) -> Any:
@@ -274,7 +274,7 @@ SHELL_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] =
     ),
     (
         "confirmed-before-written", "what is being written is confirmed",
-        Saving, "_hand_out", _confirms_before,
+        Saving, "take", _confirms_before,
     ),
     ("two-batches", "a batch is written while one is out", Saving, "_enter", _two_at_once),
     (

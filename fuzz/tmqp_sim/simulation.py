@@ -60,6 +60,7 @@ from tmqp_sim.outside import CALLS_AT_ONCE, HOOK_TIMEOUT_S, Outside
 from tmqp_sim.plan import ClientPlan, MessagePlan, Plan, draw_plan
 from tmqp_sim.producers import BulkProducer, Producer
 from tmqp_sim.raw import RAW_ROLES, Raw
+from tmqp_sim.removers import REMOVER, Remover
 from tmqp_sim.results import Result
 from tmqp_sim.server import Built, Server
 from tmqp_sim.sprayers import SPRAYER, Sprayer
@@ -123,8 +124,7 @@ class Simulation:
         self.healed = False
         self.sent: dict[int, list[str]] = {}
         self._handlers = handlers
-        high, low, most = plan.buffers
-        self._marks = Marks(most, high, low, stall_timeout_s=3.0, flush_timeout_s=0.5)
+        self._marks = _marks_of(plan)
         self.disk = Disk(self, plan.disk)
         self.operator = Operator(self, tells=plan.tells)
         self.protocol = Limits(ping_interval_s=2.0, handshake_timeout_s=3.0)
@@ -134,7 +134,7 @@ class Simulation:
         self._door_ids = 0
         self.ledger: Ledger
         self.broker: Broker
-        self.outside = Outside(self.world, lambda: [each.name for each in self.bad])
+        self.outside = Outside(self.world, lambda: [REMOVER, *(each.name for each in self.bad)])
         self.server = Server(
             self.world,
             self._build,
@@ -175,6 +175,7 @@ class Simulation:
             self.good.append(feeder)
             self.world.at(0.009, feeder.connect)
         self.nsq = NsqSide(self, plan, limits) if plan.nsq else None
+        self.remover = Remover(self, plan) if plan.removals else None
         self.tenants = Tenants(self, plan.memory_bytes, fails=plan.fails)
         self.bad: list[AnyBad] = []
         for each in plan.clients:
@@ -322,6 +323,8 @@ class Simulation:
         self.check_feeds(begins=True)
         if self.nsq is not None:
             self.nsq.began()
+        if self.remover is not None:
+            self.remover.began()
         self.tenants.begin(self.broker)
         self.operator.begin()
 
@@ -538,6 +541,11 @@ class Simulation:
                 if count:
                     mark = f"queue counter: {name}"
                     marks[mark] = marks.get(mark, 0) + count
+
+
+def _marks_of(plan: Plan) -> Marks:
+    high, low, most = plan.buffers
+    return Marks(most, high, low, stall_timeout_s=3.0, flush_timeout_s=0.5)
 
 
 def run(seed: int, left_out: tuple[str, ...] = (), *, watched: bool = WATCHABLE) -> Result:

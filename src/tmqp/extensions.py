@@ -10,12 +10,24 @@ from enum import IntEnum
 from typing import Final
 
 __all__ = [
+    "CELL_COUNTER",
+    "CELL_VALUE",
+    "CHANGE_ADD",
+    "CHANGE_ADD_TIMEOUT",
+    "CHANGE_SET",
+    "CHANGE_SET_TIMEOUT",
+    "CHANGE_SUBTRACT",
+    "CHANGE_SUBTRACT_TIMEOUT",
     "DEAD_LETTER_HEADERS",
     "EVENT_FORM_SPECIFIED",
     "FILTER_HEADERS",
     "FILTER_PREFIX",
     "HEADER_ACKNOWLEDGE_TIMEOUT",
+    "HEADER_AMOUNT",
     "HEADER_ATTEMPT",
+    "HEADER_CELL_KEY",
+    "HEADER_CELL_KIND",
+    "HEADER_CHANGE",
     "HEADER_CONSUMER_PRIORITY",
     "HEADER_COUNTED",
     "HEADER_CREDIT",
@@ -34,6 +46,7 @@ __all__ = [
     "HEADER_FROM",
     "HEADER_GROUP_KEY",
     "HEADER_INCARNATION",
+    "HEADER_INITIAL",
     "HEADER_LIMIT",
     "HEADER_MAX_BYTES",
     "HEADER_MESSAGE_ID",
@@ -62,22 +75,29 @@ __all__ = [
     "OP_APPLY_BATCH",
     "OP_BROWSE",
     "OP_CANCEL_MESSAGE",
+    "OP_CHANGE_CELL",
     "OP_COMMIT_CURSOR",
     "OP_COMMIT_GROUP",
     "OP_COMMIT_TRANSACTION",
+    "OP_DESCRIBE_CELL",
     "OP_DESCRIBE_SERVER",
+    "OP_DROP_CELL",
     "OP_DROP_CURSOR",
     "OP_DROP_GROUP",
     "OP_EXTEND",
     "OP_GRANT_CREDIT",
+    "OP_LIST_CELLS",
     "OP_LIST_CURSORS",
     "OP_LIST_FEEDS",
     "OP_LIST_GROUPS",
     "OP_LIST_TRANSACTIONS",
+    "OP_MAKE_COUNTER",
     "OP_OFFSETS",
     "OP_OPEN_GROUP",
     "OP_OPEN_TRANSACTION",
     "OP_PUSH_TRANSACTION",
+    "OP_PUT_VALUE",
+    "OP_READ_CELL",
     "OP_READ_INDEX",
     "OP_READ_RANGE",
     "OP_REMOVE_FEED",
@@ -125,6 +145,13 @@ OP_ADD_FEED: Final = 746
 OP_REMOVE_FEED: Final = 747
 OP_LIST_FEEDS: Final = 748
 OP_REMOVE_MESSAGE: Final = 749
+OP_MAKE_COUNTER: Final = 751
+OP_PUT_VALUE: Final = 752
+OP_READ_CELL: Final = 753
+OP_CHANGE_CELL: Final = 754
+OP_DROP_CELL: Final = 755
+OP_LIST_CELLS: Final = 756
+OP_DESCRIBE_CELL: Final = 757
 OP_SPLIT_RANGE: Final = 716
 OP_OPEN_GROUP: Final = 717
 OP_COMMIT_GROUP: Final = 718
@@ -201,6 +228,22 @@ STATE_IN_FLIGHT: Final = "in-flight"
 #: The message that an operation is about.
 HEADER_MESSAGE_ID: Final = "Message-Id"
 
+#: Of a cell: its key, in which ``%xx`` is a byte; in an answer, what it is.
+HEADER_CELL_KEY: Final = "Cell-Key"
+HEADER_CELL_KIND: Final = "Cell-Kind"
+CELL_COUNTER: Final = "counter"
+CELL_VALUE: Final = "value"
+#: A count; what a change does; and the count that a counter is made with that is not there.
+HEADER_AMOUNT: Final = "Amount"
+HEADER_CHANGE: Final = "Change"
+HEADER_INITIAL: Final = "Initial"
+CHANGE_SET: Final = "set"
+CHANGE_ADD: Final = "add"
+CHANGE_SUBTRACT: Final = "subtract"
+CHANGE_SET_TIMEOUT: Final = "set-timeout"
+CHANGE_ADD_TIMEOUT: Final = "add-timeout"
+CHANGE_SUBTRACT_TIMEOUT: Final = "subtract-timeout"
+
 #: On a negative acknowledge: the consumer gives the message back, to the front or the end of its
 #: queue.  Servers that do not know these headers see a negative acknowledge with this reason.
 HEADER_PUT_BACK: Final = "Put-Back"
@@ -267,3 +310,10 @@ class ExtensionOperation(IntEnum):
     REMOVE_FEED = OP_REMOVE_FEED
     LIST_FEEDS = OP_LIST_FEEDS
     REMOVE_MESSAGE = OP_REMOVE_MESSAGE
+    MAKE_COUNTER = OP_MAKE_COUNTER
+    PUT_VALUE = OP_PUT_VALUE
+    READ_CELL = OP_READ_CELL
+    CHANGE_CELL = OP_CHANGE_CELL
+    DROP_CELL = OP_DROP_CELL
+    LIST_CELLS = OP_LIST_CELLS
+    DESCRIBE_CELL = OP_DESCRIBE_CELL

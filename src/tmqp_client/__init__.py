@@ -69,6 +69,7 @@ from tmqp_client.events import AnyEvent, Events
 from tmqp_client.handling import HandlerAcknowledge, RetryPolicy
 from tmqp_client.message import Message
 from tmqp_client.operations.browsing import PeekedMessages
+from tmqp_client.operations.cells import CellContents, Cells, ListedCells
 from tmqp_client.operations.reading import KeptMessages
 from tmqp_client.parts import Multipart
 from tmqp_client.pull import Pull
@@ -87,6 +88,8 @@ __all__ = [
     "BatchFailed",
     "BatchFailure",
     "BatchReport",
+    "CellContents",
+    "Cells",
     "Client",
     "ClientClosed",
     "ClientError",
@@ -115,6 +118,7 @@ __all__ = [
     "KeptEntry",
     "KeptMessage",
     "KeptMessages",
+    "ListedCells",
     "MalformedParts",
     "Message",
     "Multipart",

@@ -26,6 +26,7 @@ from tmqp_client.connection_events import ConnectionEvents, ConnectionState
 from tmqp_client.errors import ClientClosed
 from tmqp_client.handling import Handling
 from tmqp_client.operations.browsing import Browsing
+from tmqp_client.operations.cells import Cells
 from tmqp_client.operations.channels import Channels
 from tmqp_client.operations.feeding import Feeding
 from tmqp_client.operations.groups import Groups
@@ -192,6 +193,11 @@ class Client(
     def address(self) -> Address | None:
         """Where the connection goes, or went last; None before the first."""
         return self._supervisor.address
+
+    @property
+    def cells(self) -> Cells:
+        """Counters and values that live for a time."""
+        return Cells(self._port)
 
     def connection_events(self) -> ConnectionEvents:
         """Losses of the connection and new ones, from now on, as an async iterator."""

@@ -250,4 +250,4 @@ def test_model(model: type[models.Model]) -> None:
 
 
 def test_all_models_are_there() -> None:
-    assert len(MODELS) == 22
+    assert len(MODELS) == 23

@@ -24,6 +24,7 @@ from tmqp_server.engine.commands import (
     GroupPlace,
     Join,
     KeptPart,
+    MakeCounter,
     NameStore,
     OffsetsFound,
     OpenGroup,
@@ -47,6 +48,8 @@ from tmqp_server.storage.journal import Journal
 
 __all__ = ["CROWD", "MESSAGES", "Giant"]
 
+#: As many cells as one space may have.
+CELLS = 500_000
 CROWD = 9_900
 CHANNELS = 9_900
 QUEUES_OF_A_CHANNEL = 65_535
@@ -87,6 +90,7 @@ class Giant:
         self._deferred(9)
         self._messages(10, 3_500)
         self._feeds()
+        self._cells()
         self.finish()
         self.longest_s = 0.0
 
@@ -106,6 +110,10 @@ class Giant:
             for queue_id in range(4 if number % 2 else 3):
                 changes = tagged if number < 250 else None
                 self._do(CreateQueue(1, None, f"channel-{number}", queue_id, changes, many))
+
+    def _cells(self) -> None:
+        for number in range(CELLS):
+            self._do(MakeCounter(1, None, "cells", b"key-%d" % number, number, 60_000 + number))
 
     def _crowd(self) -> None:
         crowd = [self.connect(f"client-{number:024}", "crowd") for number in range(CROWD)]

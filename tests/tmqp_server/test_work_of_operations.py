@@ -59,6 +59,8 @@ CHUNK_BYTES = 65_536
 Make = Callable[[int], Frame]
 Headers = list[tuple[str, str]]
 QUEUE: Headers = [("Queue-Id", "1")]
+KEY = ("Cell-Key", "key-77")
+TTL = ("Timeout", "60000")
 CURSOR: Headers = [("Cursor", "group")]
 
 
@@ -164,6 +166,18 @@ CASES: dict[int, list[Make]] = {
         op(ours.OP_REMOVE_FEED, "full", into("channel-9", 2)),
     ],
     ours.OP_LIST_FEEDS: [op(ours.OP_LIST_FEEDS, "feeding"), op(ours.OP_LIST_FEEDS, "wide")],
+    ours.OP_MAKE_COUNTER: [op(ours.OP_MAKE_COUNTER, "cells", [KEY, TTL])],
+    ours.OP_PUT_VALUE: [op(ours.OP_PUT_VALUE, "cells", [("Cell-Key", "v"), TTL])],
+    ours.OP_READ_CELL: [op(ours.OP_READ_CELL, "cells", [KEY])],
+    ours.OP_CHANGE_CELL: [
+        op(ours.OP_CHANGE_CELL, "cells", [KEY, ("Change", "add")]),
+        op(ours.OP_CHANGE_CELL, "cells", [KEY, ("Change", "add-timeout"), TTL]),
+    ],
+    ours.OP_DROP_CELL: [op(ours.OP_DROP_CELL, "cells", [("Cell-Key", "none")])],
+    ours.OP_LIST_CELLS: [
+        op(ours.OP_LIST_CELLS, "cells", headers) for headers in ([], [("From", "250000")])
+    ],
+    ours.OP_DESCRIBE_CELL: [op(ours.OP_DESCRIBE_CELL, "cells", [KEY])],
     Operation.QUEUE_INFORMATION: [op(Operation.QUEUE_INFORMATION, "wide", queue(65_000))],
     Operation.QUEUE_LIST: [
         op(Operation.QUEUE_LIST, "wide"),

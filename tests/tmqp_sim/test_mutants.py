@@ -145,6 +145,8 @@ FOUND_AT: Final = {
     "reads-on": 7,
     "regular-first": 5,
     "removed-in-words": 7,
+    "removes-all-but-one": 3,
+    "removes-unasked": 264,
     "rest-forgotten": 24,
     "run-answered-in-part": 7,
     "run-confirmed-early": 57,

@@ -36,6 +36,7 @@ from tmqp.models._model import (
     parse_list,
     properties_of,
 )
+from tmqp.models.cells import CellInformation
 from tmqp.models.events import (
     EVENT_MODELS,
     ChannelEvent,
@@ -75,6 +76,7 @@ __all__ = [
     "MIN_BYTES_PER_NESTED",
     "MIN_BYTES_PER_VALUE",
     "BindingInformation",
+    "CellInformation",
     "ChannelEvent",
     "ChannelInformation",
     "ChannelOptions",

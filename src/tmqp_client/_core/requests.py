@@ -57,12 +57,15 @@ from tmqp.extensions import (
     HEADER_WINDOW,
     LIFETIME_OWNER,
     OP_BROWSE,
+    OP_DESCRIBE_CELL,
     OP_EXTEND,
     OP_GRANT_CREDIT,
+    OP_LIST_CELLS,
     OP_LIST_CURSORS,
     OP_LIST_FEEDS,
     OP_LIST_GROUPS,
     OP_OFFSETS,
+    OP_READ_CELL,
     OP_READ_INDEX,
     OP_READ_RANGE,
     OP_SET_TERMS,
@@ -140,6 +143,9 @@ _REPEATABLE: Final = frozenset(
         OP_LIST_FEEDS,
         OP_LIST_GROUPS,
         OP_SET_TERMS,
+        OP_LIST_CELLS,
+        OP_READ_CELL,
+        OP_DESCRIBE_CELL,
     }
 )
 

@@ -30,17 +30,20 @@ from tmqp_client.sync._generated_received import (
     TemporaryQueue,
 )
 from tmqp_client.sync._generated_streams import (
+    Cells,
     ConnectionEvents,
     CustomMessage,
     CustomMessages,
     Events,
     KeptMessages,
+    ListedCells,
     PeekedMessages,
     Unclaimed,
 )
 
 __all__ = [
     "Batch",
+    "Cells",
     "Client",
     "ConnectionEvents",
     "Consumer",
@@ -51,6 +54,7 @@ __all__ = [
     "DirectMessages",
     "Events",
     "KeptMessages",
+    "ListedCells",
     "Message",
     "PeekedMessages",
     "Pull",

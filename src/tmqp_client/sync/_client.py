@@ -29,6 +29,8 @@ from tmqp_client.events import Events as AsyncEvents
 from tmqp_client.handling import HandlerAcknowledge, RetryPolicy
 from tmqp_client.message import Message as AsyncMessage
 from tmqp_client.operations.browsing import PeekedMessages as AsyncPeekedMessages
+from tmqp_client.operations.cells import Cells as AsyncCells
+from tmqp_client.operations.cells import ListedCells as AsyncListedCells
 from tmqp_client.operations.reading import KeptMessages as AsyncKeptMessages
 from tmqp_client.pull import Pull as AsyncPull
 from tmqp_client.reconnect import ReconnectPolicy
@@ -47,11 +49,13 @@ from tmqp_client.sync._generated_received import (
     TemporaryQueue,
 )
 from tmqp_client.sync._generated_streams import (
+    Cells,
     ConnectionEvents,
     CustomMessage,
     CustomMessages,
     Events,
     KeptMessages,
+    ListedCells,
     PeekedMessages,
     Unclaimed,
 )
@@ -79,6 +83,8 @@ _BLOCKING: Final[dict[type, type[Blocking[Any]]]] = {
     AsyncUnclaimed: Unclaimed,
     AsyncKeptMessages: KeptMessages,
     AsyncPeekedMessages: PeekedMessages,
+    AsyncCells: Cells,
+    AsyncListedCells: ListedCells,
     AsyncConnectionEvents: ConnectionEvents,
 }
 _ASYNC_OF: Final[dict[Any, type]] = {wrapped: kind for kind, wrapped in _BLOCKING.items()}

@@ -19,7 +19,7 @@ from tmqp_client.consumer import AcknowledgeMode
 from tmqp_client.statistics import ClientStatistics
 from tmqp_client.sync._blocking import Blocking
 from tmqp_client.sync._generated_received import Batch, Consumer, Pull, TemporaryQueue
-from tmqp_client.sync._generated_streams import ConnectionEvents, Unclaimed
+from tmqp_client.sync._generated_streams import Cells, ConnectionEvents, Unclaimed
 
 __all__ = ["Own"]
 
@@ -46,6 +46,12 @@ class Own(Blocking[Client]):
     def address(self) -> Address | None:
         """As :attr:`tmqp_client.Client.address`."""
         return self._wrapped.address
+
+    @property
+    def cells(self) -> Cells:
+        """As :attr:`tmqp_client.Client.cells`, blocking."""
+        result: Cells = self._wrap(self._wrapped.cells)
+        return result
 
     def connection_events(self) -> ConnectionEvents:
         """As :meth:`tmqp_client.Client.connection_events`, blocking."""

@@ -9,6 +9,8 @@ from types import TracebackType
 from typing import Self
 
 from tmqp.events import MessageReceived
+from tmqp.models import CellInformation
+from tmqp_client._core.requests import Payload
 from tmqp_client.connection_events import ConnectionEvent
 from tmqp_client.connection_events import ConnectionEvents as AsyncConnectionEvents
 from tmqp_client.custom import CustomMessage as AsyncCustomMessage
@@ -16,17 +18,22 @@ from tmqp_client.custom import CustomMessages as AsyncCustomMessages
 from tmqp_client.events import AnyEvent
 from tmqp_client.events import Events as AsyncEvents
 from tmqp_client.operations.browsing import PeekedMessages as AsyncPeekedMessages
+from tmqp_client.operations.cells import CellContents
+from tmqp_client.operations.cells import Cells as AsyncCells
+from tmqp_client.operations.cells import ListedCells as AsyncListedCells
 from tmqp_client.operations.reading import KeptMessages as AsyncKeptMessages
 from tmqp_client.reading import KeptMessage, PeekedMessage
 from tmqp_client.sync._blocking import Blocking
 from tmqp_client.unclaimed import Unclaimed as AsyncUnclaimed
 
 __all__ = [
+    "Cells",
     "ConnectionEvents",
     "CustomMessage",
     "CustomMessages",
     "Events",
     "KeptMessages",
+    "ListedCells",
     "PeekedMessages",
     "Unclaimed",
 ]
@@ -181,4 +188,136 @@ class PeekedMessages(Blocking[AsyncPeekedMessages]):
 
     def __next__(self) -> PeekedMessage:
         result: PeekedMessage = self._next()
+        return result
+
+
+class Cells(Blocking[AsyncCells]):
+    """The blocking form of :class:`tmqp_client.Cells`."""
+
+    def make_counter(
+        self,
+        space: str,
+        key: str | bytes,
+        count: int = 0,
+        *,
+        ttl_s: float,
+        timeout_s: float | None = None,
+    ) -> bool:
+        """As :meth:`tmqp_client.Cells.make_counter`, blocking."""
+        result: bool = self._call(
+            self._wrapped.make_counter, space, key, count, ttl_s=ttl_s, timeout_s=timeout_s
+        )
+        return result
+
+    def put(
+        self,
+        space: str,
+        key: str | bytes,
+        value: Payload,
+        *,
+        ttl_s: float,
+        timeout_s: float | None = None,
+    ) -> None:
+        """As :meth:`tmqp_client.Cells.put`, blocking."""
+        self._call(self._wrapped.put, space, key, value, ttl_s=ttl_s, timeout_s=timeout_s)
+
+    def read(
+        self, space: str, key: str | bytes, *, timeout_s: float | None = None
+    ) -> CellContents | None:
+        """As :meth:`tmqp_client.Cells.read`, blocking."""
+        result: CellContents | None = self._call(
+            self._wrapped.read, space, key, timeout_s=timeout_s
+        )
+        return result
+
+    def describe(
+        self, space: str, key: str | bytes, *, timeout_s: float | None = None
+    ) -> CellInformation | None:
+        """As :meth:`tmqp_client.Cells.describe`, blocking."""
+        result: CellInformation | None = self._call(
+            self._wrapped.describe, space, key, timeout_s=timeout_s
+        )
+        return result
+
+    def listed(self, space: str, *, limit: int | None = None) -> ListedCells:
+        """As :meth:`tmqp_client.Cells.listed`, blocking."""
+        result: ListedCells = self._call(self._wrapped.listed, space, limit=limit)
+        return result
+
+    def subtract(
+        self,
+        space: str,
+        key: str | bytes,
+        amount: int = 1,
+        *,
+        initial: int | None = None,
+        ttl_s: float | None = None,
+        timeout_s: float | None = None,
+    ) -> int | None:
+        """As :meth:`tmqp_client.Cells.subtract`, blocking."""
+        result: int | None = self._call(
+            self._wrapped.subtract,
+            space,
+            key,
+            amount,
+            initial=initial,
+            ttl_s=ttl_s,
+            timeout_s=timeout_s,
+        )
+        return result
+
+    def add(
+        self,
+        space: str,
+        key: str | bytes,
+        amount: int = 1,
+        *,
+        initial: int | None = None,
+        ttl_s: float | None = None,
+        timeout_s: float | None = None,
+    ) -> int:
+        """As :meth:`tmqp_client.Cells.add`, blocking."""
+        result: int = self._call(
+            self._wrapped.add, space, key, amount, initial=initial, ttl_s=ttl_s, timeout_s=timeout_s
+        )
+        return result
+
+    def set_count(
+        self, space: str, key: str | bytes, count: int, *, timeout_s: float | None = None
+    ) -> None:
+        """As :meth:`tmqp_client.Cells.set_count`, blocking."""
+        self._call(self._wrapped.set_count, space, key, count, timeout_s=timeout_s)
+
+    def set_ttl(
+        self, space: str, key: str | bytes, ttl_s: float, *, timeout_s: float | None = None
+    ) -> None:
+        """As :meth:`tmqp_client.Cells.set_ttl`, blocking."""
+        self._call(self._wrapped.set_ttl, space, key, ttl_s, timeout_s=timeout_s)
+
+    def extend(
+        self, space: str, key: str | bytes, seconds: float, *, timeout_s: float | None = None
+    ) -> None:
+        """As :meth:`tmqp_client.Cells.extend`, blocking."""
+        self._call(self._wrapped.extend, space, key, seconds, timeout_s=timeout_s)
+
+    def shorten(
+        self, space: str, key: str | bytes, seconds: float, *, timeout_s: float | None = None
+    ) -> None:
+        """As :meth:`tmqp_client.Cells.shorten`, blocking."""
+        self._call(self._wrapped.shorten, space, key, seconds, timeout_s=timeout_s)
+
+    def drop(self, space: str, key: str | bytes, *, timeout_s: float | None = None) -> bool:
+        """As :meth:`tmqp_client.Cells.drop`, blocking."""
+        result: bool = self._call(self._wrapped.drop, space, key, timeout_s=timeout_s)
+        return result
+
+
+class ListedCells(Blocking[AsyncListedCells]):
+    """The blocking form of :class:`tmqp_client.ListedCells`."""
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> CellInformation:
+        result: CellInformation = self._next()
         return result

@@ -31,6 +31,8 @@ from tmqp_server.access.rights import (
     ANSWER,
     BROWSE,
     CANCEL,
+    CELLS_READ,
+    CELLS_WRITE,
     CLEAR_MESSAGES,
     CONFIGURE,
     CREATE_CHANNEL,
@@ -194,7 +196,7 @@ class Access:
         """What every other method asks that is not overridden.
 
         :param right: its name, one of ``tmqp_server.access.rights``.
-        :param subject: the name of the channel, router or client it is about, or nothing.
+        :param subject: the name of what it is about, such as a channel or a client, or nothing.
         :param queue_id: the queue it is about, or ``NO_QUEUE``.
         """
         return False
@@ -279,6 +281,14 @@ class Access:
         """Open, fill, commit and give up transactions of an application; with an empty name, list
         those of all.  What is pushed in them needs the right to push besides."""
         return await self.may(who, TRANSACT, application, NO_QUEUE)
+
+    async def may_read_cells(self, who: Identity, space: str) -> bool | Answer:
+        """Read and list the cells of a space."""
+        return await self.may(who, CELLS_READ, space, NO_QUEUE)
+
+    async def may_write_cells(self, who: Identity, space: str) -> bool | Answer:
+        """Make, change and remove the cells of a space; a change tells what it has led to."""
+        return await self.may(who, CELLS_WRITE, space, NO_QUEUE)
 
     async def may_manage_router(self, who: Identity, router: str) -> bool | Answer:
         """Create and remove a router and its bindings; so a message may be led anywhere."""

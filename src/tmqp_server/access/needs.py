@@ -17,6 +17,8 @@ from tmqp_server.access.rights import (
     ANSWER,
     BROWSE,
     CANCEL,
+    CELLS_READ,
+    CELLS_WRITE,
     CLEAR_MESSAGES,
     CONFIGURE,
     CREATE_CHANNEL,
@@ -52,6 +54,7 @@ from tmqp_server.engine.commands import (
     Block,
     Browse,
     CancelMessage,
+    ChangeCell,
     ClearMessages,
     CloseBranch,
     Command,
@@ -63,10 +66,12 @@ from tmqp_server.engine.commands import (
     CreateQueue,
     CreateRouter,
     Decline,
+    DescribeCell,
     DescribeChannel,
     DescribeQueue,
     DescribeServer,
     Disconnect,
+    DropCell,
     DropGroup,
     Extend,
     Grant,
@@ -74,6 +79,7 @@ from tmqp_server.engine.commands import (
     Join,
     Leave,
     ListBindings,
+    ListCells,
     ListChannels,
     ListClients,
     ListConsumers,
@@ -85,6 +91,7 @@ from tmqp_server.engine.commands import (
     ListQueues,
     ListRouters,
     ListTransactions,
+    MakeCounter,
     OpenBranch,
     OpenCursor,
     OpenGroup,
@@ -95,6 +102,8 @@ from tmqp_server.engine.commands import (
     Push,
     PushRun,
     PushTransaction,
+    PutValue,
+    ReadCell,
     ReadIndex,
     ReadRange,
     Release,
@@ -223,6 +232,14 @@ def _on_router(right: str) -> _Needing:
     return need
 
 
+def _on_space(right: str) -> _Needing:
+    def need(command: Command) -> Need:
+        space: str = getattr(command, "space")  # noqa: B009 - one of several classes
+        return (right, space, NO_QUEUE, 0)
+
+    return need
+
+
 def _on_everything(right: str) -> _Needing:
     def need(_command: Command) -> Need:
         return (right, "", NO_QUEUE, 0)
@@ -285,6 +302,7 @@ NEEDS: Final[dict[type[Command], _Needing]] = {
     AddFeed: _on_queue(FEED),
     Browse: _on_queue(BROWSE),
     CancelMessage: _on_queue(CANCEL),
+    ChangeCell: _on_space(CELLS_WRITE),
     ClearMessages: _on_queue(CLEAR_MESSAGES),
     CommitCursor: _on_queue(PULL),
     CommitTransaction: _on_application,
@@ -293,12 +311,15 @@ NEEDS: Final[dict[type[Command], _Needing]] = {
     CreateChannel: _on_channel(CREATE_CHANNEL),
     CreateQueue: _on_queue(CREATE_QUEUE),
     CreateRouter: _on_router(MANAGE_ROUTERS),
+    DescribeCell: _on_space(CELLS_READ),
     DescribeChannel: _on_channel(SEE_CHANNEL),
     DescribeQueue: _on_queue(SEE_CHANNEL),
     DescribeServer: _on_everything(SEE_NODES),
+    DropCell: _on_space(CELLS_WRITE),
     DropGroup: _group,
     Join: _on_channel(JOIN),
     ListBindings: _on_router(SEE_ROUTERS),
+    ListCells: _on_space(CELLS_READ),
     ListChannels: _on_everything(SEE_CHANNEL),
     ListClients: _on_everything(SEE_CLIENTS),
     ListConsumers: _on_channel(SEE_CONSUMERS),
@@ -310,6 +331,7 @@ NEEDS: Final[dict[type[Command], _Needing]] = {
     ListQueues: _on_channel(SEE_CHANNEL),
     ListRouters: _on_everything(SEE_ROUTERS),
     ListTransactions: _on_everything(TRANSACT),
+    MakeCounter: _on_space(CELLS_WRITE),
     OpenCursor: _on_queue(PULL),
     OpenGroup: _group,
     OpenTransaction: _on_application,
@@ -319,6 +341,8 @@ NEEDS: Final[dict[type[Command], _Needing]] = {
     Push: _on_queue(PUSH),
     PushRun: _on_queue(PUSH),
     PushTransaction: _on_application,
+    PutValue: _on_space(CELLS_WRITE),
+    ReadCell: _on_space(CELLS_READ),
     ReadIndex: _on_queue(PULL),
     ReadRange: _on_queue(PULL),
     RemoveBinding: _on_router(MANAGE_ROUTERS),
@@ -356,7 +380,8 @@ SEVERAL: Final = (CreateChannel, CreateQueue, UpdateChannel, UpdateQueue, Remove
 
 def all_needs(command: Command) -> list[Need]:
     """What such a command needs: its own right, and that of pushing into each queue into which it
-    lets the server move dead letters; or the right to remove each channel.
+    lets the server move dead letters, and of adding the feed that a new queue is for; or the right
+    to remove each channel.
     """
     if isinstance(command, RemoveChannels):
         return [(REMOVE_CHANNEL, name, NO_QUEUE, 0) for name in command.channels]
@@ -365,6 +390,9 @@ def all_needs(command: Command) -> list[Need]:
     found = [own]
     for channel, queue_id in targets_of(command):
         found.append((PUSH, channel, queue_id, 0))
+    if isinstance(command, CreateQueue) and command.source is not None:
+        found.append((FEED, command.source[0], command.source[1], 0))
+        found.append((FEED, command.channel, command.queue_id, 0))
     return found
 
 

@@ -13,6 +13,8 @@ __all__ = [
     "ANSWER",
     "BROWSE",
     "CANCEL",
+    "CELLS_READ",
+    "CELLS_WRITE",
     "CLEAR_MESSAGES",
     "CONFIGURE",
     "CREATE_CHANNEL",
@@ -27,6 +29,7 @@ __all__ = [
     "OF_CLIENTS",
     "OF_NOTHING",
     "OF_ROUTERS",
+    "OF_SPACES",
     "PUBLISH",
     "PULL",
     "PUSH",
@@ -70,12 +73,15 @@ SEE_NODES: Final = "see-nodes"
 TRANSACT: Final = "transact"
 CUSTOM: Final = "custom"
 CONFIGURE: Final = "configure"
+CELLS_READ: Final = "cells-read"
+CELLS_WRITE: Final = "cells-write"
 
 #: What the subject of a right is the name of.
 OF_APPLICATIONS: Final = "applications"
 OF_CHANNELS: Final = "channels"
 OF_CLIENTS: Final = "clients"
 OF_ROUTERS: Final = "routers"
+OF_SPACES: Final = "spaces"
 OF_NOTHING: Final = ""
 
 #: Every right, and what its subject is.
@@ -106,4 +112,6 @@ RIGHTS: Final[dict[str, str]] = {
     TRANSACT: OF_APPLICATIONS,
     CUSTOM: OF_NOTHING,
     CONFIGURE: OF_NOTHING,
+    CELLS_READ: OF_SPACES,
+    CELLS_WRITE: OF_SPACES,
 }

@@ -23,6 +23,7 @@ from tmqp_server.access.rights import (
     OF_CHANNELS,
     OF_CLIENTS,
     OF_NOTHING,
+    OF_SPACES,
     REMOVE_CHANNEL,
     RIGHTS,
     SEE_CONSUMERS,
@@ -97,6 +98,7 @@ class Role:
     clients: tuple[str, ...] = ()
     routers: tuple[str, ...] = ()
     applications: tuple[str, ...] = ()
+    spaces: tuple[str, ...] = ()
 
     def allows(self, right: str, subject: str, queue_id: int) -> bool:
         """Whether it allows this.  What is about no name in particular (a list, an event of the
@@ -112,12 +114,20 @@ class Role:
             return fits(subject, self.clients)
         if of == OF_APPLICATIONS:
             return fits(subject, self.applications)
+        if of == OF_SPACES:
+            return fits(subject, self.spaces)
         return of == OF_NOTHING or fits(subject, self.routers)
 
 
 #: The role that allows everything; it is there without being declared.
 ADMIN: Final = Role(
-    "admin", frozenset(RIGHTS), _EVERYTHING, (), _EVERYTHING, _EVERYTHING, _EVERYTHING
+    "admin",
+    frozenset(RIGHTS),
+    channels=_EVERYTHING,
+    clients=_EVERYTHING,
+    routers=_EVERYTHING,
+    applications=_EVERYTHING,
+    spaces=_EVERYTHING,
 )
 
 
@@ -207,7 +217,7 @@ def _role(name: str, fields: object) -> Role:
     where = f"roles.{name}"
     if not isinstance(fields, dict):
         raise AccessError(f"{where} is a table: [access.{where}]")
-    known = ("rights", "channels", "queues", "clients", "routers", "applications")
+    known = ("rights", "channels", "queues", "clients", "routers", "applications", "spaces")
     _check_keys(fields, known, f"{where}.")
     rights = frozenset(_texts(fields, "rights", where))
     if _ALL in rights:
@@ -233,6 +243,7 @@ def _role(name: str, fields: object) -> Role:
         _patterns(fields, "clients", where),
         _patterns(fields, "routers", where),
         _patterns(fields, "applications", where),
+        _patterns(fields, "spaces", where),
     )
 
 

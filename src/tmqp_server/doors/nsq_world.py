@@ -6,11 +6,12 @@ The door registry makes one world for each server and gives it to each kind.  A 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol, final
 
 from tmqp_server.doors.names import DoorNames
 from tmqp_server.doors.nsq_latency import Latencies
+from tmqp_server.doors.tables import Option
 from tmqp_server.engine.commands import Command, CreateQueue, PushExtras
 from tmqp_wires.nsq.identify import ServerTerms
 from tmqp_wires.nsq.lookup import Announce
@@ -26,6 +27,7 @@ __all__ = [
     "NsqNames",
     "NsqWorld",
     "TopicShapes",
+    "tell_world",
 ]
 
 #: The version of the original whose interface this is; clients judge by it what they may use.
@@ -35,6 +37,8 @@ DEFAULT_VERSION: Final = "1.3.0"
 NEW: Final = 0
 SUBSCRIBED: Final = 3
 CLOSING: Final = 4
+
+_MOST_PORT: Final = 65_535
 
 #: Between the topic and its channel in the name of the channel's channel.
 _SEPARATOR: Final = b":"
@@ -97,14 +101,15 @@ class TopicShapes(Protocol):
     def create_topic(self, session: int, topic: bytes, request: object = None) -> CreateQueue:
         """Makes a topic if there is none."""
 
-    def extras(self, topic: bytes) -> PushExtras:
-        """What a push says that makes the topic, because its client may push and not create."""
+    def extras(self, topic: bytes, delay_ms: int = 0) -> PushExtras:
+        """What a push says that makes the topic, because its client may push and not create; and
+        that its message is not to be sent for so long."""
 
     def create_channel(
         self, session: int, topic: bytes, channel: bytes, request: object = None
     ) -> list[Command]:
         """Make a channel of a topic if there is none, and feed it; the answers about the queue and
-        the feed go to the *request*."""
+        the feed go to the *request*.  Without the topic no channel is made."""
 
 
 @final
@@ -265,3 +270,23 @@ class NsqWorld:
         """A topic was removed."""
         self.message_bytes.pop(topic, None)
         self.latencies.forget(topic)
+
+
+def tell_world(world: NsqWorld, own: Mapping[str, Option], hostname: str) -> None:
+    """Let the world know what a table says of the whole nsqd.
+
+    :raises ValueError: for a port that cannot be one.
+    """
+    ports: list[int] = []
+    for place, name in enumerate(("broadcast_tcp_port", "broadcast_http_port")):
+        port = int(str(own[name]))
+        if not 0 <= port <= _MOST_PORT:
+            raise ValueError(f"{name} must be 0 to {_MOST_PORT}, got {port}")
+        ports.append(port or world.broadcast_ports[place])
+    world.broadcast_ports = (ports[0], ports[1])
+    address = str(own["broadcast_address"])
+    if address or not world.about.broadcast_address:
+        world.tell(hostname=hostname, broadcast_address=address or hostname)
+    lookups = own["nsqlookupd_tcp_addresses"]
+    if isinstance(lookups, tuple) and lookups:
+        world.set_lookups([str(each) for each in lookups])

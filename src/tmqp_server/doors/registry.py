@@ -28,7 +28,7 @@ from tmqp_server.doors.nsq.message import NsqBodies
 from tmqp_server.doors.nsq.options import NsqLimits, NsqOptions
 from tmqp_server.doors.nsq_lookup.door import DEFAULT_VERSION, Lookupd, LookupDoor
 from tmqp_server.doors.nsq_lookup.table import LookupLimits
-from tmqp_server.doors.nsq_world import NsqNames, NsqWorld
+from tmqp_server.doors.nsq_world import NsqNames, NsqWorld, tell_world
 from tmqp_server.doors.port import Door, IdSource
 from tmqp_server.doors.tables import Option, limits_from, options_from, record_of_options
 
@@ -44,6 +44,7 @@ __all__ = [
     "NsqHttpKind",
     "NsqKind",
     "SmqKind",
+    "ThrottrKind",
     "TmqpKind",
     "refuse_options",
 ]
@@ -58,7 +59,6 @@ _OF_NSQD: Final[dict[str, Option]] = {
     "broadcast_http_port": 0,
     "nsqlookupd_tcp_addresses": (),
 }
-_MOST_PORT: Final = 65_535
 
 
 @final
@@ -261,7 +261,7 @@ class NsqKind(DoorKind):
         )
         world.terms, world.shapes = shared.terms, shared.shapes
         world.tell(tcp_port=_first_port(context.addresses))
-        _tell(world, own, context)
+        tell_world(world, own, context.hostname)
         return NsqDoor(shared, context.letters)
 
     def listens(self, addresses: Sequence[Address]) -> None:
@@ -312,7 +312,7 @@ class NsqHttpKind(DoorKind):
             durable=context.has_storage,
             old_names=bool(own["old_names"]),
         )
-        _tell(world, own, context)
+        tell_world(world, own, context.hostname)
         return HttpDoor(
             context.new_id,
             limits,
@@ -338,26 +338,6 @@ def _divided(
     given = {name: value for name, value in context.options.items() if name in own}
     rest = {name: value for name, value in context.options.items() if name not in own}
     return rest, options_from(own, given)
-
-
-def _tell(world: NsqWorld, own: Mapping[str, Option], context: DoorContext) -> None:
-    """Let the world know what a table says of the whole nsqd.
-
-    :raises ValueError: for a port that cannot be one.
-    """
-    ports: list[int] = []
-    for place, name in enumerate(("broadcast_tcp_port", "broadcast_http_port")):
-        port = int(str(own[name]))
-        if not 0 <= port <= _MOST_PORT:
-            raise ValueError(f"{name} must be 0 to {_MOST_PORT}, got {port}")
-        ports.append(port or world.broadcast_ports[place])
-    world.broadcast_ports = (ports[0], ports[1])
-    address = str(own["broadcast_address"])
-    if address or not world.about.broadcast_address:
-        world.tell(hostname=context.hostname, broadcast_address=address or context.hostname)
-    lookups = own["nsqlookupd_tcp_addresses"]
-    if isinstance(lookups, tuple) and lookups:
-        world.set_lookups([str(each) for each in lookups])
 
 
 @final
@@ -418,6 +398,37 @@ class GomsKind(DoorKind):
         )
 
 
+@final
+class ThrottrKind(DoorKind):
+    """Throttr."""
+
+    name = "throttr"
+    number = 6
+    default_port = 9000
+
+    def bodies(self) -> Bodies:
+        """Read without a door, by what is loaded for the first message."""
+        return LateBodies(self.name, self.number, _throttr_bodies)
+
+    def open(self, context: DoorContext) -> Door:
+        """A door."""
+        from tmqp_server.doors.throttr.door import ThrottrDoor  # noqa: PLC0415 - as above
+        from tmqp_server.doors.throttr.options import (  # noqa: PLC0415 - as above
+            ThrottrLimits,
+            ThrottrOptions,
+        )
+
+        return ThrottrDoor(
+            context.new_id,
+            limits_from(ThrottrLimits(), context.limits),
+            record_of_options(ThrottrOptions(), context.options),
+            context.letters,
+            context.names,
+            context.wall_clock_offset_s,
+            context.started_s,
+        )
+
+
 def _smq_bodies() -> Bodies:
     from tmqp_server.doors.smq.message import SmqBodies  # noqa: PLC0415 - few servers need it
 
@@ -428,6 +439,12 @@ def _goms_bodies() -> Bodies:
     from tmqp_server.doors.goms.message import GomsBodies  # noqa: PLC0415 - few servers need it
 
     return GomsBodies()
+
+
+def _throttr_bodies() -> Bodies:
+    from tmqp_server.doors.throttr.message import ThrottrBodies  # noqa: PLC0415 - as above
+
+    return ThrottrBodies()
 
 
 def refuse_options(context: DoorContext) -> None:
@@ -548,6 +565,7 @@ class DoorRegistry:
             LookupHttpKind(lookupd),
             SmqKind(),
             GomsKind(),
+            ThrottrKind(),
         )
         for kind in (*kinds, *more):
             self._add(kind)

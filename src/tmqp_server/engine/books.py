@@ -42,6 +42,7 @@ __all__ = [
     "Books",
     "batch_bytes",
     "binding_bytes",
+    "cell_bytes",
     "channel_bytes",
     "cursor_bytes",
     "feed_bytes",
@@ -55,6 +56,7 @@ __all__ = [
     "router_bytes",
     "session_bytes",
     "shelved_bytes",
+    "space_bytes",
     "text_bytes",
     "transaction_bytes",
     "watch_bytes",
@@ -124,6 +126,9 @@ _TRANSACTION_BYTES: Final = 1_536
 #: A batch that the storage has not answered for, and each part of it beyond the message.
 _BATCH_BYTES: Final = 1_024
 _BATCH_PART_BYTES: Final = 640
+#: A cell, its places in the tables of its space and in the wheel, and a space.
+_CELL_BYTES: Final = 768
+_SPACE_BYTES: Final = 8_192
 #: The last epoch of an application.
 _MARK_BYTES: Final = 320
 
@@ -290,3 +295,13 @@ def mark_bytes(application: str) -> int:
 def watch_bytes(filter: str, queues: int) -> int:
     """What a held answer about so many queues takes."""
     return _WATCH_BYTES + text_bytes(filter) + _PLACE_BYTES * queues
+
+
+def cell_bytes(key: bytes, value: bytes) -> int:
+    """What a cell takes."""
+    return _CELL_BYTES + len(key) + len(value)
+
+
+def space_bytes(name: str) -> int:
+    """What a space takes without its cells."""
+    return _SPACE_BYTES + text_bytes(name)

@@ -23,6 +23,7 @@ brings messages through them; ``direct.py`` passes on what clients say to each o
 once, ``cursors.py`` keeps where they are, ``asking.py`` knows what they have asked of the
 storage and ``watching.py`` which answers are held; ``transactions.py`` serves those who push in
 transactions;
+``cells.py`` keeps counters and values that live for a time;
 ``notices.py`` tells of events those who asked for it through ``subscribing.py``; ``nodes.py`` and
 ``sharing.py`` are about other servers of a cluster; ``clients.py`` lets clients in and out, and
 ``books.py`` is the account of the memory.  This module hands every command to its part.
@@ -33,7 +34,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from tmqp.constants import RESULT_OK
 from tmqp_server.engine.commands import (
     Acknowledge,
     AcknowledgeRun,
@@ -86,6 +86,7 @@ from tmqp_server.engine.effects import Effect
 from tmqp_server.engine.flights import Flights
 from tmqp_server.engine.keeping import Keeper
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.model.cells import CellTimer
 from tmqp_server.engine.model.channels import IdleTimer
 from tmqp_server.engine.model.delivery import HandlerRegistry
 from tmqp_server.engine.model.feeds import FeedTimer
@@ -95,6 +96,8 @@ from tmqp_server.engine.model.queues import Queue, QueueTimer
 from tmqp_server.engine.model.snapshots import BrokerStatistics
 from tmqp_server.engine.model.times import NEVER
 from tmqp_server.engine.operations.administration import Administration
+from tmqp_server.engine.operations.cells import Cells
+from tmqp_server.engine.operations.checking import check_broker
 from tmqp_server.engine.operations.clients import Clients
 from tmqp_server.engine.operations.information import Information
 from tmqp_server.engine.operations.nodes import Nodes
@@ -119,27 +122,6 @@ _MOST_EFFECTS: Final = 256
 _MOST_WORK: Final = 1_000
 
 
-def _check(limits: EngineLimits, options: BrokerOptions, handlers: HandlerRegistry) -> None:
-    """Look whether a broker can be like that.
-
-    :raises ValueError: when it cannot.
-    """
-    if options.channel.problem(limits) != RESULT_OK:
-        raise ValueError(f"these options are not possible within the limits: {options!r}")
-    if handlers.find(options.channel.queue.delivery_handler) is None:
-        name = options.channel.queue.delivery_handler
-        raise ValueError(f"no delivery handler is registered under the name {name!r}")
-    if not options.knows(options.channel):
-        raise ValueError(
-            "no such authenticator or event handler is registered:"
-            f" {options.channel.authenticator!r}, {options.channel.event_handler!r}"
-        )
-    if options.channel.needs_owner():
-        raise ValueError("channels that are created by themselves have no owner to end with")
-    if options.channel.queue.needs_storage() and not options.storage:
-        raise ValueError("queues cannot be durable without a storage")
-
-
 class Broker:
     """The broker.  Not for several threads.
 
@@ -155,6 +137,7 @@ class Broker:
         "_administration",
         "_batches",
         "_browsing",
+        "_cells",
         "_clients",
         "_core",
         "_deferring",
@@ -192,7 +175,7 @@ class Broker:
         limits = EngineLimits() if limits is None else limits
         options = BrokerOptions() if options is None else options
         handlers = built_in_handlers() if handlers is None else handlers
-        _check(limits, options, handlers)
+        check_broker(limits, options, handlers)
         self.limits = limits
         self._work_per_step = limits.max_work_per_step
         self._core = core = Core(limits, options, handlers)
@@ -221,6 +204,7 @@ class Broker:
         self._information = Information(core)
         self._transactions = transactions = Transactions(core, flights, directory, self._pump)
         self._browsing = Browsing(core, directory, self._deferring)
+        self._cells = Cells(core)
         self._keeper = Keeper(
             core,
             flights,
@@ -255,6 +239,7 @@ class Broker:
         administration = self._administration
         return {
             **self._clients.performers(),
+            **self._cells.performers(),
             CreateChannel: administration.create_channel,
             UpdateChannel: administration.update_channel,
             RemoveChannel: administration.remove_channel,
@@ -482,6 +467,8 @@ class Broker:
                 self._administration.wake_idle(timer)
             elif isinstance(timer, FeedTimer):
                 self._feeder.wake(now)
+            elif isinstance(timer, CellTimer):
+                self._cells.wake()
             elif isinstance(timer, DebtTimer):
                 self._outcomes.debts.wake()
             else:

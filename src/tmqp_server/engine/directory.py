@@ -12,13 +12,19 @@ from tmqp.constants import (
     RESULT_OK,
     RESULT_UNACCEPTABLE,
 )
+from tmqp_server.engine.commands import Push
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.effects import StoreChannel, StoreQueue
 from tmqp_server.engine.events import CHANNEL_CREATED, QUEUE_CREATED
 from tmqp_server.engine.model.channels import Channel
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session
-from tmqp_server.engine.options import ChannelOptions, QueueChanges, QueueOptions
+from tmqp_server.engine.options import (
+    ChannelChanges,
+    ChannelOptions,
+    QueueChanges,
+    QueueOptions,
+)
 
 __all__ = ["Directory"]
 
@@ -92,7 +98,7 @@ class Directory:
         channel = self._core.channels.find(channel_name)
         return None if channel is None else channel.queues.get(queue_id)
 
-    def open_channel(self, name: str) -> Channel | None:
+    def open_channel(self, name: str, changes: ChannelChanges | None = None) -> Channel | None:
         """The channel of that name, created if need be and allowed (F48)."""
         channel = self._core.channels.find(name)
         if channel is not None:
@@ -101,10 +107,19 @@ class Directory:
         if not options.auto_channel_creation:
             self.problem = RESULT_NOT_FOUND
             return None
-        return self.create_channel(name, options.channel, None)
+        return self.create_channel(name, self._rules_of_new(changes), None)
+
+    def _rules_of_new(self, changes: ChannelChanges | None) -> ChannelOptions:
+        """The options of a channel that is created by itself."""
+        rules = self._core.options.channel
+        return rules if changes is None else changes.applied_to(rules)
 
     def problem_of_opening(
-        self, channel_name: str, queue_id: int, changes: QueueChanges | None
+        self,
+        channel_name: str,
+        queue_id: int,
+        changes: QueueChanges | None,
+        channel_changes: ChannelChanges | None = None,
     ) -> int:
         """0 when ``open_queue`` would succeed, else the result code; nothing is created."""
         core = self._core
@@ -119,23 +134,30 @@ class Directory:
         if not core.options.auto_queue_creation:
             return RESULT_NOT_FOUND
         if channel is None:
+            rules = self._rules_of_new(channel_changes)
             problem = core.channels.problem_of_new(channel_name, rules)
+            if problem == RESULT_OK and rules.needs_owner():
+                problem = self._problem_of_owner(None)
             if problem != RESULT_OK:
                 return problem
         options = rules.queue if changes is None else changes.applied_to(rules.queue)
         return core.channels.problem_of_new_queue(channel_name, channel, rules, queue_id, options)
 
     def open_queue(
-        self, channel_name: str, queue_id: int, changes: QueueChanges | None
+        self,
+        channel_name: str,
+        queue_id: int,
+        changes: QueueChanges | None,
+        channel_changes: ChannelChanges | None = None,
     ) -> Queue | None:
         """The queue of that name, created with its channel if need be and allowed (F74).
 
         Nothing is created when the whole cannot be: no channel without the queue.
         """
-        self.problem = self.problem_of_opening(channel_name, queue_id, changes)
+        self.problem = self.problem_of_opening(channel_name, queue_id, changes, channel_changes)
         if self.problem != RESULT_OK:
             return None
-        channel = self.open_channel(channel_name)
+        channel = self.open_channel(channel_name, channel_changes)
         assert channel is not None
         queue = channel.queues.get(queue_id)
         if queue is not None:
@@ -143,3 +165,10 @@ class Directory:
         inherited = channel.options.queue
         options = inherited if changes is None else changes.applied_to(inherited)
         return self.create_queue(channel, queue_id, options)
+
+    def open_queue_of(self, push: Push) -> Queue | None:
+        """The queue that a push names, created as the push says."""
+        extras = push.extras
+        if extras is None:
+            return self.open_queue(push.channel, push.queue_id, None)
+        return self.open_queue(push.channel, push.queue_id, extras.changes, extras.channel_changes)

@@ -183,6 +183,22 @@ class EngineLimits:
     max_cursors_per_queue: int = 100
     """Cursors of one queue; another is answered with 482."""
 
+    max_cell_spaces: int = 1_000
+    """Spaces that have cells; the first cell of another is answered with 482."""
+
+    max_cells_per_space: int = 500_000
+    """Cells of one space; making another is answered with 482."""
+
+    max_cell_key_bytes: int = 1_024
+    """Bytes in the key of a cell; a longer one is answered with 482."""
+
+    max_cell_value_bytes: int = 1_048_576
+    """Bytes that one cell holds; more are answered with 482."""
+
+    max_cells_listed: int = 1_000
+    """Cells in the answer to one list, whatever the client asks for; ask for the next ones from the
+    last one on."""
+
     max_transactions: int = 1_000
     """Open transactions; opening another is answered with 482."""
 
@@ -257,9 +273,9 @@ class EngineLimits:
 
     max_work_per_step: int = 1_000
     """Units of work in one step: a message sent, a delivery that wants an acknowledgement, a
-    message expired or cleared count one each, and a stored message that is sent one more for each
-    KiB. The rest is done in ``on_deadline``, so that no step delays other connections, or fills a
-    consumer's buffer before it can report that."""
+    message expired or cleared, a queue removed with its channel count one each, and a stored
+    message that is sent one more for each KiB. The rest is done in ``on_deadline``, so that no step
+    delays other connections, or fills a consumer's buffer before it can report that."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

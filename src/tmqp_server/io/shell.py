@@ -57,7 +57,7 @@ from tmqp_server.shell.world import (
     Wake,
     WriteBatch,
 )
-from tmqp_server.storage.journal import Journal
+from tmqp_server.storage.journal import Journal, Writing
 from tmqp_server.storage.port import Store
 
 if TYPE_CHECKING:
@@ -428,7 +428,7 @@ class Shell:
     async def _carry_out(self, store: Store, worker: Worker, work: _StoreWork) -> None:
         turn = self.turn
         if isinstance(work, WriteBatch):
-            error = await self._tried(worker, partial(_write, store, work))
+            error = await self._tried(worker, partial(_write, store, turn.take_batch()))
             turn.written(error, self.now())
         elif isinstance(work, ReadBatch):
             assert self._journal is not None, "a store has a journal"
@@ -466,8 +466,8 @@ class Shell:
             await self._store_closed.wait()
 
 
-def _write(store: Store, work: WriteBatch) -> None:
-    batch = work.writing.batch
+def _write(store: Store, writing: Writing) -> None:
+    batch = writing.batch
     if not batch.is_empty():
         store.write(batch, time.time_ns() // 1_000)
 

@@ -28,7 +28,7 @@ from tmqp_server.shell.links import Links
 from tmqp_server.shell.outbound import Marks
 from tmqp_server.shell.saving import STOPPED, Saving
 from tmqp_server.shell.world import ERROR, Call, Dial, Log, Tell
-from tmqp_server.storage.journal import Journal
+from tmqp_server.storage.journal import Journal, Writing
 
 __all__ = ["Turn"]
 
@@ -222,6 +222,11 @@ class Turn(Connections):
         self._hear(self.links.close(now), now)
 
     # -- the storage -----------------------------------------------------------------------------
+
+    def take_batch(self) -> Writing:
+        """The store can begin with the batch that is to be written: this is what it holds."""
+        assert self.saving is not None, "only what is kept is written"
+        return self.saving.take()
 
     def written(self, error: Exception | None, now: float) -> None:
         """The store has written the batch, or failed to."""

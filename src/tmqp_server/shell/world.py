@@ -14,7 +14,6 @@ from tmqp._compat import mypyc_attr
 from tmqp_server.access.gate import Question
 from tmqp_server.engine.effects import CallHttp, TellHandler
 from tmqp_server.hub.questions import StorageQuestion
-from tmqp_server.storage.journal import Writing
 
 __all__ = [
     "DEBUG",
@@ -184,12 +183,10 @@ class Abandon:
 
 @final
 class WriteBatch:
-    """Have the store write a batch; :meth:`Turn.written` hears how it went."""
+    """Have the store write the batch that :meth:`Turn.take_batch` gives when it can begin;
+    :meth:`Turn.written` hears how it went."""
 
-    __slots__ = ("writing",)
-
-    def __init__(self, writing: Writing) -> None:
-        self.writing = writing
+    __slots__ = ()
 
 
 @final

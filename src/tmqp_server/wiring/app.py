@@ -84,6 +84,15 @@ _ENDING: Final = (signal.SIGINT, signal.SIGTERM)
 _LEAST_WAIT_S: Final = 1.0
 _MOST_WAIT_S: Final = 15.0
 
+#: NSQ's words for how much is logged, from most to least.
+_LEVELS: Final = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warn": logging.WARNING,
+    "error": logging.ERROR,
+    "fatal": logging.CRITICAL,
+}
+
 
 def _marks_of(limits: OutboundLimits) -> Marks:
     """What a peer that reads slowly may cost, as configured."""
@@ -426,6 +435,7 @@ def _announcing(world: NsqWorld, shell: Shell, new_number: Callable[[], int]) ->
     door = AnnounceDoor(world, announcer, _new_id)
     announcing = Announcing(announcer, door, functools.partial(_ask_door, world), shell, new_number)
     world.watch_lookups(announcing.set)
+    world.set_log_level(_log_level())
     world.watch_log_level(_set_log_level)
     return announcing
 
@@ -435,10 +445,18 @@ def _ask_door(world: NsqWorld, topic: bytes) -> Door | None:
     return None if world.shapes is None else AskDoor(topic, world.shapes, _new_id)
 
 
+def _log_level() -> str:
+    """How much is logged now, in NSQ's words."""
+    level = logging.getLogger("tmqp_server").getEffectiveLevel()
+    for word, number in _LEVELS.items():
+        if level <= number:
+            return word
+    return "fatal"
+
+
 def _set_log_level(level: str) -> None:
-    """Log more or less; ``warn`` and ``fatal`` are words of NSQ."""
-    words = {"warn": "WARNING", "fatal": "CRITICAL"}
-    logging.getLogger("tmqp_server").setLevel(words.get(level, level.upper()))
+    """Log more or less from now on."""
+    logging.getLogger("tmqp_server").setLevel(_LEVELS[level])
 
 
 def _open_store(config: ServerConfig) -> Store | None:

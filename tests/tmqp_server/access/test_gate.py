@@ -60,7 +60,7 @@ def session_commands() -> Iterator[type[Command]]:
 
 def test_whatever_a_session_can_ask_of_the_engine_somebody_has_decided_who_may() -> None:
     decided = {*needs.NEEDS, *needs.FREE, Batch, ListCommand, SessionCommand}
-    decided |= {commands.GroupCommand, commands.CursorCommand}
+    decided |= {commands.GroupCommand, commands.CursorCommand, commands.CellCommand}
     assert set(session_commands()) <= decided
     assert set(Broker()._performers) <= decided
 
@@ -559,6 +559,20 @@ def test_every_command_with_options_of_queues_is_asked_about_their_dead_letters(
         and any("Changes" in str(hint) for hint in get_type_hints(kind.__init__).values())
     }
     assert with_options == named
+
+
+@pytest.mark.parametrize("missing", ["mine", "theirs"])
+def test_a_queue_to_be_fed_needs_the_right_to_feed_it(missing: str) -> None:
+    hub, sink = guarded_hub()
+    run(hub, sink, {"mine", "theirs"}, CreateQueue(1, "r", "theirs", 1))
+    sink.said.clear()
+    command = CreateQueue(1, "r", "mine", 1, source=("theirs", 1))
+    run(hub, sink, {"mine", "theirs"} - {missing}, command)
+    assert repr(sink.said) == repr([Reply(1, "r", 401)])
+    assert [each.channel_name for each in hub.broker.queues()] == ["theirs"]
+    sink.said.clear()
+    run(hub, sink, {"mine", "theirs"}, command)
+    assert repr(sink.said) == repr([Reply(1, "r", 0)])
 
 
 def test_giving_up_dead_letters_needs_no_more_than_changing_the_queue() -> None:

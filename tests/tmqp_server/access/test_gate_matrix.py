@@ -25,20 +25,27 @@ from tmqp.extensions import (
     OP_APPLY_BATCH,
     OP_BROWSE,
     OP_CANCEL_MESSAGE,
+    OP_CHANGE_CELL,
     OP_COMMIT_CURSOR,
     OP_COMMIT_GROUP,
     OP_COMMIT_TRANSACTION,
+    OP_DESCRIBE_CELL,
     OP_DESCRIBE_SERVER,
+    OP_DROP_CELL,
     OP_DROP_CURSOR,
     OP_DROP_GROUP,
+    OP_LIST_CELLS,
     OP_LIST_CURSORS,
     OP_LIST_FEEDS,
     OP_LIST_GROUPS,
     OP_LIST_TRANSACTIONS,
+    OP_MAKE_COUNTER,
     OP_OFFSETS,
     OP_OPEN_GROUP,
     OP_OPEN_TRANSACTION,
     OP_PUSH_TRANSACTION,
+    OP_PUT_VALUE,
+    OP_READ_CELL,
     OP_READ_INDEX,
     OP_READ_RANGE,
     OP_REMOVE_FEED,
@@ -58,6 +65,7 @@ NO: Final = Verdict(False)
 BINDING = json.dumps({"Name": "b", "Target": "c", "BindingType": 1, "ContentType": 1}).encode()
 PLACES = json.dumps([{"Channel": "c", "Queue": 1}]).encode()
 
+CELL = [("Cell-Key", "k")]
 FEED = [("Queue-Id", "1"), (HEADER_FEED_CHANNEL, "d"), (HEADER_FEED_QUEUE, "2")]
 
 Shape = tuple[int, int, list[tuple[str, str]]]
@@ -114,6 +122,41 @@ MATRIX: dict[str, tuple[Frame, tuple[str, str, int], list[Shape]]] = {
     "clear messages": (
         asks(Operation.CLEAR_MESSAGES, "c", headers=[*QUEUE, ("Messages", "yes")]),
         (rights.CLEAR_MESSAGES, "c", 1),
+        CODE_401,
+    ),
+    "make counter": (
+        asks(OP_MAKE_COUNTER, "s", headers=[*CELL, ("Timeout", "9")]),
+        (rights.CELLS_WRITE, "s", NO_QUEUE),
+        CODE_401,
+    ),
+    "put value": (
+        asks(OP_PUT_VALUE, "s", headers=[*CELL, ("Timeout", "9")]),
+        (rights.CELLS_WRITE, "s", NO_QUEUE),
+        CODE_401,
+    ),
+    "read cell": (
+        asks(OP_READ_CELL, "s", headers=[*CELL]),
+        (rights.CELLS_READ, "s", NO_QUEUE),
+        CODE_401,
+    ),
+    "change cell": (
+        asks(OP_CHANGE_CELL, "s", headers=[*CELL, ("Change", "add")]),
+        (rights.CELLS_WRITE, "s", NO_QUEUE),
+        CODE_401,
+    ),
+    "drop cell": (
+        asks(OP_DROP_CELL, "s", headers=[*CELL]),
+        (rights.CELLS_WRITE, "s", NO_QUEUE),
+        CODE_401,
+    ),
+    "list cells": (
+        asks(OP_LIST_CELLS, "s", headers=[]),
+        (rights.CELLS_READ, "s", NO_QUEUE),
+        CODE_401,
+    ),
+    "describe cell": (
+        asks(OP_DESCRIBE_CELL, "s", headers=[*CELL]),
+        (rights.CELLS_READ, "s", NO_QUEUE),
         CODE_401,
     ),
     "browse": (

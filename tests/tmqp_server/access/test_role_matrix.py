@@ -35,12 +35,12 @@ _ALL = ("*",)
 
 def role_of(*names: str) -> Role:
     """A role with these rights for everything."""
-    return Role("r", frozenset(names), _ALL, (), _ALL, _ALL, _ALL)
+    return Role("r", frozenset(names), _ALL, (), _ALL, _ALL, _ALL, _ALL)
 
 
 def elsewhere(right: str) -> Role:
     """A role with a right for other names than those of the matrix."""
-    return Role("r", frozenset({right}), ("z",), (), ("z",), ("z",), ("z",))
+    return Role("r", frozenset({right}), ("z",), (), ("z",), ("z",), ("z",), ("z",))
 
 
 def test_every_operation_of_this_project_has_a_row() -> None:

@@ -40,6 +40,10 @@ from tmqp_wires.goms import Dialect
 from tmqp_wires.goms.codec import request_line
 from tmqp_wires.nsq.writing import dpub, fin, mpub, pub, rdy, sub
 from tmqp_wires.smq.codec import consume_line, done_line, publish_line
+from tmqp_wires.throttr import ClientConnection
+from tmqp_wires.throttr import Push as ThrottrPush
+from tmqp_wires.throttr import Request as ThrottrRequest
+from tmqp_wires.throttr.words import PUBLISH, SUBSCRIBE
 
 __all__ = ["ADAPTERS", "declare", "feed"]
 
@@ -504,6 +508,53 @@ class GomsDatagrams(Goms):
     door = "goms, datagrams"
 
 
+# --- Throttr -------------------------------------------------------------------------------------
+
+
+class _ThrottrConsumer(Consumer):
+    """Subscribes to the channel."""
+
+    def __init__(self, stage: MatrixStage) -> None:
+        self._wire = Wire(stage, "throttr")
+        self._client = ClientConnection("7.3", 4)
+        self._wire.say(self._client.send(ThrottrRequest(SUBSCRIBE, CHANNEL.encode())))
+
+    def take(self) -> list[Letter]:
+        """See ``Consumer``."""
+        found: list[Letter] = []
+        for each in self._client.receive(self._wire.take()):
+            if isinstance(each, ThrottrPush):
+                assert each.channel == CHANNEL.encode()
+                found.append(Letter(each.payload))
+            else:
+                assert each.ok
+        return found
+
+
+class Throttr(Adapter):
+    """Throttr 7.3."""
+
+    name = "throttr"
+    tables = one_table(protocol="throttr", options={"dialect": "7.3", "value_bytes": 4})
+
+    def send(self, stage: MatrixStage, cases: Sequence[Case], *, in_a_row: bool) -> None:
+        """See ``Adapter``; a reply tells whether somebody got it at once."""
+        wire = Wire(stage, "throttr")
+        client = ClientConnection("7.3", 4)
+        sent = [
+            client.send(ThrottrRequest(PUBLISH, CHANNEL.encode(), case.letter.body))
+            for case in cases
+        ]
+        for chunk in [sent] if in_a_row else [[each] for each in sent]:
+            wire.say(*chunk)
+        assert len(wire.take()) == len(cases)
+        wire.hang_up()
+
+    def consumer(self, stage: MatrixStage) -> Consumer:
+        """See ``Adapter``."""
+        return _ThrottrConsumer(stage)
+
+
 _MAKE: Final[tuple[Callable[[], Adapter], ...]] = (
     Tmqp,
     TmqpPull,
@@ -514,6 +565,7 @@ _MAKE: Final[tuple[Callable[[], Adapter], ...]] = (
     Smq,
     Goms,
     GomsDatagrams,
+    Throttr,
     Toy,
     ToyPull,
 )

@@ -317,6 +317,51 @@ CASES: Final[dict[str, Case]] = {
         feeding(range(2, 50)),
         lambda n: c.ListFeeds(ME, n, "ch"),
     ),
+    "MakeCounter": (
+        (),
+        lambda n: c.MakeCounter(ME, "r", "s", name(n).encode(), 2**60 + n, YEARS_MS),
+    ),
+    "MakeCounter: spaces": (
+        (),
+        lambda n: c.MakeCounter(ME, "r", name(n % 1_000, 200), name(n).encode(), n, YEARS_MS + n),
+    ),
+    "PutValue": (
+        (),
+        lambda n: c.PutValue(ME, "r", "s", name(n, 200).encode(), bytes(n % 900), YEARS_MS),
+    ),
+    "PutValue: again": (
+        (),
+        lambda n: c.PutValue(ME, "r", "s", b"key", bytes(n % 60_000), YEARS_MS + n),
+    ),
+    "ReadCell": (
+        (c.PutValue(ME, "r", "s", b"key", b"value", YEARS_MS),),
+        lambda n: c.ReadCell(ME, n, "s", b"key"),
+    ),
+    "ChangeCell": (
+        (),
+        lambda n: c.ChangeCell(
+            ME, "r", "s", name(n).encode(), c.CELL_COUNT, c.ADD, n, initial=n, ttl=YEARS_MS
+        ),
+    ),
+    "ChangeCell: times": (
+        (c.MakeCounter(ME, "r", "s", b"key", 0, YEARS_MS),),
+        lambda n: c.ChangeCell(ME, "r", "s", b"key", c.CELL_TTL, n % 3, n + 1),
+    ),
+    "DropCell": (
+        (),
+        lambda n: [
+            c.MakeCounter(ME, "r", "s", name(n).encode(), n, YEARS_MS + 1_000 * n),
+            c.DropCell(ME, "r", "s", name(n).encode()),
+        ],
+    ),
+    "ListCells": (
+        [c.MakeCounter(ME, "r", "s", name(n).encode(), n, YEARS_MS) for n in range(1_500)],
+        lambda n: c.ListCells(ME, n, "s", n % 1_500),
+    ),
+    "DescribeCell": (
+        (c.MakeCounter(ME, "r", "s", b"key", 0, YEARS_MS),),
+        lambda n: c.DescribeCell(ME, n, "s", b"key"),
+    ),
     "RemoveMessage": (
         (queue(1, PULLED),),
         lambda n: [push(n), c.RemoveMessage(ME, "r", "ch", 1, f"{n:032x}")],

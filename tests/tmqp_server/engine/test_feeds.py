@@ -555,3 +555,16 @@ def test_a_queue_that_is_fed_or_feeds_is_not_destroyed_when_it_is_empty() -> Non
     world.finish()
     assert not world.broker.has_queue("t", 1)
     assert not world.broker.has_queue("a", 1)
+
+
+def test_a_queue_that_is_to_be_fed_is_created_only_beside_its_source() -> None:
+    world = World()
+    world.connect("admin")
+    fed = CreateQueue(world.numbers["admin"], "fed", "to", 1, source=("from", 2))
+    assert world.step(fed) == ["admin fed: 404"]
+    world.create(channel="from", queue_id=1)
+    assert world.step(fed) == ["admin fed: 404"]
+    assert world.broker.statistics().channels == 1
+    world.create(channel="from", queue_id=2)
+    assert world.step(fed) == ["admin fed: 0"]
+    assert world.step(fed) == ["admin fed: 481"]

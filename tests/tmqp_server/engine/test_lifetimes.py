@@ -16,6 +16,7 @@ from tmqp_server.engine.commands import (
     CreateChannel,
     CreateQueue,
     Disconnect,
+    PushExtras,
     ReadRange,
     RemoveChannel,
     UpdateChannel,
@@ -159,6 +160,25 @@ def test_a_channel_goes_with_its_last_consumer_and_its_messages() -> None:
     world.leave("b")
     assert channels(world) == ["ch"]
     world.disconnect("c")
+    assert channels(world) == []
+
+
+def test_a_push_says_what_the_channel_that_it_creates_ends_with() -> None:
+    world = World()
+    world.push("m1", extras=PushExtras(channel_changes=SHARED))
+    assert world.join("a") == ["a <- m1 FA", "a join: 0"]
+    world.push("m2", extras=PushExtras(channel_changes=ChannelChanges()))
+    world.leave("a")
+    assert channels(world) == []
+
+
+@pytest.mark.parametrize(
+    ("rules", "code"), [(OWNED, 406), (PRIVATE, 406), (ChannelChanges(client_limit=-1), 400)]
+)
+def test_a_push_creates_no_channel_that_cannot_be(rules: ChannelChanges, code: int) -> None:
+    world = World()
+    said = world.push("m1", extras=PushExtras(channel_changes=rules))
+    assert said == [f"p wire of m1: {code}"]
     assert channels(world) == []
 
 

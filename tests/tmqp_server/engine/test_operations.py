@@ -201,6 +201,14 @@ def test_a_channels_client_limit(world: World) -> None:
     assert world.join("c") == ["c join: 0"]
 
 
+def test_joining_creates_a_channel_unless_the_join_says_no(world: World) -> None:
+    number = world.numbers["admin"]
+    assert world.step(Join(number, "join", "ch", creates=False)) == ["admin join: 404"]
+    assert world.broker.statistics().channels == 0
+    assert world.step(Join(number, "join", "ch")) == ["admin join: 0"]
+    assert world.step(Join(number, "join", "ch", creates=False)) == ["admin join: 0"]
+
+
 def test_subscriptions_of_a_session_are_bounded() -> None:
     world = World(EngineLimits(max_subscriptions_per_session=2))
     world.join("a", "one")

@@ -60,6 +60,7 @@ def test_fields_in_the_order_of_init() -> None:
         "credit",
         "filter",
         "terms",
+        "creates",
     )
     assert field_names(commands.Block) == ("session",)
     assert field_names(effects.Erase) == ("ticket", "key", "sequence", "depends")

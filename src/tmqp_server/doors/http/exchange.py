@@ -11,7 +11,7 @@ import h11
 
 from tmqp_server.doors.http.client import ClientState
 from tmqp_server.doors.http.manner import Manner
-from tmqp_server.doors.http.messages import HttpRequest, HttpResponse
+from tmqp_server.doors.http.messages import BadRequest, HttpRequest, HttpResponse
 from tmqp_server.doors.ordered import OrderedAnswers, Slot
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.effects import Effect
@@ -119,6 +119,10 @@ class Exchange:
         self.answered = False
         self.closes = False
         self.body = bytearray()
+        #: Why the request is refused, once its body was read and dropped.
+        self.refusal: BadRequest | None = None
+        #: Bytes of a body that nobody wants.
+        self.dropped_bytes = 0
         #: Bytes given to the machine that belong to an unfinished head.
         self.head_bytes = 0
         self.http_1_0 = False

@@ -9,7 +9,10 @@ from typing import Final
 
 from tmqp_server.doors.http.messages import Headers, HttpResponse, of_result, problem
 
-__all__ = ["Manner"]
+__all__ = ["MOST_DROPPED_BYTES", "Manner"]
+
+#: Go's library reads so much of a body that nobody wants, to keep the connection.
+MOST_DROPPED_BYTES: Final = 262_144
 
 #: On every answer: nothing is cached, and no browser guesses a type.
 _ALWAYS: Final = [(b"Cache-Control", b"no-store"), (b"X-Content-Type-Options", b"nosniff")]
@@ -20,14 +23,16 @@ class Manner:
 
     Attributes: ``answers_head``, a path that answers GET answers HEAD, too; ``needs_length``,
     a request that may have a body must say how long it is; ``options_status``, of the answer to
-    OPTIONS; ``first_counts``, of equal keys of a query the first one counts, not the last;
-    ``refuses``, status and detail of the answer to every request, None where there are others.
+    OPTIONS; ``refuses``, status and detail of the answer to every request, None where there are
+    others; ``like_go``, requests are read as Go's library does: a body that nobody wants is dropped
+    up to :data:`MOST_DROPPED_BYTES`, not refused, and a query that cannot be read
+    (:func:`parse_query`) matters only to those who look at it.
     """
 
     answers_head = True
     needs_length = True
     options_status = 204
-    first_counts = False
+    like_go = False
     refuses: tuple[int, str] | None = None
 
     def problem(

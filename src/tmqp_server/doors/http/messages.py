@@ -59,22 +59,37 @@ class BadRequest(Exception):  # noqa: N818 - it is an answer
 class HttpRequest:
     """One request, with its whole body.
 
-    Attributes: ``method``; ``path``, the decoded segments; ``query``, decoded, the last of equal
-    keys; ``headers`` in order, with names as received; ``body``; ``values``, what the route's
-    template took from the path.
+    Attributes: ``method``; ``path``, the decoded segments; ``headers`` in order, with names as
+    received; ``body``; ``values``, what the route's template took from the path; ``fault``, what is
+    wrong with the query, if that matters only to those who look at it.
     """
 
-    __slots__ = ("body", "headers", "method", "path", "query", "values")
+    __slots__ = ("_query", "body", "fault", "headers", "method", "path", "values")
 
     def __init__(
         self, method: str, path: tuple[str, ...], query: dict[str, str], headers: Headers
     ) -> None:
         self.method = method
         self.path = path
-        self.query = query
+        self._query = query
         self.headers = headers
         self.body = b""
         self.values: Mapping[str, str | int] = {}
+        self.fault = ""
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The parameters, decoded, one of equal keys.
+
+        :raises BadRequest: when they could not be read.
+        """
+        if self.fault:
+            raise BadRequest(400, self.fault)
+        return self._query
+
+    @query.setter
+    def query(self, query: dict[str, str]) -> None:
+        self._query = query
 
     def header(self, name: bytes) -> bytes | None:
         """The value of the first field of this name, in lower case; None if there is none."""
@@ -226,9 +241,10 @@ def of_result(code: int, detail: str) -> HttpResponse:
     return problem(status, detail, *more, code=code)
 
 
-def _decoded(raw: bytes, what: str) -> str:
+def _decoded(raw: bytes, what: str, *, loose: bool = False) -> str:
     """Percent-decode once.
 
+    :param loose: replace what is not UTF-8.
     :raises BadRequest: for a bad escape, a byte that must be escaped, or what is not UTF-8.
     """
     at = raw.find(b"%")
@@ -238,7 +254,7 @@ def _decoded(raw: bytes, what: str) -> str:
             raise BadRequest(400, f"the {what} has a % without two hexadecimal digits")
         at = raw.find(b"%", at + 3)
     try:
-        return unquote_to_bytes(raw).decode("utf-8")
+        return unquote_to_bytes(raw).decode("utf-8", "replace" if loose else "strict")
     except UnicodeDecodeError:
         raise BadRequest(400, f"the {what} is not UTF-8") from None
 
@@ -272,9 +288,11 @@ def split_path(target: bytes) -> tuple[tuple[str, ...], bytes]:
     return tuple(segments), query
 
 
-def parse_query(query: bytes, *, first_counts: bool = False) -> dict[str, str]:
-    """The parameters of a query: ``+`` is a blank, of equal keys the last one counts, or the first.
+def parse_query(query: bytes, *, like_go: bool = False) -> dict[str, str]:
+    """The parameters of a query: ``+`` is a blank, of equal keys the last one counts.
 
+    :param like_go: as Go's library reads it: the first of equal keys counts, what is not UTF-8 is
+        replaced, and a semicolon is refused.
     :raises BadRequest: when there are too many or they cannot be decoded.
     """
     found: dict[str, str] = {}
@@ -285,9 +303,12 @@ def parse_query(query: bytes, *, first_counts: bool = False) -> dict[str, str]:
         raise BadRequest(400, f"a query has at most {_MAX_QUERY_FIELDS} parameters")
     for part in parts:
         if part:
+            if like_go and b";" in part:
+                raise BadRequest(400, "a semicolon in a query must be escaped")
             key, _, value = part.replace(b"+", b" ").partition(b"=")
-            name, text = _decoded(key, "query"), _decoded(value, "query")
-            if not (first_counts and name in found):
+            name = _decoded(key, "query", loose=like_go)
+            text = _decoded(value, "query", loose=like_go)
+            if not (like_go and name in found):
                 found[name] = text
     return found
 

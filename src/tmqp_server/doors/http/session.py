@@ -25,15 +25,13 @@ from tmqp.frames import Frame
 from tmqp_server.doors.http.client import CONNECTED, STRANGER, WAITING, ClientState
 from tmqp_server.doors.http.context import HttpContext
 from tmqp_server.doors.http.exchange import Exchange, Handler
-from tmqp_server.doors.http.limits import HttpLimits
 from tmqp_server.doors.http.messages import (
     BadRequest,
     HttpRequest,
     HttpResponse,
     has_bare_newline,
-    parse_query,
-    split_path,
 )
+from tmqp_server.doors.http.reading import NO_REQUEST, RequestReader, has_body, problem_of
 from tmqp_server.doors.http.websocket import WebSocketLayer, upgrade_headers
 from tmqp_server.doors.ordered import OrderedAnswers
 from tmqp_server.doors.port import Door, DoorSession
@@ -67,6 +65,7 @@ class HttpSession(DoorSession):
         super().__init__()
         self._context = context
         self._limits = context.limits
+        self._reader = RequestReader(context)
         self._client = ClientState(
             number, context.limits, context.new_id, context.letters, context.offset_s
         )
@@ -211,7 +210,7 @@ class HttpSession(DoorSession):
         machine = exchange.machine
         try:
             if exchange.request is None and has_bare_newline(machine.trailing_data[0]):
-                raise BadRequest(400, "lines of a request end with CR and LF")
+                raise BadRequest(400, NO_REQUEST)
             while True:
                 event = machine.next_event()
                 if event is h11.NEED_DATA:
@@ -220,77 +219,19 @@ class HttpSession(DoorSession):
                     return False
                 if isinstance(event, h11.Request):
                     exchange.heard_head(event)
-                    self._head(exchange, event)
+                    self._reader.head(exchange, event)
                     exchange.due = now + self._limits.body_timeout_s
                 elif isinstance(event, h11.Data):
-                    self._keep(exchange, bytes(event.data))
+                    self._reader.keep(exchange, bytes(event.data))
                 else:
                     assert isinstance(event, h11.EndOfMessage), f"{event!r} ends a request"
                     self._completed(exchange)
                     return True
         except h11.RemoteProtocolError as error:
-            self._refuse(exchange, *_problem_of(error, exchange, self._limits))
+            self._refuse(exchange, *problem_of(error, exchange, self._limits))
         except BadRequest as error:
             self._refuse(exchange, error.status, error.detail)
         return True
-
-    def _head(self, exchange: Exchange, event: h11.Request) -> None:
-        """Look at a request before its body is read.
-
-        :raises BadRequest: when it is refused.
-        """
-        limits = self._limits
-        headers = event.headers.raw_items()
-        if not event.http_version.startswith(b"1."):
-            raise BadRequest(505, "the version of HTTP must be 1.1 or 1.0")
-        if len(event.target) > limits.max_target_bytes:
-            raise BadRequest(414, f"a target has at most {limits.max_target_bytes} bytes")
-        if len(headers) > limits.max_header_fields:
-            raise BadRequest(431, f"a request has at most {limits.max_header_fields} fields")
-        method = event.method.decode("ascii")
-        request = HttpRequest(method, (), {}, headers)
-        if self._context.manner.refuses is not None:
-            raise BadRequest(*self._context.manner.refuses)
-        length = request.header(b"content-length")
-        if length is not None and request.header(b"transfer-encoding") is not None:
-            raise BadRequest(400, "a request has a Content-Length or a Transfer-Encoding, not both")
-        expect = request.header(b"expect")
-        if expect is not None and expect.lower() != b"100-continue":
-            raise BadRequest(417, "the only expectation that is met is 100-continue")
-        if method == "OPTIONS" and event.target == b"*":
-            exchange.request = request
-            return
-        request.path, query = split_path(event.target)
-        exchange.request = request
-        request.query = parse_query(query, first_counts=self._context.manner.first_counts)
-        if method == "OPTIONS" and self._context.routes.methods(request.path):
-            return
-        exchange.route, request.values = self._context.routes.find(method, request.path)
-        if exchange.route.takes_body:
-            unknown = length is None and request.header(b"transfer-encoding") is None
-            if unknown and self._context.manner.needs_length:
-                raise BadRequest(411, "the request needs a Content-Length, 0 for an empty body")
-            if length is not None:
-                self._check_size(exchange, int(length))
-            if (request.header(b"content-encoding") or b"identity").lower() != b"identity":
-                raise BadRequest(415, "a body must not be compressed")
-
-    def _keep(self, exchange: Exchange, data: bytes) -> None:
-        if exchange.route is None or not exchange.route.takes_body:
-            raise BadRequest(413, "this request must not have a body")
-        self._check_size(exchange, len(exchange.body) + len(data))
-        exchange.body += data
-
-    def _check_size(self, exchange: Exchange, size: int) -> None:
-        """Refuse a body of so many bytes if that is too large.
-
-        :raises BadRequest: 413.
-        """
-        route = exchange.route
-        assert route is not None, "a request without a route has no body"
-        most = route.max_body_bytes or self._limits.max_body_bytes
-        if size > most:
-            raise BadRequest(413, route.too_large or f"a body has at most {most} bytes")
 
     def _completed(self, exchange: Exchange) -> None:
         """A request is whole: what follows in the stream is the next one."""
@@ -315,7 +256,7 @@ class HttpSession(DoorSession):
             more.append(_CHALLENGE)
         unread = self._reading is exchange
         self._reading = None
-        if unread and not _has_body(exchange):
+        if unread and not has_body(exchange):
             # The end of such a request is next; it may be followed by others.
             assert isinstance(exchange.machine.next_event(), h11.EndOfMessage), "it has no body"
             self._later = exchange.machine.trailing_data[0]
@@ -348,6 +289,8 @@ class HttpSession(DoorSession):
         route = exchange.route
         client = self._client
         try:
+            if exchange.refusal is not None:
+                raise exchange.refusal
             if route is None:
                 self._answer_options(exchange, request)
                 return
@@ -572,29 +515,3 @@ class HttpSession(DoorSession):
                 commands += self._end("no request came for a while")
         self._work(now, commands)
         return self._note(commands)
-
-
-def _has_body(exchange: Exchange) -> bool:
-    """Whether more of a request may come than its head."""
-    request = exchange.request
-    if exchange.machine.their_state is not h11.SEND_BODY or request is None:
-        return True
-    length = request.header(b"content-length")
-    return (length is not None and length != b"0") or (
-        request.header(b"transfer-encoding") is not None
-    )
-
-
-def _problem_of(
-    error: h11.RemoteProtocolError, exchange: Exchange, limits: HttpLimits
-) -> tuple[int, str]:
-    """The status and the sentence for bytes that are no request."""
-    status = error.error_status_hint
-    if status == 431 and exchange.request is None:
-        begin = exchange.machine.trailing_data[0][: limits.max_target_bytes]
-        if b"\n" not in begin:
-            return 414, f"a target has at most {limits.max_target_bytes} bytes"
-        return 431, f"a head has at most {limits.max_head_bytes} bytes"
-    if status == 501:
-        return 501, "the only transfer coding is chunked"
-    return 400, "the bytes received are no HTTP/1.1 request"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tmqp.connection import Connection
 from tmqp.constants import (
     RESULT_BAD_REQUEST,
@@ -12,7 +14,7 @@ from tmqp.constants import (
     TYPE_SERVER,
     NoContent,
 )
-from tmqp.extensions import HEADER_MAX_BYTES
+from tmqp.extensions import HEADER_FROM, HEADER_MAX_BYTES, OP_DESCRIBE_CELL
 from tmqp.frames import Frame
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.native.answers import (
@@ -22,13 +24,14 @@ from tmqp_server.doors.native.answers import (
     router_answer,
 )
 from tmqp_server.doors.native.browsed import browsed_blocks
+from tmqp_server.doors.native.cells import cell_headers, cell_payload
 from tmqp_server.doors.native.clients import answered_always
 from tmqp_server.doors.native.http import http_answer
 from tmqp_server.doors.native.information import AnswerTooLargeError, rendered
 from tmqp_server.doors.native.parameters import number_header
 from tmqp_server.doors.native.pulls import end_of_pull, pull_answer, pulled_message
 from tmqp_server.doors.port import DoorSession
-from tmqp_server.engine.commands import Blocks
+from tmqp_server.engine.commands import Blocks, CellPortion, CellSnapshot
 from tmqp_server.engine.effects import (
     AnswerPull,
     AnswerRouted,
@@ -118,11 +121,19 @@ class AnsweringSession(DoorSession):
         assert isinstance(frame, Frame), "the token of every request is its frame"
         code = effect.code
         body = b""
+        headers: list[tuple[str, str]] = []
         if isinstance(effect.body, Blocks):
             self._answer_blocks(frame, code, effect.body)
             return
         if isinstance(effect.body, str):
             self._reply(frame, code, effect.body.encode("utf-8", "replace"))
+            return
+        if isinstance(effect.body, CellSnapshot) and frame.content_type != OP_DESCRIBE_CELL:
+            body = cell_payload(effect.body)
+            if len(body) > self._limits.max_payload_bytes:
+                self._reply(frame, RESULT_LIMIT_EXCEEDED, b"")
+            else:
+                self._reply(frame, code, body, cell_headers(effect.body))
             return
         if isinstance(effect.body, BrowseSnapshot):
             blocks = browsed_blocks(effect.body, self._letters, self._wall_clock_offset_s)
@@ -132,10 +143,15 @@ class AnsweringSession(DoorSession):
             try:
                 # Who takes no larger messages than we do could not read a larger answer.
                 most_bytes = self._limits.max_payload_bytes
-                body = rendered(effect.body, self._wall_clock_offset_s, most_bytes)
+                told = effect.body
+                if isinstance(told, CellPortion):
+                    if told.following:
+                        headers.append((HEADER_FROM, str(told.following)))
+                    told = told.cells
+                body = rendered(told, self._wall_clock_offset_s, most_bytes)
             except AnswerTooLargeError:
                 code = RESULT_LIMIT_EXCEEDED
-        self._reply(frame, code, body)
+        self._reply(frame, code, body, headers)
 
     def _answer_blocks(self, frame: Frame, code: int, blocks: Blocks) -> None:
         """Answer with what is kept: its pieces are put together only when they are sent."""
@@ -153,7 +169,9 @@ class AnsweringSession(DoorSession):
             if frame.pending_acknowledge:
                 self._send(acknowledge_frame(frame, code).raw)
 
-    def _reply(self, frame: Frame, code: int, body: bytes) -> None:
+    def _reply(
+        self, frame: Frame, code: int, body: bytes, headers: Sequence[tuple[str, str]] = ()
+    ) -> None:
         """Answer a request in each way it asks for.
 
         Some are answered always: refused pushes, pulls, subscriptions (F75, F112, F115, F127).
@@ -172,7 +190,7 @@ class AnsweringSession(DoorSession):
                 self._send(answer.raw)
             return
         if answered_always(frame, code) or frame.pending_response:
-            answer = response_frame(frame, code, self._connection.client_id, body)
+            answer = response_frame(frame, code, self._connection.client_id, body, headers)
             self._send(answer.raw)
         if frame.pending_acknowledge:
             self._send(acknowledge_frame(frame, code).raw)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from tmqp.bits import HEAD_BYTES
@@ -38,7 +39,13 @@ _ONE_BYTE: Final = [bytes((value,)) for value in range(256)]
 _MAX_REASON_BYTES = 1_024
 
 
-def response_frame(request: Frame, code: int, target: str, body: bytes = b"") -> Frame:
+def response_frame(
+    request: Frame,
+    code: int,
+    target: str,
+    body: bytes = b"",
+    headers: Sequence[tuple[str, str]] = (),
+) -> Frame:
     """The Response to a request: its id, first-acquirer and priority flags copied (F44)."""
     return Frame.build(
         TYPE_RESPONSE,
@@ -46,6 +53,7 @@ def response_frame(request: Frame, code: int, target: str, body: bytes = b"") ->
         code,
         body,
         message_id=request.message_id,
+        headers=headers,
         first_acquirer=request.first_acquirer,
         high_priority=request.high_priority,
     )

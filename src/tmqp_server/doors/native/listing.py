@@ -14,6 +14,7 @@ from typing import Final
 from tmqp.constants import STATUS_INFORMATION_WORDS
 from tmqp.models import (
     BindingInformation,
+    CellInformation,
     ChannelInformation,
     ClientInformation,
     CursorInformation,
@@ -27,7 +28,10 @@ from tmqp.models import (
 )
 from tmqp.models._json import dump
 from tmqp.models._model import properties_of
+from tmqp_server.doors.native.cells import KINDS, key_text, left_ms
 from tmqp_server.engine.commands import (
+    COUNTER,
+    CellSnapshot,
     KeptPart,
     ListChannels,
     ListClients,
@@ -58,6 +62,7 @@ def _template(model: type[Model]) -> str:
 
 
 _BINDING: Final[str] = _template(BindingInformation)
+_CELL: Final[str] = _template(CellInformation)
 _CHANNEL: Final[str] = _template(ChannelInformation)
 _CLIENT: Final[str] = _template(ClientInformation)
 _CURSORS: Final[list[str]] = _template(CursorInformation).split("%s")
@@ -122,6 +127,8 @@ def written(item: object, wall_clock_offset_s: float) -> bytes | None:
         data = written_cursors([item], _MOST_ITEM_BYTES)
         assert data is not None, "a name, a channel and four numbers"
         return data[1:-1]
+    if isinstance(item, CellSnapshot):
+        return _cell(item)
     if isinstance(item, BindingOptions):
         return _binding(item)
     if isinstance(item, RouterSnapshot):
@@ -242,6 +249,23 @@ def _feed(item: FeedSnapshot) -> bytes:
         item.waiting,
     )
     return (_FEED % values).encode()
+
+
+def _cell(item: CellSnapshot) -> bytes:
+    is_counter = item.kind == COUNTER
+    values = (
+        _text(key_text(item.key)),
+        _text(KINDS[item.kind]),
+        item.number,
+        item.count if is_counter else 0,
+        0 if is_counter else len(item.value),
+        left_ms(item),
+        item.reads,
+        item.writes,
+        item.reads_per_minute,
+        item.writes_per_minute,
+    )
+    return (_CELL % values).encode()
 
 
 def _offsets(item: OffsetsSnapshot) -> bytes:

@@ -63,6 +63,7 @@ from tmqp.extensions import (
 from tmqp.frames import Frame
 from tmqp.header_names import HeaderNames
 from tmqp.models import BindingInformation, ChannelOptions, ModelError, QueueOptions
+from tmqp_server.doors.native.cells import CELLS
 from tmqp_server.doors.native.feeds import add_feed_of, list_feeds_of, remove_feed_of
 from tmqp_server.doors.native.parameters import BadRequestError, number_header, queue_id_of
 from tmqp_server.doors.native.reading import READING
@@ -422,5 +423,6 @@ OPERATIONS: dict[int, Callable[[int, Frame], Command]] = {
     OP_REMOVE_FEED: remove_feed_of,
     OP_LIST_FEEDS: list_feeds_of,
     **READING,
+    **CELLS,
     OP_CLIENT_LIST: lambda session, frame: ListClients(session, frame, frame.target),
 }

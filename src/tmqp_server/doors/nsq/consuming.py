@@ -80,15 +80,15 @@ class PendingSub:
         """What came of it, once all answers are there.
 
         Nobody needs a right for what exists, so a refusal to make topic or channel counts only if
-        one of them is missing; then it says why.
+        one of them is missing; then it says why.  A channel is not found if its topic is not.
         """
         topic, channel, feed, join = self.codes
         if feed == RESULT_DUPLICATE:
             feed = RESULT_OK
-        if feed == RESULT_NOT_FOUND:
-            for made in (topic, channel):
-                if made not in (RESULT_OK, RESULT_DUPLICATE):
-                    return made
+        if RESULT_NOT_FOUND in (feed, join):
+            made = topic if channel == RESULT_NOT_FOUND else channel
+            if made not in (RESULT_OK, RESULT_DUPLICATE):
+                return made
         return join or feed
 
 
@@ -118,7 +118,7 @@ class ConsumingSession(PublishingSession):
         commands.append(shapes.create_topic(self._number, topic, asked))
         commands.extend(shapes.create_channel(self._number, topic, channel, asked))
         terms = Terms(0, self._who.msg_timeout_ms, PUT_BACK_START)
-        commands.append(Join(self._number, asked, self._channel, terms=terms))
+        commands.append(Join(self._number, asked, self._channel, terms=terms, creates=False))
 
     def _ready(self, event: Event, commands: list[Command], now: float) -> None:
         assert isinstance(event, Ready)

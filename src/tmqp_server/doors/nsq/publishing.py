@@ -111,9 +111,10 @@ class PublishingSession(WritingSession):
         extras: PushExtras | None = None
         request: MadeTopic | None = None
         if topic not in self._made:
-            # It may not be there, and the client may push only: then the push makes it.
             request = MadeTopic(topic)
-            extras = shapes.extras(topic)
+        if request is not None or delay_ms:
+            # It may not be there, and the client may push only: then the push makes it.
+            extras = shapes.extras(topic, delay_ms)
         create = shapes.create_topic(number, topic, request)
         channel = create.channel
         commands.append(create)
@@ -121,8 +122,6 @@ class PublishingSession(WritingSession):
         if len(bodies) == 1:
             name = context.ids.new()
             frame = message_frame(timestamp_ns, 1, name.encode("ascii"), bodies[0])
-            if delay_ms:
-                extras = PushExtras(None if extras is None else extras.changes, 0, delay_ms)
             self._publication(word, topic, [name], each=False)
             size = size_of(self._source, bodies[0])
             commands.append(Push(number, name, channel, QUEUE, False, True, size, frame, extras))

@@ -39,7 +39,7 @@ class _Topic:
         self.channel = channel
         self.changes = changes
         self.channel_changes = channel_changes
-        self.extras = PushExtras(changes)
+        self.extras = PushExtras(changes, channel_changes=channel_changes)
 
 
 class Shapes:
@@ -65,9 +65,12 @@ class Shapes:
             session, request, known.channel, QUEUE, known.changes, known.channel_changes
         )
 
-    def extras(self, topic: bytes) -> PushExtras:
+    def extras(self, topic: bytes, delay_ms: int = 0) -> PushExtras:
         """What a push says that makes the topic, because its client may push and not create."""
-        return self._topic(topic).extras
+        known = self._topic(topic)
+        if not delay_ms:
+            return known.extras
+        return PushExtras(known.changes, 0, delay_ms, channel_changes=known.channel_changes)
 
     def _topic(self, topic: bytes) -> _Topic:
         known = self._topics.get(topic)
@@ -85,11 +88,12 @@ class Shapes:
         self, session: int, topic: bytes, channel: bytes, request: object = None
     ) -> list[Command]:
         """Make the channel if there is none, and feed it; the topic must be there, or be made
-        before.  The answers about the queue, then the feed, go to the *request*: 0 and 481 say that
-        it is there."""
+        before, else the answers are 404 and no channel is made.  The answers about the queue, then
+        the feed, go to the *request*: 0 and 481 say that it is there."""
         options = self._options
         names = self.names
         name = names.channel(topic, channel)
+        source = names.topic(topic)
         changes = self._changes(channel, STATUS_ROUND_ROBIN)
         if is_ephemeral(topic):
             changes.durable, changes.ephemeral = False, True
@@ -106,8 +110,8 @@ class Shapes:
         if is_ephemeral(channel):
             of_channel.lifetime = WITH_CONSUMERS
         return [
-            CreateQueue(session, request, name, QUEUE, changes, of_channel),
-            AddFeed(session, request, names.topic(topic), QUEUE, name, QUEUE),
+            CreateQueue(session, request, name, QUEUE, changes, of_channel, (source, QUEUE)),
+            AddFeed(session, request, source, QUEUE, name, QUEUE),
         ]
 
     def _changes(self, name: bytes, status: int) -> QueueChanges:

@@ -69,7 +69,7 @@ class NsqManner(Manner):
     answers_head = False
     needs_length = False
     options_status = 200
-    first_counts = True
+    like_go = True
 
     def __init__(self, tls_port: int = 0) -> None:
         self._tls_port = tls_port

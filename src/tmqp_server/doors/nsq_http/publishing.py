@@ -18,7 +18,7 @@ from tmqp_server.doors.nsq.topics import QUEUE
 from tmqp_server.doors.nsq_http.asking import AskingHandler
 from tmqp_server.doors.nsq_http.manner import done, name_argument
 from tmqp_server.doors.nsq_world import NsqWorld, TopicShapes
-from tmqp_server.engine.commands import Command, Push, PushExtras, PushRun, RunNotes
+from tmqp_server.engine.commands import Command, Push, PushRun, RunNotes
 from tmqp_server.engine.effects import Confirm, ConfirmRun, Effect, Reply
 from tmqp_wires.nsq.identify import ServerTerms
 from tmqp_wires.nsq.writing import message_frame
@@ -220,13 +220,12 @@ class PublishHandler(AskingHandler):
         channel = publisher.shapes.names.topic(self._topic)
         source = source_of(client.client_id)
         # A client that may push and not create makes the topic with the push.
-        made = publisher.shapes.extras(self._topic)
+        extras = publisher.shapes.extras(self._topic, self._delay_ms)
         if len(bodies) == 1:
             frame = message_frame(timestamp_ns, 1, ids[0].encode(), bodies[0])
-            extras = PushExtras(made.changes, 0, self._delay_ms)
             size = size_of(source, bodies[0])
             return [Push(client.number, ids[0], channel, QUEUE, False, True, size, frame, extras)]
-        run = NsqRun(ids, bodies, timestamp_ns, source, made)
+        run = NsqRun(ids, bodies, timestamp_ns, source, extras)
         return [
             PushRun(
                 client.number,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tmqp._compat import mypyc_attr
 from tmqp.constants import PUT_BACK_END
 from tmqp_server.engine.commands.base import Command, SessionCommand
-from tmqp_server.engine.options import QueueChanges
+from tmqp_server.engine.options import ChannelChanges, QueueChanges
 from tmqp_server.engine.records import Record
 
 __all__ = [
@@ -23,11 +23,13 @@ __all__ = [
 class PushExtras(Record):
     """What few pushes carry.
 
-    ``changes`` are options for a queue that has to be created (F74).  ``expires_in_ms`` is the
-    message's own timeout, 0 for the queue's.  ``delay_ms`` keeps it from being sent that long.
-    ``counts_receivers`` asks how many consumers the message goes to at once; the Confirm says it.
-    ``silent`` keeps errors from being answered, for copies nobody waits for (F82).  ``nameless`` is
-    the ``wire`` as it came, where the door has made the id: for queues that want none made.
+    ``changes`` are options for a queue that has to be created (F74), ``channel_changes`` those for
+    its channel, where that has to be created, too; such a channel cannot have an owner.
+    ``expires_in_ms`` is the message's own timeout, 0 for the queue's.  ``delay_ms`` keeps it from
+    being sent that long.  ``counts_receivers`` asks how many consumers the message goes to at once;
+    the Confirm says it.  ``silent`` keeps errors from being answered, for copies nobody waits for
+    (F82).  ``nameless`` is the ``wire`` as it came, where the door has made the id: for queues that
+    want none made.
     """
 
     __slots__ = (
@@ -37,6 +39,7 @@ class PushExtras(Record):
         "silent",
         "nameless",
         "counts_receivers",
+        "channel_changes",
     )
 
     def __init__(
@@ -47,6 +50,7 @@ class PushExtras(Record):
         silent: bool = False,
         nameless: object = None,
         counts_receivers: bool = False,
+        channel_changes: ChannelChanges | None = None,
     ) -> None:
         self.changes = changes
         self.expires_in_ms = expires_in_ms
@@ -54,6 +58,7 @@ class PushExtras(Record):
         self.silent = silent
         self.nameless = nameless
         self.counts_receivers = counts_receivers
+        self.channel_changes = channel_changes
 
 
 @mypyc_attr(acyclic=True)

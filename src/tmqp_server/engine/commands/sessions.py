@@ -136,12 +136,13 @@ class Join(SessionCommand):
 
     Stored messages are delivered before the Reply, as far as one step carries.  Joining again is
     answered 0 and sets ``credit`` and ``filter`` anew, and of the ``terms`` what they say.
-    ``credit`` is the number of deliveries that may be sent, -1 for no bound.  400 and 482 for
-    impossible terms, 404 when there is no such channel and none is created,
-    482 for the channel's client limit or the session's number of subscriptions.
+    ``credit`` is the number of deliveries that may be sent, -1 for no bound.  A channel that is not
+    there is created if it ``creates`` and the broker may.  400 and 482 for impossible terms, 404
+    when there is no such channel and none is created, 482 for the channel's client limit or the
+    session's number of subscriptions.
     """
 
-    __slots__ = ("request", "channel", "credit", "filter", "terms")
+    __slots__ = ("request", "channel", "credit", "filter", "terms", "creates")
 
     def __init__(
         self,
@@ -151,6 +152,7 @@ class Join(SessionCommand):
         credit: int = -1,
         filter: SubscriptionFilter | None = None,
         terms: Terms | None = None,
+        creates: bool = True,
     ) -> None:
         super().__init__(session)
         self.request = request
@@ -158,6 +160,7 @@ class Join(SessionCommand):
         self.credit = credit
         self.filter = filter
         self.terms = terms
+        self.creates = creates
 
 
 class Leave(SessionCommand):

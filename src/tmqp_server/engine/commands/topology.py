@@ -83,11 +83,14 @@ class CreateQueue(SessionCommand):
     """Create a queue (F54), and its channel when that is missing.
 
     ``changes`` is what the request asks for beyond the channel's options; ``channel_changes``
-    applies only to a channel created now.  481 when the queue exists, 406 for a queue id the
-    channel does not allow and for a delivery handler nobody registered, 400, 404, 482.
+    applies only to a channel created now.  ``source`` is a queue, channel and id, that is to feed
+    this one: without it nothing is created, and who may not add the feed may not create the queue
+    (the feed itself is for AddFeed).  481 when the queue exists, 406 for a queue id the channel
+    does not allow and for a delivery handler nobody registered, 400, 404 also without the source,
+    482.
     """
 
-    __slots__ = ("request", "channel", "queue_id", "changes", "channel_changes")
+    __slots__ = ("request", "channel", "queue_id", "changes", "channel_changes", "source")
 
     def __init__(
         self,
@@ -97,6 +100,7 @@ class CreateQueue(SessionCommand):
         queue_id: int,
         changes: QueueChanges | None = None,
         channel_changes: ChannelChanges | None = None,
+        source: tuple[str, int] | None = None,
     ) -> None:
         super().__init__(session)
         self.request = request
@@ -104,6 +108,7 @@ class CreateQueue(SessionCommand):
         self.queue_id = queue_id
         self.changes = changes
         self.channel_changes = channel_changes
+        self.source = source
 
 
 class UpdateQueue(SessionCommand):

@@ -210,8 +210,7 @@ class Batches:
 
     def _check_push(self, batch: PendingBatch, push: Push, rooms: dict[int, _Room]) -> int:
         """0 when a push can be part of a batch; it is noted there then."""
-        changes = None if push.extras is None else push.extras.changes
-        queue = self._directory.open_queue(push.channel, push.queue_id, changes)
+        queue = self._directory.open_queue_of(push)
         if queue is None:
             return self._directory.problem
         room = rooms.get(queue.key)

@@ -139,9 +139,7 @@ class Intake:
         channel = core.channels.by_spelling.get(command.channel)
         queue = None if channel is None else channel.queues.get(command.queue_id)
         if queue is None:
-            extras = command.extras
-            changes = None if extras is None else extras.changes
-            queue = self._directory.open_queue(command.channel, command.queue_id, changes)
+            queue = self._directory.open_queue_of(command)
             if queue is None:
                 core.out.extend(refused_push(command, self._directory.problem))
                 return

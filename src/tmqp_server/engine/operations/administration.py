@@ -13,8 +13,6 @@ costs nothing more, and the channel goes between once and twice its timeout afte
 
 from __future__ import annotations
 
-from typing import Final
-
 from tmqp.constants import (
     RESULT_BAD_REQUEST,
     RESULT_BUSY,
@@ -66,16 +64,19 @@ from tmqp_server.engine.options import NO_KEYS, WITH_CONSUMERS, QueueChanges
 
 __all__ = ["Administration"]
 
-#: Queues that one step closes.
-_MOST_CLOSED: Final = 1_000
-#: Units of work after which it closes no more of them: each may be told to many.
-_MOST_WORK: Final = 2_000
-
 
 class Administration:
     """Carries out operations on channels and queues."""
 
-    __slots__ = ("_core", "_directory", "_feeds", "_pump", "_workflow")
+    __slots__ = (
+        "_core",
+        "_directory",
+        "_feeds",
+        "_most_closed",
+        "_most_work",
+        "_pump",
+        "_workflow",
+    )
 
     def __init__(
         self, core: Core, directory: Directory, pump: Pump, workflow: Workflow, feeds: Feeds
@@ -85,6 +86,10 @@ class Administration:
         self._feeds = feeds
         self._pump = pump
         self._workflow = workflow
+        #: Queues that one step closes.
+        self._most_closed = core.limits.max_work_per_step
+        #: Units of work after which it closes no more of them: each may be told to many.
+        self._most_work = 2 * core.limits.max_work_per_step
 
     def reply(self, session: Session, request: object, code: int) -> None:
         """Answer an operation, if anybody waits for it."""
@@ -150,7 +155,7 @@ class Administration:
         core = self._core
         before = core.work
         for removal in removals:
-            if core.work - before < _MOST_WORK:
+            if core.work - before < self._most_work:
                 self._remove(removal)
                 core.work += 1
             else:
@@ -170,7 +175,7 @@ class Administration:
                     return  # some are not empty: each goes when it is, the channel with the last
                 if queue.closed:
                     continue
-                if looked_at == _MOST_CLOSED or core.work - before >= _MOST_WORK:
+                if looked_at == self._most_closed or core.work - before >= self._most_work:
                     channel.leaving.append(queue)
                     core.removals.append(removal)
                     self._feeds.tell_changes()
@@ -249,9 +254,14 @@ class Administration:
             problem = terms.problem(core.limits)
             if problem != RESULT_OK:
                 return problem
-        channel = self._directory.open_channel(command.channel)
-        if channel is None:
-            return self._directory.problem
+        if command.creates:
+            channel = self._directory.open_channel(command.channel)
+            if channel is None:
+                return self._directory.problem
+        else:
+            channel = core.channels.find(command.channel)
+            if channel is None:
+                return RESULT_NOT_FOUND
         if not channel.may_consume(session):
             return RESULT_FORBIDDEN
         audience = channel.audience
@@ -381,6 +391,9 @@ class Administration:
 
     def _create_queue(self, command: CreateQueue, session: Session) -> int:
         core = self._core
+        source = command.source
+        if source is not None and self._directory.find_queue(source[0], source[1]) is None:
+            return RESULT_NOT_FOUND
         channel = core.channels.find(command.channel)
         rules = core.options.channel
         if channel is not None:

@@ -52,10 +52,11 @@ class Server:
         has_tls: bool = False,
         policy: Callable[[Question], bool] | None = None,
         journal: Journal | None = None,
+        engine_limits: EngineLimits | None = None,
         **options: Any,
     ) -> None:
         numbers = count(1)
-        self.broker = Broker(EngineLimits(), BrokerOptions(storage=journal is not None))
+        self.broker = Broker(engine_limits, BrokerOptions(storage=journal is not None))
         self.hub = Hub(self.broker, journal=journal, guarded=policy is not None)
         self.policy = policy
         letters = Letters((), EPOCH_S)

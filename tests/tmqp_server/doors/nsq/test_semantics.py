@@ -95,6 +95,51 @@ def test_who_wants_no_heartbeats_gets_none_and_stays() -> None:
     assert not client.closed
 
 
+@pytest.mark.parametrize(("first", "second"), [(-1, 1000), (1000, 3000), (3000, 1000), (1000, 0)])
+def test_the_last_identify_decides_about_heartbeats(first: int, second: int) -> None:
+    """The original keeps the first one's heartbeats and has the second one's patience."""
+    server = Server()
+    client = server.connect()
+    client.send(writing.identify({"heartbeat_interval": first}))
+    client.send(writing.identify({"heartbeat_interval": second}))
+    client.take()
+    interval_s = (second or 30_000) / 1000
+    server.pass_s(interval_s - 0.01)
+    assert client.take() == []
+    server.pass_s(0.01)
+    assert client.take() == [Heartbeat()]
+    server.pass_s(interval_s - 0.01)
+    assert not client.closed
+    server.pass_s(0.01)
+    assert client.closed
+
+
+def test_a_client_that_wants_heartbeats_no_longer_gets_none_and_cannot_subscribe() -> None:
+    server = Server()
+    client = server.connect()
+    client.send(writing.identify({"heartbeat_interval": 1000}))
+    client.send(writing.identify({"heartbeat_interval": -1}))
+    client.take()
+    server.pass_s(100_000)
+    assert client.take() == []
+    client.send(writing.sub(b"t", b"x"))
+    (error,) = client.take()
+    assert error == ErrorReceived(b"E_INVALID", b"cannot SUB with heartbeats disabled")
+
+
+def test_the_last_identify_decides_about_the_time_for_a_message() -> None:
+    server = Server()
+    client = server.connect()
+    for timeout_ms in (60_000, 1_000):
+        client.send(writing.identify({"feature_negotiation": True, "msg_timeout": timeout_ms}))
+    client.send(writing.sub(b"t", b"x") + writing.rdy(1))
+    client.take()
+    server.publish("t", b"m")
+    assert client.messages() == [(1, b"m")]
+    server.pass_s(1.0)
+    assert client.messages() == [(2, b"m")]
+
+
 def test_heartbeats_come_from_the_connection_on() -> None:
     server = Server()
     client = server.connect()

@@ -1,0 +1,75 @@
+"""Messages of Throttr's channels inside the server: their form, and what is kept."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from tmqp_server.doors.bodies import PlainBodies
+from tmqp_server.doors.names import exact_channel
+from tmqp_server.engine.model.message import Message, SubscriptionFilter
+
+__all__ = ["DOOR", "NUMBER", "QUEUE", "FromOthers", "ThrottrBodies", "ThrottrMessage"]
+
+#: The door's name and number, kept with its messages.
+DOOR: Final = "throttr"
+NUMBER: Final = 6
+#: The queue of every channel.
+QUEUE: Final = 0
+#: What a message costs beside its payload.
+_MESSAGE_BYTES: Final = 64
+
+
+@final
+class ThrottrMessage:
+    """The form that a message keeps: its payload, its channel as Throttr names it, and who sent
+    it."""
+
+    __slots__ = ("channel", "message_id", "payload", "source")
+
+    def __init__(self, message_id: str, source: str, channel: bytes, payload: bytes) -> None:
+        self.message_id = message_id
+        self.source = source
+        self.channel = channel
+        self.payload = payload
+
+    @property
+    def size(self) -> int:
+        """What it costs, in bytes."""
+        return _MESSAGE_BYTES + len(self.payload)
+
+
+@final
+class FromOthers(SubscriptionFilter):
+    """Accepts what others have published: publishers of the dialect 7.1 are not served.
+
+    :param source: the client.
+    """
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+
+    def accepts(self, message: Message) -> bool:
+        """Whether the client gets the message."""
+        wire = message.wire
+        return not (isinstance(wire, ThrottrMessage) and wire.source == self._source)
+
+    def identity(self) -> object:
+        """The client."""
+        return DOOR, self._source
+
+
+class ThrottrBodies(PlainBodies):
+    """What is kept of the door's messages."""
+
+    name = DOOR
+    number = NUMBER
+
+    def body_of(self, wire: object) -> bytes:
+        """The payload of a message."""
+        assert isinstance(wire, ThrottrMessage), "this door keeps its own messages"
+        return wire.payload
+
+    def wire_of(self, name: str, source: str, place: bytes, body: bytes) -> tuple[object, str, int]:
+        """A kept message again."""
+        wire = ThrottrMessage(name, source, place, body)
+        return wire, exact_channel(place), wire.size
