@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from tmqp_server.doors.bodies import PlainBodies
+from tmqp_server.doors.bodies import PlainBodies, bytes_around
 from tmqp_server.doors.names import exact_channel
 from tmqp_server.engine.model.message import Message, SubscriptionFilter
 
@@ -15,8 +15,6 @@ DOOR: Final = "throttr"
 NUMBER: Final = 6
 #: The queue of every channel.
 QUEUE: Final = 0
-#: What a message costs beside its payload.
-_MESSAGE_BYTES: Final = 64
 
 
 @final
@@ -34,8 +32,9 @@ class ThrottrMessage:
 
     @property
     def size(self) -> int:
-        """What it costs, in bytes."""
-        return _MESSAGE_BYTES + len(self.payload)
+        """The bytes that would be kept of it."""
+        around = bytes_around(self.source, exact_channel(self.channel))
+        return len(self.message_id) + around + len(self.payload)
 
 
 @final
@@ -69,7 +68,11 @@ class ThrottrBodies(PlainBodies):
         assert isinstance(wire, ThrottrMessage), "this door keeps its own messages"
         return wire.payload
 
-    def wire_of(self, name: str, source: str, place: bytes, body: bytes) -> tuple[object, str, int]:
+    def channel_of(self, wire: object) -> str:
+        """Where a message was sent to."""
+        assert isinstance(wire, ThrottrMessage), "this door keeps its own messages"
+        return exact_channel(wire.channel)
+
+    def wire_of(self, name: str, source: str, place: bytes, body: bytes) -> tuple[object, str]:
         """A kept message again."""
-        wire = ThrottrMessage(name, source, place, body)
-        return wire, exact_channel(place), wire.size
+        return ThrottrMessage(name, source, place, body), exact_channel(place)
