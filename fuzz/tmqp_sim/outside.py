@@ -27,7 +27,7 @@ from tmqp_server.engine.commands import (
     Push,
     RemoveChannels,
 )
-from tmqp_server.shell.connections import NOT_YET, SENT
+from tmqp_server.shell.steps import NOT_YET, SENT
 from tmqp_server.shell.world import Abandon, Ask, Call, Drained, Tell
 from tmqp_sim.host import Host
 from tmqp_sim.world import Violation, World

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from tmqp_server.shell.connections import READ, WAIT
 from tmqp_server.shell.outbound import BEHIND, FLUSHING, LOST, OPEN
 from tmqp_server.shell.saving import IDLE, LINGERING, PAUSED
+from tmqp_server.shell.steps import READ, WAIT
 from tmqp_server.shell.world import INTERNAL_ERROR
 from tmqp_sim.host import Guest, Host
 from tmqp_sim.world import Violation

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
-from tmqp_server.shell.connections import EFFECTS, END, READ, WAIT
+from tmqp_server.shell.steps import EFFECTS, END, READ, WAIT
 from tmqp_server.shell.world import INTERNAL_ERROR, Wire
 from tmqp_sim.host import SELF_ASKING, Host
 from tmqp_sim.network import Broken, End, Link

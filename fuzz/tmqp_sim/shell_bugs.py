@@ -9,10 +9,11 @@ from tmqp_server.access.gate import Gate, Question, Verdict
 from tmqp_server.hub.hub import Hub
 from tmqp_server.hub.outlets import Fault
 from tmqp_server.shell.admitting import Pauses
-from tmqp_server.shell.connections import READ, WAIT, Connections
+from tmqp_server.shell.connections import Connections
 from tmqp_server.shell.lines import Line
 from tmqp_server.shell.outbound import BEHIND, BLOCK, CUT, KEPT, OPEN, UNBLOCK, Outbound
 from tmqp_server.shell.saving import IDLE, WRITING, Saving
+from tmqp_server.shell.steps import READ, WAIT
 from tmqp_server.shell.timers import Timers
 from tmqp_server.shell.turn import Turn
 from tmqp_server.shell.world import Ask

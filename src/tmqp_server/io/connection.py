@@ -20,7 +20,7 @@ import anyio.lowlevel
 from tmqp_server.doors.port import Door
 from tmqp_server.io.tls import TlsTransport, agree
 from tmqp_server.io.transport import Bytes, SocketTransport, Transport
-from tmqp_server.shell.connections import EFFECTS, END, WAIT
+from tmqp_server.shell.steps import EFFECTS, END, WAIT
 from tmqp_server.shell.turn import Turn
 from tmqp_server.shell.world import why_broken
 

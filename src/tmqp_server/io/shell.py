@@ -32,8 +32,8 @@ from tmqp_server.io.judge import Judge
 from tmqp_server.io.node_link import NodeLink
 from tmqp_server.io.worker import Worker
 from tmqp_server.shell.asking import NO
-from tmqp_server.shell.connections import EFFECTS, GONE, NOT_YET
 from tmqp_server.shell.saving import CLOSED
+from tmqp_server.shell.steps import EFFECTS, GONE, NOT_YET
 from tmqp_server.shell.turn import Turn
 from tmqp_server.shell.world import (
     INTERNAL_ERROR,

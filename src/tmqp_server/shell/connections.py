@@ -40,6 +40,7 @@ from tmqp_server.shell.outbound import (
     Marks,
     Outbound,
 )
+from tmqp_server.shell.steps import EFFECTS, END, GONE, NOT_YET, READ, SENT, WAIT
 from tmqp_server.shell.timers import Timers
 from tmqp_server.shell.world import (
     ERROR,
@@ -59,28 +60,7 @@ from tmqp_server.shell.world import (
     why_broken,
 )
 
-__all__ = [
-    "EFFECTS",
-    "END",
-    "GONE",
-    "NOT_YET",
-    "READ",
-    "SENT",
-    "WAIT",
-    "Connections",
-]
-
-#: What a reader does next: read on; wait for ``Resume``; read no more.
-READ: Final = 0
-WAIT: Final = 1
-END: Final = 2
-#: A bit beside them: :meth:`Connections.take_effects` has something.
-EFFECTS: Final = 4
-
-#: What became of bytes that were to be sent: :meth:`Connections.send`.
-SENT: Final = 0
-NOT_YET: Final = 1
-GONE: Final = 2
+__all__ = ["Connections"]
 
 #: Chunks of a round before what they lead to is written.
 _ROUND_CHUNKS: Final = 16
@@ -181,15 +161,9 @@ class Connections:
 
     def _can_wait(self, out: Outbound, more: bool) -> bool:
         """Whether what a chunk has led to may be written with that of the next ones."""
-        hub = self.hub
         self._put_off += 1
-        return not (
-            more
-            or self._put_off >= _ROUND_CHUNKS
-            or hub.is_full()
-            or hub.close_reason(out.number)
-            or self._is_stopped(out)
-        )
+        due = more or self._put_off >= _ROUND_CHUNKS or self.hub.is_full()
+        return not (due or self.hub.close_reason(out.number) or self._is_stopped(out))
 
     def _end_chunks(self, now: float) -> None:
         self._put_off = 0

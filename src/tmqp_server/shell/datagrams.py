@@ -19,7 +19,8 @@ from typing import Final, final
 
 from tmqp_server.doors.port import Door
 from tmqp_server.shell.admitting import Connected
-from tmqp_server.shell.connections import EFFECTS, END, WAIT, Connections
+from tmqp_server.shell.connections import Connections
+from tmqp_server.shell.steps import EFFECTS, END, WAIT
 from tmqp_server.shell.world import Wire
 
 __all__ = ["DatagramMarks", "Datagrams"]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from tests.tmqp_server.line_door import LineDoor, LineSession
 from tmqp_server.engine.broker import Broker
 from tmqp_server.hub.hub import Hub
-from tmqp_server.shell.connections import EFFECTS
 from tmqp_server.shell.outbound import Marks, Outbound
+from tmqp_server.shell.steps import EFFECTS
 from tmqp_server.shell.turn import Turn
 from tmqp_server.shell.world import (
     Close,

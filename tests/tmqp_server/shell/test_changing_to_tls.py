@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.tmqp_server.shell.stage import Stage, marks
 from tmqp_server.engine.books import TLS_BYTES
-from tmqp_server.shell.connections import EFFECTS, END, READ, WAIT
+from tmqp_server.shell.steps import EFFECTS, END, READ, WAIT
 from tmqp_server.shell.world import Secure
 
 

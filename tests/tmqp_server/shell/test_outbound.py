@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tmqp_server.shell.stage import Stage, StubWire, marks
-from tmqp_server.shell.connections import END, READ, WAIT
 from tmqp_server.shell.outbound import (
     BEHIND,
     BLOCK,
@@ -23,6 +22,7 @@ from tmqp_server.shell.outbound import (
     UNBLOCK,
     Outbound,
 )
+from tmqp_server.shell.steps import END, READ, WAIT
 
 
 def outbound(room: int = 0, **limits: float) -> tuple[Outbound, StubWire]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.tmqp_server.shell.stage import Stage, marks
-from tmqp_server.shell.connections import READ, WAIT
+from tmqp_server.shell.steps import READ, WAIT
 
 
 def test_a_session_that_waits_is_not_read_from_until_it_is_answered() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.tmqp_server.shell.stage import Stage, StubWire
-from tmqp_server.shell.connections import END, READ, WAIT
+from tmqp_server.shell.steps import END, READ, WAIT
 from tmqp_server.shell.world import INTERNAL_ERROR
 
 

@@ -12,7 +12,7 @@ from tmqp_server.doors.port import Door, DoorSession
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import Command, Connect, HttpAnswered
 from tmqp_server.hub.hub import Hub
-from tmqp_server.shell.connections import END, GONE, NOT_YET, READ, SENT, WAIT
+from tmqp_server.shell.steps import END, GONE, NOT_YET, READ, SENT, WAIT
 from tmqp_server.shell.turn import Turn
 from tmqp_server.shell.world import Abandon, Ask, Drained
 
