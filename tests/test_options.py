@@ -33,7 +33,8 @@ GENERATED: Final = "tmqp_server/engine/option_values.py"
 ACTING: Final = ("tmqp_server/engine/", "tmqp_server/storage/", "tmqp_server/commands/transfer.py")
 #: Doors of other protocols say how the queues of these are made.
 SHAPING: Final = tuple(
-    f"tmqp_server/doors/{name}" for name in ("nsq", "smq/", "goms/", "throttr/", "registry.py")
+    f"tmqp_server/doors/{name}"
+    for name in ("nsq", "smq/", "goms/", "throttr/", "zmtp/", "registry.py")
 )
 #: What goes through all options, and the few that it treats by themselves.
 DERIVED: Final[dict[str, frozenset[str]]] = {

@@ -49,10 +49,12 @@ from tmqp_server.doors.nsq.options import NsqLimits, NsqOptions
 from tmqp_server.doors.port import Door
 from tmqp_server.doors.throttr.door import ThrottrDoor
 from tmqp_server.doors.throttr.options import ThrottrLimits, ThrottrOptions
+from tmqp_server.doors.zmtp.door import ZmtpDoor
+from tmqp_server.doors.zmtp.options import ZmtpLimits
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.hub.hub import Hub
-from tmqp_server.hub.outlets import Fault
+from tmqp_server.hub.questions import Fault
 from tmqp_server.storage.port import DamageError
 from tmqp_server.storage.records import decode_block
 from tmqp_wires.nsq import CommandDecoder, ServerTerms, lookup, writing
@@ -62,6 +64,10 @@ from tmqp_wires.nsq.lookup import Announce, AnswerDecoder, LookupDecoder
 from tmqp_wires.throttr import ClientConnection, Request, RequestDecoder
 from tmqp_wires.throttr.requests import encode_request
 from tmqp_wires.throttr.words import CONNECTION, DIALECTS, NAMES, VALUE_SIZES
+from tmqp_wires.zmtp import ZmtpConfig, ZmtpConnection
+from tmqp_wires.zmtp.config import PLAIN, SOCKET_TYPES
+from tmqp_wires.zmtp.events import Event as ZmtpEvent
+from tmqp_wires.zmtp.frames import command_frame, message_frames, metadata_bytes
 
 __all__ = ["CORPUS", "TARGETS", "corpus", "seeds"]
 
@@ -93,6 +99,19 @@ _MODELS: Final = (
 
 #: The longest line and the largest IDENTIFY together.
 _MOST_OF_LOOKUPD: Final = 16_384 + 65_536 + 8
+#: The same of ZMTP, with these limits.
+_MOST_OF_ZMTP: Final = 700
+_ZMTP_CONFIGS: Final = tuple(
+    ZmtpConfig(
+        as_server=True,
+        mechanism=mechanism,
+        max_part_bytes=100,
+        max_message_bytes=300,
+        max_parts=5,
+        max_command_bytes=200,
+    )
+    for mechanism in ("NULL", PLAIN)
+)
 
 
 def _cut(data: bytes) -> tuple[list[bytes], bytes]:
@@ -311,6 +330,27 @@ def lookupd(data: bytes) -> None:
     assert answers.error == answers_at_once.error
 
 
+def zmtp(data: bytes) -> None:
+    """ZMTP in both roles, and hub, door and broker together: any bytes, cut in any way; no more is
+    held than is allowed."""
+    chunks, whole = _cut(data)
+    for config in _ZMTP_CONFIGS:
+        zmtp_cut, at_once = ZmtpConnection(config, 0.0), ZmtpConnection(config, 0.0)
+        found: list[ZmtpEvent] = []
+        for chunk in chunks:
+            found += zmtp_cut.receive(chunk, 0.0)
+            assert zmtp_cut.held_bytes < _MOST_OF_ZMTP, "something is kept beyond its limit"
+        expected = at_once.receive(whole, 0.0)
+        told = [repr(event) for event in found]
+        assert told == [repr(event) for event in expected], "how it is cut changes what it says"
+        assert zmtp_cut.data_to_send() == at_once.data_to_send()
+    _speak(_zmtp_door(), chunks)
+
+
+def _zmtp_door() -> ZmtpDoor:
+    return ZmtpDoor(lambda: "0" * 32, ZmtpLimits(max_part_bytes=100, max_command_bytes=100))
+
+
 def block(data: bytes) -> None:
     """A block of kept messages: whole, or damaged and said to be so."""
     try:
@@ -332,6 +372,7 @@ TARGETS: Final[dict[str, Callable[[bytes], None]]] = {
     "nsq": nsq,
     "lookupd": lookupd,
     "throttr": throttr,
+    "zmtp": zmtp,
     "block": block,
 }
 
@@ -361,6 +402,8 @@ def _good(name: str, draw: Seeded) -> bytes:
         return first + _lookupd_commands(draw)
     if name == "throttr":
         return first + _throttr_requests(draw)
+    if name == "zmtp":
+        return first + _zmtp_frames(draw)
     if name == "hello":
         names = ("", "a", "worker", "bestellung-ä")
         client_id, name_of, kind = [names[draw.below(4)] for _ in range(3)]
@@ -435,6 +478,29 @@ def _lookupd_commands(draw: Seeded) -> bytes:
     )
     commands = [choices[draw.below(len(choices))] for _ in range(1 + draw.below(5))]
     return lookup.MAGIC + choices[0] * draw.below(2) + b"".join(commands)
+
+
+def _zmtp_frames(draw: Seeded) -> bytes:
+    """What a socket says: greeting, what it is, messages, subscriptions."""
+    plain = draw.one_in(3)
+    said = [b"\xff" + bytes(8) + b"\x7f"]
+    kind = SOCKET_TYPES[draw.below(len(SOCKET_TYPES))]
+    if draw.one_in(4):
+        said.append(bytes((draw.below(2), SOCKET_TYPES.index(kind), 0, 0)))
+    else:
+        said.append(b"\x03\x01" + (b"PLAIN" if plain else b"NULL").ljust(52, b"\0"))
+        ready = metadata_bytes([("Socket-Type", kind.encode()), ("Identity", draw.some_bytes(3))])
+        if plain:
+            said.append(command_frame(b"HELLO", b"\x01u\x01p"))
+        said.append(command_frame(b"INITIATE" if plain else b"READY", ready))
+    for _ in range(draw.below(5)):
+        data = draw.some_bytes(draw.below(120))
+        commands = (b"SUBSCRIBE", b"CANCEL", b"PING", b"PONG", b"ERROR")
+        if draw.one_in(2):
+            said.append(message_frames([data[: draw.below(40)] for _ in range(1 + draw.below(3))]))
+        else:
+            said.append(command_frame(commands[draw.below(5)], data[:20]))
+    return b"".join(said)
 
 
 def _web_request(draw: Seeded) -> bytes:

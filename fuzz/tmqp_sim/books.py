@@ -206,6 +206,7 @@ def state_of(broker: Broker) -> int:
         assert watch.memory >= watch_bytes(watch.command.filter, len(watch.known))
         total += watch.memory
     total += broker._browsing.charged() + broker._cells.charged()
+    total += broker._intake.holding.charged()
     transactions = broker._transactions
     for transaction in transactions._open.values():
         total += transaction_bytes(transaction.application) + transaction.memory

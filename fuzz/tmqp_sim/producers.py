@@ -16,6 +16,7 @@ from tmqp.extensions import (
     HEADER_GROUP_KEY,
     HEADER_MESSAGE_ID,
     HEADER_RECEIVERS,
+    HEADER_WAIT,
     OP_CANCEL_MESSAGE,
     OP_REMOVE_MESSAGE,
 )
@@ -36,6 +37,9 @@ RETRY_S: Final = 0.4
 #: keep a slow consumer busy for ever.
 _PATIENCE_S: Final = 2.0
 _LONGEST_PATIENCE_S: Final = 16.0
+#: One message of so many waits for room in a queue that may be full, so many milliseconds.
+_WAITS: Final = 4
+_WAIT_MS: Final = "300"
 
 
 class Producer(SimClient):
@@ -79,6 +83,9 @@ class Producer(SimClient):
                 headers = (*headers, (HEADER_GROUP_KEY, f"g{group}"))
         if sent.place.dead_letter is not None and crc32(sent.uid.encode()) % 3 == 0:
             headers = (*headers, *FORGED)
+        can_be_full = sent.place.message_limit or sent.place.disk_limit_bytes
+        if can_be_full and not sent.counts and crc32(f"{sent.uid}/room".encode()) % _WAITS == 0:
+            headers = (*headers, (HEADER_WAIT, _WAIT_MS))
         return (*headers, (HEADER_RECEIVERS, HEADER_VALUE_YES)) if sent.counts else headers
 
     def _cancel(self, sent: Sent) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tmqp_server.access.gate import Gate, Question, Verdict
 from tmqp_server.hub.hub import Hub
-from tmqp_server.hub.outlets import Fault
+from tmqp_server.hub.questions import Fault
 from tmqp_server.shell.admitting import Pauses
 from tmqp_server.shell.connections import Connections
 from tmqp_server.shell.lines import Line

@@ -530,10 +530,7 @@ class Connection:
         return self._quiet_since + limits.ping_interval_s
 
     def on_deadline(self, now: float) -> list[Event]:
-        """Do what is due at ``now``: queue a ping, or give the peer up.
-
-        Calling it early does nothing.
-        """
+        """Queue a ping that is due at ``now``, or give the peer up; too early it does nothing."""
         events: list[Event] = []
         due = self.next_deadline()
         if due is None or now < due:
@@ -557,6 +554,11 @@ class Connection:
                 RemoteProtocolError("ping-timeout", silent, ResultCode.REQUEST_TIMEOUT), events
             )
         return events
+
+    def excuse_silence(self, now: float) -> None:
+        """The transport was not read from until ``now``: that nothing came says nothing."""
+        self._last_received = now
+        self._pings = 0
 
     # -- the machine ----------------------------------------------------------------------------
 

@@ -10,10 +10,11 @@ from tmqp.extensions import (
     HEADER_DELIVER_AT,
     HEADER_GROUP_KEY,
     HEADER_MESSAGE_TIMEOUT,
+    HEADER_WAIT,
 )
 from tmqp_client._core.requests import Headers, to_pairs
 
-__all__ = ["with_key", "with_times"]
+__all__ = ["with_key", "with_times", "with_wait"]
 
 
 def with_key(headers: Headers, key: str | None) -> Headers:
@@ -55,6 +56,16 @@ def with_times(
     if expires_s is not None:
         pairs.append((HEADER_MESSAGE_TIMEOUT, str(_milliseconds("expires_s", expires_s, 1))))
     return pairs
+
+
+def with_wait(headers: Headers, room_s: float | None) -> Headers:
+    """The headers of a push, and how long it waits for room.
+
+    :raises LocalProtocolError: for a time that makes no sense.
+    """
+    if room_s is None:
+        return headers
+    return [*to_pairs(headers), (HEADER_WAIT, str(_milliseconds("room_s", room_s, 0)))]
 
 
 def _milliseconds(name: str, seconds: float, least: int) -> int:

@@ -28,6 +28,7 @@ from tmqp_wires.goms.codec import request_line
 from tmqp_wires.nsq import ClientConnection, writing
 from tmqp_wires.nsq.events import Event, MessageReceived, ResponseReceived
 from tmqp_wires.smq.codec import consume_line, done_line, publish_line
+from tmqp_wires.zmtp.frames import command_frame, message_frames, metadata_bytes
 
 __all__ = [
     "FOREIGN",
@@ -417,6 +418,29 @@ class _GomsLines(_Lines):
         return found
 
 
+class _ZmtpLines(_GomsLines):
+    """Sends as a PUSH socket does, and takes by TMQP: PULL sockets answer for nothing."""
+
+    _begun = False
+
+    def line(self, payload: bytes) -> bytes:
+        data = message_frames((payload,))
+        if not self._begun:
+            self._begun = True
+            data = _HELLO_OF_PUSH + data
+        return data
+
+
+#: What a PUSH socket says first.
+_HELLO_OF_PUSH: Final = b"".join(
+    (
+        b"\xff" + bytes(8) + b"\x7f\x03\x01",
+        b"NULL".ljust(52, b"\0"),
+        command_frame(b"READY", metadata_bytes([("Socket-Type", b"PUSH")])),
+    )
+)
+
+
 class _LineDoor(_Foreign):
     """A door whose protocol confirms nothing."""
 
@@ -466,6 +490,19 @@ class GomsDoor(_LineDoor):
         return _GomsLines(stream, client)
 
 
+class ZmtpDoor(_LineDoor):
+    """ZeroMQ, into a queue that was made durable for it."""
+
+    name = "zmtp"
+    table = (
+        '[[doors]]\nprotocol = "zmtp"\nlisten = ["unix:{folder}/door"]\n'
+        'options = {{ queue_channel = "c" }}\n'
+    )
+
+    def lines(self, stream: anyio.abc.ByteStream, client: Client) -> _Lines:
+        return _ZmtpLines(stream, client)
+
+
 #: Every door but TMQP's own.
 FOREIGN: Final[tuple[KilledDoor, ...]] = (
     HttpDoor(),
@@ -473,4 +510,5 @@ FOREIGN: Final[tuple[KilledDoor, ...]] = (
     NsqHttpDoor(),
     SmqDoor(),
     GomsDoor(),
+    ZmtpDoor(),
 )

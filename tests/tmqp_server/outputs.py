@@ -14,8 +14,7 @@ from tmqp_server.engine.effects import (
     SplitStored,
 )
 from tmqp_server.hub.hub import Hub
-from tmqp_server.hub.outlets import Fault
-from tmqp_server.hub.questions import StorageQuestion
+from tmqp_server.hub.questions import Fault, StorageQuestion
 
 __all__ = [
     "asked_of_storage",

@@ -16,10 +16,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from tmqp_server.doors.kinds import DoorContext, DoorKind
 from tmqp_server.doors.letters import Letter, Letters, Property
 from tmqp_server.doors.names import DoorNames
 from tmqp_server.doors.port import Door, DoorSession
-from tmqp_server.doors.registry import DoorContext, DoorKind
 from tmqp_server.engine.commands import (
     BY_ID,
     Acknowledge,

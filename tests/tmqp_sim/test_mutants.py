@@ -148,6 +148,8 @@ FOUND_AT: Final = {
     "removes-all-but-one": 3,
     "removes-unasked": 264,
     "rest-forgotten": 24,
+    "room-is-never-tried": 125,
+    "room-leaves-behind": 125,
     "run-answered-in-part": 7,
     "run-confirmed-early": 57,
     "run-delivered-twice": 48,

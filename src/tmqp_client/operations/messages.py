@@ -30,7 +30,7 @@ from tmqp_client._core.requests import (
 from tmqp_client._io.pushes import Pushes
 from tmqp_client._port import Operations, Port
 from tmqp_client._report import BatchReport, Pushed
-from tmqp_client._times import with_key, with_times
+from tmqp_client._times import with_key, with_times, with_wait
 from tmqp_client.batch import Batch
 from tmqp_client.consumer import AcknowledgeMode, Consumer, TemporaryQueue
 from tmqp_client.errors import BatchFailed, ClientError, OperationFailed
@@ -66,6 +66,7 @@ class Messages(Operations):
         deliver_at: datetime | None = None,
         expires_s: float | None = None,
         key: str | None = None,
+        room_s: float | None = None,
     ) -> str:
         """Push a message into a queue; return its id.
 
@@ -81,6 +82,8 @@ class Messages(Operations):
             ``message_timeout_ms``; they count from the push, a delay included.
         :param key: messages of the same key belong together, where the queue's option
             ``group_keys`` says what that means.
+        :param room_s: if the queue is full, wait so many seconds for room; the server reads nothing
+            more from this client meanwhile, and answers 482 or 503 when they are over.
         :raises NegativeAcknowledge: when the queue or its consumer refuses it.
         :raises OperationFailed: when the server does: 404, 401, 482.
         :return: its id; empty when it was dropped (``when_full``).
@@ -89,6 +92,7 @@ class Messages(Operations):
         if type(data) is not bytes:
             headers = with_parts(payload, headers)
         headers = with_key(with_times(headers, delay_s, deliver_at, expires_s), key)
+        headers = with_wait(headers, room_s)
         session = self._session
         if wait:
             pending = await session.push(

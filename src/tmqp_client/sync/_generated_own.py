@@ -186,6 +186,7 @@ class Own(Blocking[Client]):
         deliver_at: datetime | None = None,
         expires_s: float | None = None,
         key: str | None = None,
+        room_s: float | None = None,
     ) -> str:
         """As :meth:`tmqp_client.Client.push`, blocking."""
         result: str = self._call(
@@ -203,6 +204,7 @@ class Own(Blocking[Client]):
             deliver_at=deliver_at,
             expires_s=expires_s,
             key=key,
+            room_s=room_s,
         )
         return result
 

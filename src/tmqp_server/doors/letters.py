@@ -122,6 +122,7 @@ RESERVED_HEADERS: Final = frozenset(
         "deliver-at",
         "message-timeout",
         "receivers",
+        "wait",
     )
 )
 

@@ -90,6 +90,10 @@ class DoorSession:
         """All bytes were handed over, once after ``wants_written`` was set."""
         return ()
 
+    def excuse_silence(self, now: float) -> None:
+        """The peer was not read from until now, for a push of it waited for room
+        (``PushExtras.wait_ms``): that nothing was heard from it says nothing."""
+
     def secured(self, now: float) -> Sequence[Command]:
         """All is encrypted from here on, once after ``wants_tls`` was set."""
         return ()

@@ -19,8 +19,7 @@ from tmqp.limits import Limits
 from tmqp_server.doors.bodies import Bodies, LateBodies
 from tmqp_server.doors.http.bodies import HttpBodies
 from tmqp_server.doors.http.limits import HttpLimits
-from tmqp_server.doors.letters import Letters
-from tmqp_server.doors.names import DoorNames
+from tmqp_server.doors.kinds import DoorContext, DoorKind
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.doors.nsq.message import DOOR as NSQ_DOOR
 from tmqp_server.doors.nsq.message import NUMBER as NSQ_NUMBER
@@ -29,13 +28,11 @@ from tmqp_server.doors.nsq.options import NsqLimits, NsqOptions
 from tmqp_server.doors.nsq_lookup.door import DEFAULT_VERSION, Lookupd, LookupDoor
 from tmqp_server.doors.nsq_lookup.table import LookupLimits
 from tmqp_server.doors.nsq_world import NsqNames, NsqWorld, tell_world
-from tmqp_server.doors.port import Door, IdSource
+from tmqp_server.doors.port import Door
 from tmqp_server.doors.tables import Option, limits_from, options_from, record_of_options
 
 __all__ = [
     "LAST_NUMBER",
-    "DoorContext",
-    "DoorKind",
     "DoorRegistry",
     "GomsKind",
     "HttpKind",
@@ -46,6 +43,7 @@ __all__ = [
     "SmqKind",
     "ThrottrKind",
     "TmqpKind",
+    "ZmtpKind",
     "refuse_options",
 ]
 
@@ -59,109 +57,6 @@ _OF_NSQD: Final[dict[str, Option]] = {
     "broadcast_http_port": 0,
     "nsqlookupd_tcp_addresses": (),
 }
-
-
-@final
-class DoorContext:
-    """What a server gives each of its doors.
-
-    ``limits`` and ``options`` are those of the door's table in the configuration, ``addresses``
-    where it listens, whose port may be 0 for any; ``connection`` are the limits of TMQP
-    connections; ``native`` is the server's own TMQP door, None where it is being made; ``has_tls``
-    says that connections can change to TLS (``DoorSession.wants_tls``), ``requires_certificate``
-    that clients must show a certificate there, ``has_storage`` that queues can be durable;
-    ``hostname`` is this machine's, ``started_s`` when the server began, in the engine's time;
-    ``names`` turns the protocol's names into channels and back, with the aliases of the door's
-    table; ``datagrams`` that the door is for the peers of a UDP socket: each chunk is one datagram
-    then, and each portion of ``DoorSession.next_to_send`` leaves as one, or is lost.
-    """
-
-    __slots__ = (
-        "addresses",
-        "connection",
-        "datagrams",
-        "has_storage",
-        "has_tls",
-        "hostname",
-        "letters",
-        "limits",
-        "names",
-        "native",
-        "new_id",
-        "options",
-        "requires_certificate",
-        "started_s",
-        "wall_clock_offset_s",
-    )
-
-    def __init__(
-        self,
-        new_id: IdSource,
-        wall_clock_offset_s: float,
-        letters: Letters,
-        connection: Limits,
-        limits: Mapping[str, Any],
-        native: NativeDoor | None = None,
-        *,
-        has_tls: bool = False,
-        has_storage: bool = False,
-        datagrams: bool = False,
-        names: DoorNames | None = None,
-        requires_certificate: bool = False,
-        options: Mapping[str, Any] | None = None,
-        addresses: Sequence[Address] = (),
-        hostname: str = "localhost",
-        started_s: float = 0.0,
-    ) -> None:
-        self.started_s = started_s
-        self.hostname = hostname
-        self.options: Mapping[str, Any] = {} if options is None else options
-        self.addresses = addresses
-        self.new_id = new_id
-        self.wall_clock_offset_s = wall_clock_offset_s
-        self.letters = letters
-        self.connection = connection
-        self.limits = limits
-        self.native = native
-        self.has_tls = has_tls
-        self.has_storage = has_storage
-        self.datagrams = datagrams
-        self.requires_certificate = requires_certificate
-        self.names = DoorNames() if names is None else names
-
-
-class DoorKind:
-    """One protocol.
-
-    Attributes: ``name``, also that of its doors; ``number``, kept with its messages and never given
-    to another protocol, 0 for one that has no messages of its own; ``default_port``, where it
-    listens if nothing else is said; ``has_datagrams``, it is also spoken over UDP
-    (``DoorContext.datagrams``); ``changes_to_tls``, its connections may change to TLS after they
-    have begun (``DoorSession.wants_tls``); ``has_names``, it names channels otherwise than TMQP
-    does (``DoorContext.names``).
-    """
-
-    name = ""
-    number = 0
-    default_port = 0
-    has_datagrams = False
-    changes_to_tls = False
-    has_names = True
-
-    def bodies(self) -> Bodies:
-        """Reads what is kept of its messages; not asked of a kind without a number."""
-        raise NotImplementedError
-
-    def open(self, context: DoorContext) -> Door:
-        """A door.
-
-        :raises ValueError: for limits or options that cannot be used.
-        :raises ModuleNotFoundError: when a package that it needs is not installed.
-        """
-        raise NotImplementedError
-
-    def listens(self, addresses: Sequence[Address]) -> None:
-        """A door of this kind listens, on these ports: port 0 of its table was any."""
 
 
 @final
@@ -429,6 +324,42 @@ class ThrottrKind(DoorKind):
         )
 
 
+@final
+class ZmtpKind(DoorKind):
+    """ZeroMQ."""
+
+    name = "zmtp"
+    number = 5
+    default_port = 5555
+
+    def bodies(self) -> Bodies:
+        """Read without a door, by what is loaded for the first message."""
+        return LateBodies(self.name, self.number, _zmtp_bodies)
+
+    def open(self, context: DoorContext) -> Door:
+        """A door."""
+        from tmqp_server.doors.zmtp.door import ZmtpDoor  # noqa: PLC0415 - few servers have it
+        from tmqp_server.doors.zmtp.options import ZmtpLimits, ZmtpOptions  # noqa: PLC0415
+
+        options = record_of_options(ZmtpOptions(), context.options)
+        if options.durable and not context.has_storage:
+            raise ValueError("durable queues need a data directory: start the server with --data")
+        limits = limits_from(ZmtpLimits(), context.limits)
+        return ZmtpDoor(context.new_id, limits, options, context.letters, context.names)
+
+    def dials(self, options: Mapping[str, Any]) -> tuple[Address, ...]:
+        """Sockets that listen."""
+        from tmqp_server.doors.zmtp.options import ZmtpOptions  # noqa: PLC0415 - as above
+
+        return record_of_options(ZmtpOptions(), options).peers()
+
+
+def _zmtp_bodies() -> Bodies:
+    from tmqp_server.doors.zmtp.message import ZmtpBodies  # noqa: PLC0415 - few servers have it
+
+    return ZmtpBodies()
+
+
 def _smq_bodies() -> Bodies:
     from tmqp_server.doors.smq.message import SmqBodies  # noqa: PLC0415 - few servers need it
 
@@ -566,6 +497,7 @@ class DoorRegistry:
             SmqKind(),
             GomsKind(),
             ThrottrKind(),
+            ZmtpKind(),
         )
         for kind in (*kinds, *more):
             self._add(kind)

@@ -12,21 +12,8 @@ A step does a bounded amount of work (``EngineLimits.max_work_per_step``).  When
 done, the next deadline is at once (not later than the ``now`` of the last step) and
 ``on_deadline`` goes on; a world with many commands waiting may let some of them in between.
 
-The parts: ``core.py`` holds what they share; ``directory.py`` finds and creates; ``intake.py``
-takes messages in; ``outcomes.py`` carries decisions out; ``sending.py`` sends; ``pump.py`` drains;
-``pulls.py`` gives to those who ask; ``workflow.py`` sees a message through; ``administration.py``
-and ``information.py`` serve the operations; ``routing.py`` keeps routers and ``publishing.py``
-brings messages through them; ``direct.py`` passes on what clients say to each other;
-``batches.py`` does several things at once or none;
-``saving.py`` tells the storage what to keep, ``keeping.py`` takes its answers;
-``readers.py`` serves those who read what is kept and ``groups.py`` those who read many queues at
-once, ``cursors.py`` keeps where they are, ``asking.py`` knows what they have asked of the
-storage and ``watching.py`` which answers are held; ``transactions.py`` serves those who push in
-transactions;
-``cells.py`` keeps counters and values that live for a time;
-``notices.py`` tells of events those who asked for it through ``subscribing.py``; ``nodes.py`` and
-``sharing.py`` are about other servers of a cluster; ``clients.py`` lets clients in and out, and
-``books.py`` is the account of the memory.  This module hands every command to its part.
+The parts are modules, each with one subject, which its first line says; docs/architecture.md lists
+them.  This module hands every command to its part.
 """
 
 from __future__ import annotations
@@ -94,6 +81,7 @@ from tmqp_server.engine.model.handlers import built_in_handlers
 from tmqp_server.engine.model.message import MARK_SAVED, MARK_SAVING, Wires
 from tmqp_server.engine.model.queues import Queue, QueueTimer
 from tmqp_server.engine.model.snapshots import BrokerStatistics
+from tmqp_server.engine.model.timers import HoldTimer
 from tmqp_server.engine.model.times import NEVER
 from tmqp_server.engine.operations.administration import Administration
 from tmqp_server.engine.operations.cells import Cells
@@ -231,6 +219,7 @@ class Broker:
             self._watching,
             self._browsing,
             self._sender,
+            self._intake.holding,
         )
         self._performers = self._table()
 
@@ -471,6 +460,8 @@ class Broker:
                 self._cells.wake()
             elif isinstance(timer, DebtTimer):
                 self._outcomes.debts.wake()
+            elif isinstance(timer, HoldTimer):
+                self._intake.wake_held(now)
             else:
                 self._watching.wake()
             core.budget -= 1  # afterwards, or the smallest budget would never get anything done
@@ -546,6 +537,10 @@ class Broker:
         client of that id (F116)."""
         core = self._core
         return target in core.clients and core.channels.find(target) is None
+
+    def holds(self, connection: int) -> bool:
+        """Whether a push of the connection waits for room, and what comes after it (``Hub``)."""
+        return self._intake.holding.holds(connection)
 
     def has_queue(self, channel: str, queue_id: int) -> bool:
         """Whether there is such a queue."""

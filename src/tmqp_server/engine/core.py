@@ -42,7 +42,7 @@ from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.removals import Removal
 from tmqp_server.engine.model.sessions import Audience, Pulling, Session
 from tmqp_server.engine.model.tails import Tail
-from tmqp_server.engine.model.timers import Wakeups
+from tmqp_server.engine.model.timers import HoldTimer, Wakeups
 from tmqp_server.engine.model.trash import Trash
 from tmqp_server.engine.notices import Notices
 from tmqp_server.engine.options import BrokerOptions
@@ -171,6 +171,8 @@ class Core(Books):
         "budget",
         "work",
         "wakeups",
+        "freed",
+        "hold_timer",
         "runnable",
         "awake",
         "branches",
@@ -218,6 +220,9 @@ class Core(Books):
         self.budget = 0  # units of work left in this step
         self.work = 0  # see charge_names
         self.wakeups = Wakeups()
+        #: Queues, by key, that a message has left while pushes were held for room there.
+        self.freed: dict[int, None] = {}
+        self.hold_timer = HoldTimer()
         #: Queues with messages that could be sent, but for the budget.
         self.runnable: deque[Queue] = deque()
         #: Lines of queues whose audience can take messages again.

@@ -77,6 +77,9 @@ class DeferralFlights(RunFlights):
             core.awake.append(queue.waiters)
             queue.waiters = deque()
             queue.heed()
+        if queue.expected:
+            core.freed[queue.key] = None
+            core.wakeups.arm(core.hold_timer, core.now)
 
     # --- In memory -------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias, final
+from typing import final
 
 from tmqp_server.access.gate import (
     ALLOWED,
@@ -67,30 +67,23 @@ from tmqp_server.engine.effects import (
     Effect,
     Erase,
     EraseRun,
-    Fetch,
-    FindOffsets,
     Forward,
     HandOver,
     Inform,
-    MeasureStored,
     Notify,
-    ReadStored,
+    PushDecided,
     RouterFailed,
-    SplitStored,
     StoredChange,
     TellHandler,
     TellNodes,
 )
-from tmqp_server.hub.outlets import FOR_ONE, Fault, ForOne, Outlets
-from tmqp_server.hub.questions import StorageQuestion
+from tmqp_server.hub.outlets import FOR_ONE, ForOne, Outlets
+from tmqp_server.hub.questions import OF_STORAGE, Outside
 from tmqp_server.hub.relaying import Relay
 from tmqp_server.hub.rows import is_row, row_of, singly
 from tmqp_server.storage.journal import Journal
 
-__all__ = ["Hub", "Outside"]
-
-#: What is for somebody outside, each answered by a call but for failures.
-Outside: TypeAlias = Question | CallHttp | TellHandler | RouterFailed | Fault | StorageQuestion
+__all__ = ["Hub"]
 
 
 @final
@@ -170,7 +163,7 @@ class Hub:
             what = "another connection" if stranger else "a message of this size"
             self.close(number, f"there is no memory for {what}", now)
             return False
-        if number in self._open or (self._rest and number in self._rest):
+        if self._must_wait(number) or (self._rest and number in self._rest):
             self._rest.setdefault(number, deque()).extend(commands)
             return True
         if session.work:
@@ -185,9 +178,9 @@ class Hub:
     def go_on(self, number: int, now: float) -> bool:
         """Work on what waits of a session's last bytes; returns as :meth:`receive`.
 
-        Does nothing while a question about the session is open.
+        Does nothing while a question about the session is open, or a push of it is held.
         """
-        if number in self._open:
+        if self._must_wait(number):
             return True
         rest = self._rest.pop(number, None)
         return rest is not None and self._run(number, list(rest), now)
@@ -237,7 +230,8 @@ class Hub:
     def reads(self, number: int) -> bool:
         """Whether the session wants its peer to be read from."""
         session = self._sessions.get(number)
-        return session is None or (session.reads and not session.wants_tls)
+        stops = session is not None and (not session.reads or session.wants_tls)
+        return not stops and not self.broker.holds(number)
 
     def begins_tls(self, number: int, now: float) -> bool:
         """Whether the session's connection is to change to TLS, after :meth:`written`."""
@@ -324,6 +318,8 @@ class Hub:
         session = self._sessions.get(number)
         if session is not None:
             self._outlets.touch(number)
+            if self.broker.holds(number):
+                session.excuse_silence(now)
             self._run(number, session.on_deadline(now), now)
             if session.hurried:
                 session.hurried = False
@@ -343,6 +339,9 @@ class Hub:
     def is_waiting(self, number: int) -> bool:
         """Whether a question about the session is open."""
         return number in self._open
+
+    def _must_wait(self, number: int) -> bool:
+        return number in self._open or self.broker.holds(number)
 
     def has_more(self, number: int) -> bool:
         """Whether a part of what the session has sent waits to be worked off, as it may although
@@ -464,12 +463,12 @@ class Hub:
             work = self.broker.take_work()
             if work:
                 outlets.charge(work)
-            if (outlets.full or number in self._open) and at < len(commands):
+            if (outlets.full or self._must_wait(number)) and at < len(commands):
                 rest = self._rest.setdefault(number, deque())
                 rest.extend(commands[at:])
                 break
         outlets.flush()
-        if outlets.full or number in self._open:
+        if outlets.full or self._must_wait(number):
             return self.has_more(number)
         return number in self._rest and self.go_on(number, now)
 
@@ -543,6 +542,8 @@ class Hub:
                     self.outside.append(effect)
                 elif isinstance(effect, HandOver):
                     self._take_custom(effect)
+                elif isinstance(effect, PushDecided):
+                    outlets.resume(effect.session, now)
                 else:
                     self._keep(effect, now)
             if not following:
@@ -564,7 +565,7 @@ class Hub:
             journal.run(effect, now)
         elif isinstance(effect, StoredChange):
             journal.change(effect)
-        elif isinstance(effect, (Fetch, FindOffsets, MeasureStored, ReadStored, SplitStored)):
+        elif isinstance(effect, OF_STORAGE):
             self.outside.append(effect)
 
     def perform(self, command: Command, now: float) -> None:

@@ -43,8 +43,9 @@ from tmqp_server.engine.effects import (
     Reply,
 )
 from tmqp_server.hub.coalescing import Coalesced, Coalescer
+from tmqp_server.hub.questions import Fault
 
-__all__ = ["FOR_ONE", "Fault", "ForOne", "Outlets"]
+__all__ = ["FOR_ONE", "ForOne", "Outlets"]
 
 #: Effects that one session carries out.
 FOR_ONE: Final = (
@@ -88,17 +89,6 @@ _SMALL_BYTES: Final = 16_384
 _NO_PORTIONS: Final = 1 << 60
 _NOTHING: Final[tuple[Command, ...]] = ()
 _NOBODY: Final[tuple[int, ...]] = ()
-
-
-@final
-class Fault:
-    """A bug in a door: of which session, 0 for a delivery that could be encoded for nobody."""
-
-    __slots__ = ("error", "session")
-
-    def __init__(self, session: int, error: Exception) -> None:
-        self.session = session
-        self.error = error
 
 
 @final
@@ -146,6 +136,7 @@ class Outlets:
         if door.per_session:
             self._apart[number] = None
         self.strangers[number] = 0
+        self.touch(number)  # in some protocols the server speaks first
         self._broker.charge(CONNECTION_BYTES)
 
     def open_branch(self, connection: int, branch: int) -> None:
@@ -185,6 +176,13 @@ class Outlets:
             del self.secured[number]
             held += TLS_BYTES
         self._broker.charge(-held - CONNECTION_BYTES)
+
+    def resume(self, number: int, now: float) -> None:
+        """What has waited for room goes on: look at the session again."""
+        session = self.sessions.get(number)
+        if session is not None:
+            session.excuse_silence(now)
+            self.woken[number] = None
 
     def begin_tls(self, number: int) -> bool:
         """Charge what TLS takes; False if there is no memory for it."""

@@ -1,18 +1,43 @@
-"""What is asked of the storage, each answered by a command."""
+"""What is for somebody outside; what is asked of the storage is answered by a command."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Final, TypeAlias, final
 
+from tmqp_server.access.gate import Question
 from tmqp_server.engine.commands import Command, OffsetsFound, RangeRead, RangeSplit, StoredMeasured
-from tmqp_server.engine.effects import Fetch, FindOffsets, MeasureStored, ReadStored, SplitStored
+from tmqp_server.engine.effects import (
+    CallHttp,
+    Fetch,
+    FindOffsets,
+    MeasureStored,
+    ReadStored,
+    RouterFailed,
+    SplitStored,
+    TellHandler,
+)
 
-__all__ = ["ReaderQuestion", "StorageQuestion", "refusal_of"]
+__all__ = ["OF_STORAGE", "Fault", "Outside", "ReaderQuestion", "StorageQuestion", "refusal_of"]
+
+
+@final
+class Fault:
+    """A bug in a door: of which session, 0 for a delivery that could be encoded for nobody."""
+
+    __slots__ = ("error", "session")
+
+    def __init__(self, session: int, error: Exception) -> None:
+        self.session = session
+        self.error = error
+
 
 #: What readers ask, and the broker for them.
 ReaderQuestion: TypeAlias = FindOffsets | MeasureStored | ReadStored | SplitStored
 #: All that is asked.
 StorageQuestion: TypeAlias = Fetch | ReaderQuestion
+OF_STORAGE: Final = (Fetch, FindOffsets, MeasureStored, ReadStored, SplitStored)
+#: What is for somebody outside, each answered by a call but for failures.
+Outside: TypeAlias = Question | CallHttp | TellHandler | RouterFailed | Fault | StorageQuestion
 
 
 def refusal_of(asked: ReaderQuestion, code: int) -> Command:

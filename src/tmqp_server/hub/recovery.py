@@ -38,8 +38,8 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.effects import Fetch, MeasureStored, ReadStored, SplitStored, StoreQueue
 from tmqp_server.engine.model.snapshots import KeptOffsets
-from tmqp_server.hub.hub import Hub, Outside
-from tmqp_server.hub.questions import StorageQuestion, refusal_of
+from tmqp_server.hub.hub import Hub
+from tmqp_server.hub.questions import Outside, StorageQuestion, refusal_of
 from tmqp_server.storage.journal import Journal, UnknownDoorError
 from tmqp_server.storage.port import (
     HIGH_ONLY,

@@ -8,10 +8,9 @@ there, else behind what waits.
 in one line with the others, and one portion of one session is done between two looks at the world
 (``GoOn``): who asks for little waits for one portion, however many ask for much.
 
-*Rounds.*  Where the event loop finds several connections readable at once, their chunks are a
-*round*: what they lead to is written when all of them are worked off.  So the consumer of ten
-producers gets one piece, and what is to be saved is one batch.  A chunk ends its round early if its
-session waits for something, ends, or has a portion to send, and so does every sixteenth.
+*Rounds.*  Chunks of several connections that the event loop finds readable at once are a *round*:
+what they lead to is written at its end, so that the consumer of ten producers gets one piece.  It
+ends early if a session waits, ends or has a portion to send, and after sixteen chunks.
 
 *Faults.*  A fault (a bug in a door or in the broker) ends the session it belongs to and is logged
 with its traceback.
@@ -89,8 +88,7 @@ class Connections:
         self._closing = ""
         self._timers = Timers()
         self._in_round = False
-        #: Chunks of the round of which nothing was written yet.
-        self._put_off = 0
+        self._put_off = 0  # chunks of the round of which nothing was written yet
         #: What the world was last told to wait for.
         self._told_due = math.inf
 
@@ -287,6 +285,8 @@ class Connections:
         """Wait for the next portion, unless something else is to be waited for first."""
         if out.in_line or out.blocked or self.hub.is_waiting(out.number):
             return
+        if self.hub.broker.holds(out.number):
+            return  # a push of it waits for room
         out.in_line = True
         self._line.append(out)
         self._keep_going()

@@ -20,7 +20,7 @@ from tmqp_server.cluster.link import MasterLink
 from tmqp_server.engine.commands import Command, HttpAnswered
 from tmqp_server.engine.effects import CallHttp, RouterFailed, TellHandler
 from tmqp_server.hub.hub import Hub
-from tmqp_server.hub.outlets import Fault
+from tmqp_server.hub.questions import Fault
 from tmqp_server.shell.calls import Calls, CallSettings
 from tmqp_server.shell.connections import Connections
 from tmqp_server.shell.datagrams import Datagrams

@@ -35,12 +35,13 @@ from tmqp_server.access.channel_hooks import (
 )
 from tmqp_server.access.custom import MessageHook, load_hook
 from tmqp_server.config import ConfigError, OutboundLimits, ServerConfig
+from tmqp_server.doors.kinds import DoorKind
 from tmqp_server.doors.nsq_announce.asking import AskDoor
 from tmqp_server.doors.nsq_announce.links import Announcer
 from tmqp_server.doors.nsq_announce.session import AnnounceDoor
 from tmqp_server.doors.nsq_world import NsqWorld
 from tmqp_server.doors.port import Door
-from tmqp_server.doors.registry import DoorKind, DoorRegistry, HttpKind
+from tmqp_server.doors.registry import DoorRegistry, HttpKind
 from tmqp_server.doors.wires import LetterWires
 from tmqp_server.engine.books import TLS_BYTES
 from tmqp_server.engine.broker import Broker
@@ -50,6 +51,7 @@ from tmqp_server.hub.hub import Hub
 from tmqp_server.hub.recovery import recover
 from tmqp_server.io.announcing import Announcing
 from tmqp_server.io.connection import Connection
+from tmqp_server.io.dialling import Dialling
 from tmqp_server.io.event_handlers import Teller
 from tmqp_server.io.judge import Judge
 from tmqp_server.io.listener import Listener, open_listener
@@ -303,6 +305,7 @@ class Server:
         """
         for each in self._asked:
             each.attach(self._forget_answers)
+        dialling = Dialling(self._shell, self._new_number, random.random)
         with anyio.CancelScope(shield=True):
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
@@ -315,10 +318,14 @@ class Server:
                         self._serve(tasks, listener, opened)
                         name = door_name(opened.protocol, listener.address)
                         logger.info("listening on %s", name)
+                    settings = opened.settings
+                    for peer in opened.kind.dials(settings.options):
+                        dialling.serve(tasks, peer, opened.door, settings.acts_as)
                 tasks.start_soon(self._announcing.run)
                 self._udp.serve(tasks, self._shell, self._new_number)
                 await self._stopping.wait()
                 self._announcing.stop()
+                dialling.stop()
                 await self._close_all()
                 await self._finish_storage()
                 tasks.cancel_scope.cancel()

@@ -10,11 +10,12 @@ from tmqp.address import Address
 from tmqp.errors import LocalProtocolError
 from tmqp_server.config import ConfigError, ServerConfig
 from tmqp_server.doors.bodies import Bodies
+from tmqp_server.doors.kinds import DoorContext, DoorKind
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.names import DoorNames
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.doors.port import Door, IdSource
-from tmqp_server.doors.registry import DoorContext, DoorKind, DoorRegistry, HttpKind
+from tmqp_server.doors.registry import DoorRegistry, HttpKind
 from tmqp_server.settings.doors import DoorSettings
 from tmqp_server.settings.tls import NO_CERTIFICATE, requires
 

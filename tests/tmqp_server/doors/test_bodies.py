@@ -13,11 +13,19 @@ from tmqp_server.doors.port import OwnBodies
 from tmqp_server.doors.registry import DoorRegistry
 from tmqp_server.doors.smq.message import SmqBodies, SmqMessage
 from tmqp_server.doors.throttr.message import ThrottrBodies
+from tmqp_server.doors.zmtp.message import ZmtpBodies
 
 
 def test_the_registry_names_and_numbers_protocols_as_they_do_themselves() -> None:
     kinds = {kind.name: kind for kind in DoorRegistry() if kind.number}
-    for own in (GomsBodies(), HttpBodies(), NsqBodies(), SmqBodies(), ThrottrBodies()):
+    for own in (
+        GomsBodies(),
+        HttpBodies(),
+        NsqBodies(),
+        SmqBodies(),
+        ThrottrBodies(),
+        ZmtpBodies(),
+    ):
         kind = kinds.pop(own.name)
         bodies = kind.bodies()
         assert (bodies.name, bodies.number) == (kind.name, kind.number) == (own.name, own.number)

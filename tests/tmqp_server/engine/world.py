@@ -47,6 +47,7 @@ from tmqp_server.engine.effects import (
     Left,
     MeasureStored,
     Notify,
+    PushDecided,
     ReadStored,
     Refuse,
     Reply,
@@ -268,11 +269,8 @@ class World:
     def books(self, channel: str = "ch", queue_id: int = 1) -> dict[str, int]:
         """The counters of a queue that are not 0."""
         snapshot = QueueSnapshot(self.queue(channel, queue_id))
-        books: dict[str, int] = {}
-        for name in snapshot_counters(snapshot):
-            if value := getattr(snapshot, name):
-                books[name] = value
-        return books
+        names = snapshot_counters(snapshot)
+        return {name: value for name in names if (value := getattr(snapshot, name))}
 
     # --- Words -----------------------------------------------------------------------------------
 
@@ -301,8 +299,9 @@ class World:
         if isinstance(effect, EventsEnded):
             where = f" in {effect.channel}" if effect.channel else ""
             return f"{self.names[effect.session]} hears no more {event_name(effect.event)}{where}"
-        if isinstance(effect, Left):
-            return f"{self.names[effect.session]} left {effect.channel}"
+        if isinstance(effect, (Left, PushDecided)):
+            what = f"left {effect.channel}" if isinstance(effect, Left) else "goes on"
+            return f"{self.names[effect.session]} {what}"
         if isinstance(effect, Forward):
             return f"{self._names(effect.sessions)} <- forward {effect.wire}"
         if isinstance(effect, Inform):

@@ -66,6 +66,10 @@ class AnsweringSession(DoorSession):
         """The connection's."""
         return self._connection.next_deadline()
 
+    def excuse_silence(self, now: float) -> None:
+        """The connection's."""
+        self._connection.excuse_silence(now)
+
     def data_to_send(self) -> bytes:
         """Everything queued since the last call."""
         self.outbound_bytes = 0

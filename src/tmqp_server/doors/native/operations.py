@@ -48,6 +48,7 @@ from tmqp.extensions import (
     HEADER_MESSAGE_TIMEOUT,
     HEADER_RECEIVERS,
     HEADER_ROUTER_ENABLED,
+    HEADER_WAIT,
     OP_ADD_FEED,
     OP_CANCEL_MESSAGE,
     OP_DESCRIBE_SERVER,
@@ -188,13 +189,15 @@ _QUEUE_HEADERS: Final = HeaderNames(_QUEUE_HEADER_NAMES)
 _TIME_HEADER_NAMES: Final = (HEADER_DELAY, HEADER_DELIVER_AT, HEADER_MESSAGE_TIMEOUT)
 #: Headers by which a push says when it may be delivered.
 _TIME_HEADERS: Final = HeaderNames(_TIME_HEADER_NAMES)
-_COUNTED: Final = HeaderNames((HEADER_RECEIVERS,))
+#: Headers by which a push says what is to be done with it.
+_WISHES: Final = HeaderNames((HEADER_RECEIVERS, HEADER_WAIT))
 #: Headers of a push that this server reads: a message that has one is handled by itself.
 PUSH_HEADERS: Final = HeaderNames(
     (
         *_QUEUE_HEADER_NAMES,
         *_TIME_HEADER_NAMES,
         HEADER_RECEIVERS,
+        HEADER_WAIT,
         HeaderName.CC.value,
         HeaderName.REQUEST_ID.value,
         *DEAD_LETTER_HEADERS,
@@ -204,7 +207,8 @@ PUSH_HEADERS: Final = HeaderNames(
 
 def push_extras(frame: Frame, unix_s: float) -> PushExtras | None:
     """What a pushed message says about a queue that may have to be created (F74) and about the
-    time when it may be delivered, and whether its receivers are to be counted.
+    time when it may be delivered, whether its receivers are to be counted, and how long it waits
+    for room.
 
     :param unix_s: the time, in seconds since 1970.
     :raises BadRequestError: as the headers demand.
@@ -223,10 +227,14 @@ def push_extras(frame: Frame, unix_s: float) -> PushExtras | None:
                 extras = PushExtras()
             extras.delay_ms = delay_ms
             extras.expires_in_ms = expires_in_ms
-    if _COUNTED.may_occur(block, 0, len(block)) and _says_yes(frame, HEADER_RECEIVERS):
-        if extras is None:
-            extras = PushExtras()
-        extras.counts_receivers = True
+    if _WISHES.may_occur(block, 0, len(block)):
+        counts = _says_yes(frame, HEADER_RECEIVERS)
+        wait_ms = number_header(frame, HEADER_WAIT) or 0
+        if counts or wait_ms:
+            if extras is None:
+                extras = PushExtras()
+            extras.counts_receivers = counts
+            extras.wait_ms = wait_ms
     return extras
 
 

@@ -29,7 +29,9 @@ class PushExtras(Record):
     being sent that long.  ``counts_receivers`` asks how many consumers the message goes to at once;
     the Confirm says it.  ``silent`` keeps errors from being answered, for copies nobody waits for
     (F82).  ``nameless`` is the ``wire`` as it came, where the door has made the id: for queues that
-    want none made.
+    want none made.  ``wait_ms`` lets the push wait that long for room instead of being refused with
+    482 or 503, -1 for as long as it takes; what its connection asks for after it waits, too
+    (``PushDecided``).
     """
 
     __slots__ = (
@@ -40,6 +42,7 @@ class PushExtras(Record):
         "nameless",
         "counts_receivers",
         "channel_changes",
+        "wait_ms",
     )
 
     def __init__(
@@ -51,6 +54,7 @@ class PushExtras(Record):
         nameless: object = None,
         counts_receivers: bool = False,
         channel_changes: ChannelChanges | None = None,
+        wait_ms: int = 0,
     ) -> None:
         self.changes = changes
         self.expires_in_ms = expires_in_ms
@@ -59,6 +63,7 @@ class PushExtras(Record):
         self.nameless = nameless
         self.counts_receivers = counts_receivers
         self.channel_changes = channel_changes
+        self.wait_ms = wait_ms
 
 
 @mypyc_attr(acyclic=True)

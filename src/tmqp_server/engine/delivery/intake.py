@@ -26,6 +26,7 @@ from tmqp_server.engine.commands import (
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.deferral_flights import LOOK_AHEAD_S
 from tmqp_server.engine.delivery.direct import Direct
+from tmqp_server.engine.delivery.holding import HeldPush, Holding
 from tmqp_server.engine.delivery.outcomes import NACK_STORAGE, Outcomes
 from tmqp_server.engine.delivery.workflow import Workflow
 from tmqp_server.engine.directory import Directory
@@ -112,6 +113,7 @@ class Intake:
         "_max_total_bytes",
         "_outcomes",
         "_workflow",
+        "holding",
     )
 
     def __init__(
@@ -128,6 +130,8 @@ class Intake:
         self._outcomes = outcomes
         self._workflow = workflow
         self._max_total_bytes = core.limits.max_total_bytes
+        #: Those that wait for room.
+        self.holding = Holding(core)
 
     def push(self, command: Push, now: float) -> None:
         """Put a message into a queue, or refuse it (F74, F75)."""
@@ -157,6 +161,8 @@ class Intake:
         ):
             problem = self._outcomes.make_room(queue, size, _is_deferred(command))
             if problem != RESULT_OK:
+                if self.holding.hold(command, session, queue, problem, now):
+                    return
                 self._outcomes.count_refused(queue)
                 busy = problem == RESULT_BUSY and not core.has_room_to_save(size)
                 core.out.extend(refused_push(command, problem, NACK_STORAGE if busy else ""))
@@ -168,6 +174,20 @@ class Intake:
                 core.out.extend(refused_push(command, problem))
                 return
         self._enter(queue, command, session, now)
+
+    def wake_held(self, now: float) -> None:
+        """Try pushes again that wait for room."""
+        holding = self.holding
+        is_all = True
+        for first in holding.due(now):
+            held: HeldPush | None = first
+            while held is not None and is_all:
+                is_all = self._core.budget > 0
+                if not is_all or not holding.begin(held):
+                    break
+                self.push(held.push, now)
+                held = holding.end(held)
+        holding.rest(is_all)
 
     def problem_of_deferral(self, queue: Queue, command: Push, more: int, more_bytes: int) -> int:
         """0 when a message may be deferred as it asks, or asks for no such thing, else the result

@@ -49,6 +49,7 @@ from tmqp_server.engine.effects.sessions import (
     CloseSession,
     EventsEnded,
     Left,
+    PushDecided,
     Refuse,
     Reply,
 )
@@ -112,6 +113,7 @@ __all__ = [
     "Left",
     "MeasureStored",
     "Notify",
+    "PushDecided",
     "ReadStored",
     "Refuse",
     "Reply",

@@ -12,6 +12,7 @@ __all__ = [
     "CloseSession",
     "EventsEnded",
     "Left",
+    "PushDecided",
     "Refuse",
     "Reply",
 ]
@@ -98,6 +99,17 @@ class Left(Effect):
     def __init__(self, session: int, channel: str) -> None:
         self.session = session
         self.channel = channel
+
+
+@mypyc_attr(acyclic=True)
+class PushDecided(Effect):
+    """The push that was held until there was room is held no more: what ``session``, a connection,
+    has asked for after it goes on."""
+
+    __slots__ = ("session",)
+
+    def __init__(self, session: int) -> None:
+        self.session = session
 
 
 @mypyc_attr(acyclic=True)

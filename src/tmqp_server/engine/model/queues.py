@@ -114,6 +114,7 @@ class Queue(QueueFacts):
         "parked",
         "closed",
         "fleeting",
+        "expected",
         "heeded",
         "temporary",
         "claims",
@@ -290,12 +291,19 @@ class Queue(QueueFacts):
         self.waiters: deque[QueueFacts] = deque()
         #: Copies of its messages are being saved, and it sends nothing until they are.
         self.committing = False
+        #: How many pushes are held until there is room here; see ``holding.py``.
+        self.expected = 0
         #: Somebody must hear when a message has left it for good.
         self.heeded = False
 
     def heed(self) -> None:
         """Note anew whether somebody must hear that a message has left."""
-        self.heeded = self.fleeting or len(self.waiters) > 0
+        self.heeded = self.fleeting or len(self.waiters) > 0 or self.expected > 0
+
+    def expect(self, count: int) -> None:
+        """So many pushes are held until there is room."""
+        self.expected = count
+        self.heed()
 
     def make_fleeting(self, fleeting: bool) -> None:
         """Note whether its channel is destroyed when it is empty."""

@@ -23,7 +23,7 @@ from typing import Final
 from tmqp_server.engine.model.message import Message
 from tmqp_server.engine.model.times import NEVER
 
-__all__ = ["TICK_S", "ExpiryWheel", "Sleeper", "Wakeups"]
+__all__ = ["TICK_S", "ExpiryWheel", "HoldTimer", "Sleeper", "Wakeups"]
 
 #: Messages that become too old are removed within this many seconds (the original: 1 s, F97).  A
 #: power of two, so that no rounding makes a tick early.
@@ -96,6 +96,12 @@ class Sleeper:
 
     def __init__(self) -> None:
         self.wake_at = NEVER
+
+
+class HoldTimer(Sleeper):
+    """Wakes the pushes that wait for room."""
+
+    __slots__ = ()
 
 
 class Wakeups:

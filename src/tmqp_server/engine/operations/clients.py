@@ -22,6 +22,7 @@ from tmqp_server.engine.commands import (
     connection_of,
 )
 from tmqp_server.engine.core import Core, Performers
+from tmqp_server.engine.delivery.holding import Holding
 from tmqp_server.engine.delivery.pulls import Puller
 from tmqp_server.engine.delivery.sending import Sender
 from tmqp_server.engine.effects import (
@@ -50,6 +51,7 @@ class Clients:
         "_administration",
         "_browsing",
         "_core",
+        "_holding",
         "_puller",
         "_readers",
         "_sender",
@@ -65,6 +67,7 @@ class Clients:
         watching: Watching,
         browsing: Browsing,
         sender: Sender,
+        holding: Holding,
     ) -> None:
         self._core = core
         self._administration = administration
@@ -73,6 +76,7 @@ class Clients:
         self._watching = watching
         self._browsing = browsing
         self._sender = sender
+        self._holding = holding
 
     def performers(self) -> Performers:
         """Which method serves which command of a connected session."""
@@ -145,6 +149,7 @@ class Clients:
             for branch in list(session.branches.values()):
                 self._end_branch(branch)
         session.alive = False
+        self._holding.forget(session)
         self._puller.forget(session)
         self._readers.forget(session)
         self._watching.forget(session)
@@ -225,6 +230,7 @@ class Clients:
     def _end_branch(self, branch: Session) -> None:
         core = self._core
         branch.alive = False
+        self._holding.forget(branch)
         self._puller.forget(branch)
         self._readers.forget(branch)
         self._watching.forget(branch)

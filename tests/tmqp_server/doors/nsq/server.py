@@ -23,7 +23,7 @@ from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.snapshots import QueueSnapshot
 from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.hub.hub import Hub
-from tmqp_server.hub.outlets import Fault
+from tmqp_server.hub.questions import Fault
 from tmqp_server.storage.journal import Journal
 from tmqp_wires.nsq import FrameDecoder, Layer, writing
 from tmqp_wires.nsq.events import Event, MessageReceived, ResponseReceived

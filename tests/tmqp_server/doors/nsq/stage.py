@@ -11,10 +11,11 @@ import h11
 from tests.tmqp_server.doors.hub_stage import HubStage, StagePeer
 from tmqp.address import Address
 from tmqp.limits import Limits
+from tmqp_server.doors.kinds import DoorContext
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.doors.port import Door
-from tmqp_server.doors.registry import DoorContext, DoorRegistry
+from tmqp_server.doors.registry import DoorRegistry
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import BrokerOptions

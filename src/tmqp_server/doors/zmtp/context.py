@@ -1,0 +1,97 @@
+"""What all sessions of a door of ZeroMQ share."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from tmqp.constants import PUT_BACK_START, STATUS_BROADCAST, STATUS_ROUND_ROBIN
+from tmqp_server.doors.letters import Letters
+from tmqp_server.doors.names import DoorNames
+from tmqp_server.doors.port import IdSource
+from tmqp_server.doors.zmtp.message import ZmtpIds
+from tmqp_server.doors.zmtp.options import ZmtpLimits, ZmtpOptions
+from tmqp_server.engine.commands import PushExtras, Terms
+from tmqp_server.engine.options import QueueChanges
+from tmqp_wires.zmtp import ZmtpConfig
+
+__all__ = ["ZmtpContext"]
+
+_MS: Final = 1000.0
+#: A push waits for room as long as it takes.
+_FOR_EVER: Final = -1
+
+
+@final
+class ZmtpContext:
+    """The context of a session; the parameters are those of ``ZmtpDoor``.
+
+    Attributes: ``dropped``, how many messages were not sent to slow SUB sockets; ``refused``, how
+    many messages of peers were not taken; ``pair``, the session of the one PAIR socket, 0 for none.
+    """
+
+    __slots__ = (
+        "config",
+        "dropped",
+        "ids",
+        "letters",
+        "limits",
+        "names",
+        "new_id",
+        "options",
+        "pair",
+        "refused",
+        "of_queue",
+        "of_topic",
+        "publishing",
+        "waiting",
+    )
+
+    def __init__(
+        self,
+        new_id: IdSource,
+        limits: ZmtpLimits,
+        options: ZmtpOptions,
+        letters: Letters,
+        names: DoorNames,
+    ) -> None:
+        self.new_id = new_id
+        self.limits = limits
+        self.options = options
+        self.letters = letters
+        self.names = names
+        self.ids = ZmtpIds(new_id())
+        self.dropped = 0
+        self.refused = 0
+        self.pair = 0
+        self.config = ZmtpConfig(
+            socket_type=options.socket_type,
+            as_server=True,
+            mechanism=options.mechanism.upper(),
+            max_part_bytes=limits.max_part_bytes,
+            max_parts=limits.max_parts,
+            max_message_bytes=limits.max_message_bytes,
+            max_command_bytes=limits.max_command_bytes,
+            handshake_s=limits.handshake_s,
+            heartbeat_s=options.heartbeat_ms / _MS,
+            heartbeat_timeout_s=limits.heartbeat_timeout_s,
+        )
+        #: How queues and services are made: what nobody could take goes back as often as it takes.
+        self.of_queue = QueueChanges(
+            status=STATUS_ROUND_ROBIN,
+            request_acknowledge=True,
+            durable=options.durable,
+            put_back_limit=-1,
+        )
+        self.of_topic = QueueChanges(status=STATUS_BROADCAST, request_acknowledge=False)
+        #: What pushes say: into a queue they wait for room, into a topic they do not.
+        self.waiting = PushExtras(self.of_queue, wait_ms=_FOR_EVER)
+        self.publishing = PushExtras(self.of_topic)
+
+    def terms(self, window: int) -> Terms:
+        """How consumers get messages: so many at a time, for as long as they like; what they have
+        not answered for goes to others."""
+        return Terms(window, -1, PUT_BACK_START)
+
+    def channel(self, name: str) -> str:
+        """The channel of an option, or of the metadata of a peer."""
+        return self.names.exact_channel(name.encode())

@@ -1,0 +1,87 @@
+"""The door of ZeroMQ: one port for sockets of every type.
+
+Towards each socket the server has the type that suits it: it is a PULL socket to a PUSH socket and
+an XPUB socket to a SUB socket.  An endpoint may also have one type.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from tmqp_server.doors.letters import Letters, letter_of_frame
+from tmqp_server.doors.names import DoorNames
+from tmqp_server.doors.port import IdSource, QueuesOnly
+from tmqp_server.doors.zmtp.context import ZmtpContext
+from tmqp_server.doors.zmtp.message import (
+    DOOR,
+    NUMBER,
+    ZmtpBodies,
+    ZmtpReply,
+    ZmtpRequest,
+    frames_of,
+)
+from tmqp_server.doors.zmtp.options import ZmtpLimits, ZmtpOptions
+from tmqp_server.doors.zmtp.session import ZmtpSession
+from tmqp_server.engine.effects import Deliver, Forward
+
+__all__ = ["ZmtpDoor"]
+
+#: The longest name of what was asked, in the two bytes before it.
+_MOST_NAME: Final = 0xFFFF
+
+
+@final
+class ZmtpDoor(QueuesOnly):
+    """ZeroMQ.
+
+    :param new_id: makes the ids of messages and clients.
+    :param letters: reads what came in by doors of other kinds.
+    :param names: turns names of the options into channels.
+    """
+
+    name = DOOR
+    number = NUMBER
+
+    def __init__(
+        self,
+        new_id: IdSource,
+        limits: ZmtpLimits | None = None,
+        options: ZmtpOptions | None = None,
+        letters: Letters | None = None,
+        names: DoorNames | None = None,
+    ) -> None:
+        super().__init__(ZmtpBodies())
+        self.per_session = True
+        self.letters = Letters() if letters is None else letters
+        self.context = ZmtpContext(
+            new_id,
+            limits or ZmtpLimits(),
+            options or ZmtpOptions(),
+            self.letters,
+            DoorNames() if names is None else names,
+        )
+
+    def open(self, session: int, now: float) -> ZmtpSession:
+        """A new connection."""
+        return ZmtpSession(self.context, session, now)
+
+    def encode_delivery(self, effect: Deliver) -> bytes:
+        """The frames, without an envelope."""
+        message = effect.message
+        wire = message.wire
+        if isinstance(wire, bytes) and message.producer.door == DOOR:
+            return wire
+        if isinstance(wire, ZmtpRequest):
+            return wire.raw
+        return frames_of(self.letters.of(message, effect.channel))
+
+    def encode_forward(self, effect: Forward) -> bytes:
+        """What a reply is to, behind its length, and the frames of the reply."""
+        wire = effect.wire
+        if isinstance(wire, ZmtpReply):
+            asked, raw = wire.asked, wire.raw
+        else:
+            letter = letter_of_frame(self.letters.frame_forwarded(effect))
+            asked, raw = letter.correlation_id, frames_of(letter)
+        name = asked.encode()[:_MOST_NAME]
+        return len(name).to_bytes(2, "big") + name + raw

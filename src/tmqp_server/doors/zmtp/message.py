@@ -1,0 +1,238 @@
+"""Messages of ZeroMQ inside the server: their form, many of them as one, what is kept.
+
+A message keeps the frames in which it came.  To other protocols a message of one part is its body;
+several parts are a packed list, ``application/x-zmq-multipart``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, final
+
+from tmqp_server.doors.letters import Letter
+from tmqp_server.doors.names import exact_channel, foreign_name
+from tmqp_server.doors.port import OwnBodies
+from tmqp_server.engine.commands import (
+    Acknowledge,
+    AcknowledgeRun,
+    Push,
+    PushExtras,
+    PushRun,
+    RunWire,
+)
+from tmqp_server.engine.model.message import Message
+from tmqp_wires.common import kept
+from tmqp_wires.zmtp.frames import (
+    first_part,
+    is_multipart,
+    message_frames,
+    pack_parts,
+    parts_of,
+    unpack_parts,
+)
+
+__all__ = [
+    "DOOR",
+    "MULTIPART",
+    "NUMBER",
+    "QUEUE",
+    "ZmtpAnswers",
+    "ZmtpBodies",
+    "ZmtpIds",
+    "ZmtpReply",
+    "ZmtpRequest",
+    "ZmtpRun",
+    "frames_of",
+    "letter_of",
+    "size_of",
+    "topic_of",
+]
+
+#: The door's name and number, kept with its messages.
+DOOR: Final = "zmtp"
+NUMBER: Final = 5
+#: The queue of every channel.
+QUEUE: Final = 0
+#: The content type of several parts.
+MULTIPART: Final = "application/x-zmq-multipart"
+#: What a message costs beside its frames.
+_MESSAGE_BYTES: Final = 64
+_DRAWN_DIGITS: Final = 16
+#: What is kept of a message begins with one of these, or with the sum of both.
+_SEVERAL: Final = 1
+_ASKS: Final = 2
+
+
+@final
+class ZmtpRequest:
+    """The form of a request: its frames without the envelope, which its asker's session keeps."""
+
+    __slots__ = ("message_id", "raw", "reply_to")
+
+    def __init__(self, message_id: str, reply_to: str, raw: bytes) -> None:
+        self.message_id = message_id
+        self.reply_to = reply_to
+        self.raw = raw
+
+
+@final
+class ZmtpReply:
+    """The form of a reply: what was asked, and the frames without an envelope."""
+
+    __slots__ = ("asked", "raw")
+
+    def __init__(self, asked: str, raw: bytes) -> None:
+        self.asked = asked
+        self.raw = raw
+
+
+@final
+class ZmtpIds:
+    """Makes ids of messages: what is drawn once, and a count.
+
+    :param drawn: hexadecimal digits that nobody else has.
+    """
+
+    __slots__ = ("_next", "_prefix")
+
+    def __init__(self, drawn: str) -> None:
+        self._prefix = drawn[:_DRAWN_DIGITS]
+        self._next = 1
+
+    def several(self, count: int) -> list[str]:
+        """So many ids, in order."""
+        first = self._next
+        self._next += count
+        prefix = self._prefix
+        return [f"{prefix}{number:x}" for number in range(first, first + count)]
+
+
+def size_of(raw: bytes) -> int:
+    """What a message costs, in bytes."""
+    return _MESSAGE_BYTES + len(raw)
+
+
+@final
+class ZmtpRun(RunWire):
+    """Messages that came in a row.
+
+    :param extras: of each, where they are pushed one by one.
+    """
+
+    __slots__ = ("extras", "ids", "raws")
+
+    def __init__(self, ids: list[str], raws: list[bytes], extras: PushExtras | None) -> None:
+        self.ids = ids
+        self.raws = raws
+        self.extras = extras
+
+    def size(self) -> int:
+        """What all of them cost."""
+        return _MESSAGE_BYTES * len(self.raws) + sum(map(len, self.raws))
+
+    def largest(self) -> int:
+        """What the largest costs."""
+        return _MESSAGE_BYTES + max(map(len, self.raws))
+
+    def pushes(self, run: PushRun) -> list[Push]:
+        """The same as single pushes."""
+        return [
+            Push(
+                run.session,
+                name,
+                run.channel,
+                run.queue_id,
+                False,
+                False,
+                size_of(raw),
+                raw,
+                self.extras,
+            )
+            for name, raw in zip(self.ids, self.raws, strict=True)
+        ]
+
+    def contents(self) -> tuple[list[str], list[int], list[object]]:
+        """Of each message its id, what it costs, and its frames."""
+        return self.ids, [size_of(raw) for raw in self.raws], list(self.raws)
+
+
+@final
+class ZmtpAnswers(RunWire):
+    """Messages that have left the server, or were replied to."""
+
+    def acknowledges(self, run: AcknowledgeRun) -> list[Acknowledge]:
+        """The same as single answers."""
+        return [
+            Acknowledge(run.session, name, run.channel, run.queue_id) for name in run.message_ids
+        ]
+
+
+def letter_of(wire: object) -> Letter:
+    """What a message says."""
+    if isinstance(wire, (ZmtpRequest, ZmtpReply)):
+        letter = letter_of(wire.raw)
+        if isinstance(wire, ZmtpRequest):
+            letter.reply_to = wire.reply_to
+        else:
+            letter.correlation_id = wire.asked
+        return letter
+    assert isinstance(wire, bytes), "this door keeps its own messages"
+    if not is_multipart(wire):
+        return Letter(first_part(wire))
+    letter = Letter(pack_parts(parts_of(wire)))
+    letter.content_type = MULTIPART
+    return letter
+
+
+def frames_of(letter: Letter) -> bytes:
+    """The frames of another protocol's message: one part, unless it says that it has several."""
+    if letter.content_type == MULTIPART:
+        try:
+            return message_frames(unpack_parts(letter.body))
+        except ValueError:
+            pass  # it only says so
+    return message_frames((letter.body,))
+
+
+def topic_of(letter: Letter) -> bytes:
+    """The first part of another protocol's message."""
+    return first_part(frames_of(letter))
+
+
+class ZmtpBodies(OwnBodies):
+    """What is kept of the door's messages: a byte that says what it is, then as other doors do."""
+
+    name = DOOR
+    number = NUMBER
+
+    def letter(self, wire: object) -> Letter:
+        """What a message says."""
+        return letter_of(wire)
+
+    def stored(self, message: Message) -> tuple[bytes, int, int]:
+        """What is kept of a message."""
+        wire = message.wire
+        asks = isinstance(wire, ZmtpRequest)
+        letter = letter_of(wire)
+        kind = (_SEVERAL if letter.content_type else 0) | (_ASKS if asks else 0)
+        head = kept.stored_head(
+            message.message_id.encode(), message.source.encode(), foreign_name(message.channel)
+        )
+        return bytes((kind,)) + head + letter.body, 1 + len(head), len(letter.body)
+
+    def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
+        """A kept message again.
+
+        :raises ValueError: when it cannot be read.
+        """
+        if not body or body[0] > _SEVERAL | _ASKS:
+            raise ValueError(f"{len(body)} bytes are not a kept message of ZeroMQ")
+        found = kept.read(body[1:])
+        name = found.message_id.decode("utf-8", "replace")
+        source = found.source.decode("utf-8", "replace")
+        parts: Sequence[bytes] = (found.body,)
+        if body[0] & _SEVERAL:
+            parts = unpack_parts(found.body)
+        raw = message_frames(parts)
+        wire = ZmtpRequest(name, source, raw) if body[0] & _ASKS else raw
+        return wire, name, source, exact_channel(found.place), size_of(raw)

@@ -1,0 +1,126 @@
+"""What the door of ZeroMQ can be told: the limits of one peer, and its options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tmqp.address import Address, parse_address
+from tmqp.errors import LocalProtocolError
+from tmqp_server.doors.tables import check_positive
+from tmqp_wires.zmtp.config import NULL, PLAIN, SOCKET_TYPES
+
+__all__ = ["ZmtpLimits", "ZmtpOptions"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZmtpLimits:
+    """What one peer may cost.
+
+    :raises ValueError: when a value is not positive.
+    """
+
+    max_part_bytes: int = 16_777_216
+    """Bytes of one part of a message; a longer one ends the connection before it is read."""
+
+    max_parts: int = 1_000
+    """Parts of one message; more end the connection."""
+
+    max_message_bytes: int = 16_777_216
+    """Bytes of all parts of one message; more end the connection."""
+
+    max_command_bytes: int = 65_536
+    """Bytes of a command: the metadata of a peer, or one subscription.  A longer one ends the
+    connection."""
+
+    max_subscriptions: int = 10_000
+    """Prefixes to which one SUB socket is subscribed; one more ends the connection."""
+
+    max_subscription_bytes: int = 1_048_576
+    """Bytes of all these prefixes; more end the connection."""
+
+    high_water_mark: int = 1_000
+    """Messages for one peer that have not left the server.  A PULL socket gets no more until they
+    have; for a SUB socket further ones are dropped and counted.  A ROUTER socket that works off
+    requests has as many at a time."""
+
+    max_open_requests: int = 1_000
+    """Requests of one peer whose envelopes the server keeps.  Beyond that the oldest is forgotten:
+    its reply comes with an empty envelope."""
+
+    handshake_s: float = 30.0
+    """Seconds that a peer has to say what it is; then the connection ends."""
+
+    heartbeat_timeout_s: float = 30.0
+    """Seconds until a PING must be answered; then the connection ends.  It counts where the option
+    ``heartbeat_ms`` is set."""
+
+    def __post_init__(self) -> None:
+        check_positive(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZmtpOptions:
+    """What a server does for ZeroMQ sockets.
+
+    :raises ValueError: for a value that cannot be used.
+    """
+
+    socket_type: str = ""
+    """The type that the endpoint has: ``PULL`` takes only PUSH sockets.  Empty to have, towards
+    each socket, the type that suits it."""
+
+    queue_channel: str = "zeromq.queue"
+    """The channel of PUSH and PULL sockets."""
+
+    topic_channel: str = "zeromq.topic"
+    """The channel of PUB and SUB sockets."""
+
+    service_channel: str = "zeromq.service"
+    """The channel of requests: REQ and DEALER sockets ask, REP and ROUTER sockets answer."""
+
+    pair_channel: str = "zeromq.pair"
+    """The channel into which a PAIR socket sends.  It receives what is pushed to the channel of
+    this name with ``.out`` behind it."""
+
+    mechanism: str = NULL.lower()
+    """``null``, or ``plain`` for sockets that show a name and a password."""
+
+    connect: tuple[str, ...] = ()
+    """Addresses of sockets that listen, ``tcp://HOST:PORT``: the server connects to them, again and
+    again.  With the mechanism ``null`` only."""
+
+    durable: bool = False
+    """Whether messages of queues and services are kept on disk; the server needs a data directory
+    then."""
+
+    heartbeat_ms: int = 0
+    """Milliseconds of silence after which the server sends a PING; 0 for never.  Those of peers are
+    always answered."""
+
+    def __post_init__(self) -> None:
+        if self.socket_type and self.socket_type not in SOCKET_TYPES:
+            known = ", ".join(SOCKET_TYPES)
+            raise ValueError(f"socket_type must be one of {known}, not {self.socket_type!r}")
+        if self.mechanism not in (NULL.lower(), PLAIN.lower()):
+            raise ValueError(f"mechanism must be null or plain, not {self.mechanism!r}")
+        if self.heartbeat_ms < 0:
+            raise ValueError(f"heartbeat_ms must not be negative, got {self.heartbeat_ms}")
+        if self.connect and self.mechanism != NULL.lower():
+            raise ValueError("connect needs the mechanism null: the server shows no password")
+        self.peers()
+        channels = (self.queue_channel, self.topic_channel, self.service_channel, self.pair_channel)
+        if not all(channels):
+            raise ValueError("the name of a channel is empty")
+
+    def peers(self) -> tuple[Address, ...]:
+        """The addresses of ``connect``.
+
+        :raises ValueError: for what is none.
+        """
+        found: list[Address] = []
+        for text in self.connect:
+            try:
+                found.append(parse_address(text.removeprefix("tcp://")))
+            except LocalProtocolError as error:
+                raise ValueError(f"connect: {error}") from error
+        return tuple(found)

@@ -1,0 +1,291 @@
+"""What a connection does for a peer of one type: PUSH, PULL, PUB, SUB, PAIR.
+
+Those that ask and answer are in ``services.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from tmqp.constants import RESULT_OK
+from tmqp_server.doors.zmtp.context import ZmtpContext
+from tmqp_server.doors.zmtp.filters import TopicFilter
+from tmqp_server.doors.zmtp.message import QUEUE, ZmtpAnswers, ZmtpRun, size_of
+from tmqp_server.engine.commands import (
+    AcknowledgeRun,
+    Command,
+    CreateQueue,
+    Join,
+    Leave,
+    Push,
+    PushExtras,
+    PushRun,
+    RunNotes,
+)
+from tmqp_server.engine.effects import Deliver, Reply
+
+__all__ = [
+    "PairRole",
+    "Peer",
+    "PublishingRole",
+    "PullRole",
+    "PushRole",
+    "SocketRole",
+    "SubscribingRole",
+]
+
+_NOTHING: Final[Sequence[Command]] = ()
+#: For so many chunks no runs are brought after one had to be divided.
+_SINGLY_CHUNKS: Final = 64
+
+
+class Peer(Protocol):
+    """The session, as a role sees it."""
+
+    wants_written: bool
+
+    def say(self, data: bytes) -> None:
+        """Queue bytes of a message."""
+
+    def subscribe(self, prefix: bytes) -> None:
+        """Ask a publisher for what begins so."""
+
+
+class SocketRole:
+    """What is done for the peer of one connection.
+
+    Attributes: ``client_id``, the client's; ``fault``, why the connection is to end, or empty.
+    """
+
+    def __init__(self, context: ZmtpContext, number: int, peer: Peer, channel: str) -> None:
+        self._context = context
+        self._number = number
+        self._peer = peer
+        self._channel = channel
+        self.client_id = ""
+        self.fault = ""
+
+    def begin(self) -> Sequence[Command]:
+        """The client was let in."""
+        return _NOTHING
+
+    def take(self, raws: list[bytes]) -> Sequence[Command]:
+        """Messages have come in a row; those of a peer that only receives count for nothing."""
+        return _NOTHING
+
+    def subscribe(self, prefix: bytes) -> None:
+        """The peer wants what begins so."""
+
+    def cancel(self, prefix: bytes) -> None:
+        """The peer does not want it any more."""
+
+    def settle(self) -> Sequence[Command]:
+        """A chunk is over."""
+        return _NOTHING
+
+    def deliver(self, effect: Deliver, shared: bytes) -> None:
+        """A message for the peer."""
+        self._peer.say(shared)
+
+    def hear(self, data: bytes) -> None:
+        """A reply for the peer: ``ZmtpDoor.encode_forward``."""
+
+    def handed_over(self) -> None:
+        """All that was queued is about to be written."""
+
+    def written(self) -> Sequence[Command]:
+        """All that was queued has left."""
+        return _NOTHING
+
+    def replied(self, effect: Reply) -> None:
+        """A command was refused, or answered."""
+        if effect.code != RESULT_OK:
+            self._context.refused += 1
+
+
+class PushRole(SocketRole):
+    """A PUSH socket: its messages go into a queue, and wait for room as long as it takes."""
+
+    def __init__(self, context: ZmtpContext, number: int, peer: Peer, channel: str) -> None:
+        super().__init__(context, number, peer, channel)
+        self._notes = RunNotes()
+        self._singly = 0
+
+    def extras(self) -> PushExtras:
+        """What each push says."""
+        return self._context.waiting
+
+    def begin(self) -> Sequence[Command]:
+        """Make the queue."""
+        changes = self.extras().changes
+        return [CreateQueue(self._number, None, self._channel, QUEUE, changes)]
+
+    def take(self, raws: list[bytes]) -> Sequence[Command]:
+        """Push them."""
+        if self._notes.divided:
+            self._notes.divided = False
+            self._singly = _SINGLY_CHUNKS
+        ids = self._context.ids.several(len(raws))
+        extras = self.extras()
+        number, channel = self._number, self._channel
+        if len(raws) == 1 or self._singly:
+            self._singly = max(0, self._singly - 1)
+            return [
+                Push(number, name, channel, QUEUE, False, False, size_of(raw), raw, extras)
+                for name, raw in zip(ids, raws, strict=True)
+            ]
+        run = ZmtpRun(ids, raws, extras)
+        count, size, largest = len(raws), run.size(), run.largest()
+        return [
+            PushRun(number, channel, QUEUE, False, False, count, size, largest, run, self._notes)
+        ]
+
+
+class PublishingRole(PushRole):
+    """A PUB socket: its messages go to all who have subscribed, and wait for nobody."""
+
+    def extras(self) -> PushExtras:
+        """What each push says."""
+        return self._context.publishing
+
+    def begin(self) -> Sequence[Command]:
+        """Make the topic, and ask for everything: a publisher sends what it was asked for."""
+        self._peer.subscribe(b"")
+        return super().begin()
+
+
+class PullRole(SocketRole):
+    """A PULL socket: it gets messages of a queue, each at most once.
+
+    A message is acknowledged when the kernel has it: nobody hears whether the program reads it.
+    """
+
+    def __init__(self, context: ZmtpContext, number: int, peer: Peer, channel: str) -> None:
+        super().__init__(context, number, peer, channel)
+        self._ids: list[str] = []
+        self._notes = RunNotes()
+
+    def begin(self) -> Sequence[Command]:
+        """Make the queue, and join it."""
+        context = self._context
+        terms = context.terms(context.limits.high_water_mark)
+        channel = self._channel
+        return [
+            CreateQueue(self._number, None, channel, QUEUE, context.of_queue),
+            Join(self._number, None, channel, terms=terms),
+        ]
+
+    def deliver(self, effect: Deliver, shared: bytes) -> None:
+        """Queue it, and answer for it when it has left."""
+        self._peer.say(shared)
+        if effect.wants_acknowledge:
+            self._ids.append(effect.message.message_id)
+            self._peer.wants_written = True
+
+    def written(self) -> Sequence[Command]:
+        """Answer for what has left."""
+        if not self._ids:
+            return _NOTHING
+        ids, self._ids = self._ids, []
+        return [AcknowledgeRun(self._number, self._channel, QUEUE, ids, ZmtpAnswers(), self._notes)]
+
+
+class SubscribingRole(SocketRole):
+    """A SUB socket: it gets what is published, if it begins as it wants.
+
+    Subscriptions are counted, as one may come twice.  What a slow subscriber cannot take is
+    dropped: beside those that are handed over there are never more than the high-water mark.
+    """
+
+    def __init__(self, context: ZmtpContext, number: int, peer: Peer, channel: str) -> None:
+        super().__init__(context, number, peer, channel)
+        self._prefixes: dict[bytes, int] = {}
+        self._prefixes_bytes = 0
+        self._changed = False
+        self._joined = False
+        #: Messages that are queued, and those that were handed over and have not all left.
+        self._queued = 0
+        self._handed = 0
+
+    def subscribe(self, prefix: bytes) -> None:
+        """Want what begins so."""
+        known = self._prefixes.get(prefix, 0)
+        self._prefixes[prefix] = known + 1
+        if known:
+            return
+        self._changed = True
+        self._prefixes_bytes += len(prefix)
+        limits = self._context.limits
+        if len(self._prefixes) > limits.max_subscriptions:
+            self.fault = f"more than {limits.max_subscriptions} subscriptions"
+        elif self._prefixes_bytes > limits.max_subscription_bytes:
+            self.fault = f"subscriptions of more than {limits.max_subscription_bytes} bytes"
+
+    def cancel(self, prefix: bytes) -> None:
+        """Want it once less."""
+        known = self._prefixes.get(prefix, 0)
+        if known > 1:
+            self._prefixes[prefix] = known - 1
+        elif known:
+            del self._prefixes[prefix]
+            self._prefixes_bytes -= len(prefix)
+            self._changed = True
+
+    def settle(self) -> Sequence[Command]:
+        """Join, with what is wanted now, or leave."""
+        if not self._changed or self.fault:
+            return _NOTHING
+        self._changed = False
+        context = self._context
+        number, channel = self._number, self._channel
+        if not self._prefixes:
+            self._joined = False
+            return [Leave(number, None, channel)]
+        chosen: TopicFilter | None = None
+        if b"" not in self._prefixes:
+            chosen = TopicFilter(self._prefixes, context.letters)
+        join = Join(number, None, channel, filter=chosen)
+        if self._joined:
+            return [join]
+        self._joined = True
+        return [CreateQueue(number, None, channel, QUEUE, context.of_topic), join]
+
+    def deliver(self, effect: Deliver, shared: bytes) -> None:
+        """Queue it, unless too many wait."""
+        if self._handed >= self._context.limits.high_water_mark:
+            self._context.dropped += 1
+            return
+        self._queued += 1
+        self._peer.wants_written = True
+        self._peer.say(shared)
+
+    def handed_over(self) -> None:
+        """What was queued waits in the socket now, or behind it."""
+        self._handed += self._queued
+        self._queued = 0
+
+    def written(self) -> Sequence[Command]:
+        """Nothing waits."""
+        self._handed = 0
+        return _NOTHING
+
+
+class PairRole(PushRole):
+    """A PAIR socket: it sends into one queue, and gets the messages of another."""
+
+    def __init__(self, context: ZmtpContext, number: int, peer: Peer, channel: str) -> None:
+        super().__init__(context, number, peer, channel)
+        self._pull = PullRole(context, number, peer, f"{channel}.out")
+
+    def begin(self) -> Sequence[Command]:
+        """Make both queues, and join one."""
+        return [*super().begin(), *self._pull.begin()]
+
+    def deliver(self, effect: Deliver, shared: bytes) -> None:
+        """A message for the peer."""
+        self._pull.deliver(effect, shared)
+
+    def written(self) -> Sequence[Command]:
+        """Answer for what has left."""
+        return self._pull.written()

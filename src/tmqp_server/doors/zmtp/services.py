@@ -1,0 +1,211 @@
+"""Requests and replies: what a connection does for REQ and DEALER, and for REP and ROUTER sockets.
+
+Theory of operation.  A request is a message in the queue of a service, without its envelope: the
+parts up to the first empty one, which the asker's session keeps.  A worker gets one request at a
+time (a ROUTER socket several) under an envelope of ours, which it sends back; its reply goes to the
+asker as a direct message and acknowledges the request.  The request of a worker that leaves goes to
+another: each is worked off at least once.
+
+A client of another protocol that consumes the queue replies with a direct message to the
+``Reply-To`` of the request, with the request's id as ``Correlation-Id``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from tmqp.constants import RESULT_OK
+from tmqp_server.doors.zmtp.context import ZmtpContext
+from tmqp_server.doors.zmtp.message import QUEUE, ZmtpReply, ZmtpRequest, size_of
+from tmqp_server.doors.zmtp.roles import (
+    PairRole,
+    Peer,
+    PublishingRole,
+    PullRole,
+    PushRole,
+    SocketRole,
+    SubscribingRole,
+)
+from tmqp_server.engine.commands import (
+    BY_ID,
+    Acknowledge,
+    Command,
+    CreateQueue,
+    Join,
+    Push,
+    SendDirect,
+)
+from tmqp_server.engine.effects import Deliver, Reply
+from tmqp_wires.zmtp.events import PeerReady
+from tmqp_wires.zmtp.frames import message_frames, more_frames, parts_of
+
+__all__ = ["AskingRole", "WorkingRole", "role_of"]
+
+_NOTHING: Final[Sequence[Command]] = ()
+#: The envelope of a socket that has added none.
+_NO_ENVELOPE: Final = more_frames((b"",))
+#: Begins the one part of a reply that tells an asker what became of its request.
+_ERROR: Final = b"TMQP-ERROR "
+_TOKEN_BYTES: Final = 5
+_FIRST_TOKEN: Final = 1 << 32
+
+
+def _divided(raw: bytes) -> tuple[list[bytes], list[bytes]]:
+    """The envelope of a message, up to the first empty part, and the rest; without an empty part
+    there is no envelope."""
+    parts = parts_of(raw)
+    if b"" not in parts:
+        return [], parts
+    at = parts.index(b"") + 1
+    return parts[:at], parts[at:]
+
+
+class AskingRole(SocketRole):
+    """A REQ or a DEALER socket: its messages are requests to a service."""
+
+    def __init__(self, context: ZmtpContext, number: int, peer: Peer, channel: str) -> None:
+        super().__init__(context, number, peer, channel)
+        #: The envelopes of requests that were not replied to, by the ids of these.
+        self._envelopes: dict[str, bytes] = {}
+
+    def begin(self) -> Sequence[Command]:
+        """Make the queue."""
+        changes = self._context.of_queue
+        return [CreateQueue(self._number, None, self._channel, QUEUE, changes)]
+
+    def take(self, raws: list[bytes]) -> Sequence[Command]:
+        """Push the requests."""
+        context = self._context
+        commands: list[Command] = []
+        for raw, name in zip(raws, context.ids.several(len(raws)), strict=True):
+            envelope, parts = _divided(raw)
+            if not parts:
+                continue  # PROBE_ROUTER: only there to be seen
+            if len(self._envelopes) >= context.limits.max_open_requests:
+                del self._envelopes[next(iter(self._envelopes))]
+            self._envelopes[name] = more_frames(envelope)
+            wire = ZmtpRequest(name, self.client_id, message_frames(parts))
+            size = size_of(wire.raw)
+            commands.append(
+                Push(
+                    self._number,
+                    name,
+                    self._channel,
+                    QUEUE,
+                    False,
+                    False,
+                    size,
+                    wire,
+                    context.waiting,
+                )
+            )
+        return commands
+
+    def hear(self, data: bytes) -> None:
+        """A reply: it gets the envelope of its request.
+
+        One that names no request is to the oldest; one whose request is not known, as the socket
+        has connected anew since, gets the usual envelope.
+        """
+        begin = 2 + int.from_bytes(data[:2], "big")
+        asked = data[2:begin].decode("utf-8", "replace")
+        envelopes = self._envelopes
+        if not asked and envelopes:
+            asked = next(iter(envelopes))
+        self._peer.say(envelopes.pop(asked, _NO_ENVELOPE) + data[begin:])
+
+    def deliver(self, effect: Deliver, shared: bytes) -> None:
+        """Nothing: it has joined no channel."""
+
+    def replied(self, effect: Reply) -> None:
+        """A request that was refused is replied to, or its socket would wait for ever."""
+        super().replied(effect)
+        request = effect.request
+        if isinstance(request, ZmtpRequest) and effect.code != RESULT_OK:
+            envelope = self._envelopes.pop(request.message_id, _NO_ENVELOPE)
+            self._peer.say(envelope + message_frames((_ERROR + str(effect.code).encode(),)))
+
+
+class WorkingRole(SocketRole):
+    """A REP or a ROUTER socket: it gets requests, and sends replies.
+
+    :param window: how many requests it has at a time.
+    """
+
+    def __init__(
+        self, context: ZmtpContext, number: int, peer: Peer, channel: str, window: int
+    ) -> None:
+        super().__init__(context, number, peer, channel)
+        self._window = window
+        self._next = _FIRST_TOKEN
+        #: By the token in its envelope: of each request its id, who asked, and what the reply is
+        #: to say that it is to.
+        self._open: dict[bytes, tuple[str, str, str]] = {}
+
+    def begin(self) -> Sequence[Command]:
+        """Make the queue, and join it."""
+        context = self._context
+        terms = context.terms(self._window)
+        channel = self._channel
+        return [
+            CreateQueue(self._number, None, channel, QUEUE, context.of_queue),
+            Join(self._number, None, channel, terms=terms),
+        ]
+
+    def deliver(self, effect: Deliver, shared: bytes) -> None:
+        """A request, under an envelope of ours."""
+        message = effect.message
+        wire = message.wire
+        name = message.message_id
+        who, asked = message.source, name
+        if not isinstance(wire, ZmtpRequest):
+            letter = self._context.letters.of(message)
+            who = letter.reply_to or who
+            asked = letter.correlation_id or name
+        token = self._next.to_bytes(_TOKEN_BYTES, "big")
+        self._next += 1
+        if effect.wants_acknowledge:
+            self._open[token] = (name, who, asked)
+        self._peer.say(more_frames((token, b"")) + shared)
+
+    def take(self, raws: list[bytes]) -> Sequence[Command]:
+        """Replies: each goes to who has asked, and its request is done."""
+        commands: list[Command] = []
+        for raw in raws:
+            envelope, parts = _divided(raw)
+            found = self._open.pop(envelope[0], None) if envelope else None
+            if found is None:
+                self._context.refused += 1  # to nothing that it has
+                continue
+            name, who, asked = found
+            wire = ZmtpReply(asked, message_frames(parts or (b"",)))
+            commands.append(SendDirect(self._number, BY_ID, who, False, size_of(wire.raw), wire))
+            commands.append(Acknowledge(self._number, name, self._channel, QUEUE))
+        return commands
+
+
+def role_of(context: ZmtpContext, number: int, peer: Peer, ready: PeerReady) -> SocketRole:
+    """The role for a peer that has said what it is.
+
+    The channel is that of the option for its type, or what its metadata name as ``X-Channel``.
+    """
+    kind = ready.socket_type
+    options = context.options
+    named = ready.properties.get("x-channel", b"").decode("utf-8", "replace")
+    if kind in ("PUSH", "PULL"):
+        channel = context.channel(named or options.queue_channel)
+        return (PushRole if kind == "PUSH" else PullRole)(context, number, peer, channel)
+    if kind == "PAIR":
+        return PairRole(context, number, peer, context.channel(options.pair_channel))
+    if kind in ("PUB", "XPUB"):
+        channel = context.channel(named or options.topic_channel)
+        return PublishingRole(context, number, peer, channel)
+    if kind in ("SUB", "XSUB"):
+        channel = context.channel(named or options.topic_channel)
+        return SubscribingRole(context, number, peer, channel)
+    channel = context.channel(named or options.service_channel)
+    if kind in ("REQ", "DEALER"):
+        return AskingRole(context, number, peer, channel)
+    window = 1 if kind == "REP" else context.limits.high_water_mark
+    return WorkingRole(context, number, peer, channel, window)

@@ -1,0 +1,318 @@
+"""One connection of a ZeroMQ socket.
+
+Theory of operation.  The session speaks first, as both sides of ZMTP do.  Once the peer has said
+what it is, the broker is asked to let it in; then the session says what it is, and a *role*
+(``roles.py``, ``services.py``), chosen by the peer's type, does the rest.  What cannot be right for
+ever (a wrong type, a wrong password) is refused by ERROR, after which libzmq does not come again;
+what is wrong for now ends the connection, and libzmq connects anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, final
+
+from tmqp.constants import RESULT_BAD_REQUEST, RESULT_BUSY, RESULT_LIMIT_EXCEEDED
+from tmqp.greetings import name_greeting
+from tmqp_server.doors.port import DoorSession
+from tmqp_server.doors.zmtp.context import ZmtpContext
+from tmqp_server.doors.zmtp.message import DOOR
+from tmqp_server.doors.zmtp.roles import SocketRole
+from tmqp_server.doors.zmtp.services import role_of
+from tmqp_server.engine.commands import Command, Connect, Credentials, Disconnect
+from tmqp_server.engine.effects import Accept, CloseSession, Deliver, Effect, Left, Refuse, Reply
+from tmqp_wires.zmtp import ZmtpConnection
+from tmqp_wires.zmtp.config import PLAIN, is_pair, mirror_of
+from tmqp_wires.zmtp.events import (
+    Cancel,
+    Event,
+    MessageReceived,
+    PeerError,
+    PeerReady,
+    Subscribe,
+    Violation,
+)
+
+__all__ = ["ZmtpSession"]
+
+_NOTHING: Final[Sequence[Command]] = ()
+_SHORT_ID: Final = 12
+_WHO_HELLO: Final = 8
+#: What libzmq takes for a refused log-in (facts 1.4).
+_DENIED: Final = "400"
+#: Codes that say that it may be otherwise later.
+_FOR_NOW: Final = (RESULT_BUSY, RESULT_LIMIT_EXCEEDED)
+_STRANGER: Final = 0
+_WAITING: Final = 1
+_CONNECTED: Final = 2
+#: What an event costs beside its bytes while it waits.
+_EVENT_BYTES: Final = 100
+
+
+@final
+class ZmtpSession(DoorSession):
+    """One connection.
+
+    :param context: what all connections share.
+    """
+
+    def __init__(self, context: ZmtpContext, number: int, now: float) -> None:
+        super().__init__()
+        self._context = context
+        self._number = number
+        self._zmtp = ZmtpConnection(context.config, now)
+        self._first = b""
+        self._standing = _STRANGER
+        self._peer_type = ""
+        self._role: SocketRole | None = None
+        self._credentials: Credentials | None = None
+        self._again = False
+        self._early: list[Event] = []
+        self._out: list[bytes] = []
+        self._collect()
+
+    # -- bytes in -------------------------------------------------------------------------------
+
+    def receive(self, data: bytes, now: float) -> Sequence[Command]:
+        """Turn bytes into commands."""
+        if self.closed:
+            return _NOTHING
+        if len(self._first) < _WHO_HELLO:
+            self._first += data[:32]
+        events = self._zmtp.receive(data, now)
+        self._collect()
+        return self._take(events)
+
+    def receive_eof(self, now: float) -> Sequence[Command]:
+        """The peer will send no more; a message that is not whole counts for nothing."""
+        return self._end("the peer closed the connection")
+
+    def close(self, reason: str, now: float) -> Sequence[Command]:
+        """Close from this side: ZMTP has no word for it, and libzmq connects anew."""
+        return self._end(reason)
+
+    def _end(self, reason: str) -> Sequence[Command]:
+        if self.closed:
+            return _NOTHING
+        self.closed = True
+        self.close_reason = reason
+        self.forget_hello()
+        was_known = self._standing == _CONNECTED
+        self._standing = _STRANGER
+        if self._context.pair == self._number:
+            self._context.pair = 0
+        return [Disconnect(self._number)] if was_known else _NOTHING
+
+    def _refuse(self, reason: str, told: str) -> Sequence[Command]:
+        """End it for good."""
+        self._zmtp.refuse(told)
+        self._collect()
+        return self._end(reason)
+
+    def _take(self, events: list[Event]) -> Sequence[Command]:
+        """Carry events out, or let them wait for the decision about the client."""
+        if not events:
+            return _NOTHING
+        if self._standing == _CONNECTED:
+            return self._carry(events)
+        first = events[0]
+        if self._standing == _WAITING:
+            self._early += events
+            return _NOTHING
+        if isinstance(first, PeerReady):
+            self._early += events[1:]
+            return self._meet(first)
+        return self._end(self._fault(first))
+
+    def _fault(self, event: Event) -> str:
+        if isinstance(event, PeerError):
+            return f"the peer refused: {event.reason}"
+        assert isinstance(event, Violation), "nothing else comes before READY"
+        return f"the peer sent {name_greeting(self._first)}: {event.text}"
+
+    def _meet(self, peer: PeerReady) -> Sequence[Command]:
+        """Ask the broker to let the peer in, if its type is one for this endpoint."""
+        context = self._context
+        ours = context.options.socket_type
+        kind = peer.socket_type
+        if ours and not is_pair(ours, kind):
+            return self._refuse(
+                f"a {kind} socket came to an endpoint of type {ours}",
+                f"a {ours} socket does not talk to a {kind} socket",
+            )
+        if kind == "PAIR":
+            if ours != kind:
+                told = "a PAIR socket needs an endpoint of its own, with the option socket_type"
+                return self._refuse(told, told)
+            if context.pair:
+                return self._end("there is a PAIR socket already")
+            context.pair = self._number
+        self._standing = _WAITING
+        self._peer_type = kind
+        self._role = role_of(context, self._number, self, peer)
+        credentials: Credentials | None = None
+        if context.config.mechanism == PLAIN:
+            user, secret = peer.user.decode("utf-8", "replace"), peer.password
+            credentials = Credentials("password", secret.decode("utf-8", "replace"), user)
+        self._credentials = credentials
+        if peer.identity:
+            self._again = True
+            name = context.names.channel_of(peer.identity)
+            return [self._connect(f"{DOOR}:{name}")]
+        return [self._connect(self._new_id())]
+
+    def _new_id(self) -> str:
+        short = self._context.new_id()[:_SHORT_ID]
+        return f"{DOOR}:{self.peer or 'client'}/{short}"
+
+    def _connect(self, client_id: str) -> Connect:
+        role = self._role
+        assert role is not None, "it was chosen before"
+        role.client_id = client_id
+        return Connect(
+            self._number,
+            None,
+            client_id,
+            None,
+            None,
+            DOOR,
+            credentials=self._credentials,
+        )
+
+    def _carry(self, events: list[Event]) -> Sequence[Command]:
+        """What a peer asks for that was let in."""
+        role = self._role
+        assert role is not None, "it was chosen before"
+        commands: list[Command] = []
+        raws: list[bytes] = []
+        for event in events:
+            if isinstance(event, MessageReceived):
+                raws.append(event.raw)
+            elif isinstance(event, Subscribe):
+                role.subscribe(event.prefix)
+            elif isinstance(event, Cancel):
+                role.cancel(event.prefix)
+            else:
+                if raws:
+                    commands += role.take(raws)
+                commands += self._end(self._fault(event))
+                return commands
+        if raws:
+            commands += role.take(raws)
+        commands += role.settle()
+        if role.fault:
+            commands += self._end(role.fault)
+        return commands
+
+    def forget_hello(self) -> None:
+        """Keep nothing of a client that will be refused."""
+        self._zmtp.forget()
+        self._early = []
+
+    def held_bytes(self) -> int:
+        """What has come and is not whole, and what waits for the decision about the client."""
+        held = self._zmtp.held_bytes
+        for event in self._early:
+            held += _EVENT_BYTES
+            if isinstance(event, MessageReceived):
+                held += len(event.raw)
+        return held
+
+    # -- effects --------------------------------------------------------------------------------
+
+    def apply(self, effect: Effect, now: float) -> Sequence[Command]:
+        """Carry out an effect meant for this session."""
+        if self.closed:
+            return _NOTHING
+        role = self._role
+        if isinstance(effect, Accept):
+            self._standing = _CONNECTED
+            self._zmtp.ready(self._context.options.socket_type or mirror_of(self._peer_type))
+            assert role is not None, "it was chosen before"
+            commands = list(role.begin())
+            early, self._early = self._early, []
+            self._collect()
+            commands += self._carry(early)
+            return commands
+        if isinstance(effect, Refuse):
+            return self._refused(effect.code)
+        if isinstance(effect, CloseSession):
+            self._standing = _STRANGER
+            return self._end(effect.reason)
+        if role is not None and isinstance(effect, Reply):
+            role.replied(effect)
+        elif role is not None and isinstance(effect, Left):
+            # The socket expects an endpoint that is always there: it comes again, and makes it.
+            return self._end(f"the channel {effect.channel!r} was removed")
+        return _NOTHING
+
+    def _refused(self, code: int) -> Sequence[Command]:
+        if self._again and code in (RESULT_BUSY, RESULT_BAD_REQUEST):
+            # Another has the identity: it counts only where somebody must be found again.
+            self._again = False
+            return [self._connect(self._new_id())]
+        reason = f"refused with {code}"
+        return self._end(reason) if code in _FOR_NOW else self._refuse(reason, _DENIED)
+
+    # -- bytes out ------------------------------------------------------------------------------
+
+    def say(self, data: bytes) -> None:
+        """Queue bytes of a message."""
+        self._out.append(data)
+        self.outbound_bytes += len(data)
+
+    def subscribe(self, prefix: bytes) -> None:
+        """Ask a publisher for what begins so."""
+        self._zmtp.subscribe(prefix)
+
+    def _collect(self) -> None:
+        """Queue what the protocol itself has to say."""
+        data = self._zmtp.data_to_send()
+        if data:
+            self.say(data)
+
+    def deliver(self, data: bytes) -> None:
+        """A reply, or another client's word."""
+        role = self._role
+        if role is not None and not self.closed:
+            role.hear(data)
+
+    def deliver_own(self, effect: Deliver, shared: bytes, number: int) -> None:
+        """Queue a delivery as the peer's type wants it."""
+        role = self._role
+        if role is not None and not self.closed:
+            role.deliver(effect, shared)
+
+    def data_to_send(self) -> bytes:
+        """Everything queued."""
+        if not self._out:
+            return b""
+        data = b"".join(self._out)
+        self._out = []
+        self.outbound_bytes = 0
+        if self._role is not None:
+            self._role.handed_over()
+        return data
+
+    def written(self, now: float) -> Sequence[Command]:
+        """All bytes are in the kernel's hands."""
+        role = self._role
+        return _NOTHING if role is None or self.closed else role.written()
+
+    # -- time -----------------------------------------------------------------------------------
+
+    def excuse_silence(self, now: float) -> None:
+        """The peer was not read from."""
+        self._zmtp.excuse_silence(now)
+
+    def next_deadline(self) -> float | None:
+        """When the peer must have spoken, or is spoken to."""
+        return None if self.closed else self._zmtp.next_deadline()
+
+    def on_deadline(self, now: float) -> Sequence[Command]:
+        """Send a PING, or give up."""
+        if self.closed:
+            return _NOTHING
+        events = self._zmtp.on_deadline(now)
+        self._collect()
+        return self._end(self._fault(events[0])) if events else _NOTHING

@@ -1,0 +1,209 @@
+"""Pushes that wait for room: a producer that would rather wait than be refused is held.
+
+Theory of operation.  A push may say how long it waits (``PushExtras.wait_ms``).  If there is no
+room for it, because its queue is full, or the memory, or because the storage has too much to do, it
+is *held* instead of being refused with 482 or 503, and with it everything that its connection asks
+for after it: the hub lets that wait and reads no more, so the producer waits in its own kernel.  A
+connection has one held push at most.  One that fits at no time, as it is larger than its queue
+allows, is refused at once.
+
+Those who wait for one queue stand in one line, in the order in which they came.  The first is tried
+again when a message has left the queue (``Queue.expected``), and a while later whatever happens,
+for room also comes from elsewhere: from another queue, from the storage, from other options.
+Nobody is promised that somebody who does not wait will not be quicker.
+
+A held push ends with an answer as any other push has, or with its time: then it is refused as if it
+had not waited.  ``PushDecided`` tells the hub that its connection goes on.  The end of the
+connection ends it without a word.
+
+This module is the one writer of the table of held pushes.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from tmqp.constants import RESULT_BUSY, RESULT_LIMIT_EXCEEDED
+from tmqp_server.engine.commands import Push, connection_of
+from tmqp_server.engine.core import Core
+from tmqp_server.engine.effects import PushDecided
+from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.sessions import Session
+from tmqp_server.engine.model.times import NEVER
+
+__all__ = ["HeldPush", "Holding"]
+
+#: How long until a line is looked at anew though nothing has left its queue, in seconds.
+_RETRY_S: Final = 0.05
+#: What ends a row of steps (``Broker.steps``).
+_A_PORTION: Final = 1_000
+
+
+@final
+class HeldPush:
+    """A push that waits, whose it is, and for which queue.
+
+    ``due`` is when it has waited long enough, ``stays`` that it still waits after it was tried.
+    """
+
+    __slots__ = ("due", "memory", "number", "push", "queue", "stays")
+
+    def __init__(self, push: Push, number: int, queue: Queue, due: float, memory: int) -> None:
+        self.push = push
+        self.number = number
+        self.queue = queue
+        self.due = due
+        self.memory = memory
+        self.stays = True
+
+
+@final
+class Holding:
+    """The table of held pushes."""
+
+    __slots__ = ("_core", "_held", "_lines", "_next_due", "_retry_at", "_trying")
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        #: By connection.
+        self._held: dict[int, HeldPush] = {}
+        #: By the key of the queue: those who wait for it, by connection, in their order.
+        self._lines: dict[int, dict[int, HeldPush]] = {}
+        #: No later than when the first of all has waited long enough.
+        self._next_due = NEVER
+        #: When all lines are looked at anew.
+        self._retry_at = NEVER
+        self._trying: HeldPush | None = None
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def holds(self, connection: int) -> bool:
+        """Whether a push of a connection, or of one of its branches, is held."""
+        return connection in self._held
+
+    def charged(self) -> int:
+        """What all of them take, in bytes."""
+        return sum([held.memory for held in self._held.values()])
+
+    def hold(self, push: Push, session: Session, queue: Queue, problem: int, now: float) -> bool:
+        """Let a push that was not taken for this *problem* wait; False if it must be refused."""
+        extras = push.extras
+        if extras is None or extras.wait_ms == 0:
+            return False
+        if problem != RESULT_LIMIT_EXCEEDED and problem != RESULT_BUSY:
+            return False
+        size = push.size
+        if size > queue.size_cap or size > queue.byte_cap or queue.count_cap <= 0:
+            return False  # it fits at no time
+        if (queue.saves or queue.bounded) and size > queue.disk_cap:
+            return False
+        held = self._trying
+        if held is not None and held.push is push:
+            held.stays = now < held.due
+            return held.stays
+        number = connection_of(push.session)
+        core = self._core
+        memory = size + MESSAGE_OVERHEAD_BYTES
+        if number in self._held or session.node or not core.has_room_for_client(memory):
+            return False
+        due = NEVER if extras.wait_ms < 0 else now + extras.wait_ms / 1000
+        self._add(HeldPush(push, number, queue, due, memory))
+        # Nothing that came with it may be carried out before it.
+        core.work += _A_PORTION
+        return True
+
+    def _add(self, held: HeldPush) -> None:
+        core = self._core
+        queue = held.queue
+        core.charge(held.memory)
+        self._held[held.number] = held
+        line = self._lines.get(queue.key)
+        if line is None:
+            line = self._lines[queue.key] = {}
+        line[held.number] = held
+        queue.expect(len(line))
+        self._next_due = min(self._next_due, held.due)
+        self._retry_at = min(self._retry_at, core.now + _RETRY_S)
+        core.wakeups.arm(core.hold_timer, min(self._retry_at, held.due))
+
+    def _remove(self, held: HeldPush) -> None:
+        queue = held.queue
+        self._core.refund(held.memory)
+        del self._held[held.number]
+        line = self._lines[queue.key]
+        del line[held.number]
+        queue.expect(len(line))
+        if not line:
+            del self._lines[queue.key]
+
+    def forget(self, session: Session) -> None:
+        """The connection has ended: nobody waits any more."""
+        held = self._held.get(connection_of(session.number))
+        if held is not None and held.push.session == session.number:
+            self._remove(held)
+            if session.parent is not None:
+                self._core.out.append(PushDecided(held.number))
+
+    # --- Again -----------------------------------------------------------------------------------
+
+    def due(self, now: float) -> list[HeldPush]:
+        """Those to be tried: who has waited long enough, and the first of each line that something
+        has left, now and then of every line.
+
+        The caller must call :meth:`begin`, push it, and call :meth:`end`, one after another; then
+        :meth:`rest`.
+        """
+        core = self._core
+        found: dict[int, HeldPush] = {}
+        if now >= self._next_due:
+            self._next_due = NEVER
+            for held in self._held.values():
+                if held.due <= now:
+                    found[held.number] = held
+                else:
+                    self._next_due = min(self._next_due, held.due)
+        freed, core.freed = core.freed, {}
+        if now >= self._retry_at:
+            self._retry_at = NEVER
+            freed = dict.fromkeys(self._lines)
+        for key in freed:
+            line = self._lines.get(key)
+            if line is not None:
+                first = next(iter(line.values()))
+                found[first.number] = first
+        return list(found.values())
+
+    def begin(self, held: HeldPush) -> bool:
+        """Try one; False if it does not wait any more."""
+        if self._held.get(held.number) is not held:
+            return False
+        core = self._core
+        core.budget -= 1
+        core.refund(held.memory)  # or it would stand in its own way
+        held.stays = False
+        self._trying = held
+        return True
+
+    def end(self, held: HeldPush) -> HeldPush | None:
+        """It was tried; returns who is next in its line, if it waits no more."""
+        self._trying = None
+        core = self._core
+        core.charge(held.memory)
+        if held.stays:
+            return None
+        line = self._lines[held.queue.key]
+        self._remove(held)
+        core.out.append(PushDecided(held.number))
+        return next(iter(line.values())) if line else None
+
+    def rest(self, is_all: bool) -> None:
+        """All were tried, unless there was no budget for some."""
+        if not self._held:
+            return
+        core = self._core
+        if not is_all:
+            self._retry_at = self._next_due = core.now
+        self._retry_at = min(self._retry_at, core.now + _RETRY_S)
+        core.wakeups.arm(core.hold_timer, min(self._retry_at, self._next_due))

@@ -1,0 +1,85 @@
+"""Connections that this server makes to peers that listen, in the event loop.
+
+In some protocols it does not matter which side listens.  Such a connection is like one of a client,
+but for who has made it; when it ends, another one is made a while later.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final, final
+
+import anyio
+import anyio.abc
+
+from tmqp.address import Address
+from tmqp.backoff import Backoff
+from tmqp_server.doors.port import Door
+from tmqp_server.io.connection import Carrier, Connection
+from tmqp_server.io.transport import StreamTransport
+
+__all__ = ["Dialling"]
+
+logger = logging.getLogger("tmqp_server")
+
+#: Seconds in which a peer takes a connection.
+_CONNECT_TIMEOUT_S: Final = 5.0
+_LEAST_WAIT_S: Final = 0.1
+_MOST_WAIT_S: Final = 5.0
+
+
+@final
+class Dialling:
+    """Keeps a connection to each of the peers of doors, while they run.
+
+    :param new_number: draws the number of a session.
+    :param chance: draws a number from 0 up to 1.
+    """
+
+    def __init__(
+        self, shell: Carrier, new_number: Callable[[], int], chance: Callable[[], float]
+    ) -> None:
+        self._shell = shell
+        self._new_number = new_number
+        self._chance = chance
+        self._backoff = Backoff(_LEAST_WAIT_S, _MOST_WAIT_S)
+        self._stopped = False
+
+    def stop(self) -> None:
+        """Make no more connections."""
+        self._stopped = True
+
+    def serve(self, tasks: anyio.abc.TaskGroup, address: Address, door: Door, acts_as: str) -> None:
+        """Keep a connection to this peer.
+
+        :param acts_as: see ``Transport.acts_as``.
+        """
+        tasks.start_soon(self._keep, address, door, acts_as)
+
+    async def _keep(self, address: Address, door: Door, acts_as: str) -> None:
+        failures = 0
+        while not self._stopped:
+            try:
+                with anyio.fail_after(_CONNECT_TIMEOUT_S):
+                    stream = await anyio.connect_tcp(address.host, address.port)
+            except (OSError, TimeoutError) as error:
+                if not failures:
+                    logger.warning("%s: no connection yet: %s", address, error)
+                failures += 1
+            else:
+                failures = 1
+                await self._speak(stream, address, door, acts_as)
+            await anyio.sleep(self._backoff.delay_s(failures, self._chance()))
+
+    async def _speak(
+        self, stream: anyio.abc.ByteStream, address: Address, door: Door, acts_as: str
+    ) -> None:
+        """One connection; a fault in it is logged and ends it alone."""
+        transport = StreamTransport(stream, str(address))
+        transport.acts_as = acts_as
+        number = self._new_number()
+        try:
+            await Connection(number, transport, address.host, self._shell, door).run()
+        except Exception:
+            logger.exception("%s: the session failed", address)

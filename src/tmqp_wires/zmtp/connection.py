@@ -1,0 +1,547 @@
+"""One connection of a ZeroMQ socket, either side: ZMTP 3.1, 3.0 and 2.0, without I/O.
+
+Theory of operation.  Each side sends ten bytes of signature and its version at once, and the rest
+of its greeting when it knows that the peer speaks 3.x: a peer of 2.0 would take the rest for
+something else, and libzmq waits for the version before it says more (facts 1.1).  Then the two say
+what they are.  With NULL both send READY; with PLAIN the client shows a name and a password first;
+with 2.0 each sends the number of its type and its identity.
+
+A side whose type depends on the peer's waits for what the peer says: ``PeerReady`` is the event,
+:meth:`ZmtpConnection.ready` or :meth:`ZmtpConnection.refuse` the answer.
+
+What comes is read from one buffer.  A part that has not come whole is kept in the pieces in which
+it came, and joined once.  Every bound is checked as soon as a length is known, before what it is
+about is kept.  After a violation nothing more is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, final
+
+from tmqp_wires.zmtp.config import NULL, PLAIN, SOCKET_TYPES, ZmtpConfig
+from tmqp_wires.zmtp.events import (
+    Cancel,
+    Event,
+    MessageReceived,
+    PeerError,
+    PeerReady,
+    Subscribe,
+    Violation,
+)
+from tmqp_wires.zmtp.frames import (
+    COMMAND,
+    LONG,
+    MORE,
+    command_frame,
+    message_frames,
+    metadata_bytes,
+    read_metadata,
+    split_command,
+)
+
+__all__ = ["ZmtpConnection"]
+
+_NEVER: Final = float("inf")
+#: The signature, and the version of this side.
+_SIGNATURE: Final = b"\xff\x00\x00\x00\x00\x00\x00\x00\x01\x7f"
+_MAJOR: Final = 3
+_MINOR: Final = 1
+_SIGNATURE_BYTES: Final = 10
+_REST_BYTES: Final = 53
+_MECHANISM_BYTES: Final = 20
+#: Where the connection is: what comes next.
+_SIGNATURE_NEXT: Final = 0
+_VERSION_NEXT: Final = 1
+_REST_NEXT: Final = 2
+_TYPE_NEXT: Final = 3
+_IDENTITY_NEXT: Final = 4
+_HANDSHAKE: Final = 5
+_OPEN: Final = 6
+_OVER: Final = 7
+_RESERVED: Final = 0xF8
+_MOST_CONTEXT: Final = 16
+_MOST_TEXT: Final = 255
+#: Tenths of a second.
+_TTL_PER_S: Final = 10
+_MOST_TTL: Final = 0xFFFF
+
+
+@final
+class ZmtpConnection:
+    """One connection.
+
+    :param config: this side.
+    :param now: monotonic seconds.
+
+    Attributes: ``version``, the peer's, such as ``(3, 0)``, once it is known; ``is_over``, nothing
+    more will be read.
+    """
+
+    def __init__(self, config: ZmtpConfig, now: float) -> None:
+        if config.mechanism not in (NULL, PLAIN):
+            raise ValueError(f"there is no mechanism {config.mechanism!r} here")
+        if max(len(config.user), len(config.password), len(config.identity)) > _MOST_TEXT:
+            raise ValueError("a name, a password and an identity have at most 255 bytes")
+        if not config.socket_type and not config.as_server:
+            raise ValueError("a client must say what it is: name a socket type")
+        self._config = config
+        self.version: tuple[int, int] = (0, 0)
+        self._most = min(config.max_part_bytes, config.max_message_bytes)
+        self._phase = _SIGNATURE_NEXT
+        self._out: list[bytes] = [_SIGNATURE + bytes((_MAJOR,))]
+        #: What has come and is not whole, how much it is, and how much it must be.
+        self._pieces: list[bytes] = []
+        self._held = 0
+        self._needed = 0
+        #: The frames of a message that is not whole, and the bytes of their bodies.
+        self._frames: list[bytes] = []
+        self._frames_bytes = 0
+        self._peer_type = ""
+        self._subscribes = False
+        self._user = b""
+        self._password = b""
+        self._greeted = False
+        self._said_ready = False
+        #: When the handshake must be over.
+        self._handshake_due = now + config.handshake_s
+        self._heard = now
+        self._pinged = _NEVER
+        #: Seconds of silence after which the peer wants this side to give up; 0 for never.
+        self._ttl_s = 0.0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is read."""
+        return self._phase == _OVER
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that have come and are not a whole message."""
+        return self._held + self._frames_bytes
+
+    # -- bytes in -------------------------------------------------------------------------------
+
+    def receive(self, data: bytes, now: float) -> list[Event]:
+        """Read bytes, cut in any way."""
+        if self._phase == _OVER or not data:
+            return []
+        self._heard = now
+        self._pinged = _NEVER
+        if self._held:
+            self._pieces.append(data)
+            self._held += len(data)
+            if self._held < self._needed:
+                return []
+            data = b"".join(self._pieces)
+            self._drop_pieces()
+        events: list[Event] = []
+        at = 0
+        while self._phase < _HANDSHAKE:
+            begin = at
+            at = self._read_greeting(data, at, events)
+            if at == begin:
+                break
+        if self._phase == _HANDSHAKE or self._phase == _OPEN:
+            at = self._read_frames(data, at, events)
+        if self._phase != _OVER and at < len(data):
+            rest = data[at:]
+            self._pieces.append(rest)
+            self._held = len(rest)
+        return events
+
+    def forget(self) -> None:
+        """Read no more, and keep nothing of what has come."""
+        self._drop_pieces()
+        self._frames = []
+        self._frames_bytes = 0
+        self._phase = _OVER
+
+    def _drop_pieces(self) -> None:
+        self._pieces = []
+        self._held = 0
+
+    def _violate(self, text: str, events: list[Event]) -> None:
+        self.forget()
+        events.append(Violation(text))
+
+    # -- the greeting ---------------------------------------------------------------------------
+
+    def _read_greeting(self, data: bytes, at: int, events: list[Event]) -> int:
+        """Read the next part of the greeting from there; returns where it ends, *at* if it has not
+        come whole, or the connection is over."""
+        left = len(data) - at
+        phase = self._phase
+        self._needed = 1
+        if not left:
+            return at
+        if phase == _SIGNATURE_NEXT:
+            self._needed = _SIGNATURE_BYTES
+            if data[at] != 0xFF:
+                self._violate("no greeting of ZMTP 2.0 or later", events)
+            elif left >= _SIGNATURE_BYTES:
+                if data[at + 9] & 1:
+                    self._phase = _VERSION_NEXT
+                    return at + _SIGNATURE_BYTES
+                self._violate("the peer speaks ZMTP 1.0", events)
+        elif phase == _VERSION_NEXT:
+            return self._take_version(data[at], at, events)
+        elif phase == _REST_NEXT:
+            self._needed = _REST_BYTES
+            if left >= _REST_BYTES:
+                end = at + _REST_BYTES
+                self._take_rest(data[at:end], events)
+                return at if self._phase == _OVER else end
+        elif phase == _TYPE_NEXT:
+            if data[at] < len(SOCKET_TYPES):
+                self._peer_type = SOCKET_TYPES[data[at]]
+                self._phase = _IDENTITY_NEXT
+                return at + 1
+            self._violate(f"there is no socket type {data[at]}", events)
+        else:
+            return self._read_identity(data, at, events)
+        return at
+
+    def _take_version(self, major: int, at: int, events: list[Event]) -> int:
+        config = self._config
+        if major < _MAJOR:
+            if config.mechanism != NULL:
+                self._violate(f"ZMTP 2.0 has no mechanism {config.mechanism!r}", events)
+                return at
+            self.version = (2, 0)
+            self._phase = _TYPE_NEXT
+            self._say_old()
+            return at + 1
+        self.version = (major, 0)
+        self._phase = _REST_NEXT
+        mechanism = config.mechanism.encode().ljust(_MECHANISM_BYTES, b"\0")
+        is_server = config.as_server and config.mechanism != NULL
+        self._out.append(b"".join((bytes((_MINOR,)), mechanism, bytes((is_server,)), bytes(31))))
+        return at + 1
+
+    def _take_rest(self, rest: bytes, events: list[Event]) -> None:
+        major, _ = self.version
+        self.version = (major, rest[0])
+        mechanism = rest[1 : 1 + _MECHANISM_BYTES].rstrip(b"\0").decode("ascii", "replace")
+        config = self._config
+        if mechanism != config.mechanism:
+            text = f"the peer wants the mechanism {mechanism!r}, here it is {config.mechanism!r}"
+            self._violate(text, events)
+            return
+        self._phase = _HANDSHAKE
+        self._greeted = True
+        if mechanism == PLAIN:
+            if not config.as_server:
+                user, password = config.user, config.password
+                data = bytes((len(user),)) + user + bytes((len(password),)) + password
+                self._out.append(command_frame(b"HELLO", data))
+        elif config.socket_type:
+            self._say_ready(b"READY", config.socket_type, config.identity, config.properties)
+
+    def _read_identity(self, data: bytes, at: int, events: list[Event]) -> int:
+        """ZMTP 2.0: the identity is the first frame."""
+        left = len(data) - at
+        self._needed = 2
+        if left < 2:
+            return at
+        size = data[at + 1]
+        if data[at]:
+            self._violate("an identity has at most 255 bytes, and is one frame", events)
+            return at
+        self._needed = 2 + size
+        if left < self._needed:
+            return at
+        begin = at + 2
+        end = begin + size
+        self._meet(self._peer_type, data[begin:end], {}, events)
+        return end
+
+    # -- frames ---------------------------------------------------------------------------------
+
+    def _read_frames(self, data: bytes, at: int, events: list[Event]) -> int:
+        """Read frames from there; returns where those end that have come whole."""
+        size = len(data)
+        most = self._most
+        while at < size:
+            begin = at
+            self._needed = 2
+            if begin + 2 > size:
+                break
+            flags = data[begin]
+            if flags & LONG:
+                body = begin + 9
+                self._needed = 9
+                if body > size:
+                    break
+                eight = begin + 1
+                length = int.from_bytes(data[eight:body], "big")
+            else:
+                length = data[begin + 1]
+                body = begin + 2
+            if flags & _RESERVED or length > most or flags & COMMAND:
+                if not self._may_begin(flags, length, events):
+                    return begin
+            elif (self._frames or flags & MORE) and not self._may_add(length, events):
+                return begin
+            end = body + length
+            if end > size:
+                self._needed = end - begin
+                break
+            at = end
+            if flags & COMMAND:
+                self._take_command(data[body:end], events)
+            elif self._phase != _OPEN:
+                self._violate("a message came before READY", events)
+            elif flags & MORE or self._frames:
+                self._frames.append(data[begin:end])
+                self._frames_bytes += length
+                if not flags & MORE:
+                    raw = b"".join(self._frames)
+                    self._frames = []
+                    self._frames_bytes = 0
+                    events.append(MessageReceived(raw))
+            elif self._subscribes and length and data[body] < 2:
+                prefix = data[body + 1 : end]
+                events.append(Subscribe(prefix) if data[body] else Cancel(prefix))
+            else:
+                events.append(MessageReceived(data[begin:end]))
+            if self._phase == _OVER:
+                break
+        return at
+
+    def _may_begin(self, flags: int, length: int, events: list[Event]) -> bool:
+        """Whether a frame that is not plain may come."""
+        config = self._config
+        if flags & _RESERVED:
+            self._violate(f"a frame has the flags {flags:#04x}", events)
+        elif flags & COMMAND:
+            if flags & MORE:
+                self._violate("a command has one frame", events)
+            elif self.version < (3, 0):
+                self._violate("ZMTP 2.0 has no commands", events)
+            elif length > config.max_command_bytes:
+                text = f"a command has {length} bytes, {config.max_command_bytes} at most"
+                self._violate(text, events)
+            else:
+                return True
+        else:
+            text = f"a part of a message has {length} bytes, {self._most} at most"
+            self._violate(text, events)
+        return False
+
+    def _may_add(self, length: int, events: list[Event]) -> bool:
+        """Whether a message of several parts may have one more of so many bytes."""
+        config = self._config
+        if len(self._frames) >= config.max_parts:
+            self._violate(f"a message has more than {config.max_parts} parts", events)
+        elif self._frames_bytes + length > config.max_message_bytes:
+            self._violate(f"a message has more than {config.max_message_bytes} bytes", events)
+        else:
+            return True
+        return False
+
+    # -- commands -------------------------------------------------------------------------------
+
+    def _take_command(self, body: bytes, events: list[Event]) -> None:
+        try:
+            name, data = split_command(body)
+        except ValueError as error:
+            self._violate(str(error), events)
+            return
+        if name == b"ERROR":
+            reason = data[1 : 1 + data[0]] if data else b""
+            self.forget()
+            events.append(PeerError(reason.decode("utf-8", "replace")))
+        elif self._phase == _HANDSHAKE:
+            self._take_handshake(name, data, events)
+        elif name == b"SUBSCRIBE":
+            events.append(Subscribe(data))
+        elif name == b"CANCEL":
+            events.append(Cancel(data))
+        elif name == b"PING":
+            self._take_ping(data, events)
+        # PONG has been heard, which is all there is to it; others are of versions to come.
+
+    def _take_handshake(self, name: bytes, data: bytes, events: list[Event]) -> None:
+        config = self._config
+        is_plain = config.mechanism == PLAIN
+        if is_plain and config.as_server:
+            if name == b"HELLO" and not self._said_ready:
+                self._take_hello(data, events)
+                return
+            expected = b"INITIATE" if self._said_ready else b"HELLO"
+        elif is_plain and not self._said_ready:
+            expected = b"WELCOME"
+            if name == expected:
+                socket_type = config.socket_type
+                self._say_ready(b"INITIATE", socket_type, config.identity, config.properties)
+                return
+        else:
+            expected = b"READY"
+        if name != expected:
+            told = name.decode("ascii", "replace")
+            self._violate(f"the peer sent {told!r} instead of {expected.decode()}", events)
+            return
+        try:
+            found = read_metadata(data)
+        except ValueError as error:
+            self._violate(str(error), events)
+            return
+        socket_type = found.pop("socket-type", b"").decode("ascii", "replace").upper()
+        identity = found.pop("identity", b"")
+        if socket_type not in SOCKET_TYPES:
+            self._violate(f"there is no socket type {socket_type!r}", events)
+        elif len(identity) > _MOST_TEXT:
+            self._violate("an identity has at most 255 bytes", events)
+        else:
+            self._meet(socket_type, identity, found, events)
+
+    def _take_hello(self, data: bytes, events: list[Event]) -> None:
+        """PLAIN: a name and a password, each behind its length in a byte."""
+        password_at = 2 + data[0] if data else 0
+        if not password_at or password_at > len(data):
+            self._violate("HELLO has no name and password", events)
+            return
+        if password_at + data[password_at - 1] != len(data):
+            self._violate("HELLO does not end with the password", events)
+            return
+        self._user = data[1 : password_at - 1]
+        self._password = data[password_at:]
+        self._said_ready = True  # WELCOME: the peer is to say what it is
+        self._out.append(command_frame(b"WELCOME"))
+
+    def _take_ping(self, data: bytes, events: list[Event]) -> None:
+        if not 2 <= len(data) <= 2 + _MOST_CONTEXT:
+            self._violate(f"PING has 2 to {2 + _MOST_CONTEXT} bytes, not {len(data)}", events)
+            return
+        self._ttl_s = int.from_bytes(data[:2], "big") / _TTL_PER_S
+        self._out.append(command_frame(b"PONG", data[2:]))
+
+    def _meet(
+        self, socket_type: str, identity: bytes, found: dict[str, bytes], events: list[Event]
+    ) -> None:
+        """The peer has said what it is."""
+        self._phase = _OPEN
+        self._peer_type = socket_type
+        self._subscribes = socket_type in ("SUB", "XSUB")
+        self._handshake_due = _NEVER
+        events.append(PeerReady(socket_type, identity, found, self._user, self._password))
+        self._password = b""
+
+    # -- what this side says --------------------------------------------------------------------
+
+    def _say_old(self) -> None:
+        """ZMTP 2.0: the number of the type, and the identity as a frame."""
+        config = self._config
+        if config.socket_type:
+            self._said_ready = True
+            number = SOCKET_TYPES.index(config.socket_type)
+            self._out.append(bytes((number, 0, len(config.identity))) + config.identity)
+
+    def _say_ready(
+        self,
+        name: bytes,
+        socket_type: str,
+        identity: bytes,
+        properties: Iterable[tuple[str, bytes]],
+    ) -> None:
+        pairs = [("Socket-Type", socket_type.encode())]
+        if socket_type in ("REQ", "DEALER", "ROUTER"):
+            pairs.append(("Identity", identity))
+        pairs += properties
+        self._said_ready = True
+        self._out.append(command_frame(name, metadata_bytes(pairs)))
+
+    def ready(self, socket_type: str) -> None:
+        """Say what this side is, after ``PeerReady``, unless that was said before."""
+        config = self._config
+        if config.socket_type and config.mechanism == NULL:
+            return
+        if self.version < (3, 0):
+            self._out.append(bytes((SOCKET_TYPES.index(socket_type), 0, len(config.identity))))
+            self._out.append(config.identity)
+        elif config.as_server or config.mechanism == NULL:
+            self._say_ready(b"READY", socket_type, config.identity, config.properties)
+
+    def refuse(self, reason: str) -> None:
+        """Refuse the peer for good: it will not come again.  Close the connection then."""
+        self.forget()
+        if self._greeted:
+            text = reason.encode()[:255]
+            self._out.append(command_frame(b"ERROR", bytes((len(text),)) + text))
+
+    def send_message(self, parts: Sequence[bytes]) -> None:
+        """Send a message.
+
+        :raises ValueError: for one without parts.
+        """
+        self._out.append(message_frames(parts))
+
+    def subscribe(self, prefix: bytes) -> None:
+        """Ask for messages whose first part begins so."""
+        if self.version >= (3, 1):
+            self._out.append(command_frame(b"SUBSCRIBE", prefix))
+        else:
+            self._out.append(message_frames((b"\x01" + prefix,)))
+
+    def cancel(self, prefix: bytes) -> None:
+        """Take a subscription back."""
+        if self.version >= (3, 1):
+            self._out.append(command_frame(b"CANCEL", prefix))
+        else:
+            self._out.append(message_frames((b"\x00" + prefix,)))
+
+    def data_to_send(self) -> bytes:
+        """Everything queued since the last call."""
+        if not self._out:
+            return b""
+        data = b"".join(self._out)
+        self._out = []
+        return data
+
+    # -- time -----------------------------------------------------------------------------------
+
+    def next_deadline(self) -> float | None:
+        """When :meth:`on_deadline` must be called; None for never."""
+        if self._phase == _OVER:
+            return None
+        due = self._handshake_due
+        if self._phase == _OPEN:
+            if self._ttl_s:
+                due = min(due, self._heard + self._ttl_s)
+            if self._pings():
+                due = min(due, self._heard + self._config.heartbeat_s)
+            if self._pinged != _NEVER:
+                due = min(due, self._pinged + self._config.heartbeat_timeout_s)
+        return None if due == _NEVER else due
+
+    def excuse_silence(self, now: float) -> None:
+        """The transport was not read from until *now*: that nothing came says nothing."""
+        self._heard = now
+        self._pinged = _NEVER
+
+    def _pings(self) -> bool:
+        """Whether silence is to be broken by a PING; one that is not answered is enough."""
+        config = self._config
+        return config.heartbeat_s > 0 and self._pinged == _NEVER and self.version >= (3, 1)
+
+    def on_deadline(self, now: float) -> list[Event]:
+        """Do what is due: a PING, or the end."""
+        events: list[Event] = []
+        if self._phase == _OVER:
+            return events
+        config = self._config
+        if now >= self._handshake_due:
+            text = f"the peer has not said what it is within {config.handshake_s:g} seconds"
+            self._violate(text, events)
+        elif self._ttl_s and now >= self._heard + self._ttl_s:
+            self._violate(f"nothing was heard for {self._ttl_s:g} seconds", events)
+        elif self._pinged != _NEVER:
+            if now >= self._pinged + config.heartbeat_timeout_s:
+                text = f"a PING was not answered within {config.heartbeat_timeout_s:g} seconds"
+                self._violate(text, events)
+        elif self._pings() and now >= self._heard + config.heartbeat_s:
+            self._pinged = now
+            ttl = min(int(config.heartbeat_timeout_s * _TTL_PER_S), _MOST_TTL)
+            self._out.append(command_frame(b"PING", ttl.to_bytes(2, "big")))
+        return events
