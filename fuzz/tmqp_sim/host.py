@@ -10,14 +10,16 @@ from tmqp_server.shell.turn import Turn
 from tmqp_sim.network import End
 from tmqp_sim.world import World
 
-__all__ = ["NSQ", "SELF_ASKING", "WEB", "Guest", "Host", "Peer"]
+__all__ = ["NSQ", "SELF_ASKING", "THROTTR", "WEB", "Guest", "Host", "Peer"]
 
 #: How the hosts of those begin who come by HTTP.
 WEB: Final = "web "
 #: And of those who speak NSQ.
 NSQ: Final = "nsq "
+#: And of those who speak Throttr.
+THROTTR: Final = "throttr "
 #: What the sessions of these are answered may lead to further commands.
-SELF_ASKING: Final = (WEB, NSQ)
+SELF_ASKING: Final = (WEB, NSQ, THROTTR)
 
 
 class Guest(Protocol):

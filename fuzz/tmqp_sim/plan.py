@@ -30,6 +30,7 @@ from tmqp_sim.queue_plan import (
     draw_removed,
     draw_returns,
     draw_shelves,
+    draw_throttr,
 )
 from tmqp_sim.raw import RAW_ROLES, RAW_SHARES
 from tmqp_sim.sprayers import SPRAYER
@@ -114,6 +115,7 @@ def draw_plan(seed: int) -> Plan:
     draw_feeds(plan)
     draw_nsq(plan)
     draw_removals(plan)
+    draw_throttr(plan)
     if not plan.quiet:
         _draw_faults(plan, chance)
     return plan

@@ -120,6 +120,7 @@ class Plan:
         "shape",
         "take_over",
         "tells",
+        "throttr",
         "trusting",
         "web_producer",
         "window",
@@ -168,6 +169,8 @@ class Plan:
         self.nsq_durable = True
         #: So many groups of channels are made, and removed at once.
         self.removals = 0
+        #: So many clients speak Throttr.
+        self.throttr = 0
         #: The number of the producer that writes many messages at once, if there is one, and for
         #: how long it gathers them.
         self.bulk_producer = -1
@@ -204,6 +207,8 @@ class Plan:
             found.append("nsq")
         if self.removals:
             found.append("removals")
+        if self.throttr:
+            found.append("throttr")
         return found
 
     def without(self, names: Iterable[str]) -> None:
@@ -223,6 +228,8 @@ class Plan:
             self.nsq = 0
         if "removals" in gone:
             self.removals = 0
+        if "throttr" in gone:
+            self.throttr = 0
 
     def use_handler(self, name: str, promise: str) -> None:
         """Let a delivery handler of your own serve the ordinary queues.
@@ -274,6 +281,8 @@ class Plan:
             lines.append(f"NSQ: {self.nsq} items, {kept}")
         if self.removals:
             lines.append(f"removals: {self.removals} groups of channels")
+        if self.throttr:
+            lines.append(f"Throttr: {self.throttr} clients")
         if self.bulk_producer >= 0:
             lines.append(
                 f"bulk: producer-{self.bulk_producer} gathers for {self.bulk_linger_s} s,"

@@ -19,6 +19,7 @@ __all__ = [
     "draw_removed",
     "draw_returns",
     "draw_shelves",
+    "draw_throttr",
 ]
 
 #: Runs in which messages are given back faster than the disk writes.
@@ -41,6 +42,8 @@ _FED_KINDS: Final = ("durable", "durable", "targets", "memory", "memory", "mixed
 _NSQ_SHARE: Final = 0.12
 #: Runs in which groups of channels are removed.
 _REMOVALS_SHARE: Final = 0.08
+#: And how many speak Throttr.
+_THROTTR_SHARE: Final = 0.06
 
 
 def draw_durable(plan: Plan) -> None:
@@ -150,6 +153,14 @@ def draw_feeds(plan: Plan) -> None:
         plan.fed_filters = own.random() < _FILTERS_SHARE
         if not plan.fed_filters:
             plan.fed_room = 0
+
+
+def draw_throttr(plan: Plan) -> None:
+    """Now and then some clients speak Throttr; where rights or memory are scarce they could not
+    know what they are answered."""
+    own = Random(f"{plan.seed}/throttr")
+    if own.random() < _THROTTR_SHARE and not plan.is_narrow and not plan.guarded:
+        plan.throttr = own.choice((1, 2, 3))
 
 
 def draw_nsq(plan: Plan) -> None:

@@ -44,7 +44,7 @@ from tmqp_server.shell.world import (
 from tmqp_sim.books import Ballast
 from tmqp_sim.cursed import CURSED, Cursed, CursedDoor
 from tmqp_sim.datagrams import UdpSocket
-from tmqp_sim.host import NSQ, WEB, Guest, Peer
+from tmqp_sim.host import NSQ, THROTTR, WEB, Guest, Peer
 from tmqp_sim.network import Link
 from tmqp_sim.outside import Outside
 from tmqp_sim.promptness import Promptness
@@ -68,7 +68,9 @@ _LONGEST_HANDSHAKE_S: Final = 0.2
 class Built:
     """What one life of the server consists of."""
 
-    __slots__ = ("ballast", "begin_portion", "datagrams", "door", "foreign", "nsq", "turn", "web")
+    __slots__ = (
+        "ballast", "begin_portion", "datagrams", "door", "foreign", "nsq", "throttr", "turn", "web",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -80,6 +82,7 @@ class Built:
         foreign: Door | None = None,
         datagrams: Datagrams | None = None,
         nsq: Door | None = None,
+        throttr: Door | None = None,
     ) -> None:
         self.turn = turn
         self.door = door
@@ -94,6 +97,8 @@ class Built:
         self.datagrams = datagrams
         #: The door of those who speak NSQ.
         self.nsq = nsq
+        #: The door of those who speak Throttr.
+        self.throttr = throttr
 
 
 class Server:
@@ -170,6 +175,7 @@ class Server:
         self._web: Door | None = None
         self._foreign: Door | None = None
         self._nsq: Door | None = None
+        self._throttr: Door | None = None
         #: Where datagrams come in.
         self.udp: UdpSocket | None = None
         self._strangely = world.child(f"{name} foreign")
@@ -229,6 +235,7 @@ class Server:
         self._web = built.web
         self._foreign = built.foreign
         self._nsq = built.nsq
+        self._throttr = built.throttr
         self.udp = None
         if built.datagrams is not None:
             self.udp = UdpSocket(self, built.datagrams, self.lateness_s)
@@ -366,6 +373,8 @@ class Server:
             self.promptness.asking_by_themselves = True
         elif host.startswith(NSQ) and self._nsq is not None:
             door = self._nsq
+        elif host.startswith(THROTTR) and self._throttr is not None:
+            door = self._throttr
         elif (
             self._foreign is not None
             and door is self._door

@@ -66,6 +66,7 @@ from tmqp_sim.server import Built, Server
 from tmqp_sim.sprayers import SPRAYER, Sprayer
 from tmqp_sim.strangers import Stranger
 from tmqp_sim.tenants import TENANTS, Tenant, Tenants
+from tmqp_sim.throttr import ThrottrSide
 from tmqp_sim.viewers import Viewer
 from tmqp_sim.web import WebProducer, WebPuller
 from tmqp_sim.world import Violation, World
@@ -174,12 +175,18 @@ class Simulation:
             self.feeders.append(feeder)
             self.good.append(feeder)
             self.world.at(0.009, feeder.connect)
-        self.nsq = NsqSide(self, plan, limits) if plan.nsq else None
+        self.nsq, self.throttr = self._sides(limits)
         self.remover = Remover(self, plan) if plan.removals else None
         self.tenants = Tenants(self, plan.memory_bytes, fails=plan.fails)
         self.bad: list[AnyBad] = []
         for each in plan.clients:
             self._add_client(each, limits)
+
+    def _sides(self, limits: ClientLimits) -> tuple[NsqSide | None, ThrottrSide | None]:
+        """Those who speak other protocols."""
+        plan = self.plan
+        nsq = NsqSide(self, plan, limits) if plan.nsq else None
+        return nsq, ThrottrSide(self, plan) if plan.throttr else None
 
     @property
     def clients(self) -> list[SimClient]:
@@ -260,7 +267,9 @@ class Simulation:
         web = HttpDoor(self._new_door_id, self.web_limits, letters=letters)
         foreign = ForeignDoor(self._new_door_id, self.protocol, letters)
         nsq = self.nsq.door(letters) if self.nsq is not None else None
-        journal = self.disk.new_journal([door, web, foreign, *([nsq] if nsq else [])])
+        throttr = self.throttr.door(letters) if self.throttr is not None else None
+        more = [each for each in (nsq, throttr) if each is not None]
+        journal = self.disk.new_journal([door, web, foreign, *more])
         reader = LetterWires(letters)
         if self.watched:
             from tmqp_sim.watch import WatchedBroker  # noqa: PLC0415 - see WATCHABLE
@@ -282,7 +291,7 @@ class Simulation:
             watched.datagrams = self._datagrams(turn, foreign)
             return Built(
                 turn, door, watched.ballast, watched.begin_portion, web, foreign,
-                watched.datagrams, nsq,
+                watched.datagrams, nsq, throttr,
             )  # fmt: skip
         self.broker = Broker(limits, options, self._handlers)
         self.broker.know_wires(reader)
@@ -290,7 +299,7 @@ class Simulation:
         hub = Hub(self.broker, plan.buffers[0], journal, guarded=plan.guarded, takes_custom=True)
         turn = Turn(hub, self._marks, journal, _CALLS)
         datagrams = self._datagrams(turn, foreign)
-        return Built(turn, door, ballast, None, web, foreign, datagrams, nsq)
+        return Built(turn, door, ballast, None, web, foreign, datagrams, nsq, throttr)
 
     def _queues(self) -> int:
         """How many queues are made in any case, by the operator and by clients."""
@@ -444,6 +453,8 @@ class Simulation:
                 return False
         if self.nsq is not None and any(self.nsq.owed().values()):
             return False
+        if self.throttr is not None and any(self.throttr.owed().values()):
+            return False
         return all(not queue.live() for queue in self.broker.queues() if self._matters(queue))
 
     def _come_home(self) -> tuple[bool, float]:
@@ -489,6 +500,8 @@ class Simulation:
             left[feeder.name] = feeder.owes
         if self.nsq is not None:
             left.update(self.nsq.owed())
+        if self.throttr is not None:
+            left.update(self.throttr.owed())
         for queue in self.broker.queues():
             if self._matters(queue):
                 left[repr(queue)] = queue.live()

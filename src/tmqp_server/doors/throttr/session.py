@@ -266,9 +266,7 @@ class ThrottrSession(ThrottrWriter):
         context, number = self._context, self._number
         code = asked.code
         if code == words.SUBSCRIBE:
-            if asked.key in self._client.subscriptions:
-                self._finish(asked.slot, words.YES)
-            elif context.serves_publishers and asked.key == self._client.own_channel:
+            if context.serves_publishers and asked.key == self._client.own_channel:
                 context.subscribe(self._client, asked.key, now)
                 self._finish(asked.slot, words.YES)
             else:
@@ -319,16 +317,20 @@ class ThrottrSession(ThrottrWriter):
         commands.append(Join(self._number, asked, channel, filter=chosen))
 
     def _unsubscribe(self, asked: _Asked, commands: list[Command]) -> None:
-        client = self._client
-        if asked.key not in client.subscriptions:
-            self._finish(asked.slot, words.NO)
-            return
-        self._forget_channel(asked.key)
-        self._context.unsubscribe(client, asked.key)
-        if asked.key == client.own_channel and self._context.serves_publishers:
-            self._finish(asked.slot, words.YES)
+        context, client = self._context, self._client
+        if context.serves_publishers and asked.key == client.own_channel:
+            self._finish(asked.slot, words.YES if self._has_left(asked.key) else words.NO)
         else:
+            # What was asked before may still be to be carried out: the answer is not known yet.
             commands.append(Leave(self._number, asked, self._channel_of(asked.key)))
+
+    def _has_left(self, name: bytes) -> bool:
+        """Take this client off a channel; False if it was not there."""
+        if name not in self._client.subscriptions:
+            return False
+        self._forget_channel(name)
+        self._context.unsubscribe(self._client, name)
+        return True
 
     def _publish(self, request: Request, asked: _Asked, commands: list[Command]) -> None:
         context, client = self._context, self._client
@@ -492,6 +494,8 @@ class ThrottrSession(ThrottrWriter):
         elif code == words.CHANNEL:
             may = effect.code in (RESULT_OK, RESULT_LIMIT_EXCEEDED)
             data = (subscribers(self._context, asked.key) if may else b"") or words.NO
+        elif code == words.UNSUBSCRIBE:
+            data = words.YES if self._has_left(asked.key) else words.NO
         elif not is_ok:
             data = words.NO
         elif code == words.INFO:

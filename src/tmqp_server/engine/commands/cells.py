@@ -237,7 +237,7 @@ class CellSnapshot(Record):
         self.key = cell.key
         self.number = cell.number
         self.kind = cell.kind
-        self.count = cell.count
+        self.count = cell.amount
         self.value = cell.value
         self.unit = cell.unit
         self.left_ns = cell.due_ns - now_ns

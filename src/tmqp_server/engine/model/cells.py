@@ -99,7 +99,7 @@ _SHRINK_AT: Final = (128, 32, 8, 0)
 class Cell:
     """A counter or a value.
 
-    Attributes: ``number``, its place in the order of its space; ``count``, of a counter; ``value``,
+    Attributes: ``number``, its place in the order of its space; ``amount`` of a counter, ``value``
     of a value; ``due_ns``, its deadline in nanoseconds of the engine's clock; ``unit``, in which it
     was spoken of when it was made; ``tick`` and ``part``, its place in the wheel; ``memory``, what
     it is charged in the books.
@@ -110,7 +110,7 @@ class Cell:
         "key",
         "number",
         "kind",
-        "count",
+        "amount",
         "value",
         "due_ns",
         "unit",
@@ -129,7 +129,7 @@ class Cell:
         self.key = key
         self.number = 0
         self.kind = kind
-        self.count = 0
+        self.amount = 0
         self.value = b""
         self.due_ns = 0
         self.unit = SECONDS

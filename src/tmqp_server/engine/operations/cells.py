@@ -206,7 +206,7 @@ class Cells:
         else:
             made = self._make(command.space, command.key, COUNTER, b"", due_ns, now_ns)
             if isinstance(made, Cell):
-                made.count = command.count
+                made.amount = command.count
                 made.unit = command.unit
                 made.note_write(now_ns)
             else:
@@ -352,7 +352,7 @@ class Cells:
         if not isinstance(made, Cell):
             self._core.reply(session, command.request, made)
             return
-        made.count = count
+        made.amount = count
         made.unit = command.ttl_unit
         made.note_write(now_ns)
         self._answer(command, session, made, RESULT_OK, now_ns)
@@ -362,10 +362,10 @@ class Cells:
         if command.what == CELL_COUNT:
             if cell.kind != COUNTER:
                 return RESULT_UNACCEPTABLE
-            count = _counted(command, cell.count)
+            count = _counted(command, cell.amount)
             if count < 0:
                 return -count
-            cell.count = count
+            cell.amount = count
             cell.note_write(now_ns)
             return RESULT_OK
         unit = command.unit or cell.unit

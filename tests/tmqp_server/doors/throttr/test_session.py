@@ -543,3 +543,18 @@ def test_a_listing_tells_what_the_requests_before_it_in_a_chunk_have_changed() -
     found = peer.ask(subscribe(b"ch"), Request(words.CHANNELS), Request(words.CONNECTIONS))
     assert [each.name for each in found[1].items][0::2] == [b"*", b"ch"]
     assert len(found[2].items) == 1
+
+
+@BOTH
+def test_subscriptions_change_in_the_order_of_requests_in_a_chunk(options: ThrottrOptions) -> None:
+    """An UNSUBSCRIBE behind a SUBSCRIBE in one chunk was told that there was nothing to end."""
+    world = world_with(options)
+    peer, other = Peer(world), Peer(world)
+    assert peer.does(subscribe(), unsubscribe(), unsubscribe()) == [True, True, False]
+    assert other.does(publish()) == [False]
+    assert peer.does(subscribe(), unsubscribe(), subscribe(), subscribe()) == [True] * 4
+    assert other.does(publish()) == [True]
+    assert [payload for _, payload in peer.pushes()] == [b"hi"]
+    assert peer.does(unsubscribe(), subscribe(), unsubscribe()) == [True] * 3
+    assert other.does(publish()) == [False]
+    assert other.does(unsubscribe(b"nobody")) == [False]
