@@ -8,7 +8,6 @@ message: nothing that was promised is missing, and nothing that was settled has 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from tmqp.blocks import FLAG_TRANSIENT
@@ -24,7 +23,6 @@ from tmqp_server.engine.effects import (
     StageSegment,
 )
 from tmqp_server.engine.model.queues import Queue
-from tmqp_server.storage.journal import Writing
 from tmqp_server.storage.memory import MemoryStore
 from tmqp_server.storage.port import ANY_PRIORITY, Recovered
 from tmqp_sim.world import Violation
@@ -39,14 +37,9 @@ _AUDITED: Final = (
 
 
 class Audit:
-    """What the store must hold, by key and sequence.
+    """What the store must hold, by key and sequence."""
 
-    :param handed_out: the batch that is being written, which may begin before ``taken`` is called.
-    """
-
-    def __init__(self, handed_out: Callable[[], Writing | None] | None = None) -> None:
-        self._handed_out = handed_out
-        self._taken: Writing | None = None
+    def __init__(self) -> None:
         #: What is owed: message id, empty for transient ones, whether its priority is high, and its
         #: bytes.
         self.owed: dict[tuple[int, int], tuple[str, bool, int]] = {}
@@ -66,19 +59,14 @@ class Audit:
         self._late_drops: list[int] = []
 
     def see(self, effects: list[Effect]) -> None:
-        """The broker has said something; what it said before may have been taken in between."""
-        writing = None if self._handed_out is None else self._handed_out()
-        if writing is not None:
-            self.taken(writing)
+        """The broker has said something."""
         for effect in effects:
             if isinstance(effect, _AUDITED):
                 self._gathered.append(effect)
 
-    def taken(self, writing: Writing | None = None) -> None:
-        """What was said up to now is the batch that is written, unless that is known already."""
-        if writing is None or writing is not self._taken:
-            self._taken = writing
-            self._under_way, self._gathered = self._gathered, []
+    def taken(self) -> None:
+        """What was said up to now is the batch that is written."""
+        self._under_way, self._gathered = self._gathered, []
 
     def written(self, ok: bool) -> None:
         """The batch is there, or nothing of it."""

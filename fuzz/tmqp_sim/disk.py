@@ -63,7 +63,7 @@ class Disk:
         self.clock_error_s = 0.0
         self.store = MemoryStore("simulated")
         self.journal: Journal
-        self.audit = Audit(self._handed_out)
+        self.audit = Audit()
         self._random = self.world.child("disk")
         self._life = 0
         self._work: WorldEffect | None = None
@@ -146,20 +146,13 @@ class Disk:
         writing = self._writing
         if writing is None:
             writing = self._writing = self.simulation.server.turn.take_batch()
-            self.audit.taken(writing)
+            self.audit.taken()
         return writing
 
     def hurry(self) -> None:
         """The server is stopping: from now on everything is done at once."""
         self._hurries = True
         self._end(self._life)
-
-    def _handed_out(self) -> Writing | None:
-        server = self.simulation.server
-        saving = server.turn.saving if server.up else None
-        if saving is None or saving._journal is not self.journal:
-            return None
-        return saving._writing
 
     def _delay(self) -> float:
         habits = self.habits

@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 #: Runs in which messages are given back faster than the disk writes.
-_RETURNS_SHARE: Final = 0.1
+_RETURNS_SHARE: Final = 0.16
 #: Runs in which messages are removed while they wait.
 _REMOVED_SHARE: Final = 0.15
 #: Runs in which queues have quotas of the disk; of queues with at most so many messages, for each
@@ -87,7 +87,7 @@ def draw_returns(plan: Plan) -> None:
         place = plan.places[client.place]
         if place.durable and client.role == "consumer":
             plan.disk.fails = 300
-            plan.disk.sync_max_s = 0.3
+            plan.disk.sync_min_s, plan.disk.sync_max_s = 0.1, 0.3
             client.habits.give_back = 600
             client.habits.at_once = True
             client.habits.work_s = 0.0

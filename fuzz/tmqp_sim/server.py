@@ -176,8 +176,7 @@ class Server:
         self._foreign: Door | None = None
         self._nsq: Door | None = None
         self._throttr: Door | None = None
-        #: Where datagrams come in.
-        self.udp: UdpSocket | None = None
+        self.udp: UdpSocket | None = None  # where datagrams come in
         self._strangely = world.child(f"{name} foreign")
         self._handshakes = world.child(f"{name} handshakes")
         #: So many of a thousand connections come in by the door of another kind.

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tmqp_server.line_door import LineDoor
 from tmqp.blocks import StoredMessage
 from tmqp_server.engine.effects import Append, ClearStored, Erase
 from tmqp_server.engine.model.client import Origin
 from tmqp_server.engine.model.message import MARK_HIGH, Message
-from tmqp_server.storage.journal import Journal, Writing
 from tmqp_server.storage.memory import MemoryStore
 from tmqp_server.storage.port import KeepQueue, Retention, StoreBatch
 from tmqp_sim.audit import Audit
@@ -104,17 +102,6 @@ def test_a_cleared_range_is_of_one_priority() -> None:
     batch_of(audit, append(1), append(2, high=True), append(3), append(4))
     batch_of(audit, ClearStored(KEY, False, 1, 3))
     assert problem(audit, 2, 4) == ""
-
-
-def test_what_is_said_after_a_batch_was_taken_is_not_part_of_it() -> None:
-    out: list[Writing] = []
-    audit = Audit(lambda: out[-1] if out else None)
-    audit.see([append(1)])
-    out.append(Journal([LineDoor("line")]).take())
-    audit.see([erase(1)])
-    audit.taken(out[-1])
-    audit.written(True)
-    assert problem(audit, 1) == ""
 
 
 def test_what_a_store_holds_is_what_it_owes() -> None:

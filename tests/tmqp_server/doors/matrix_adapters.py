@@ -7,9 +7,8 @@ table of docs/doors/README.md says of it.
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Final
+from typing import Final
 
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import BytesMessage, Request
@@ -27,6 +26,7 @@ from tests.tmqp_server.doors.matrix_parts import (
     one_table,
     times,
 )
+from tests.tmqp_server.doors.matrix_small import Goms, GomsDatagrams, Smq
 from tests.tmqp_server.doors.matrix_stage import MatrixStage
 from tests.tmqp_server.doors.matrix_toy import Toy, ToyPull
 from tests.tmqp_server.peers import ack, greeting, operation, push
@@ -36,10 +36,7 @@ from tmqp.extensions import OP_ADD_FEED
 from tmqp.frames import Frame
 from tmqp.models import QueueOptions
 from tmqp_server.doors.letters import Letter, frame_of_letter, letter_of_frame
-from tmqp_wires.goms import Dialect
-from tmqp_wires.goms.codec import request_line
 from tmqp_wires.nsq.writing import dpub, fin, mpub, pub, rdy, sub
-from tmqp_wires.smq.codec import consume_line, done_line, publish_line
 from tmqp_wires.throttr import ClientConnection
 from tmqp_wires.throttr import Push as ThrottrPush
 from tmqp_wires.throttr import Request as ThrottrRequest
@@ -397,117 +394,6 @@ class NsqdHttp(Nsq):
             for target, body in asked
         ]
         assert [(each.status, each.body) for each in answers] == [(200, b"OK")] * len(answers)
-
-
-# --- Simple MQ -----------------------------------------------------------------------------------
-
-
-class _SmqConsumer(Consumer):
-    """Consumes the queue."""
-
-    def __init__(self, stage: MatrixStage) -> None:
-        self._wire = Wire(stage, "smq")
-        self._wire.say(consume_line(CHANNEL.encode()))
-
-    def take(self) -> list[Letter]:
-        """See ``Consumer``."""
-        lines = self._wire.take().split(b"\n")
-        assert lines.pop() == b"", "each line is whole"
-        if lines:
-            self._wire.say(done_line(CHANNEL.encode(), len(lines)))
-        return [Letter(line) for line in lines]
-
-
-class Smq(Adapter):
-    """Simple MQ."""
-
-    name = "smq"
-    tables = one_table(protocol="smq", options={"durable": True})
-
-    def can_send(self, case: Case) -> bool:
-        """A message is a line."""
-        return b"\n" not in case.letter.body
-
-    def body(self, case: Case) -> bytes:
-        """A message is a line."""
-        return case.line
-
-    def send(self, stage: MatrixStage, cases: Sequence[Case], *, in_a_row: bool) -> None:
-        """See ``Adapter``; nothing is confirmed."""
-        wire = Wire(stage, "smq")
-        lines = [publish_line(CHANNEL.encode(), case.letter.body) for case in cases]
-        for chunk in [lines] if in_a_row else [[line] for line in lines]:
-            wire.say(*chunk)
-        assert wire.take() == b""
-        wire.hang_up()
-
-    def consumer(self, stage: MatrixStage) -> Consumer:
-        """See ``Adapter``."""
-        return _SmqConsumer(stage)
-
-
-# --- goMS ----------------------------------------------------------------------------------------
-
-
-class _GomsConsumer(Consumer):
-    """Registers to the topic."""
-
-    def __init__(self, stage: MatrixStage, door: str) -> None:
-        self._wire = Wire(stage, door)
-        self._wire.say(request_line(Dialect.MESSAGETYPE, "register", [CHANNEL]))
-
-    def take(self) -> list[Letter]:
-        """See ``Consumer``: the protocol has no word for it."""
-        found: list[Letter] = []
-        for line in self._wire.take().splitlines():
-            said = json.loads(line)
-            assert (said["messagetype"], said["topics"]) == ("message", [CHANNEL])
-            found.append(Letter(said["data"].encode()))
-        return found
-
-
-class Goms(Adapter):
-    """goMS over TCP."""
-
-    name = "goms"
-    tables = one_table(
-        protocol="goms",
-        listen=["127.0.0.1:55545", "udp://127.0.0.1:55545"],
-        options={"topics": [CHANNEL]},
-    )
-    door: ClassVar[str] = "goms"
-
-    def can_send(self, case: Case) -> bool:
-        """A message is a text."""
-        return case.text == case.letter.body
-
-    def body(self, case: Case) -> bytes:
-        """A message is a text."""
-        return case.text
-
-    def send(self, stage: MatrixStage, cases: Sequence[Case], *, in_a_row: bool) -> None:
-        """See ``Adapter``; nothing is confirmed."""
-        wire = Wire(stage, self.door)
-        lines = [
-            request_line(Dialect.MESSAGETYPE, "send", [CHANNEL], case.letter.body.decode())
-            for case in cases
-        ]
-        whole = in_a_row and self.door == "goms"
-        for chunk in [lines] if whole else [[line] for line in lines]:
-            wire.say(*chunk)
-        assert wire.take() == b""
-        wire.hang_up()
-
-    def consumer(self, stage: MatrixStage) -> Consumer:
-        """See ``Adapter``."""
-        return _GomsConsumer(stage, self.door)
-
-
-class GomsDatagrams(Goms):
-    """goMS over UDP."""
-
-    name = "goms, UDP"
-    door = "goms, datagrams"
 
 
 # --- Throttr -------------------------------------------------------------------------------------
