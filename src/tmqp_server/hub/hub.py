@@ -343,15 +343,12 @@ class Hub:
         return number in self._open or self.broker.holds(number)
 
     def has_more(self, number: int) -> bool:
-        """Whether a part of what the session has sent waits to be worked off, as it may although
-        the session is closed: what a client says before it ends the connection counts."""
+        """Whether what a session has sent waits: it counts although the session is closed."""
         return number in self._open or number in self._rest
 
     def decide(self, number: int, ticket: int, decision: Verdict, now: float) -> None:
-        """A question is answered: work off the command that waits for it; then :meth:`go_on`.
-
-        A decision about a question that is no longer open is late, and nothing.
-        """
+        """A question is answered: work off the command that waits for it; then :meth:`go_on`.  An
+        answer to a question that is no longer open is late, and nothing."""
         question = self._open.get(number)
         if question is None or question.ticket != ticket:
             return
@@ -431,8 +428,14 @@ class Hub:
     # -- the machine ----------------------------------------------------------------------------
 
     def _run(self, number: int, commands: Sequence[Command], now: float) -> bool:
-        """Work off commands of a session until a portion is full or a question is open; True if
-        some are left."""
+        """Work off commands of a session, and those that follow from them, until a portion is full
+        or a question is open; True if some are left."""
+        while self._work_off(number, commands, now) and number in self._rest:
+            commands = list(self._rest.pop(number))
+        return self.has_more(number)
+
+    def _work_off(self, number: int, commands: Sequence[Command], now: float) -> bool:
+        """Work off these commands; False if the session has to wait."""
         outlets = self._outlets
         free = self.gate is None and self.relay is None
         if self.relay is not None:
@@ -467,9 +470,7 @@ class Hub:
                 rest.extend(commands[at:])
                 break
         outlets.flush()
-        if outlets.full or self.must_wait(number):
-            return self.has_more(number)
-        return number in self._rest and self.go_on(number, now)
+        return not (outlets.full or self.must_wait(number))
 
     def _guarded(self, number: int, command: Command, verdict: int, now: float) -> Sequence[Effect]:
         """Do with one command what was said of it."""

@@ -14,7 +14,7 @@ from tmqp.constants import MessageType, Operation
 from tmqp.frames import Frame
 from tmqp_server.doors.port import Door
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.commands import ApplyDecision, Command, Connect, Push
+from tmqp_server.engine.commands import ApplyDecision, Command, Connect, ListClients, Push
 from tmqp_server.engine.effects import Deliver, Effect, Reply, TellNodes
 from tmqp_server.hub.hub import Hub
 
@@ -197,6 +197,32 @@ def test_messages_sent_behind_the_hello_are_worked_off_after_the_acceptance() ->
     assert (accepted.type, accepted.content_type) == (MessageType.SERVER, 202)
     assert joined.message_id == "j"
     assert [frame.message_id for frame in consumer.take()] == ["m1", "m2"]
+
+
+class _Chatty(LineSession):
+    """Asks again whenever it is answered."""
+
+    left = 5_000
+
+    def apply(self, effect: Effect, now: float) -> Sequence[Command]:
+        commands = super().apply(effect, now)
+        self.left -= 1
+        return commands if self.left < 0 else [ListClients(1, "again")]
+
+
+class _ChattyDoor(LineDoor):
+    def open(self, session: int, now: float) -> LineSession:
+        self.sessions[session] = _Chatty(session, None)
+        return self.sessions[session]
+
+
+def test_a_long_chain_of_answers_and_requests_is_no_recursion() -> None:
+    hub = Hub(Broker())
+    door = _ChattyDoor()
+    hub.open(1, door, 0.0)
+    assert not hub.receive(1, b"connect a", 0.0)
+    assert door.sessions[1].words() == ["Accept", *["Reply"] * 5_000]
+    assert faults(hub) == {}
 
 
 def test_a_forgotten_session_is_disconnected_and_its_id_is_free() -> None:
