@@ -84,7 +84,6 @@ class Reader(Protocol):
 
 def reader_of(result: Result, pack: Pack | None) -> Callable[[str, Kind], Reader]:
     """What reads the lines of a case: of its line and its direction."""
-
     ears: dict[str, Ear] = {}
 
     def make(line: str, kind: Kind) -> Reader:

@@ -11,4 +11,6 @@ from tmqp_conformance.packs.pack import Pack
 __all__ = ["PACKS"]
 
 #: Every pack by its name.
-PACKS: Final[Mapping[str, Pack]] = {pack.name: pack for pack in (nsq.PACK, smq.PACK, goms.PACK, throttr.PACK)}
+PACKS: Final[Mapping[str, Pack]] = {
+    pack.name: pack for pack in (nsq.PACK, smq.PACK, goms.PACK, throttr.PACK)
+}

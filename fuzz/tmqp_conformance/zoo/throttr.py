@@ -98,11 +98,16 @@ class SmallThrottr(SmallMachine[Session]):
             if isinstance(event, Violation):
                 self.on_unknown(session)
             else:
-                session.out += self.answer(session, event)
+                self.reply(session, event)
 
     def left(self, session: Session) -> None:
         """A connection is over."""
         session.channels = []
+
+    def reply(self, session: Session, request: Request) -> None:
+        """Answer a request; pushes that it leads to precede its reply."""
+        data = self.answer(session, request)
+        session.out += data
 
     def answer(self, session: Session, request: Request) -> bytes:
         """The reply to a request."""
@@ -123,7 +128,7 @@ class SmallThrottr(SmallMachine[Session]):
 
     def left_of(self, cell: Cell) -> int:
         """The whole units that are left."""
-        return int((cell.end_s - self.now) / _UNITS_S.get(cell.unit, 1.0))
+        return max(0, int((cell.end_s - self.now) / _UNITS_S.get(cell.unit, 1.0)))
 
     def live(self) -> list[tuple[bytes, Cell]]:
         """Every key."""
@@ -412,7 +417,7 @@ class _LosesRequests(SmallThrottr):
             if isinstance(event, Violation):
                 self.on_unknown(session)
             else:
-                session.out += self.answer(session, event)
+                self.reply(session, event)
 
 
 class _ReadsSegments(SmallThrottr):

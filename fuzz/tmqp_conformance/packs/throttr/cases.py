@@ -44,9 +44,7 @@ _LONG: Final = b"0123456789" * 30
 _MANY: Final = 250
 
 
-def _insert(
-    key: bytes = KEY, quota: int = 7, ttl: int = 60, ttl_type: int = TTL_SECONDS
-) -> Said:
+def _insert(key: bytes = KEY, quota: int = 7, ttl: int = 60, ttl_type: int = TTL_SECONDS) -> Said:
     return said(words.INSERT, key, amount=quota, ttl_type=ttl_type, ttl=ttl)
 
 
@@ -121,9 +119,7 @@ CASES: Final[tuple[Case, ...]] = (
         "T3",
         dial("a"),
         say("a", _insert(), _update(CHANGE_DECREASE, 7), _update(CHANGE_DECREASE, 1), _query()),
-        hear(
-            "a", yes(words.INSERT), yes(words.UPDATE), no(words.UPDATE), _counter(0)
-        ),
+        hear("a", yes(words.INSERT), yes(words.UPDATE), no(words.UPDATE), _counter(0)),
         say("a", _update(CHANGE_PATCH, 300), _update(CHANGE_INCREASE, 5), _query()),
         hear("a", yes(words.UPDATE), yes(words.UPDATE), _counter(305)),
     ),
@@ -176,9 +172,7 @@ CASES: Final[tuple[Case, ...]] = (
         "T7",
         dial("a"),
         say("a", _insert(), said(words.PURGE, KEY), _query(), said(words.PURGE, KEY)),
-        hear(
-            "a", yes(words.INSERT), yes(words.PURGE), no(words.QUERY), no(words.PURGE)
-        ),
+        hear("a", yes(words.INSERT), yes(words.PURGE), no(words.QUERY), no(words.PURGE)),
     ),
     _case(
         "kinds-apart",
@@ -187,9 +181,7 @@ CASES: Final[tuple[Case, ...]] = (
         "T8",
         dial("a"),
         say("a", _insert(), _set(b"x"), _get(KEY), _query(BUFFER_KEY)),
-        hear(
-            "a", yes(words.INSERT), yes(words.SET), no(words.GET), no(words.QUERY)
-        ),
+        hear("a", yes(words.INSERT), yes(words.SET), no(words.GET), no(words.QUERY)),
         level=Level.SHOULD,
     ),
     _case(
@@ -212,9 +204,7 @@ CASES: Final[tuple[Case, ...]] = (
         "T10",
         dial("a"),
         say("a", _set(b"x", ttl_type=9), _insert(), _update(9, 1), _update(CHANGE_PATCH, 1, 9)),
-        hear(
-            "a", no(words.SET), yes(words.INSERT), no(words.UPDATE), no(words.UPDATE)
-        ),
+        hear("a", no(words.SET), yes(words.INSERT), no(words.UPDATE), no(words.UPDATE)),
         level=Level.SHOULD,
     ),
     _case(
@@ -223,7 +213,14 @@ CASES: Final[tuple[Case, ...]] = (
         "Clients pipeline; servers lose what is beyond their first read.",
         "T11",
         dial("a"),
-        say("a", *[each for n in range(_MANY) for each in (_insert(b"$k%d" % n, n), _query(b"$k%d" % n))]),
+        say(
+            "a",
+            *[
+                each
+                for n in range(_MANY)
+                for each in (_insert(b"$k%d" % n, n), _query(b"$k%d" % n))
+            ],
+        ),
         hear("a", *[each for n in range(_MANY) for each in (yes(words.INSERT), _counter(n))]),
     ),
     _case(
@@ -241,7 +238,12 @@ CASES: Final[tuple[Case, ...]] = (
         "Clients use addresses and digests as keys.",
         "T12",
         dial("a"),
-        say("a", _insert(b"\xff\xfe$k\x00", 1), _insert(b"\xff\xfd$k\x00", 2), _query(b"\xff\xfe$k\x00")),
+        say(
+            "a",
+            _insert(b"\xff\xfe$k\x00", 1),
+            _insert(b"\xff\xfd$k\x00", 2),
+            _query(b"\xff\xfe$k\x00"),
+        ),
         hear("a", yes(words.INSERT), yes(words.INSERT), _counter(1)),
     ),
     _case(

@@ -24,7 +24,7 @@ FACTS: Final = {
     "T15": "UNSUBSCRIBE without a subscription is answered with 0x00.",
     "T16": "PUBLISH is answered with 0x01 if somebody gets the message, otherwise with 0x00.",
     "T17": "A push of 7.1 is 0x03, size and payload; the publisher gets none.",
-    "T18": "A push of 7.3 is 0x19, sizes, channel and payload; a publisher's own precedes its status.",
+    "T18": "A push of 7.3 is 0x19, sizes, channel, payload; a publisher's own precedes its status.",
     "T19": "WHOAMI is answered with the status and an id of 16 bytes, which CONNECTION takes.",
     "T20": "A connection's entry has 235 bytes in 7.1 and 237, with type and kind, in 7.3.",
     "T21": "INFO is answered with the status, 52 numbers of 8 bytes and the version: 433 bytes.",

@@ -91,6 +91,8 @@ class ThrottrGrammar(PackGrammar):
         self._dialect = dialect
         has_events = dialect == words.DIALECT_73
         self._codes = tuple(code for code in words.NAMES if has_events or code != words.EVENT)
+        #: To draw from: what is changed by most of its fields comes more often.
+        self._drawn = (*self._codes, *(words.INSERT, words.UPDATE, words.UPDATE, words.SET) * 4)
         self.kinds = tuple(words.NAMES[code] for code in self._codes)
 
     def reader(self) -> _Reader:
@@ -147,7 +149,7 @@ class ThrottrGrammar(PackGrammar):
             elif field == 5:
                 request.change = choice(draw, _WAYS)
             elif field == 6:
-                request.code = choice(draw, self._codes)
+                request.code = choice(draw, self._drawn)
             else:
                 request.key = choice(draw, _KEYS)
         if request.code == words.CONNECTION:
@@ -157,7 +159,7 @@ class ThrottrGrammar(PackGrammar):
 
     def plain(self, draw: Seeded) -> bytes:
         """See :class:`Grammar`."""
-        code = choice(draw, self._codes)
+        code = choice(draw, self._drawn)
         key = ID_MARK if code == words.CONNECTION else choice(draw, _KEYS[:3])
         value = choice(draw, _VALUES[:4])
         if code == words.EVENT:
@@ -179,7 +181,7 @@ class ThrottrGrammar(PackGrammar):
                     *(b"GET / HTTP/1.1\r\n\r\n", b"\x13\x00\xff\xff", draw.some_bytes(40)),
                 ),
             )
-        request = Request(choice(draw, self._codes), choice(draw, _KEYS), choice(draw, _VALUES))
+        request = Request(choice(draw, self._drawn), choice(draw, _KEYS), choice(draw, _VALUES))
         for _ in range(4):
             self._change(draw, request)
         return encode_request(request, WIDTH)
