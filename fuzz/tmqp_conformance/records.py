@@ -92,7 +92,9 @@ def reader_of(result: Result, pack: Pack | None) -> Callable[[str, Kind], Reader
         if kind is Kind.SENT:
             ears[line] = pack.ears[result.case.place(line)]()
             return _Words(ears[line])
-        return _Heard(ears.pop(line, None) or pack.ears[result.case.place(line)]())
+        if line in ears:
+            return _Heard(ears.pop(line))
+        return _Heard(pack.ears[result.case.place(line)]())
 
     return make
 

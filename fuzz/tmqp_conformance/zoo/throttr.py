@@ -54,9 +54,9 @@ class SmallThrottr(SmallMachine[Session]):
             words.QUERY: self.query,
             words.UPDATE: self.update,
             words.PURGE: self.purge,
-            words.SET: self.set,
+            words.SET: self.put,
             words.GET: self.get,
-            words.LIST: self.list,
+            words.LIST: self.list_keys,
             words.INFO: self.info,
             words.STAT: self.stat,
             words.STATS: self.stats,
@@ -200,7 +200,7 @@ class SmallThrottr(SmallMachine[Session]):
         del self.cells[request.key]
         return YES
 
-    def set(self, session: Session, request: Request) -> bytes:
+    def put(self, session: Session, request: Request) -> bytes:
         """SET."""
         end_s = self.end_of(request)
         cell = self.found(request.key)
@@ -216,7 +216,7 @@ class SmallThrottr(SmallMachine[Session]):
             return NO
         return replies.get_reply(cell.unit, self.left_of(cell), cell.value, WIDTH)
 
-    def list(self, session: Session, request: Request) -> bytes:
+    def list_keys(self, session: Session, request: Request) -> bytes:
         """LIST."""
         listing = replies.Fragments()
         for key, cell in self.live():
@@ -362,14 +362,14 @@ class _KeepsTheEnd(SmallThrottr):
 
 
 class _CutsValues(SmallThrottr):
-    def set(self, session: Session, request: Request) -> bytes:
+    def put(self, session: Session, request: Request) -> bytes:
         request.value = request.value[:255]
-        return super().set(session, request)
+        return super().put(session, request)
 
 
 class _KeepsTheFirst(SmallThrottr):
-    def set(self, session: Session, request: Request) -> bytes:
-        return NO if self.found(request.key) is not None else super().set(session, request)
+    def put(self, session: Session, request: Request) -> bytes:
+        return NO if self.found(request.key) is not None else super().put(session, request)
 
 
 class _PurgesNothing(SmallThrottr):
@@ -517,8 +517,8 @@ class _ShortInfo(SmallThrottr):
 class _BareListings(SmallThrottr):
     """Listings begin with the number of fragments, as in the document."""
 
-    def list(self, session: Session, request: Request) -> bytes:
-        return super().list(session, request)[1:]
+    def list_keys(self, session: Session, request: Request) -> bytes:
+        return super().list_keys(session, request)[1:]
 
 
 class _TwoZeros(SmallThrottr):

@@ -181,6 +181,10 @@ class ThrottrGrammar(PackGrammar):
                     *(b"GET / HTTP/1.1\r\n\r\n", b"\x13\x00\xff\xff", draw.some_bytes(40)),
                 ),
             )
+        return b"".join([self._odd_request(draw) for _ in range(3)])
+
+    def _odd_request(self, draw: Seeded) -> bytes:
+        """A request with whatever values."""
         request = Request(choice(draw, self._drawn), choice(draw, _KEYS), choice(draw, _VALUES))
         for _ in range(4):
             self._change(draw, request)
