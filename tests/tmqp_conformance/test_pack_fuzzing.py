@@ -21,11 +21,13 @@ from tmqp_conformance.zoo.goms import BROKEN_GOMS
 from tmqp_conformance.zoo.nsq import BROKEN_NSQ, SmallNsq
 from tmqp_conformance.zoo.small import SmallMachine
 from tmqp_conformance.zoo.smq import BROKEN_SMQ, SmallSmq
+from tmqp_conformance.zoo.throttr import BROKEN_THROTTR
 
 BROKEN: Final[Mapping[str, Mapping[str, tuple[str, Callable[[], PackMachine]]]]] = {
     "nsq": BROKEN_NSQ,
     "smq": BROKEN_SMQ,
     "goms": BROKEN_GOMS,
+    "throttr": BROKEN_THROTTR,
 }
 #: What is so rare that few conversations may lack it.
 RARE: Final = {
@@ -79,6 +81,9 @@ def test_our_doors_live_and_stay_right(name: str) -> None:
         ("goms", "ignores-close", "open"),
         ("goms", "refuses-all", ""),
         ("goms", "crashes-on-nonsense", "crash"),
+        ("throttr", "stays-on-unknown", "open"),
+        ("throttr", "newer-pushes", "undecodable"),
+        ("throttr", "crashes-on-unknown", "crash"),
     ],
 )
 def test_a_planted_fault_is_found_and_made_small(name: str, animal: str, kind: str) -> None:
