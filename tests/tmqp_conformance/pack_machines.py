@@ -179,6 +179,16 @@ class ThrottrMachine(DoorMachine):
         self._world.door = self._doors[self.place]
         return super().open(case, now)
 
+    def take(self, number: int) -> bytes:
+        """What there is to send; the door learns that it has left."""
+        hub, data = self._world.hub, super().take(number)
+        session = hub._sessions.get(number)
+        while session is not None and session.wants_written:
+            hub.written(number, self._world.now)
+            hub.go_on(number, self._world.now)
+            data += super().take(number)
+        return data
+
 
 #: A server in memory for each pack.
 MACHINES: Final[dict[str, Callable[[], PackMachine]]] = {

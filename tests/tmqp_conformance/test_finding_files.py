@@ -14,7 +14,13 @@ from tests.tmqp_conformance.serving import served
 from tmqp.testing.conformance import MemoryStage, Patience
 from tmqp.testing.conformance.servers import SERVER_CASES
 from tmqp_conformance.__main__ import main
-from tmqp_conformance.fuzzing.findings import Found, read_corpus, read_found, write_wire
+from tmqp_conformance.fuzzing.findings import (
+    Found,
+    read_corpus,
+    read_found,
+    write_corpus,
+    write_wire,
+)
 from tmqp_conformance.fuzzing.native import NativeSubject
 from tmqp_conformance.fuzzing.wire import WireFuzzer
 from tmqp_conformance.grammar import Piece
@@ -222,6 +228,13 @@ def test_a_run_against_the_small_server_is_quiet(tmp_path: Path) -> None:
         result = run(*words)
     assert "conversations in" in result.output
     assert "message types: " in result.output
+
+
+def test_a_conversation_that_was_learnt_twice_is_one(tmp_path: Path) -> None:
+    """Cut in another way it showed another behaviour, and was counted as two files."""
+    learnt = [[Piece(0, b"S::\n")], [Piece(0, b"S::\n")], [Piece(0, b"\n")]]
+    assert write_corpus(tmp_path, "smq", learnt) == 2
+    assert len([*tmp_path.iterdir()]) == 2
 
 
 def test_a_corpus_keeps_what_a_run_has_learnt(tmp_path: Path) -> None:

@@ -218,6 +218,38 @@ def test_a_server_of_another_protocol_does_not_conform(
     assert "register" in sent[0][0]
 
 
+def test_a_reply_is_read_by_what_was_asked(
+    addresses: Mapping[str, Mapping[str, Address]], tmp_path: Path
+) -> None:
+    """Replies of Throttr say nothing of their requests: a log without these cannot be read."""
+    where = {place: str(each) for place, each in addresses["throttr"].items()}
+    result = run(
+        *("server", where[""], "--pack", "throttr", "--only", "server.throttr*.insert"),
+        *(
+            "--only",
+            "server.throttr-7-3.own-channel",
+            "--at",
+            f"dialect-7.3={where['dialect-7.3']}",
+        ),
+        *("--out", str(tmp_path)),
+    )
+    assert result.exit_code == 0, result.output
+    heard = [
+        message
+        for record in map(json.loads, (tmp_path / "run.jsonl").read_text("utf-8").splitlines())
+        for entry in record.get("wire", ())
+        if entry["kind"] == "received"
+        for message in entry["messages"]
+    ]
+    told = " ".join(heard)
+    assert "yes to='INSERT'" in told
+    assert "yes to='QUERY'" in told
+    assert "amount=7" in told
+    assert "yes to='WHOAMI'" in told
+    assert "push channel=" in told
+    assert "no reply" not in told
+
+
 def test_cases_of_packs_are_listed_explained_and_replayed(
     addresses: Mapping[str, Mapping[str, Address]],
 ) -> None:

@@ -108,17 +108,18 @@ def read_corpus(directory: Path, pack: str, places: Collection[str]) -> list[lis
 
 
 def write_corpus(directory: Path, pack: str, learnt: Iterable[list[Piece]]) -> int:
-    """Write what a run has learnt, each conversation into a file of its own; returns how many.
+    """Write what a run has learnt, each conversation into a file of its own; returns how many
+    files.
 
     :raises OSError: when that fails.
     """
-    count = 0
+    names = set()
     for conversation in learnt:
         table = Found(tuple(conversation), pack=pack).as_json("")
         name = hashlib.sha256(json.dumps(table).encode()).hexdigest()[:16]
         _write(directory / f"{name}.json", table)
-        count += 1
-    return count
+        names.add(name)
+    return len(names)
 
 
 def _write(path: Path, table: dict[str, Any]) -> Path:

@@ -278,3 +278,12 @@ def test_bytes_that_nothing_was_asked_for_are_told() -> None:
     client.send(Request(words.LIST))
     with pytest.raises(ValueError, match="0x19"):
         client.receive(b"\x19")
+
+
+def test_a_client_tells_what_it_holds_of_a_reply_that_is_not_whole() -> None:
+    client = ClientConnection("7.1", 2)
+    client.send(Request(words.QUERY, b"k"))
+    assert client.receive(b"\x01\x07\x00") == []
+    assert client.held_bytes == 3
+    assert len(client.receive(b"\x04\x3b\x00")) == 1
+    assert client.held_bytes == 0
