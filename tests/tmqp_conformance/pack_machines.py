@@ -15,6 +15,8 @@ from tmqp_server.doors.goms.message import GomsBodies
 from tmqp_server.doors.goms.options import GomsLimits, GomsOptions
 from tmqp_server.doors.smq.door import SmqDoor
 from tmqp_server.doors.smq.message import SmqBodies
+from tmqp_server.doors.zmtp.door import ZmtpDoor
+from tmqp_server.doors.zmtp.message import ZmtpBodies
 
 __all__ = ["MACHINES"]
 
@@ -145,6 +147,12 @@ def _smq() -> DoorMachine:
     )
 
 
+def _zmtp() -> DoorMachine:
+    return DoorMachine(
+        DoorWorld(lambda new_id, letters: ZmtpDoor(new_id, None, None, letters), ZmtpBodies())
+    )
+
+
 def _goms() -> DoorMachine:
     options = GomsOptions(topics=("conformance-a", "conformance-b"))
     return DoorMachine(
@@ -158,5 +166,6 @@ def _goms() -> DoorMachine:
 MACHINES: Final[dict[str, Callable[[], PackMachine]]] = {
     "nsq": NsqMachine,
     "smq": _smq,
+    "zmtp": _zmtp,
     "goms": _goms,
 }

@@ -21,10 +21,12 @@ from tmqp_conformance.zoo.goms import BROKEN_GOMS
 from tmqp_conformance.zoo.nsq import BROKEN_NSQ, SmallNsq
 from tmqp_conformance.zoo.small import SmallMachine
 from tmqp_conformance.zoo.smq import BROKEN_SMQ, SmallSmq
+from tmqp_conformance.zoo.zmtp import BROKEN_ZMTP
 
 BROKEN: Final[Mapping[str, Mapping[str, tuple[str, Callable[[], PackMachine]]]]] = {
     "nsq": BROKEN_NSQ,
     "smq": BROKEN_SMQ,
+    "zmtp": BROKEN_ZMTP,
     "goms": BROKEN_GOMS,
 }
 #: What is so rare that few conversations may lack it.
@@ -76,6 +78,9 @@ def test_our_doors_live_and_stay_right(name: str) -> None:
         ("nsq", "little-endian", "undecodable"),
         ("smq", "closes-on-unknown", "closed"),
         ("smq", "crashes-on-unknown", "crash"),
+        ("zmtp", "crashes-on-metadata", "crash"),
+        ("zmtp", "takes-early-messages", "open"),
+        ("zmtp", "short-form-only", "closed"),
         ("goms", "ignores-close", "open"),
         ("goms", "refuses-all", ""),
         ("goms", "crashes-on-nonsense", "crash"),

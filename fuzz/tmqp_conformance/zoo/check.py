@@ -31,6 +31,7 @@ from tmqp_conformance.zoo.goms import BROKEN_GOMS, SmallGoms
 from tmqp_conformance.zoo.nsq import BROKEN_NSQ, SmallNsq
 from tmqp_conformance.zoo.server import SmallServer
 from tmqp_conformance.zoo.smq import BROKEN_SMQ, SmallSmq
+from tmqp_conformance.zoo.zmtp import BROKEN_ZMTP, SmallZmtp
 
 __all__ = ["WHOLE", "Animal", "Finding", "animals", "check", "observe"]
 
@@ -101,6 +102,7 @@ def animals() -> list[Animal]:
         ("nsq", SmallNsq, BROKEN_NSQ),
         ("smq", SmallSmq, BROKEN_SMQ),
         ("goms", SmallGoms, BROKEN_GOMS),
+        ("zmtp", SmallZmtp, BROKEN_ZMTP),
     )
     found = []
     for role, whole, broken in houses:
