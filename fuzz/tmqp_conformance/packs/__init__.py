@@ -12,4 +12,6 @@ from tmqp_conformance.packs.zmtp import PACK as ZMTP
 __all__ = ["PACKS"]
 
 #: Every pack by its name.
-PACKS: Final[Mapping[str, Pack]] = {pack.name: pack for pack in (nsq.PACK, smq.PACK, goms.PACK, ZMTP)}
+PACKS: Final[Mapping[str, Pack]] = {
+    pack.name: pack for pack in (nsq.PACK, smq.PACK, goms.PACK, ZMTP)
+}
