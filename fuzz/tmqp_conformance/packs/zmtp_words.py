@@ -86,7 +86,7 @@ class ZmtpEar:
         if self.complaint:
             return units
         self._held += data
-        while not self.complaint and (unit := self._next()) is not None:
+        while (unit := self._next()) is not None:
             units.append(unit)
         return units
 
