@@ -22,6 +22,7 @@ from tmqp_wires.zmtp.frames import LONG, command_frame
 __all__ = ["BROKEN_ZMTP", "SmallZmtp"]
 
 _GREETING_BYTES: Final = 64
+_SHORT: Final = 255
 _PUBLISHERS: Final = ("PUB", "XPUB")
 _SUBSCRIBERS: Final = ("SUB", "XSUB")
 _ASKERS: Final = ("REQ", "DEALER")
@@ -289,7 +290,7 @@ class _FirstPartOnly(SmallZmtp):
 
 class _ShortFormOnly(SmallZmtp):
     def take_message(self, session: Session, raw: bytes, parts: list[bytes]) -> None:
-        if raw[0] & LONG:
+        if raw[0] & LONG or max(map(len, parts)) > _SHORT:
             session.closed = True
         else:
             super().take_message(session, raw, parts)
