@@ -82,7 +82,7 @@ def test_our_doors_live_and_stay_right(name: str) -> None:
         ("smq", "crashes-on-unknown", "crash"),
         ("zmtp", "crashes-on-metadata", "crash"),
         ("zmtp", "takes-early-messages", "open"),
-        ("zmtp", "short-form-only", "closed"),
+        ("zmtp", "checks-padding", "closed"),
         ("goms", "ignores-close", "open"),
         ("goms", "refuses-all", ""),
         ("goms", "crashes-on-nonsense", "crash"),
