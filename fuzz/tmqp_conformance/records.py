@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 from tmqp import FrameDecoder, Limits
 from tmqp.testing.conformance import FAILURES, Entry, Kind, Result
 from tmqp_conformance.packs.pack import Pack
-from tmqp_conformance.packs.units import Ear
+from tmqp_conformance.packs.units import AskedEar, Ear
 
 __all__ = [
     "FORMAT",
@@ -84,12 +84,16 @@ class Reader(Protocol):
 
 def reader_of(result: Result, pack: Pack | None) -> Callable[[str, Kind], Reader]:
     """What reads the lines of a case: of its line and its direction."""
+    ears: dict[str, Ear] = {}
 
     def make(line: str, kind: Kind) -> Reader:
         if pack is None:
             return _Reader()
         if kind is Kind.SENT:
-            return _Words()
+            ears[line] = pack.ears[result.case.place(line)]()
+            return _Words(ears[line])
+        if line in ears:
+            return _Heard(ears.pop(line))
         return _Heard(pack.ears[result.case.place(line)]())
 
     return make
@@ -158,10 +162,18 @@ class _Reader:
 
 
 class _Words:
-    """Shows what was said to a peer of a pack as text."""
+    """Shows what was said to a peer of a pack as text.
+
+    :param ear: the one that reads the answers, and may have to know what was asked.
+    """
+
+    def __init__(self, ear: Ear) -> None:
+        self._ear = ear
 
     def read(self, data: bytes, *, whole: bool) -> list[str]:
         """See :class:`Reader`."""
+        if isinstance(self._ear, AskedEar):
+            self._ear.asked(data)
         text = repr(data[:_SHOWN_BYTES])[2:-1]
         return [text if whole and len(data) <= _SHOWN_BYTES else f"{text}..."]
 

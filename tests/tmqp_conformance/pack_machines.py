@@ -13,8 +13,13 @@ from tmqp_conformance.packs.memory import PackMachine
 from tmqp_server.doors.goms.door import GomsDoor
 from tmqp_server.doors.goms.message import GomsBodies
 from tmqp_server.doors.goms.options import GomsLimits, GomsOptions
+from tmqp_server.doors.letters import Letters
+from tmqp_server.doors.port import IdSource
 from tmqp_server.doors.smq.door import SmqDoor
 from tmqp_server.doors.smq.message import SmqBodies
+from tmqp_server.doors.throttr.door import ThrottrDoor
+from tmqp_server.doors.throttr.message import ThrottrBodies
+from tmqp_server.doors.throttr.options import ThrottrOptions
 from tmqp_server.doors.zmtp.door import ZmtpDoor
 from tmqp_server.doors.zmtp.message import ZmtpBodies
 
@@ -162,10 +167,32 @@ def _goms() -> DoorMachine:
     )
 
 
+class ThrottrMachine(DoorMachine):
+    """Our doors of Throttr, one for each dialect."""
+
+    def __init__(self) -> None:
+        doors: dict[str, ThrottrDoor] = {}
+
+        def make(new_id: IdSource, letters: Letters) -> ThrottrDoor:
+            for place, dialect in (("", "7.1"), ("dialect-7.3", "7.3")):
+                options = ThrottrOptions(dialect=dialect)
+                doors[place] = ThrottrDoor(new_id, None, options, letters)
+            return doors[""]
+
+        super().__init__(DoorWorld(make, ThrottrBodies()))
+        self._doors = doors
+
+    def open(self, case: Case, now: float) -> int:
+        """A new connection."""
+        self._world.door = self._doors[self.place]
+        return super().open(case, now)
+
+
 #: A server in memory for each pack.
 MACHINES: Final[dict[str, Callable[[], PackMachine]]] = {
     "nsq": NsqMachine,
     "smq": _smq,
     "zmtp": _zmtp,
     "goms": _goms,
+    "throttr": ThrottrMachine,
 }

@@ -22,6 +22,7 @@ from tmqp_conformance.zoo.goms import BROKEN_GOMS
 from tmqp_conformance.zoo.nsq import BROKEN_NSQ, SmallNsq
 from tmqp_conformance.zoo.small import SmallMachine
 from tmqp_conformance.zoo.smq import BROKEN_SMQ, SmallSmq
+from tmqp_conformance.zoo.throttr import BROKEN_THROTTR
 from tmqp_conformance.zoo.zmtp import BROKEN_ZMTP
 from tmqp_wires.zmtp.frames import command_frame, message_frames, metadata_bytes
 
@@ -30,6 +31,7 @@ BROKEN: Final[Mapping[str, Mapping[str, tuple[str, Callable[[], PackMachine]]]]]
     "smq": BROKEN_SMQ,
     "zmtp": BROKEN_ZMTP,
     "goms": BROKEN_GOMS,
+    "throttr": BROKEN_THROTTR,
 }
 #: What is so rare that few conversations may lack it.
 RARE: Final = {
@@ -86,6 +88,9 @@ def test_our_doors_live_and_stay_right(name: str) -> None:
         ("goms", "ignores-close", "open"),
         ("goms", "refuses-all", ""),
         ("goms", "crashes-on-nonsense", "crash"),
+        ("throttr", "stays-on-unknown", "open"),
+        ("throttr", "newer-pushes", "undecodable"),
+        ("throttr", "crashes-on-unknown", "crash"),
     ],
 )
 def test_a_planted_fault_is_found_and_made_small(name: str, animal: str, kind: str) -> None:

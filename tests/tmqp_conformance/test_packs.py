@@ -42,9 +42,14 @@ DOORS: Final = {
     "smq": {"": "smq"},
     "zmtp": {"": "zmtp"},
     "goms": {"": "goms"},
+    "throttr": {"": "throttr", "dialect-7.3": "throttr"},
+}
+#: What a door is told, by its pack and address.
+OPTIONS: Final[dict[tuple[str, str], dict[str, Any]]] = {
+    ("goms", ""): {"topics": ["conformance-a", "conformance-b"]},
+    ("throttr", "dialect-7.3"): {"dialect": "7.3"},
 }
 NUMBERS: Final = itertools.count(1)
-TOPICS: Final = ["conformance-a", "conformance-b"]
 SCHEMA: Final = ROOT / "fuzz/tmqp_conformance/report.schema.json"
 ORIGINAL: Final = Path(__file__).with_name("original_nsq")
 
@@ -88,21 +93,21 @@ def test_our_doors_pass_in_memory(name: str) -> None:
 def addresses() -> Iterator[dict[str, dict[str, Address]]]:
     """A server of ours with all of these doors: of each pack, its addresses."""
     doors: list[dict[str, Any]] = [
-        {"protocol": protocol, "listen": ["127.0.0.1:0"]}
-        for places in DOORS.values()
-        for protocol in places.values()
+        {
+            "protocol": protocol,
+            "listen": ["127.0.0.1:0"],
+            "options": OPTIONS.get((pack, place), {}),
+        }
+        for pack, places in DOORS.items()
+        for place, protocol in places.items()
     ]
-    doors[-1]["options"] = {"topics": TOPICS}
     values = {**read_config({"doors": doors}), "listen": (Address("127.0.0.1", 0),)}
     with (
         start_blocking_portal() as portal,
         portal.wrap_async_context_manager(running(ServerConfig(**values))) as ours,
     ):
-        told = {each.partition("://")[0]: each for each in ours.door_addresses()}
-        yield {
-            pack: {place: at(told[protocol]) for place, protocol in places.items()}
-            for pack, places in DOORS.items()
-        }
+        told = iter(ours.door_addresses())
+        yield {pack: {place: at(next(told)) for place in places} for pack, places in DOORS.items()}
 
 
 def at(url: str) -> Address:

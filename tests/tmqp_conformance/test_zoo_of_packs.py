@@ -20,6 +20,7 @@ from tmqp_conformance.packs import PACKS
 from tmqp_conformance.suite import find
 from tmqp_conformance.zoo.goms import BROKEN_GOMS
 from tmqp_conformance.zoo.smq import BROKEN_SMQ
+from tmqp_conformance.zoo.throttr import BROKEN_THROTTR
 from tmqp_conformance.zoo.zmtp import BROKEN_ZMTP
 
 EXPECTED = json.loads(files("tmqp_conformance.zoo").joinpath("expected.json").read_text("utf-8"))
@@ -58,6 +59,8 @@ class Script:
 
 #: A delivery: no statistics and no error.
 MESSAGE: Final = re.compile(r"line text=b'(?!UNKNOWN)|type\": \"message\"")
+#: A key that was made again when it was over.
+ENDED: Final = "no to='QUERY', then yes to='INSERT'"
 Reason = Callable[[Script], object]
 
 SMQ: Final[dict[str, tuple[str, Reason]]] = {
@@ -177,15 +180,66 @@ ZMTP: Final[dict[str, tuple[str, Reason]]] = {
     "no-envelopes": ("fail", _hears("under an envelope")),
     "never-busy": ("fail", _says(rb"\x01\0\0\x011\x01\0\0\x012")),
 }
+THROTTR: Final[dict[str, tuple[str, Reason]]] = {
+    "inserts-again": ("fail", lambda script: script.hears("no to='INSERT'")),
+    "goes-below-zero": (
+        "fail",
+        # With an unknown unit the case is about words that there are not.
+        lambda script: script.hears("no to='UPDATE'") and not script.hears("no to='SET'"),
+    ),
+    "keeps-the-end": ("fail", lambda script: script.hears("ttl=115 to 120")),
+    "cuts-values": ("fail", lambda script: script.hears("value=b'0123456789")),
+    "keeps-the-first": ("fail", lambda script: script.hears("'SET', then yes to='SET'")),
+    "purges-nothing": ("fail", lambda script: script.hears("'PURGE'")),
+    "any-kind": ("fail", lambda script: script.hears("no to='GET'")),
+    "blocks-what-is-over": ("fail", lambda script: script.hears(ENDED)),
+    "lives-for-ever": ("fail", lambda script: script.hears(ENDED)),
+    "any-unit": ("fail", lambda script: script.hears("no to='SET'")),
+    "loses-requests": (
+        "fail",
+        lambda script: any(each.count("to=") > 100 for each in script.heard),
+    ),
+    "reads-segments": ("fail", lambda script: script.is_cut),
+    "text-keys": ("fail", lambda script: script.says(rb"\xff\xfe")),
+    "hangs-on-unknown": ("fail", lambda script: script.hears("to='unknown'")),
+    "stays-on-unknown": ("unclean", lambda script: script.hears("to='unknown'")),
+    "crashes-on-unknown": ("crash", lambda script: script.hears("to='unknown'")),
+    "silent-publish": ("fail", lambda script: script.hears("'PUBLISH'")),
+    "always-heard": ("fail", lambda script: script.hears("no to='PUBLISH'")),
+    "newer-pushes": ("fail", lambda script: script.hears("push payload")),
+    "older-pushes": ("fail", lambda script: script.hears("push channel")),
+    "status-first": ("fail", lambda script: script.hears("push channel.*, then yes")),
+    "serves-the-publisher": (
+        "fail",
+        lambda script: script.hears("'SUBSCRIBE', then yes to='PUBLISH'"),
+    ),
+    "subscribes-twice": (
+        "fail",
+        lambda script: script.hears("'SUBSCRIBE', then yes to='SUBSCRIBE'"),
+    ),
+    "always-leaves": ("fail", lambda script: script.hears("no to='UNSUBSCRIBE'")),
+    "bare-ids": ("fail", lambda script: script.hears("'WHOAMI'")),
+    "older-entries": ("fail", lambda script: script.hears("type: 0")),
+    "short-info": ("fail", lambda script: script.hears("'INFO'")),
+    "bare-listings": ("fail", lambda script: script.hears("'LIST'")),
+    "two-zeros": ("fail", lambda script: script.hears("no to='STAT'")),
+    "short-subscribers": ("fail", lambda script: script.hears("yes to='CHANNEL'")),
+    "nobody-is-on-its-own": (
+        "fail",
+        lambda script: script.says(rb"\x12\x01\*") or script.hears(r"push channel=b'\$me"),
+    ),
+    "forgets-events": ("fail", lambda script: script.hears("'EVENT'")),
+}
 #: Where a pack says which verdict a case gives.
 EXCEPTIONS: Final = {("empty-lines", "server.goms.no-empty-line"): "non-strict"}
-REASONS: Final = {"smq": SMQ, "goms": GOMS, "zmtp": ZMTP}
+REASONS: Final = {"smq": SMQ, "goms": GOMS, "throttr": THROTTR, "zmtp": ZMTP}
 
 
 def test_every_broken_server_has_a_reason() -> None:
     assert set(SMQ) == set(BROKEN_SMQ)
     assert set(GOMS) == set(BROKEN_GOMS)
     assert set(ZMTP) == set(BROKEN_ZMTP)
+    assert set(THROTTR) == set(BROKEN_THROTTR)
 
 
 @pytest.mark.parametrize("pack", REASONS)

@@ -35,7 +35,7 @@ def at_option(command: _Command) -> _Command:
         "places",
         multiple=True,
         metavar="WHAT=HOST:PORT",
-        help="A further address for a pack: http, lookup, lookup-http.",
+        help="A further address for a pack: http, lookup, lookup-http, dialect-7.3.",
     )(command)
 
 

@@ -11,7 +11,7 @@ from tmqp.testing.conformance.lines import Log, Stream, Wire
 from tmqp.testing.conformance.patterns import Names, describe_value, fits
 from tmqp.testing.conformance.steps import Fence
 
-__all__ = ["Ear", "EarStream", "Expect", "Unit"]
+__all__ = ["AskedEar", "Ear", "EarStream", "Expect", "Unit"]
 
 #: The field that says how something has failed.
 _CODE = "code"
@@ -87,6 +87,25 @@ class Ear(Protocol):
         """What has come of a unit that is not whole."""
 
 
+class AskedEar:
+    """An :class:`Ear` that must know what was asked to read what is answered."""
+
+    complaint: str
+
+    def asked(self, data: bytes) -> None:
+        """The client sends these bytes."""
+        raise NotImplementedError
+
+    def feed(self, data: bytes) -> list[Any]:
+        """See :class:`Ear`."""
+        raise NotImplementedError
+
+    @property
+    def held_bytes(self) -> int:
+        """See :class:`Ear`."""
+        raise NotImplementedError
+
+
 class EarStream(Stream):
     """A line of a pack.  Its protocol has no ping: a moment of silence is the fence."""
 
@@ -111,6 +130,12 @@ class EarStream(Stream):
         :raises ValueError: always: the script must not ask for one.
         """
         raise ValueError("this protocol has no fence")
+
+    def send(self, data: bytes, sent: object = None, note: str = "") -> None:
+        """See :class:`Stream`."""
+        if isinstance(self._ear, AskedEar):
+            self._ear.asked(data)
+        super().send(data, sent, note)
 
     def take(self, data: bytes) -> None:
         """See :class:`Stream`."""

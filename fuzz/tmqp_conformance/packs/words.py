@@ -39,6 +39,7 @@ PLACES: Final = {
     "http": "the HTTP interface",
     "lookup": "the TCP interface of the directory (nsqlookupd)",
     "lookup-http": "the HTTP interface of the directory (nsqlookupd)",
+    "dialect-7.3": "the dialect 7.3 (Throttr)",
 }
 _SHOWN_BYTES: Final = 60
 

@@ -31,6 +31,7 @@ from tmqp_conformance.zoo.goms import BROKEN_GOMS, SmallGoms
 from tmqp_conformance.zoo.nsq import BROKEN_NSQ, SmallNsq
 from tmqp_conformance.zoo.server import SmallServer
 from tmqp_conformance.zoo.smq import BROKEN_SMQ, SmallSmq
+from tmqp_conformance.zoo.throttr import BROKEN_THROTTR, SmallThrottr
 from tmqp_conformance.zoo.zmtp import BROKEN_ZMTP, SmallZmtp
 
 __all__ = ["WHOLE", "Animal", "Finding", "animals", "check", "observe"]
@@ -103,6 +104,7 @@ def animals() -> list[Animal]:
         ("smq", SmallSmq, BROKEN_SMQ),
         ("goms", SmallGoms, BROKEN_GOMS),
         ("zmtp", SmallZmtp, BROKEN_ZMTP),
+        ("throttr", SmallThrottr, BROKEN_THROTTR),
     )
     found = []
     for role, whole, broken in houses:
@@ -122,13 +124,14 @@ def observe(animal: Animal, ids: list[str]) -> tuple[dict[str, str], dict[str, s
         if case is None:
             raise ValueError(f"the self-test names a case that does not exist: {name}")
         stage = animal.stage()
+        pack = PACKS.get(animal.role)
         plan = Plan(
             cases=[case],
             run_id=f"z{number}x",
-            capabilities=_CAPABILITIES,
+            capabilities=_CAPABILITIES if pack is None else frozenset(pack.places),
             patience=Patience(),
             probe=animal.role != "client",
-            pack=PACKS.get(animal.role),
+            pack=pack,
         )
         for result, _ in Runner(plan, lambda stage=stage: stage).results():  # type: ignore[misc]
             if result.verdict is not Verdict.PASS:

@@ -166,6 +166,11 @@ class ClientConnection:
         """Requests that are not answered."""
         return len(self._asked)
 
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of a reply or push that is not whole."""
+        return len(self._rest)
+
     def send(self, request: Request) -> bytes:
         """The bytes of a request, which is answered in its turn.
 
