@@ -20,6 +20,8 @@ from tmqp_server.doors.smq.message import SmqBodies
 from tmqp_server.doors.throttr.door import ThrottrDoor
 from tmqp_server.doors.throttr.message import ThrottrBodies
 from tmqp_server.doors.throttr.options import ThrottrOptions
+from tmqp_server.doors.zmtp.door import ZmtpDoor
+from tmqp_server.doors.zmtp.message import ZmtpBodies
 
 __all__ = ["MACHINES"]
 
@@ -150,6 +152,12 @@ def _smq() -> DoorMachine:
     )
 
 
+def _zmtp() -> DoorMachine:
+    return DoorMachine(
+        DoorWorld(lambda new_id, letters: ZmtpDoor(new_id, None, None, letters), ZmtpBodies())
+    )
+
+
 def _goms() -> DoorMachine:
     options = GomsOptions(topics=("conformance-a", "conformance-b"))
     return DoorMachine(
@@ -194,6 +202,7 @@ class ThrottrMachine(DoorMachine):
 MACHINES: Final[dict[str, Callable[[], PackMachine]]] = {
     "nsq": NsqMachine,
     "smq": _smq,
+    "zmtp": _zmtp,
     "goms": _goms,
     "throttr": ThrottrMachine,
 }

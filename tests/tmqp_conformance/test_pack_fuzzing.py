@@ -17,15 +17,19 @@ from tmqp_conformance.grammar import Piece, Tally
 from tmqp_conformance.packs import PACKS
 from tmqp_conformance.packs.grammar import ID_MARK
 from tmqp_conformance.packs.memory import PackMachine, PackMemoryStage
+from tmqp_conformance.packs.zmtp_words import greeting, old_greeting
 from tmqp_conformance.zoo.goms import BROKEN_GOMS
 from tmqp_conformance.zoo.nsq import BROKEN_NSQ, SmallNsq
 from tmqp_conformance.zoo.small import SmallMachine
 from tmqp_conformance.zoo.smq import BROKEN_SMQ, SmallSmq
 from tmqp_conformance.zoo.throttr import BROKEN_THROTTR
+from tmqp_conformance.zoo.zmtp import BROKEN_ZMTP
+from tmqp_wires.zmtp.frames import command_frame, message_frames, metadata_bytes
 
 BROKEN: Final[Mapping[str, Mapping[str, tuple[str, Callable[[], PackMachine]]]]] = {
     "nsq": BROKEN_NSQ,
     "smq": BROKEN_SMQ,
+    "zmtp": BROKEN_ZMTP,
     "goms": BROKEN_GOMS,
     "throttr": BROKEN_THROTTR,
 }
@@ -78,6 +82,9 @@ def test_our_doors_live_and_stay_right(name: str) -> None:
         ("nsq", "little-endian", "undecodable"),
         ("smq", "closes-on-unknown", "closed"),
         ("smq", "crashes-on-unknown", "crash"),
+        ("zmtp", "crashes-on-metadata", "crash"),
+        ("zmtp", "takes-early-messages", "open"),
+        ("zmtp", "checks-padding", "closed"),
         ("goms", "ignores-close", "open"),
         ("goms", "refuses-all", ""),
         ("goms", "crashes-on-nonsense", "crash"),
@@ -99,7 +106,8 @@ def test_a_planted_fault_is_found_and_made_small(name: str, animal: str, kind: s
     again = tried.play(smaller.conversation)
     assert again is not None
     assert again.kind == kind
-    assert sum(len(piece.data) for piece in smaller.conversation) < 100
+    # The greeting of a peer alone may have 64 bytes, and its READY 30.
+    assert sum(len(piece.data) for piece in smaller.conversation) < 130
     assert not tried.gone
 
 
@@ -128,6 +136,14 @@ def test_a_crash_ends_the_run_where_nobody_restarts() -> None:
     tried = fuzzer("smq", PackMemoryStage(machine))
     assert next(tried.run(lambda: tried.played < 600)).kind == "crash"
     assert tried.gone
+
+
+def test_a_crash_before_a_later_line_is_opened_is_a_finding() -> None:
+    """The server was called unreachable, and what it died of was not told."""
+    tried = fuzzer("smq", Revived(BROKEN_SMQ["crashes-on-unknown"][1]()))
+    finding = tried.play((Piece(0, b"X:\n"), Piece(1, b"S::\n")))
+    assert finding is not None
+    assert finding.kind == "crash"
 
 
 def test_an_answer_has_the_id_of_the_message_that_came() -> None:
@@ -213,6 +229,55 @@ def test_what_a_second_identify_keeps_is_not_judged() -> None:
     assert (oracle.open, oracle.doubtful) == (False, True)
     oracle.read(b"PUB a!b\n")
     assert not oracle.must_close, "it may have ended before"
+
+
+GREETED: Final = greeting() + command_frame(b"READY", metadata_bytes([("Socket-Type", b"PUSH")]))
+
+
+@pytest.mark.parametrize(
+    ("said", "rule", "is_open"),
+    [
+        (GREETED, "", True),
+        (GREETED + message_frames([b"x"]), "", True),
+        (GREETED[:-1], "", False),
+        (GREETED + b"\x00\x02x", "", False),
+        (old_greeting(8) + message_frames([b"x"]), "", False),
+        (greeting(mechanism=b"CURVE"), "mechanism", False),
+        (greeting() + message_frames([b"x"]), "message-before-ready", False),
+        (greeting() + command_frame(b"PING", b"\0\0"), "ready-first", False),
+        (greeting() + command_frame(b"READY", b"\x0bSocket"), "metadata", False),
+        (
+            greeting() + command_frame(b"READY", metadata_bytes([("Socket-Type", b"X")])),
+            "socket-type",
+            False,
+        ),
+    ],
+)
+def test_the_oracle_of_zmtp_knows_what_ends_a_connection(
+    said: bytes, rule: str, is_open: bool
+) -> None:
+    oracle = PACKS["zmtp"].grammars[""].oracle(Tally())
+    oracle.read(said)
+    assert (oracle.rule, oracle.must_close, oracle.open) == (rule, bool(rule), is_open)
+    assert not oracle.doubtful
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"\x01\x00",
+        greeting() + command_frame(b"READY", metadata_bytes([("Socket-Type", b"PAIR")])),
+        GREETED + b"\x08\x01x",
+        GREETED + b"\x06" + (1 << 31).to_bytes(8, "big"),
+        GREETED + command_frame(b"PING", b"\x00\x01"),
+        GREETED + command_frame(b"ERROR", b"\x00"),
+        old_greeting(77),
+    ],
+)
+def test_what_servers_of_zmtp_may_take_or_refuse_is_not_judged(said: bytes) -> None:
+    oracle = PACKS["zmtp"].grammars[""].oracle(Tally())
+    oracle.read(said)
+    assert (oracle.doubtful, oracle.open, oracle.must_close) == (True, False, False)
 
 
 def test_a_line_that_another_one_ends_is_no_finding() -> None:

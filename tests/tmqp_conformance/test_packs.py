@@ -40,6 +40,7 @@ DOORS: Final = {
         "lookup-http": "nsqlookupd-http",
     },
     "smq": {"": "smq"},
+    "zmtp": {"": "zmtp"},
     "goms": {"": "goms"},
     "throttr": {"": "throttr", "dialect-7.3": "throttr"},
 }

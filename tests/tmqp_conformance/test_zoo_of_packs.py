@@ -21,6 +21,7 @@ from tmqp_conformance.suite import find
 from tmqp_conformance.zoo.goms import BROKEN_GOMS
 from tmqp_conformance.zoo.smq import BROKEN_SMQ
 from tmqp_conformance.zoo.throttr import BROKEN_THROTTR
+from tmqp_conformance.zoo.zmtp import BROKEN_ZMTP
 
 EXPECTED = json.loads(files("tmqp_conformance.zoo").joinpath("expected.json").read_text("utf-8"))
 
@@ -127,6 +128,58 @@ GOMS: Final[dict[str, tuple[str, Reason]]] = {
         lambda script: any(b'"send"' in each[each.find(b"\n") + 1 :] for each in script.segments),
     ),
 }
+
+
+def _says(pattern: bytes) -> Reason:
+    return lambda script: script.says(b"(?s)" + pattern)
+
+
+def _hears(pattern: str) -> Reason:
+    return lambda script: script.hears(pattern)
+
+
+ZMTP: Final[dict[str, tuple[str, Reason]]] = {
+    "waits-for-the-greeting": (
+        "fail",
+        lambda script: not script.segments or len(script.segments[0]) < 64,
+    ),
+    "checks-padding": ("fail", _says(rb"\xff(?!\0{7}\x01).{8}\x7f")),
+    "no-3-0": ("fail", _says(rb"\x7f\x03\0")),
+    "none-to-come": ("fail", _says(rb"\x7f\x04")),
+    "no-2-0": ("fail", _says(rb"\x7f\x01")),
+    "takes-old": ("unclean", _says(rb"^\x01\0")),
+    "any-mechanism": ("unclean", _says(b"CURVE")),
+    "exact-names": ("fail", _says(b"socket-TYPE")),
+    "always-router": ("fail", _hears(r"socket_type=b'(?!ROUTER)|old type")),
+    "takes-pairs": ("fail", _says(b"PAIR")),
+    "refuses-silently": ("fail", _says(b"PAIR")),
+    "takes-any-type": ("unclean", _says(b"NOSUCH")),
+    # A frame that is no command behind the 64 bytes of a greeting.
+    "takes-early-messages": ("unclean", _says(rb"\x7f\x03.{53}\0")),
+    "crashes-on-metadata": ("crash", _says(rb"\0\0\0\tPUSH")),
+    "no-pong": ("fail", _hears("pong")),
+    "empty-pong": ("fail", _hears(r"pong data=b'.")),
+    "first-part-only": ("fail", _hears(r"parts=\(b'[^']*', b'|under an envelope")),
+    "short-form-only": ("fail", _says(rb"\x02\0{6}")),
+    "low-byte-of-lengths": ("fail", _says(rb"\x02\0{6}\x01")),
+    "takes-reserved": ("unclean", _says(rb"\x08\x01x$")),
+    "takes-any-command": ("unclean", _says(rb"\x06\0{4}\x80")),
+    "takes-any-length": ("unclean", _says(rb"\x02\x80")),
+    "no-subscribing-messages": ("fail", _says(rb"\0[\x02-\x09]\x01[a-z]")),
+    "no-subscribing-commands": ("fail", _says(b"SUBSCRIBE")),
+    "counts-no-subscriptions": ("fail", _says(b"CANCEL")),
+    "ignores-cancel": ("fail", _says(b"CANCEL")),
+    # Something is published that nobody wants, or wants any more.
+    "wants-all": ("fail", _says(rb"\x02c2|CANCEL.*\x02a2")),
+    "commands-to-all": ("fail", _hears(r"parts=\(b'\\x01',\)")),
+    "asks-nobody": ("fail", _hears(r"subscribe|parts=\(b'\\x01',\)")),
+    "first-consumer-only": ("fail", _says(b"PULL.*PULL")),
+    # A PUSH socket sends before there is a PULL socket.
+    "keeps-nothing": ("fail", _says(rb"PUSH\tX-Channel.{4}q-z[\0\x01].*PULL")),
+    "new-envelopes": ("fail", _says(rb"\x01\x04\0\0\0\x07")),
+    "no-envelopes": ("fail", _hears("under an envelope")),
+    "never-busy": ("fail", _says(rb"\x01\0\0\x011\x01\0\0\x012")),
+}
 THROTTR: Final[dict[str, tuple[str, Reason]]] = {
     "inserts-again": ("fail", lambda script: script.hears("no to='INSERT'")),
     "goes-below-zero": (
@@ -179,12 +232,13 @@ THROTTR: Final[dict[str, tuple[str, Reason]]] = {
 }
 #: Where a pack says which verdict a case gives.
 EXCEPTIONS: Final = {("empty-lines", "server.goms.no-empty-line"): "non-strict"}
-REASONS: Final = {"smq": SMQ, "goms": GOMS, "throttr": THROTTR}
+REASONS: Final = {"smq": SMQ, "goms": GOMS, "throttr": THROTTR, "zmtp": ZMTP}
 
 
 def test_every_broken_server_has_a_reason() -> None:
     assert set(SMQ) == set(BROKEN_SMQ)
     assert set(GOMS) == set(BROKEN_GOMS)
+    assert set(ZMTP) == set(BROKEN_ZMTP)
     assert set(THROTTR) == set(BROKEN_THROTTR)
 
 

@@ -98,6 +98,7 @@ class WireFuzzer:
         lines: dict[int, Stream] = {}
         oracles: dict[int, Oracle] = {}
         log = Log(self._stage)
+        wrong = None
         try:
             for piece in conversation:
                 if piece.line not in lines:
@@ -109,9 +110,10 @@ class WireFuzzer:
                 data = self.subject.filled(piece, line, number, self._patience.quiet)
                 oracles[piece.line].read(data)
                 line.send(data, None)
-            wrong = None
             for key, line in lines.items():
                 wrong = wrong or self._judge(line, oracles[key], conversation)
+        except UnreachableError:
+            wrong = None  # it may have died of what was said so far: others tell
         finally:
             for line in lines.values():
                 line.release()

@@ -32,6 +32,7 @@ from tmqp_conformance.zoo.nsq import BROKEN_NSQ, SmallNsq
 from tmqp_conformance.zoo.server import SmallServer
 from tmqp_conformance.zoo.smq import BROKEN_SMQ, SmallSmq
 from tmqp_conformance.zoo.throttr import BROKEN_THROTTR, SmallThrottr
+from tmqp_conformance.zoo.zmtp import BROKEN_ZMTP, SmallZmtp
 
 __all__ = ["WHOLE", "Animal", "Finding", "animals", "check", "observe"]
 
@@ -102,6 +103,7 @@ def animals() -> list[Animal]:
         ("nsq", SmallNsq, BROKEN_NSQ),
         ("smq", SmallSmq, BROKEN_SMQ),
         ("goms", SmallGoms, BROKEN_GOMS),
+        ("zmtp", SmallZmtp, BROKEN_ZMTP),
         ("throttr", SmallThrottr, BROKEN_THROTTR),
     )
     found = []
