@@ -103,6 +103,9 @@ class ZmtpConnection:
         self._password = b""
         self._greeted = False
         self._said_ready = False
+        #: This side has said what it is; a PONG before that would be no part of a handshake.
+        self._has_said_itself = False
+        self._pong = b""
         #: When the handshake must be over.
         self._handshake_due = now + config.handshake_s
         self._heard = now
@@ -415,7 +418,11 @@ class ZmtpConnection:
             self._violate(f"PING has 2 to {2 + _MOST_CONTEXT} bytes, not {len(data)}", events)
             return
         self._ttl_s = int.from_bytes(data[:2], "big") / _TTL_PER_S
-        self._out.append(command_frame(b"PONG", data[2:]))
+        pong = command_frame(b"PONG", data[2:])
+        if self._has_said_itself:
+            self._out.append(pong)
+        else:
+            self._pong = pong  # one answers those before as well: a PING asks for a sign of life
 
     def _meet(
         self, socket_type: str, identity: bytes, found: dict[str, bytes], events: list[Event]
@@ -449,8 +456,11 @@ class ZmtpConnection:
         if socket_type in ("REQ", "DEALER", "ROUTER"):
             pairs.append(("Identity", identity))
         pairs += properties
-        self._said_ready = True
+        self._said_ready = self._has_said_itself = True
         self._out.append(command_frame(name, metadata_bytes(pairs)))
+        if self._pong:
+            self._out.append(self._pong)
+            self._pong = b""
 
     def ready(self, socket_type: str) -> None:
         """Say what this side is, after ``PeerReady``, unless that was said before."""

@@ -220,6 +220,18 @@ def test_a_command_may_come_between_the_parts_of_a_message() -> None:
     assert command_frame(b"PONG", b"context") in zmtp.data_to_send()
 
 
+def test_a_ping_behind_the_peers_ready_is_answered_behind_ours() -> None:
+    """The server decides about a peer in between, and its PONG was before its READY."""
+    zmtp = server()
+    ping = command_frame(b"PING", b"\x00\x0fcontext")
+    zmtp.receive(SIGNATURE + REST + READY_OF_PUSH + ping, 0.0)
+    assert b"PONG" not in zmtp.data_to_send()
+    zmtp.ready("PULL")
+    said = zmtp.data_to_send()
+    assert said.endswith(command_frame(b"PONG", b"context"))
+    assert b"READY" in said
+
+
 def test_a_subscriber_may_say_it_in_both_forms() -> None:
     zmtp = connected("SUB")
     said = command_frame(b"SUBSCRIBE", b"A") + command_frame(b"CANCEL", b"A") + b"\x00\x02\x01B"
