@@ -117,6 +117,8 @@ class Ledger:
         #: Something could not be saved in this life.
         self.disk_failed = False
         self.high_waiting: dict[tuple[str, int], dict[str, int]] = {}
+        #: Pushes that may wait for room, by their wires: refused in a later step (seed 461).
+        self._held: dict[int, Command] = {}
         #: When each message was taken in, by its id; several times if it was pushed again.
         self.accepted: dict[tuple[str, int], dict[str, list[float]]] = {}
         self.asked: dict[tuple[int, str], int] = {}
@@ -196,8 +198,9 @@ class Ledger:
                 self._accept(effect)
             elif isinstance(effect, Reply):
                 self.appointments.replied(effect)
-                if effect.code and command is not None:
-                    self._refused(effect, command)
+                asked = self._held.pop(id(effect.request), command)
+                if effect.code and asked is not None:
+                    self._refused(effect, asked)
         if self._passes:
             self._check_passes()
 
@@ -276,6 +279,8 @@ class Ledger:
         key = (command.channel, command.queue_id)
         if key not in self.places:
             return
+        if command.extras is not None and command.extras.wait_ms:
+            self._held[id(command.wire)] = command
         accepted = self.accepted.setdefault(key, {})
         accepted.setdefault(command.message_id, []).append(self.world.now)
         self.lifetimes.took_in(key, command.message_id)
@@ -456,13 +461,7 @@ class Ledger:
         if effect.first_acquirer and len(times) == 1 and not self.appointments.waited(key, uid):
             self._check_order(place, key, message, turn)
 
-    def _check_order(
-        self,
-        place: Place,
-        key: tuple[str, int],
-        message: Message,
-        turn: int,
-    ) -> None:
+    def _check_order(self, place: Place, key: tuple[str, int], message: Message, turn: int) -> None:
         """The first sending of what was pushed once: it overtakes nothing."""
         uid = message.message_id
         high = message.high_priority
