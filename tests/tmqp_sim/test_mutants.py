@@ -52,7 +52,7 @@ FOUND_AT: Final = {
     "empty-stays": 89,
     "erased-early": 137,
     "expires-early": 125,
-    "expiry-by-boot-time": 461,
+    "expiry-by-boot-time": 2021,  # rarer since pushes wait for room; none before it
     "failed-sync": 16,
     "failed-write-saved": 8,
     "feed-doubles": 59,

@@ -294,4 +294,4 @@ def test_a_planted_fault_is_caught(
 ) -> None:
     fault(monkeypatch)
     with pytest.raises((AssertionError, IndexError, KeyError)):
-        run(1_500)
+        run(4_000)
