@@ -465,7 +465,7 @@ class Hub:
             work = self.broker.take_work()
             if work:
                 outlets.charge(work)
-            if (outlets.full or self.must_wait(number)) and at < len(commands):
+            if at < len(commands) and (outlets.full or self.must_wait(number)):
                 rest = self._rest.setdefault(number, deque())
                 rest.extend(commands[at:])
                 break

@@ -29,6 +29,7 @@ from tests.tmqp_server.doors.matrix_parts import (
 from tests.tmqp_server.doors.matrix_small import Goms, GomsDatagrams, Smq
 from tests.tmqp_server.doors.matrix_stage import MatrixStage
 from tests.tmqp_server.doors.matrix_toy import Toy, ToyPull
+from tests.tmqp_server.doors.matrix_zmtp import Zmtp
 from tests.tmqp_server.peers import ack, greeting, operation, push
 from tmqp.codec import FrameDecoder
 from tmqp.constants import OP_CREATE_QUEUE, OP_JOIN, PREAMBLE, MessageType
@@ -41,8 +42,6 @@ from tmqp_wires.throttr import ClientConnection
 from tmqp_wires.throttr import Push as ThrottrPush
 from tmqp_wires.throttr import Request as ThrottrRequest
 from tmqp_wires.throttr.words import PUBLISH, SUBSCRIBE
-from tmqp_wires.zmtp import ZmtpConfig, ZmtpConnection
-from tmqp_wires.zmtp.events import MessageReceived
 
 __all__ = ["ADAPTERS", "declare", "feed"]
 
@@ -441,71 +440,6 @@ class Throttr(Adapter):
     def consumer(self, stage: MatrixStage) -> Consumer:
         """See ``Adapter``."""
         return _ThrottrConsumer(stage)
-
-
-# --- ZeroMQ --------------------------------------------------------------------------------------
-
-
-class _ZmtpSocket:
-    """A socket of one type, after the handshake."""
-
-    def __init__(self, stage: MatrixStage, socket_type: str) -> None:
-        self._wire = Wire(stage, "zmtp")
-        self.hang_up = self._wire.hang_up
-        self.zmtp = ZmtpConnection(ZmtpConfig(socket_type=socket_type), 0.0)
-        self._unread: list[bytes] = []
-        for _ in range(4):
-            self._hear()
-            self.flush()
-
-    def flush(self) -> None:
-        """Send what is queued."""
-        data = self.zmtp.data_to_send()
-        if data:
-            self._wire.say(data)
-
-    def _hear(self) -> None:
-        for event in self.zmtp.receive(self._wire.take(), 0.0):
-            if isinstance(event, MessageReceived):
-                self._unread.append(event.parts[0])
-
-    def take(self) -> list[bytes]:
-        """The messages that have come since the last time."""
-        self._hear()
-        unread, self._unread = self._unread, []
-        return unread
-
-
-class _ZmtpConsumer(Consumer):
-    """A PULL socket."""
-
-    def __init__(self, stage: MatrixStage) -> None:
-        self._socket = _ZmtpSocket(stage, "PULL")
-
-    def take(self) -> list[Letter]:
-        """See ``Consumer``: nobody acknowledges."""
-        return [Letter(body) for body in self._socket.take()]
-
-
-class Zmtp(Adapter):
-    """ZeroMQ: PUSH and PULL sockets."""
-
-    name = "zmtp"
-    tables = one_table(protocol="zmtp", options={"queue_channel": CHANNEL, "durable": True})
-
-    def send(self, stage: MatrixStage, cases: Sequence[Case], *, in_a_row: bool) -> None:
-        """See ``Adapter``; nothing is confirmed."""
-        socket = _ZmtpSocket(stage, "PUSH")
-        for case in cases:
-            socket.zmtp.send_message((case.letter.body,))
-            if not in_a_row:
-                socket.flush()
-        socket.flush()
-        socket.hang_up()
-
-    def consumer(self, stage: MatrixStage) -> Consumer:
-        """See ``Adapter``."""
-        return _ZmtpConsumer(stage)
 
 
 _MAKE: Final[tuple[Callable[[], Adapter], ...]] = (
