@@ -93,8 +93,8 @@ class Ledger:
         appointments: Appointments,
     ) -> None:
         self.pushes = pushes
-        self.appointments = appointments
-        self.lifetimes = lifetimes
+        self.appointments, self.lifetimes = appointments, lifetimes
+        self._held: dict[int, Command] = {}  # may be refused in a later step, by their wires
         self.world = world
         self.places = places
         self.max_in_flight = max_in_flight
@@ -117,8 +117,6 @@ class Ledger:
         #: Something could not be saved in this life.
         self.disk_failed = False
         self.high_waiting: dict[tuple[str, int], dict[str, int]] = {}
-        #: Pushes that may wait for room, by their wires: refused in a later step (seed 461).
-        self._held: dict[int, Command] = {}
         #: When each message was taken in, by its id; several times if it was pushed again.
         self.accepted: dict[tuple[str, int], dict[str, list[float]]] = {}
         self.asked: dict[tuple[int, str], int] = {}
