@@ -38,7 +38,7 @@ class Appointments:
         #: What was counted of a message in the steps that took it in.
         self._counted: dict[tuple[Key, str], list[int]] = {}
 
-    def is_deferred(self, command: Push) -> bool:
+    def note_deferred(self, command: Push) -> bool:
         """Whether a push is to wait for its time; if so it is noted."""
         extras = command.extras
         if extras is None or not extras.delay_ms:

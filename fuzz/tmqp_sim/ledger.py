@@ -109,7 +109,7 @@ class Ledger:
         self.hands: dict[tuple[tuple[str, int], str], list[Hand]] = {}
         self.in_hand: dict[tuple[str, int, str, int], list[Hand]] = {}
         self.waiting_for: dict[tuple[str, int], Hand] = {}
-        self.last_first: dict[tuple[str, int, bool, str], int] = {}
+        self.last_first: dict[tuple[tuple[str, int], bool, str, bool], int] = {}
         #: The places in the order of arrival of messages that were never sent.
         self.unsent: dict[tuple[tuple[str, int], str], list[int]] = {}
         self.arrivals = 0
@@ -285,7 +285,10 @@ class Ledger:
         self.wishes.pushed(self.places[key], command)
         self.arrivals += 1
         self.unsent.setdefault((key, command.message_id), []).append(self.arrivals)
-        if not self.appointments.is_deferred(command) and command.high_priority:
+        later = self.appointments.note_deferred(command) or self.wishes.is_patient(
+            key, command.message_id
+        )
+        if command.high_priority and not later:
             high = self.high_waiting.setdefault(key, {})
             high[command.message_id] = high.get(command.message_id, 0) + 1
         if command.wants_confirm or self.places[key].handler not in _TELL_WHO_ASKED:
@@ -477,7 +480,7 @@ class Ledger:
             and not ((place.kinds or place.groups) and self.has_spilled(key))
         ):
             raise Violation("order", f"{uid} of {place} overtakes high-priority {waiting}")
-        order = (key[0], key[1], high, kind)
+        order = (key, high, kind, self.wishes.is_patient(key, uid))
         if turn <= self.last_first.get(order, 0):
             raise Violation("order", f"{uid} of {place} comes behind a younger one")
         self.last_first[order] = turn

@@ -129,8 +129,8 @@ class Server:
         self.lateness_s = lateness_s
         self.ping_interval_s = ping_interval_s
         self.lives = 0
-        #: When the clock of this life read zero, in the world's time.
-        self.booted_at = 0.0
+        #: When the clock of this life read zero, in the world's time: before it begins, at first.
+        self.booted_at = -world.child(f"{name} boot").random() * _LONGEST_BOOT_S
         self.up = False
         self.asleep = False
         self.sessions: dict[int, Session] = {}

@@ -15,7 +15,7 @@ __all__ = ["Wishes"]
 class Wishes:
     """Told from commands, as the ledger is, of which this is a part."""
 
-    __slots__ = ("_filters", "_kinds", "_kinship", "_world")
+    __slots__ = ("_filters", "_kinds", "_kinship", "_patient", "_world")
 
     def __init__(self, world: World, kinship: Kinship) -> None:
         self._world = world
@@ -24,6 +24,8 @@ class Wishes:
         self._filters: dict[tuple[str, int], str | None] = {}
         #: Of messages by which consumers choose, their kinds.
         self._kinds: dict[tuple[tuple[str, int], str], str] = {}
+        #: Messages whose pushes wait for room; others may be quicker (seed 2021).
+        self._patient: set[tuple[tuple[str, int], str]] = set()
 
     def joined(self, command: Join) -> None:
         """A session joins, or joins anew."""
@@ -34,17 +36,23 @@ class Wishes:
 
     def pushed(self, place: Place, command: Push) -> None:
         """A message comes."""
+        key = (command.channel, command.queue_id)
+        if command.extras is not None and command.extras.wait_ms:
+            self._patient.add((key, command.message_id))
         if place.groups:
-            key = (command.channel, command.queue_id)
             self._kinds[key, command.message_id] = self._kinship.pushed(key, command)
             return
         kind = _kind(command.wire)
         if place.kinds and kind is not None:
-            self._kinds[(command.channel, command.queue_id), command.message_id] = kind
+            self._kinds[key, command.message_id] = kind
 
     def kind_of(self, key: tuple[str, int], uid: str) -> str:
         """The kind of a message, or its key; empty where neither matters."""
         return self._kinds.get((key, uid), "")
+
+    def is_patient(self, key: tuple[str, int], uid: str) -> bool:
+        """Whether a message may have waited for room before it entered its queue."""
+        return (key, uid) in self._patient
 
     def of_kind(self, place: Place, key: tuple[str, int], uids: dict[str, int], kind: str) -> bool:
         """Whether any of these messages is wanted by those who want this kind."""

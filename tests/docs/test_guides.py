@@ -57,6 +57,7 @@ def test_a_guides_program(name: str, backend: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(180)  # each program twice
 def test_guides_on_one_server_took_each_others_queues(tmp_path: Path) -> None:
     """Two had the queue orders/1, and the second one found the options of the first."""
     with running_server("--data", str(tmp_path / "data")) as (address, _):

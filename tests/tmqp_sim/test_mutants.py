@@ -52,7 +52,7 @@ FOUND_AT: Final = {
     "empty-stays": 89,
     "erased-early": 137,
     "expires-early": 125,
-    "expiry-by-boot-time": 2021,  # rarer since pushes wait for room; none before it
+    "expiry-by-boot-time": 18,
     "failed-sync": 16,
     "failed-write-saved": 8,
     "feed-doubles": 59,
@@ -94,7 +94,7 @@ FOUND_AT: Final = {
     "look-takes": 11,
     "looked-at-once": 13,
     "lost-nack": 3,
-    "mark-comes-later": 259,
+    "mark-comes-later": 476,
     "mark-without-messages": 8,
     "miscounted": 8,
     "never-asks": 11,
