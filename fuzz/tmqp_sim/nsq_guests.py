@@ -118,6 +118,8 @@ class NsqGuest(SimClient):
 
     def arrived(self, inbox: Inbox[Frame]) -> None:
         """Acknowledge what comes, after a while."""
+        if inbox is not self._inbox:
+            return
         while len(inbox):
             frame = inbox.take()
             connection = self.connection

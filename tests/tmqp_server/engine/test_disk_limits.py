@@ -126,6 +126,22 @@ def test_what_could_not_be_written_takes_nothing() -> None:
     assert world.queue().disk_bytes == on_disk(world) == 0
 
 
+def test_what_was_never_saved_took_more_room_on_the_disk_than_the_quota_when_it_came_back() -> None:
+    """Its write failed while it was in flight, and others have filled the quota since."""
+    world = world_with(memory_limit=1, overflow=True)
+    world.join("a")
+    world.push("m1", size=30)
+    world.pull("a", 1)
+    world.write(fails="full")
+    world.sync()
+    assert world.queue().disk_bytes == 0
+    assert pushed(world, "m2", "m3", "m4") == []
+    world.release("a", "m1")
+    world.sync()
+    assert "dropped" not in world.books()
+    assert world.queue().disk_bytes == on_disk(world) == 90
+
+
 def test_a_queue_that_only_overflows_counts_what_does_not_fit_into_memory() -> None:
     world = world_with(durable=False, overflow=True, memory_limit=2)
     assert pushed(world, *[f"m{number}" for number in range(6)]) == ["p wire of m5: 482"]

@@ -282,7 +282,7 @@ class Outcomes(Rooms):
             return True
         if not self._core.has_room_to_save(message.size):
             return False
-        if not queue.saves and queue.disk_bytes + message.size > queue.disk_cap:
+        if not queue.saves and not queue.has_disk_for(message):
             return False  # where all are saved that was looked at when it came
         self.saver.save(queue, message)
         return True
@@ -379,7 +379,8 @@ class Outcomes(Rooms):
     def wait_last(self, queue: Queue, message: Message) -> None:
         """Let a message wait behind all of its priority: in memory, or on disk if it is full.
 
-        While the storage fails the memory takes more, and order may suffer: nothing is lost.
+        While the storage fails, or the queue has as much on disk as it may (seed 2387), the memory
+        takes more, and order may suffer: nothing is lost.
         """
         if not queue.bounded or not queue.is_over(message, True) or message.marks & MARK_KEYED:
             queue.put_last(message)
@@ -388,7 +389,7 @@ class Outcomes(Rooms):
             if message.marks & (MARK_WANTS | MARK_CONFIRMED) == MARK_WANTS:
                 self.confirm(message, False, _NO_ROOM, "", None)
             self.drop(queue, message)
-        elif self._core.storage_ok and self._core.stores:
+        elif self._core.storage_ok and self._core.stores and queue.has_disk_for(message):
             self.saver.spill(queue, message)
         else:
             queue.put_last(message)

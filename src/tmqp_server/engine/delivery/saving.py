@@ -61,7 +61,7 @@ class Saver:
         if (
             self._flights.wants_transient(queue, message, due_at)
             and self._core.has_room_to_save(message.size)
-            and queue.disk_bytes + message.size <= queue.disk_cap
+            and queue.has_disk_for(message)
         ):
             self._save(queue, message, True)
         self._flights.defer(queue, message, due_at)

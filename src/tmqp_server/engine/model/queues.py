@@ -38,7 +38,7 @@ from tmqp_server.engine.model.disciplines import Discipline
 from tmqp_server.engine.model.feeds import Feed
 from tmqp_server.engine.model.handlers import receipt_of, saving
 from tmqp_server.engine.model.keys import KeyTable
-from tmqp_server.engine.model.message import MARK_HIGH, Message
+from tmqp_server.engine.model.message import MARK_HIGH, MARK_SAVED, MARK_SAVING, Message
 from tmqp_server.engine.model.sessions import Audience, Pulling
 from tmqp_server.engine.model.tails import Tail
 from tmqp_server.engine.model.timed import TimedFlights
@@ -350,6 +350,12 @@ class Queue(QueueFacts):
         """
         most = 2 * self.memory_limit if is_soon else self.memory_limit
         return others < most and self.bytes - size < self.memory_bytes
+
+    def has_disk_for(self, message: Message) -> bool:
+        """Whether a message is on disk, or has room there."""
+        if message.marks & (MARK_SAVED | MARK_SAVING):
+            return True
+        return self.disk_bytes + message.size <= self.disk_cap
 
     def spills_deferred(self) -> bool:
         """Whether deferred messages that nobody wants saved go to disk if the memory is full."""
