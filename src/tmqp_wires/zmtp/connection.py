@@ -7,7 +7,8 @@ what they are.  With NULL both send READY; with PLAIN the client shows a name an
 with 2.0 each sends the number of its type and its identity.
 
 A side whose type depends on the peer's waits for what the peer says: ``PeerReady`` is the event,
-:meth:`ZmtpConnection.ready` or :meth:`ZmtpConnection.refuse` the answer.
+:meth:`ZmtpConnection.ready` or :meth:`ZmtpConnection.refuse` the answer.  With 2.0 it says its type
+as soon as it knows the peer's: JeroMQ 0.3 and libzmq 3.2 send their identity after that only.
 
 What comes is read from one buffer.  A part that has not come whole is kept in the pieces in which
 it came, and joined once.  Every bound is checked as soon as a length is known, before what it is
@@ -19,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, final
 
-from tmqp_wires.zmtp.config import NULL, PLAIN, SOCKET_TYPES, ZmtpConfig
+from tmqp_wires.zmtp.config import NULL, PLAIN, SOCKET_TYPES, ZmtpConfig, mirror_of
 from tmqp_wires.zmtp.events import (
     Cancel,
     Event,
@@ -199,6 +200,8 @@ class ZmtpConnection:
             if data[at] < len(SOCKET_TYPES):
                 self._peer_type = SOCKET_TYPES[data[at]]
                 self._phase = _IDENTITY_NEXT
+                if not self._config.socket_type:
+                    self._say_old(mirror_of(self._peer_type))
                 return at + 1
             self._violate(f"there is no socket type {data[at]}", events)
         else:
@@ -213,7 +216,8 @@ class ZmtpConnection:
                 return at
             self.version = (2, 0)
             self._phase = _TYPE_NEXT
-            self._say_old()
+            if config.socket_type:
+                self._say_old(config.socket_type)
             return at + 1
         self.version = (major, 0)
         self._phase = _REST_NEXT
@@ -437,13 +441,12 @@ class ZmtpConnection:
 
     # -- what this side says --------------------------------------------------------------------
 
-    def _say_old(self) -> None:
+    def _say_old(self, socket_type: str) -> None:
         """ZMTP 2.0: the number of the type, and the identity as a frame."""
-        config = self._config
-        if config.socket_type:
-            self._said_ready = True
-            number = SOCKET_TYPES.index(config.socket_type)
-            self._out.append(bytes((number, 0, len(config.identity))) + config.identity)
+        identity = self._config.identity
+        self._said_ready = True
+        number = SOCKET_TYPES.index(socket_type)
+        self._out.append(bytes((number, 0, len(identity))) + identity)
 
     def _say_ready(
         self,
@@ -465,12 +468,9 @@ class ZmtpConnection:
     def ready(self, socket_type: str) -> None:
         """Say what this side is, after ``PeerReady``, unless that was said before."""
         config = self._config
-        if config.socket_type and config.mechanism == NULL:
+        if self.version < (3, 0) or (config.socket_type and config.mechanism == NULL):
             return
-        if self.version < (3, 0):
-            self._out.append(bytes((SOCKET_TYPES.index(socket_type), 0, len(config.identity))))
-            self._out.append(config.identity)
-        elif config.as_server or config.mechanism == NULL:
+        if config.as_server or config.mechanism == NULL:
             self._say_ready(b"READY", socket_type, config.identity, config.properties)
 
     def refuse(self, reason: str) -> None:
