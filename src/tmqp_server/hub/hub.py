@@ -184,11 +184,18 @@ class Hub:
         return rest is not None and self._run(number, list(rest), now)
 
     def receive_eof(self, number: int, now: float) -> None:
-        """The peer will send no more."""
+        """The peer will send no more.
+
+        What waits of the session comes first: a delivery that the kernel has taken is done, though
+        nobody has said so to the broker yet, and must not go to another consumer.
+        """
         session = self._sessions.get(number)
         if session is not None:
             self._outlets.touch(number)
-            self._run(number, session.receive_eof(now), now)
+            commands = session.receive_eof(now)
+            if number in self._rest and not self.must_wait(number):
+                commands = [*self._rest.pop(number), *commands]
+            self._run(number, commands, now)
 
     def close(self, number: int, reason: str, now: float) -> None:
         """Close a session from this side, politely; what waits of its last bytes is dropped."""
