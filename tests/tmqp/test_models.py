@@ -160,7 +160,8 @@ EXTENSIONS: Final = {
     "QueueInformation": "Durable, Overflow, Ephemeral, MemoryLimit, SpilledMessages,"
     " DroppedMessages, ReleasedMessages, DisplacedMessages, DeadMessages, DeferredMessages,"
     " RefusedMessages, SkippedDeliveries, BytesLimit, DiskLimitBytes, DiskBytes, WhenFull,"
-    " GroupKeys, ExpiredToDeadLetter, DeadLetterQueue, PutBackLimit, RetainBytes, RetainTime, RetainForReaders",
+    " GroupKeys, ExpiredToDeadLetter, DeadLetterQueue, PutBackLimit, RetainBytes, RetainTime,"
+    " RetainForReaders",
 }
 _OF_CHANNELS: Final = "Lifetime, IdleTimeout, OwnerOnly"
 EXTENSIONS["ChannelOptions"] = f"{_OF_CHANNELS}, {EXTENSIONS['QueueOptions']}"
