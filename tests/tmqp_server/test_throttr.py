@@ -203,10 +203,12 @@ def test_a_million_pipelined_requests_are_answered_in_order(dialect: str, tmp_pa
         running_server("--config", str(file)),
         socket.create_connection(("127.0.0.1", port), 60) as peer,
     ):
-        peer.sendall(first + encode_request(Request(words.QUERY, b"k"), 2))
-        begin = b"".join([peer.recv(1) for _ in range(7)])
-        assert begin[:4] == b"\1\1\0\0"
-        lasts = begin[4:]  # in hours, which stay what they are
+        peer.sendall(first)
+        assert peer.recv(1) == b"\1"
+        peer.sendall(encode_request(Request(words.QUERY, b"k"), 2))
+        begin = b"".join([peer.recv(1) for _ in range(6)])
+        assert begin[:4] == b"\1\0\0" + bytes((words.TTL_HOURS,))
+        lasts = begin[3:]  # whole hours, which stay what they are
         sender = Thread(target=peer.sendall, args=(pair * (requests // 2),))
         sender.start()
         found = bytearray()
