@@ -236,6 +236,9 @@ class ZmtpConnection:
             text = f"the peer wants the mechanism {mechanism!r}, here it is {config.mechanism!r}"
             self._violate(text, events)
             return
+        if config.as_server and mechanism != NULL and rest[1 + _MECHANISM_BYTES] & 1:
+            self._violate(f"both sides are servers of {mechanism}", events)
+            return
         self._phase = _HANDSHAKE
         self._greeted = True
         first = self._mechanism.begin() if not config.as_server else b""
@@ -504,9 +507,13 @@ class ZmtpConnection:
         self._most = self._least_of_limits()
 
     def refuse(self, reason: str) -> None:
-        """Refuse the peer for good: it will not come again.  Close the connection then."""
+        """Refuse the peer for good: it will not come again.  Close the connection then.
+
+        A client of CURVE has no word for it, behind the handshake.
+        """
+        may_say = self._greeted and self._traffic is None
         self.forget()
-        if self._greeted:
+        if may_say:
             text = reason.encode()[:255]
             self._out.append(command_frame(b"ERROR", bytes((len(text),)) + text))
 

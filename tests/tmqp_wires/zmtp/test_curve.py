@@ -418,6 +418,12 @@ def test_who_knows_another_server_key_gets_nowhere() -> None:
     assert "the box of HELLO cannot be opened" in fault_of(heard)
 
 
+def test_two_servers_have_nothing_to_say_to_each_other() -> None:
+    heard, answered = talk(curve_server(), curve_server())
+    assert "both sides are servers of CURVE" in fault_of(heard)
+    assert "both sides are servers of CURVE" in fault_of(answered)
+
+
 def test_version_2_has_no_mechanism() -> None:
     (fault,) = curve_server().receive(GREETING[:10] + b"\x01", 0.0)
     assert "has no mechanism 'CURVE'" in repr(fault)

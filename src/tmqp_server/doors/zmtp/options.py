@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from tmqp.address import Address, parse_address
 from tmqp.errors import LocalProtocolError
 from tmqp_server.doors.tables import check_positive
-from tmqp_wires.zmtp.config import NULL, PLAIN, SOCKET_TYPES
+from tmqp_wires.zmtp.config import CURVE, NULL, PLAIN, SOCKET_TYPES
+from tmqp_wires.zmtp.keys import key_from
 
 __all__ = ["ZmtpLimits", "ZmtpOptions"]
+
+_MECHANISMS: Final = tuple(name.lower() for name in (NULL, PLAIN, CURVE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,11 +87,23 @@ class ZmtpOptions:
     this name with ``.out`` behind it."""
 
     mechanism: str = NULL.lower()
-    """``null``, or ``plain`` for sockets that show a name and a password."""
+    """``null``; ``plain`` for sockets that show a name and a password; ``curve`` for sockets that
+    prove who they are by their keys, and are encrypted."""
+
+    curve_secret_key_file: str = ""
+    """The file of the endpoint's secret key."""
+
+    curve_anonymous: bool = False
+    """Whether a socket is let in whose public key no entry of the access rules has: it counts as
+    one that shows nothing."""
+
+    curve_server_key: str = ""
+    """The public key of the sockets of ``connect``, which are servers of CURVE then.  Empty if they
+    are its clients."""
 
     connect: tuple[str, ...] = ()
     """Addresses of sockets that listen, ``tcp://HOST:PORT``: the server connects to them, again and
-    again.  With the mechanism ``null`` only."""
+    again.  Not with the mechanism ``plain``."""
 
     durable: bool = False
     """Whether messages of queues and services are kept on disk; the server needs a data directory
@@ -101,16 +117,36 @@ class ZmtpOptions:
         if self.socket_type and self.socket_type not in SOCKET_TYPES:
             known = ", ".join(SOCKET_TYPES)
             raise ValueError(f"socket_type must be one of {known}, not {self.socket_type!r}")
-        if self.mechanism not in (NULL.lower(), PLAIN.lower()):
-            raise ValueError(f"mechanism must be null or plain, not {self.mechanism!r}")
+        if self.mechanism not in _MECHANISMS:
+            raise ValueError(f"mechanism must be null, plain or curve, not {self.mechanism!r}")
+        self._check_curve()
         if self.heartbeat_ms < 0:
             raise ValueError(f"heartbeat_ms must not be negative, got {self.heartbeat_ms}")
-        if self.connect and self.mechanism != NULL.lower():
-            raise ValueError("connect needs the mechanism null: the server shows no password")
+        if self.connect and self.mechanism == PLAIN.lower():
+            raise ValueError("connect needs the mechanism null or curve: there is no password here")
         self.peers()
         channels = (self.queue_channel, self.topic_channel, self.service_channel, self.pair_channel)
         if not all(channels):
             raise ValueError("the name of a channel is empty")
+
+    def _check_curve(self) -> None:
+        """Check what is about CURVE."""
+        if self.mechanism != CURVE.lower():
+            if self.curve_secret_key_file or self.curve_server_key or self.curve_anonymous:
+                raise ValueError("what begins with curve_ needs mechanism = 'curve'")
+            return
+        if not self.curve_secret_key_file:
+            raise ValueError("the mechanism curve needs curve_secret_key_file")
+        if not self.curve_server_key:
+            return
+        if not self.connect:
+            raise ValueError("curve_server_key is about the sockets of connect, and there are none")
+        if not self.socket_type:
+            raise ValueError("curve_server_key needs socket_type: a client says first what it is")
+        try:
+            key_from(self.curve_server_key)
+        except ValueError as error:
+            raise ValueError(f"curve_server_key: {error}") from None
 
     def peers(self) -> tuple[Address, ...]:
         """The addresses of ``connect``.
