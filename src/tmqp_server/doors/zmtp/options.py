@@ -11,8 +11,10 @@ from tmqp_server.doors.tables import check_positive
 from tmqp_wires.zmtp.config import CURVE, NULL, PLAIN, SOCKET_TYPES
 from tmqp_wires.zmtp.keys import key_from
 
-__all__ = ["ZmtpLimits", "ZmtpOptions"]
+__all__ = ["ENDPOINT", "FIRST_FRAME", "ZmtpLimits", "ZmtpOptions"]
 
+ENDPOINT: Final = "endpoint"
+FIRST_FRAME: Final = "first-frame"
 _MECHANISMS: Final = tuple(name.lower() for name in (NULL, PLAIN, CURVE))
 
 
@@ -51,6 +53,10 @@ class ZmtpLimits:
     """Requests of one peer whose envelopes the server keeps.  Beyond that the oldest is forgotten:
     its reply comes with an empty envelope."""
 
+    max_names: int = 1_000
+    """Names that one socket may write into first parts, with the option ``route``: messages with a
+    further one are dropped and counted, requests refused."""
+
     handshake_s: float = 30.0
     """Seconds that a peer has to say what it is; then the connection ends."""
 
@@ -86,6 +92,10 @@ class ZmtpOptions:
     """The channel into which a PAIR socket sends.  It receives what is pushed to the channel of
     this name with ``.out`` behind it."""
 
+    route: str = ENDPOINT
+    """``endpoint`` for the channels of the options above; ``first-frame`` where the first part of a
+    message names the channel that it goes to."""
+
     mechanism: str = NULL.lower()
     """``null``; ``plain`` for sockets that show a name and a password; ``curve`` for sockets that
     prove who they are by their keys, and are encrypted."""
@@ -119,6 +129,8 @@ class ZmtpOptions:
             raise ValueError(f"socket_type must be one of {known}, not {self.socket_type!r}")
         if self.mechanism not in _MECHANISMS:
             raise ValueError(f"mechanism must be null, plain or curve, not {self.mechanism!r}")
+        if self.route not in (ENDPOINT, FIRST_FRAME):
+            raise ValueError(f"route must be {ENDPOINT} or {FIRST_FRAME}, not {self.route!r}")
         self._check_curve()
         if self.heartbeat_ms < 0:
             raise ValueError(f"heartbeat_ms must not be negative, got {self.heartbeat_ms}")
