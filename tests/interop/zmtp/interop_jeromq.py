@@ -10,10 +10,12 @@ from typing import Final
 
 import anyio
 import pytest
+import zmq
 
 from tests.interop.nsq.clients import EXPECTED
 from tests.tmqp_server.zmtp_sockets import address_of, config
 from tmqp_server import running
+from tmqp_server.settings.secrets import write_secret
 
 pytestmark = [
     pytest.mark.interop,
@@ -72,4 +74,25 @@ async def test_sockets_of_jeromq(version: str, tmp_path: Path) -> None:
         words = ("java", "-cp", path, "Sockets", address_of(server))
         with anyio.fail_after(_MOST_S):
             done = await anyio.to_thread.run_sync(run, *words)
+    assert done.stdout.splitlines()[-1] == "done"
+
+
+async def test_sockets_of_jeromq_with_curve(tmp_path: Path) -> None:
+    """Its cryptography is its own, as its ZMTP is."""
+    pytest.importorskip("nacl", reason="PyNaCl is not installed: pip install 'tmqp[zmtp]'")
+    libraries = tmp_path / "lib"
+    fetch("0.6.0", libraries)
+    path = os.pathsep.join([f"{libraries}/*", str(tmp_path)])
+    sources = [str(SOURCES / f"{name}.java") for name in ("Sockets", "CurveSockets")]
+    run("javac", "-d", str(tmp_path), "-cp", path, *sources)
+    server_key, secret = [key.decode() for key in zmq.curve_keypair()]
+    key, own_secret = [key.decode() for key in zmq.curve_keypair()]
+    file = tmp_path / "server.key"
+    write_secret(file, secret)
+    access = {"tokens": [{"name": "jeromq", "public_key": key, "roles": ["admin"]}]}
+    options = {"mechanism": "curve", "curve_secret_key_file": str(file)}
+    async with running(config(access=access, options=options)) as server:
+        words = ("java", "-cp", path, "CurveSockets", address_of(server))
+        with anyio.fail_after(_MOST_S):
+            done = await anyio.to_thread.run_sync(run, *words, server_key, key, own_secret)
     assert done.stdout.splitlines()[-1] == "done"

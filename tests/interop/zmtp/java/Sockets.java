@@ -1,10 +1,14 @@
 import java.util.Arrays;
+import java.util.function.Consumer;
 import org.zeromq.ZMQ;
 
 /** Sockets of JeroMQ at an address: PUSH and PULL, PUB and SUB, REQ and REP. */
 @SuppressWarnings("deprecation")
 public final class Sockets {
     private static final int[] SIZES = {0, 1, 255, 256, 8_191, 8_192, 1_048_576};
+
+    /** What is done to each socket before it connects. */
+    static Consumer<ZMQ.Socket> prepare = socket -> {};
 
     private Sockets() {}
 
@@ -22,6 +26,7 @@ public final class Sockets {
         ZMQ.Socket socket = context.socket(type);
         socket.setReceiveTimeOut(20_000);
         socket.setLinger(5_000);
+        prepare.accept(socket);
         socket.connect(address);
         return socket;
     }
