@@ -7,7 +7,8 @@ what they are: with 3.x as the *mechanism* wants (``mechanisms.py``, ``curve.py`
 sends the number of its type and its identity.
 
 A side whose type depends on the peer's waits for what the peer says: ``PeerReady`` is the event,
-:meth:`ZmtpConnection.ready` or :meth:`ZmtpConnection.refuse` the answer.
+:meth:`ZmtpConnection.ready` or :meth:`ZmtpConnection.refuse` the answer.  With 2.0 it says its type
+as soon as it knows the peer's: JeroMQ 0.3 and libzmq 3.2 send their identity after that only.
 
 What comes is read from one buffer.  A part that has not come whole is kept in the pieces in which
 it came, and joined once.  Every bound is checked as soon as a length is known, before what it is
@@ -23,7 +24,7 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from tmqp_wires.zmtp.boxes import SEALED_BYTES, CurveTraffic
-from tmqp_wires.zmtp.config import CURVE, MOST_TEXT, NULL, SOCKET_TYPES, ZmtpConfig
+from tmqp_wires.zmtp.config import CURVE, MOST_TEXT, NULL, SOCKET_TYPES, ZmtpConfig, mirror_of
 from tmqp_wires.zmtp.events import (
     Cancel,
     Event,
@@ -203,6 +204,8 @@ class ZmtpConnection:
             if data[at] < len(SOCKET_TYPES):
                 self._peer_type = SOCKET_TYPES[data[at]]
                 self._phase = _IDENTITY_NEXT
+                if not self._config.socket_type:
+                    self._say_old(mirror_of(self._peer_type))
                 return at + 1
             self._violate(f"there is no socket type {data[at]}", events)
         else:

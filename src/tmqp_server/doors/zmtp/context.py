@@ -27,15 +27,14 @@ _FOR_EVER: Final = -1
 class ZmtpContext:
     """The context of a session; the parameters are those of ``ZmtpDoor``.
 
-    Attributes: ``dropped``, how many messages were not sent to slow SUB sockets; ``refused``, how
-    many messages of peers were not taken; ``pair``, the session of the one PAIR socket, 0 for none;
-    ``config`` is this side of connections, ``calling`` that of those which the server makes itself.
+    Attributes: ``refused``, how many messages of peers were not taken; ``pair``, the session of the
+    one PAIR socket, 0 for none; ``config`` is this side of connections, ``calling`` that of those
+    which the server makes itself.
     """
 
     __slots__ = (
         "calling",
         "config",
-        "dropped",
         "ids",
         "letters",
         "limits",
@@ -65,7 +64,6 @@ class ZmtpContext:
         self.letters = letters
         self.names = names
         self.ids = ZmtpIds(new_id())
-        self.dropped = 0
         self.refused = 0
         self.pair = 0
         self.config = ZmtpConfig(

@@ -19,6 +19,7 @@ from tmqp_server.engine.commands import (
     CreateQueue,
     Join,
     Leave,
+    Miss,
     Push,
     PushExtras,
     PushRun,
@@ -99,6 +100,10 @@ class SocketRole:
 
     def written(self) -> Sequence[Command]:
         """All that was queued has left."""
+        return _NOTHING
+
+    def last_words(self) -> Sequence[Command]:
+        """What is to be said before the client disconnects."""
         return _NOTHING
 
     def replied(self, effect: Reply) -> None:
@@ -229,7 +234,8 @@ class SubscribingRole(SocketRole):
     """A SUB socket: it gets what is published, if it begins as it wants.
 
     Subscriptions are counted, as one may come twice.  What a slow subscriber cannot take is
-    dropped: beside those that are handed over there are never more than the high-water mark.
+    dropped: beside those that are handed over there are never more than the high-water mark.  The
+    queue counts what was dropped as skipped, as soon as what was handed over has left.
     """
 
     def __init__(self, context: ZmtpContext, number: int, peer: Peer, channel: str) -> None:
@@ -241,6 +247,8 @@ class SubscribingRole(SocketRole):
         #: Messages that are queued, and those that were handed over and have not all left.
         self._queued = 0
         self._handed = 0
+        #: Messages that were dropped and are not counted yet.
+        self._missed = 0
 
     def subscribe(self, prefix: bytes) -> None:
         """Want what begins so."""
@@ -288,7 +296,7 @@ class SubscribingRole(SocketRole):
     def deliver(self, effect: Deliver, shared: bytes) -> None:
         """Queue it, unless too many wait."""
         if self._handed >= self._context.limits.high_water_mark:
-            self._context.dropped += 1
+            self._missed += 1
             return
         self._queued += 1
         self._peer.wants_written = True
@@ -302,7 +310,12 @@ class SubscribingRole(SocketRole):
     def written(self) -> Sequence[Command]:
         """Nothing waits."""
         self._handed = 0
-        return _NOTHING
+        return self.last_words()
+
+    def last_words(self) -> Sequence[Command]:
+        """Count what was dropped."""
+        missed, self._missed = self._missed, 0
+        return [Miss(self._number, self._channel, QUEUE, missed)] if missed else _NOTHING
 
 
 class NamedSubscribingRole(SubscribingRole):

@@ -104,7 +104,11 @@ class ZmtpSession(DoorSession):
         self._standing = _STRANGER
         if self._context.pair == self._number:
             self._context.pair = 0
-        return [Disconnect(self._number)] if was_known else _NOTHING
+        if not was_known:
+            return _NOTHING
+        role = self._role
+        assert role is not None, "it was chosen before"
+        return [*role.last_words(), Disconnect(self._number)]
 
     def _refuse(self, reason: str, told: str) -> Sequence[Command]:
         """End it for good."""

@@ -18,6 +18,7 @@ __all__ = [
     "Grant",
     "Join",
     "Leave",
+    "Miss",
     "SetTerms",
     "Unblock",
 ]
@@ -239,3 +240,19 @@ class Extend(SessionCommand):
         self.queue_id = queue_id
         self.timeout_ms = timeout_ms
         self.most_ms = most_ms
+
+
+class Miss(SessionCommand):
+    """Count deliveries of broadcasts that a door did not pass on, for its client takes too long.
+
+    They become skipped ones, as those of clients whose outbound buffer is full.  Never answered;
+    nothing is counted for a queue that is gone.
+    """
+
+    __slots__ = ("channel", "queue_id", "count")
+
+    def __init__(self, session: int, channel: str, queue_id: int, count: int) -> None:
+        super().__init__(session)
+        self.channel = channel
+        self.queue_id = queue_id
+        self.count = count
