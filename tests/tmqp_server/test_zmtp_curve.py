@@ -404,6 +404,17 @@ async def test_a_file_without_a_key_is_named_and_not_repeated(tmp_path: Path) ->
             pass
 
 
+async def test_what_is_encrypted_may_be_reached_from_elsewhere(
+    key: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = {"mechanism": "curve", "curve_secret_key_file": str(key)}
+    settings = config(access=access(), listen=["0.0.0.0:0"], options=options)
+    async with running(settings):
+        assert "travel unencrypted" not in caplog.text
+    async with running(config(access=access(), listen=["0.0.0.0:0"])):
+        assert "travel unencrypted" in caplog.text
+
+
 async def test_a_file_that_others_can_open_is_said_in_the_log(
     key: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

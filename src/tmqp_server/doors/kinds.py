@@ -137,6 +137,10 @@ class DoorKind:
         """
         return ()
 
+    def encrypts(self, options: Mapping[str, Any]) -> bool:
+        """Whether a door with these options encrypts by itself what it carries."""
+        return False
+
     def dialler(self, door: Door) -> Door:
         """The door of the connections to these peers, where it is not the one that was opened."""
         return door

@@ -354,6 +354,10 @@ class ZmtpKind(DoorKind):
         limits = limits_from(ZmtpLimits(), context.limits)
         return ZmtpDoor(context.new_id, limits, options, context.letters, context.names, keys)
 
+    def encrypts(self, options: Mapping[str, Any]) -> bool:
+        """With CURVE."""
+        return options.get("mechanism") == "curve"
+
     def dialler(self, door: Door) -> Door:
         """The same, in the role that its keys give it."""
         from tmqp_server.doors.zmtp.door import ZmtpDoor  # noqa: PLC0415 - as above

@@ -69,7 +69,7 @@ from tmqp_server.storage.sqlite import SqliteStore, exposed
 from tmqp_server.wiring.assembly import build_broker, declare
 from tmqp_server.wiring.clustering import Filters, Membership, join_cluster
 from tmqp_server.wiring.datagrams import UdpSockets
-from tmqp_server.wiring.doors import Doors, OpenDoor, door_name
+from tmqp_server.wiring.doors import Doors, OpenDoor, door_name, sealed_addresses
 
 if TYPE_CHECKING:
     from tmqp_server.io.http import HttpCaller
@@ -521,7 +521,8 @@ async def running(
     """
     if access is None:
         access = load_access(config.access)
-    _check_reach(config, access)
+    registry = _registry(doors)
+    _check_reach(config, access, registry)
     if custom_messages is None and config.custom_messages:
         custom_messages = load_hook(config.custom_messages)
     filters = None if config.cluster is None else Filters(config.cluster)
@@ -531,7 +532,6 @@ async def running(
     if access is None and hooks.authenticators:
         access = OpenAccess()
     broker = build_broker(config, handlers, routers, hooks, storage=store is not None)
-    registry = _registry(doors)
     server: Server | None = None
     try:
         if store is None:
@@ -564,7 +564,7 @@ def _asks(access: Access | None) -> bool:
     return access is not None and access.authenticates
 
 
-def _check_reach(config: ServerConfig, access: Access | None) -> None:
+def _check_reach(config: ServerConfig, access: Access | None, registry: DoorRegistry) -> None:
     """Nobody listens to other machines by mistake: neither to all of them, nor in the clear."""
     for address in config.all_addresses():
         if address.is_local or config.allow_remote:
@@ -574,7 +574,7 @@ def _check_reach(config: ServerConfig, access: Access | None) -> None:
                 f"{address} can be reached from other machines and nobody is authenticated;"
                 " set allow_remote (--allow-remote) if that is wanted"
             )
-        if not address.tls:
+        if not address.tls and address not in sealed_addresses(config, registry):
             logger.warning("%s: tokens travel unencrypted on this address", address)
 
 

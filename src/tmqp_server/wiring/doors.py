@@ -21,7 +21,7 @@ from tmqp_server.settings.doors import DoorSettings
 from tmqp_server.settings.secrets import read_secret
 from tmqp_server.settings.tls import NO_CERTIFICATE, requires
 
-__all__ = ["Doors", "OpenDoor", "door_name", "further_doors"]
+__all__ = ["Doors", "OpenDoor", "door_name", "further_doors", "sealed_addresses"]
 
 
 @final
@@ -126,6 +126,17 @@ def further_doors(config: ServerConfig) -> list[DoorSettings]:
         limits = dataclasses.asdict(config.web.limits)
         found.append(DoorSettings(HttpKind.name, config.web.listen, limits))
     return [*found, *config.doors]
+
+
+def sealed_addresses(config: ServerConfig, registry: DoorRegistry) -> list[Address]:
+    """Where doors listen whose protocol encrypts what it carries, without TLS."""
+    kinds = {kind.name: kind for kind in registry}
+    return [
+        address
+        for door in config.doors
+        if door.protocol in kinds and kinds[door.protocol].encrypts(door.options)
+        for address in door.listen
+    ]
 
 
 def _names(settings: DoorSettings, max_bytes: int) -> DoorNames:
