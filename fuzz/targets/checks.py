@@ -14,6 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from targets.curve import SIDES, curve_says
+from targets.lines import LINE_TARGETS, good_lines
+from targets.talking import cut, speak
 from tmqp import Connection, ConnectionInformation, FrameDecoder, Limits, RemoteProtocolError, Role
 from tmqp.block_writing import encode_block
 from tmqp.blocks import StoredMessage
@@ -36,7 +39,6 @@ from tmqp.testing import (
     client_bytes,
     damage,
     odd_frame,
-    pieces,
     plain_frame,
     server_bytes,
 )
@@ -46,15 +48,10 @@ from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.doors.nsq.context import NsqContext
 from tmqp_server.doors.nsq.door import NsqDoor
 from tmqp_server.doors.nsq.options import NsqLimits, NsqOptions
-from tmqp_server.doors.port import Door
 from tmqp_server.doors.throttr.door import ThrottrDoor
 from tmqp_server.doors.throttr.options import ThrottrLimits, ThrottrOptions
 from tmqp_server.doors.zmtp.door import ZmtpDoor
 from tmqp_server.doors.zmtp.options import ZmtpLimits
-from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.hub.hub import Hub
-from tmqp_server.hub.questions import Fault
 from tmqp_server.storage.port import DamageError
 from tmqp_server.storage.records import decode_block
 from tmqp_wires.nsq import CommandDecoder, ServerTerms, lookup, writing
@@ -101,29 +98,25 @@ _MODELS: Final = (
 _MOST_OF_LOOKUPD: Final = 16_384 + 65_536 + 8
 #: The same of ZMTP, with these limits.
 _MOST_OF_ZMTP: Final = 700
-_ZMTP_CONFIGS: Final = tuple(
-    ZmtpConfig(
-        as_server=True,
-        mechanism=mechanism,
-        max_part_bytes=100,
-        max_message_bytes=300,
-        max_parts=5,
-        max_command_bytes=200,
+_ZMTP_CONFIGS: Final = (
+    tuple(
+        ZmtpConfig(
+            as_server=True,
+            mechanism=mechanism,
+            max_part_bytes=100,
+            max_message_bytes=300,
+            max_parts=5,
+            max_command_bytes=200,
+        )
+        for mechanism in ("NULL", PLAIN)
     )
-    for mechanism in ("NULL", PLAIN)
+    + SIDES
 )
-
-
-def _cut(data: bytes) -> tuple[list[bytes], bytes]:
-    """The first byte says how the rest is cut."""
-    if not data:
-        return [], b""
-    return pieces(Seeded(data[0]), data[1:]), data[1:]
 
 
 def decoder(data: bytes) -> None:
     """The frame decoder: any bytes, cut in any way."""
-    chunks, whole = _cut(data)
+    chunks, whole = cut(data)
     check_no_escape(lambda: FrameDecoder(_TIGHT), whole)
     check_chunking(lambda: FrameDecoder(_TIGHT), whole, [chunks])
 
@@ -145,7 +138,7 @@ def _connection(role: Role, data: bytes) -> None:
             connection.initiate(ConnectionInformation("client-1"), "m1")
         return connection
 
-    chunks, whole = _cut(data)
+    chunks, whole = cut(data)
     check_connection_no_escape(make, chunks)
     check_connection_chunking(make, whole, [chunks])
 
@@ -186,13 +179,13 @@ def door(data: bytes) -> None:
         count += 1
         return f"id-{count}"
 
-    _speak(NativeDoor(new_id, _TIGHT), _cut(data)[0])
+    speak(NativeDoor(new_id, _TIGHT), cut(data)[0])
 
 
 def web(data: bytes) -> None:
     """Hub, HTTP door and broker together; how the stream is cut changes no answer."""
-    chunks, whole = _cut(data)
-    assert _speak(_web_door(), chunks) == _speak(_web_door(), [whole] if whole else [])
+    chunks, whole = cut(data)
+    assert speak(_web_door(), chunks) == speak(_web_door(), [whole] if whole else [])
 
 
 def _nsq_context() -> NsqContext:
@@ -216,42 +209,10 @@ def _web_door() -> HttpDoor:
     return HttpDoor(new_id, _TIGHT_WEB, inner={"tmqp": NativeDoor(new_id, _TIGHT)})
 
 
-def _speak(spoken: Door, chunks: list[bytes]) -> bytes:
-    """What one session is answered to its bytes; nothing else may come of them."""
-    broker = Broker(EngineLimits(max_channels=10, max_work_per_step=50))
-    hub = Hub(broker, 4_096)
-    hub.open(1, spoken, 0.0)
-    said = b""
-    for chunk in chunks:
-        more = hub.receive(1, chunk, 1.0)
-        while more or hub.woken:
-            hub.woken.clear()
-            said += _sent(hub)
-            more = hub.go_on(1, 1.0)
-        said += _sent(hub)
-    for _ in range(100):
-        due = hub.broker_deadline()
-        if due is None or due > 1.0:
-            break
-        hub.on_broker_deadline(1.0)
-    said += _sent(hub)
-    hub.receive_eof(1, 2.0)
-    said += _sent(hub)
-    hub.forget(1, 3.0)
-    faults = [each.error for each in hub.take_outside() if isinstance(each, Fault)]
-    assert not faults, faults
-    assert [queue for queue in broker.queues() if queue.imbalance()] == []
-    return said
-
-
-def _sent(hub: Hub) -> bytes:
-    return b"".join([data for _, data in hub.take_outbound()])
-
-
 def nsq(data: bytes) -> None:
     """NSQ's codec in both roles, and hub, door and broker together: any bytes, cut in any way; no
     more is held than is allowed."""
-    chunks, whole = _cut(data)
+    chunks, whole = cut(data)
     decoder = CommandDecoder(_TIGHT_NSQ)
     found: list[Event] = []
     for chunk in chunks:
@@ -266,8 +227,8 @@ def nsq(data: bytes) -> None:
     for chunk in chunks:
         read += frames.feed(chunk)
     assert read == frames_at_once.feed(whole)
-    said = _speak(NsqDoor(_nsq_context()), chunks)
-    said_at_once = _speak(NsqDoor(_nsq_context()), [whole] if whole else [])
+    said = speak(NsqDoor(_nsq_context()), chunks)
+    said_at_once = speak(NsqDoor(_nsq_context()), [whole] if whole else [])
     # What comes behind an IDENTIFY and before its answer, in its chunk, cannot be read.
     assert said == said_at_once or _changes_stream(whole)
 
@@ -275,7 +236,7 @@ def nsq(data: bytes) -> None:
 def throttr(data: bytes) -> None:
     """Throttr's codec in both roles and dialects, and hub, door and broker together: any bytes, cut
     in any way; no more is held than is allowed."""
-    chunks, whole = _cut(data)
+    chunks, whole = cut(data)
     # What comes first says how it is spoken, too.
     dialect = DIALECTS[len(whole) % 2]
     width = VALUE_SIZES[len(whole) // 2 % 4]
@@ -297,8 +258,8 @@ def throttr(data: bytes) -> None:
     with suppress(ValueError):
         client.receive(whole)
     # How many bytes were read is told, and differs.
-    said = _speak(_throttr_door(dialect, width), chunks)
-    assert len(said) == len(_speak(_throttr_door(dialect, width), [whole] if whole else []))
+    said = speak(_throttr_door(dialect, width), chunks)
+    assert len(said) == len(speak(_throttr_door(dialect, width), [whole] if whole else []))
 
 
 def _throttr_door(dialect: str, width: int) -> ThrottrDoor:
@@ -310,7 +271,7 @@ def _throttr_door(dialect: str, width: int) -> ThrottrDoor:
 
 def lookupd(data: bytes) -> None:
     """Nsqlookupd's protocol in both roles: any bytes, cut in any way; little is held."""
-    chunks, whole = _cut(data)
+    chunks, whole = cut(data)
     decoder, at_once = LookupDecoder(), LookupDecoder()
     found: list[Event] = []
     for chunk in chunks:
@@ -333,7 +294,7 @@ def lookupd(data: bytes) -> None:
 def zmtp(data: bytes) -> None:
     """ZMTP in both roles, and hub, door and broker together: any bytes, cut in any way; no more is
     held than is allowed."""
-    chunks, whole = _cut(data)
+    chunks, whole = cut(data)
     for config in _ZMTP_CONFIGS:
         zmtp_cut, at_once = ZmtpConnection(config, 0.0), ZmtpConnection(config, 0.0)
         found: list[ZmtpEvent] = []
@@ -344,7 +305,7 @@ def zmtp(data: bytes) -> None:
         told = [repr(event) for event in found]
         assert told == [repr(event) for event in expected], "how it is cut changes what it says"
         assert zmtp_cut.data_to_send() == at_once.data_to_send()
-    _speak(_zmtp_door(), chunks)
+    speak(_zmtp_door(), chunks)
 
 
 def _zmtp_door() -> ZmtpDoor:
@@ -374,6 +335,7 @@ TARGETS: Final[dict[str, Callable[[bytes], None]]] = {
     "throttr": throttr,
     "zmtp": zmtp,
     "block": block,
+    **LINE_TARGETS,
 }
 
 
@@ -404,6 +366,8 @@ def _good(name: str, draw: Seeded) -> bytes:
         return first + _throttr_requests(draw)
     if name == "zmtp":
         return first + _zmtp_frames(draw)
+    if name in LINE_TARGETS:
+        return first + good_lines(name, draw)
     if name == "hello":
         names = ("", "a", "worker", "bestellung-ä")
         client_id, name_of, kind = [names[draw.below(4)] for _ in range(3)]
@@ -482,6 +446,8 @@ def _lookupd_commands(draw: Seeded) -> bytes:
 
 def _zmtp_frames(draw: Seeded) -> bytes:
     """What a socket says: greeting, what it is, messages, subscriptions."""
+    if draw.one_in(3):
+        return curve_says(draw)
     plain = draw.one_in(3)
     said = [b"\xff" + bytes(8) + b"\x7f"]
     kind = SOCKET_TYPES[draw.below(len(SOCKET_TYPES))]

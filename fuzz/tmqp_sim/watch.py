@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tmqp_server.doors.native.runs import NativeRun
-from tmqp_server.engine.broker import _MOST_EFFECTS, _MOST_STEPS, Broker
+from tmqp_server.engine.broker import _MOST_EFFECTS, _MOST_STEPS, _MOST_WORK, Broker
 from tmqp_server.engine.commands import (
     Acknowledge,
     AcknowledgeRun,
@@ -31,6 +31,7 @@ from tmqp_server.engine.commands import (
     SessionCommand,
     Unblock,
 )
+from tmqp_server.engine.delivery.feed_commits import Commit
 from tmqp_server.engine.delivery.shelving import PendingShelf
 from tmqp_server.engine.effects import (
     AppendRun,
@@ -82,9 +83,6 @@ _SELDOM: Final = 16
 _EPSILON_S: Final = 1e-9
 #: What costs no work of its own, or what no client asks for.
 _NO_OPERATIONS: Final = (Acknowledge, Block, Disconnect, Push, Unblock)
-#: Units of work, as they are counted here, that may be done before the world can send; what one
-#: command is more does not count.
-_MOST_WORK: Final = 1_000
 #: What nobody has in flight.
 _NOTHING: Final[dict[str, Message]] = {}
 
@@ -220,7 +218,8 @@ class WatchedBroker(Broker):
                     most_bytes -= command.size
                 elif not isinstance(command, Acknowledge):
                     steps = 0
-            if at >= len(commands) or steps <= 0 or most_bytes <= 0 or len(out) >= _MOST_EFFECTS:
+            is_full = len(out) >= _MOST_EFFECTS or self._core.work >= _MOST_WORK
+            if at >= len(commands) or steps <= 0 or most_bytes <= 0 or is_full:
                 return at, out
 
     def _single(self, command: Command, now: float, portion: int) -> list[Effect]:
@@ -506,13 +505,13 @@ class WatchedBroker(Broker):
                 elif message.holders is not None:
                     for number in message.holders:
                         holding[number] = holding.get(number, 0) + 1
-        # What is being spilled stays in memory until it is written, even if its queue has gone
-        # meanwhile (seed 301380).
-        gone = {
-            queue.key: queue
-            for queue in (getattr(each, "queue", None) for each in core.tickets.values())
-            if queue is not None and queue.closed
-        }
+        # What is being spilled stays in memory until it is written, and what a feed copies until
+        # that is, even if the queue has gone meanwhile (seeds 301380, 11371).
+        written = [getattr(each, "queue", None) for each in core.tickets.values()]
+        for each in core.tickets.values():
+            if isinstance(each, Commit):
+                written += [copy.target for item in each.items for copy in item.copies]
+        gone = {each.key: each for each in written if each is not None and each.closed}
         size += sum(each.bytes + each.count * MESSAGE_OVERHEAD_BYTES for each in gone.values())
         for session in core.sessions.values():
             count = holding.get(session.number, 0)

@@ -18,7 +18,7 @@ from tests.interop.building import (
     need,
 )
 
-__all__ = ["AGAIN", "CLIENTS", "EMPTY", "FOLDER"]
+__all__ = ["AGAIN", "CLIENTS", "CURVE", "EMPTY", "FOLDER"]
 
 FOLDER: Final = Path(__file__).parent
 _CACHE: Final = CACHE / "zmtp"
@@ -64,11 +64,11 @@ def _rust() -> tuple[list[str], Path]:
     return [str(folder / "debug" / "sockets")], folder
 
 
-def _java(name: str, version: str) -> Callable[[], tuple[list[str], Path]]:
+def _java(name: str, version: str, main: str = "Sockets") -> Callable[[], tuple[list[str], Path]]:
     def build() -> tuple[list[str], Path]:
         need(name, "java", "javac", "mvn")
         sources, folder = FOLDER / "java", _CACHE / name
-        program = sources / "Sockets.java"
+        program = sources / f"{main}.java"
         with made(folder, [sources / "pom.xml", program]) as is_due:
             if is_due:
                 words = ["mvn", "-q", "-B", "-f", str(sources / "pom.xml"), f"-Djeromq={version}"]
@@ -77,7 +77,7 @@ def _java(name: str, version: str) -> Callable[[], tuple[list[str], Path]]:
                 words = ["javac", "-Xlint:all,-processing", "-Werror", "-d", "classes"]
                 compile_program([*words, "-cp", "lib/*", str(program)], folder)
         path = os.pathsep.join(["classes", "lib/*"])
-        return ["java", *QUICK_JAVA, "-cp", path, "Sockets"], folder
+        return ["java", *QUICK_JAVA, "-cp", path, main], folder
 
     return build
 
@@ -110,4 +110,8 @@ CLIENTS: Final = (
     _jeromq("0.4.2", {}),
     _jeromq("0.5.4", {}),
     _jeromq("0.6.0", {}),
+)
+#: A program of its own: its cryptography is JeroMQ's, as its ZMTP is.
+CURVE: Final = Client(
+    "jeromq-curve", "0.6.0", "Java", _java("jeromq-curve", "0.6.0", "CurveSockets"), {}
 )

@@ -352,8 +352,8 @@ def test_a_large_part_is_held_in_pieces_and_counted() -> None:
 def test_a_client_says_what_it_is() -> None:
     with pytest.raises(ValueError, match="name a socket type"):
         ZmtpConnection(ZmtpConfig(), 0.0)
-    with pytest.raises(ValueError, match="no mechanism 'CURVE'"):
-        ZmtpConnection(ZmtpConfig(as_server=True, mechanism="CURVE"), 0.0)
+    with pytest.raises(ValueError, match="no mechanism 'GSSAPI'"):
+        ZmtpConnection(ZmtpConfig(as_server=True, mechanism="GSSAPI"), 0.0)
     with pytest.raises(ValueError, match="at most 255 bytes"):
         client("REQ", identity=bytes(256))
 

@@ -34,13 +34,17 @@ class Credentials:
         ``public-key``, of which the door has made sure that the client has the private one.
     :ivar user: whose secret it is; empty for a token.
     :ivar secret: the token, the password or the key.
+    :ivar optional: where nobody has the key, the client counts as one that shows nothing.
     """
 
-    __slots__ = ("kind", "secret", "user")
+    __slots__ = ("kind", "optional", "secret", "user")
 
-    def __init__(self, kind: CredentialKind, secret: str, user: str = "") -> None:
+    def __init__(
+        self, kind: CredentialKind, secret: str, user: str = "", optional: bool = False
+    ) -> None:
         self.kind: CredentialKind = kind
         self.secret = secret
+        self.optional = optional
         self.user = user
 
     def __repr__(self) -> str:
