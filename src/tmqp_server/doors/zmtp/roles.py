@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from tmqp.constants import RESULT_OK
+from tmqp_server.doors.answers import PlainAnswers
 from tmqp_server.doors.zmtp.context import ZmtpContext
 from tmqp_server.doors.zmtp.filters import TopicFilter
-from tmqp_server.doors.zmtp.message import QUEUE, ZmtpAnswers, ZmtpRun, size_of
+from tmqp_server.doors.zmtp.message import QUEUE, ZmtpRun, size_of
 from tmqp_server.engine.commands import (
     AcknowledgeRun,
     Command,
@@ -188,7 +189,9 @@ class PullRole(SocketRole):
         if not self._ids:
             return _NOTHING
         ids, self._ids = self._ids, []
-        return [AcknowledgeRun(self._number, self._channel, QUEUE, ids, ZmtpAnswers(), self._notes)]
+        return [
+            AcknowledgeRun(self._number, self._channel, QUEUE, ids, PlainAnswers(), self._notes)
+        ]
 
 
 class SubscribingRole(SocketRole):
