@@ -47,6 +47,8 @@ from tmqp_server.doors.nsq.context import NsqContext
 from tmqp_server.doors.nsq.door import NsqDoor
 from tmqp_server.doors.nsq.options import NsqLimits, NsqOptions
 from tmqp_server.doors.port import Door
+from tmqp_server.doors.stomp.door import StompDoor
+from tmqp_server.doors.stomp.options import StompLimits
 from tmqp_server.doors.throttr.door import ThrottrDoor
 from tmqp_server.doors.throttr.options import ThrottrLimits, ThrottrOptions
 from tmqp_server.doors.zmtp.door import ZmtpDoor
@@ -61,6 +63,11 @@ from tmqp_wires.nsq import CommandDecoder, ServerTerms, lookup, writing
 from tmqp_wires.nsq.events import Event, Identify, Violation
 from tmqp_wires.nsq.frames import FrameDecoder as NsqFrameDecoder
 from tmqp_wires.nsq.lookup import Announce, AnswerDecoder, LookupDecoder
+from tmqp_wires.stomp import FrameDecoder as StompDecoder
+from tmqp_wires.stomp import FrameLimits
+from tmqp_wires.stomp.codec import OF_CLIENTS, OF_SERVERS
+from tmqp_wires.stomp.frames import VERSIONS as STOMP_VERSIONS
+from tmqp_wires.stomp.frames import encode_frame
 from tmqp_wires.throttr import ClientConnection, Request, RequestDecoder
 from tmqp_wires.throttr.requests import encode_request
 from tmqp_wires.throttr.words import CONNECTION, DIALECTS, NAMES, VALUE_SIZES
@@ -99,6 +106,9 @@ _MODELS: Final = (
 
 #: The longest line and the largest IDENTIFY together.
 _MOST_OF_LOOKUPD: Final = 16_384 + 65_536 + 8
+#: The same of STOMP, with these limits: a head or a body, and a byte more.
+_STOMP_LIMITS: Final = FrameLimits(max_head_bytes=100, max_body_bytes=100)
+_MOST_OF_STOMP: Final = 102
 #: The same of ZMTP, with these limits.
 _MOST_OF_ZMTP: Final = 700
 _ZMTP_CONFIGS: Final = tuple(
@@ -351,6 +361,28 @@ def _zmtp_door() -> ZmtpDoor:
     return ZmtpDoor(lambda: "0" * 32, ZmtpLimits(max_part_bytes=100, max_command_bytes=100))
 
 
+def stomp(data: bytes) -> None:
+    """STOMP in every version and both roles, and hub, door and broker together: any bytes, cut in
+    any way; no more is held than is allowed."""
+    chunks, whole = _cut(data)
+    for version in STOMP_VERSIONS:
+        stomp_cut, at_once = _stomp_decoder(version), _stomp_decoder(version)
+        told: list[str] = []
+        for chunk in chunks:
+            told += [repr(event) for event in stomp_cut.receive(chunk)]
+            assert stomp_cut.held_bytes <= _MOST_OF_STOMP, "something is kept beyond its limit"
+        expected = [repr(event) for event in at_once.receive(whole)]
+        assert told == expected, "how it is cut changes what it says"
+    limits = StompLimits(max_head_bytes=100, max_body_bytes=100)
+    _speak(StompDoor(lambda: "0" * 32, limits), chunks)
+
+
+def _stomp_decoder(version: str) -> StompDecoder:
+    found = StompDecoder(_STOMP_LIMITS, OF_CLIENTS | OF_SERVERS)
+    found.version = version
+    return found
+
+
 def block(data: bytes) -> None:
     """A block of kept messages: whole, or damaged and said to be so."""
     try:
@@ -373,6 +405,7 @@ TARGETS: Final[dict[str, Callable[[bytes], None]]] = {
     "lookupd": lookupd,
     "throttr": throttr,
     "zmtp": zmtp,
+    "stomp": stomp,
     "block": block,
 }
 
@@ -404,6 +437,8 @@ def _good(name: str, draw: Seeded) -> bytes:
         return first + _throttr_requests(draw)
     if name == "zmtp":
         return first + _zmtp_frames(draw)
+    if name == "stomp":
+        return first + _stomp_frames(draw)
     if name == "hello":
         names = ("", "a", "worker", "bestellung-ä")
         client_id, name_of, kind = [names[draw.below(4)] for _ in range(3)]
@@ -500,6 +535,29 @@ def _zmtp_frames(draw: Seeded) -> bytes:
             said.append(message_frames([data[: draw.below(40)] for _ in range(1 + draw.below(3))]))
         else:
             said.append(command_frame(commands[draw.below(5)], data[:20]))
+    return b"".join(said)
+
+
+def _stomp_frames(draw: Seeded) -> bytes:
+    """What a client says: CONNECT, then frames about two queues and a transaction."""
+    version = STOMP_VERSIONS[draw.below(3)]
+    said = [encode_frame("CONNECT", [("accept-version", version)])]
+    places = ("/queue/a", "/topic/a", "/temp-queue/a")
+    for _ in range(draw.below(7)):
+        place = ("destination", places[draw.below(3)])
+        more = [("receipt", "1")] * draw.below(2) + [("transaction", "t")] * draw.below(2)
+        body = draw.some_bytes(draw.below(110))
+        choices = (
+            ("SEND", [place, ("content-length", str(len(body))), *more], body),
+            ("SUBSCRIBE", [place, ("id", str(draw.below(2))), ("ack", "client"), *more], b""),
+            ("UNSUBSCRIBE", [("id", str(draw.below(2))), *more], b""),
+            ("ACK", [("id", f"{1 + draw.below(2)}-1"), *more], b""),
+            ("BEGIN", [("transaction", "t")], b""),
+            ("COMMIT", [("transaction", "t")], b""),
+            ("ABORT", [("transaction", "t")], b""),
+        )
+        command, headers, body = choices[draw.below(len(choices))]
+        said.append(encode_frame(command, headers, body, version))
     return b"".join(said)
 
 

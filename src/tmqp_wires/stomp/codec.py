@@ -126,13 +126,14 @@ class FrameDecoder:
             self._searched = 0
         if not size:
             return False
+        command = self._command(size)
         stop, skipped = self._end_of_head(size)
+        if max(stop, size if stop < 0 else 0) > self._limits.max_head_bytes:
+            most = self._limits.max_head_bytes
+            raise ValueError(f"command and headers of a frame have more than {most} bytes")
         if stop < 0:
-            self._look_at_beginning(size)
             return False
-        if stop > self._limits.max_head_bytes:
-            raise ValueError(self._too_long())
-        self._open = self._frame_of(bytes(buffer[:stop]), stop + skipped)
+        self._open = self._frame_of(command, bytes(buffer[:stop]), stop + skipped)
         del buffer[: stop + skipped]
         self._searched = 0
         return True
@@ -148,32 +149,26 @@ class FrameDecoder:
             return returned + 1, 2
         return (-1, 0) if plain < 0 else (plain + 1, 1)
 
-    def _look_at_beginning(self, size: int) -> None:
-        """What cannot become a frame is refused before it is whole.
+    def _command(self, size: int) -> str:
+        """The command of the next frame; empty as long as it is not whole, and could be one.
 
-        :raises ValueError: when it cannot.
+        It looks at the same bytes whatever has come behind them, so what it refuses does not
+        depend on how the stream is cut.
+
+        :raises ValueError: when there is no such command.
         """
-        if size > self._limits.max_head_bytes:
-            raise ValueError(self._too_long())
-        beginning = bytes(self._buffer[: _LONGEST_COMMAND + 2])
-        line, feed, _ = beginning.partition(b"\n")
-        if feed or size > _LONGEST_COMMAND or b"\0" in line:
-            self._command(line)
-
-    def _too_long(self) -> str:
-        return f"command and headers of a frame have more than {self._limits.max_head_bytes} bytes"
-
-    def _command(self, line: bytes) -> str:
+        line, feed, _ = bytes(self._buffer[:_LONGEST_COMMAND]).partition(b"\n")
+        if not feed and size < _LONGEST_COMMAND and b"\0" not in line:
+            return ""
+        line, nul, _ = line.partition(b"\0")
         command = line.removesuffix(b"\r").decode("latin-1")
-        if command not in self._commands:
-            raise ValueError(f"there is no command {command[:_LONGEST_COMMAND]!r}")
+        if nul or not feed or command not in self._commands:
+            raise ValueError(f"there is no command {command!r}")
         return command
 
-    def _frame_of(self, head: bytes, size: int) -> StompFrame:
-        line, _, rest = head.partition(b"\n")
-        command = self._command(line)
+    def _frame_of(self, command: str, head: bytes, size: int) -> StompFrame:
         try:
-            text = rest.decode("utf-8")
+            text = head.partition(b"\n")[2].decode("utf-8")
         except UnicodeDecodeError:
             raise ValueError("the headers of a frame are not UTF-8") from None
         version = V1_0 if command in UNESCAPED else self.version

@@ -142,8 +142,9 @@ def test_the_first_of_repeated_headers_counts() -> None:
 
 WRONG: Final[dict[str, bytes]] = {
     "there is no command 'SENT'": b"SENT\n\n\0",
-    "no command 'GET / HTTP": b"GET / HTTP/1.1 and more",
-    r"no command '\x00": b"\0",
+    "there is no command 'GET / HTTP/1.1 a'": b"GET / HTTP/1.1 and more",
+    "there is no command ''": b"\0",
+    "there is no command 'SEND'": b"SEND\0destination:a\n\n\0",
     "no colon": b"SEND\nabc\n\n\0",
     "has no name": b"SEND\n:abc\n\n\0",
     "no escape": b"SEND\na:\\t\n\n\0",
@@ -217,12 +218,7 @@ def test_any_cut_of_any_stream_gives_the_same(
     for piece in cut(data, places):
         found += piecemeal.receive(piece)
         assert piecemeal.held_bytes <= limits.max_head_bytes + limits.max_body_bytes + 300
-    if not any(isinstance(each, Violation) for each in at_once):
-        assert found == at_once
-        return
-    # What cannot become a frame is found as soon as it can be, and nothing whole before it is lost.
-    assert isinstance(found[-1], Violation)
-    assert found[:-1] == at_once[:-1]
+    assert [repr(each) for each in found] == [repr(each) for each in at_once]
 
 
 # --- Connections ---------------------------------------------------------------------------------

@@ -19,6 +19,8 @@ from tmqp.constants import (
     RESULT_OK,
 )
 from tmqp_server.doors.answers import PlainAnswers
+from tmqp_server.doors.selecting import FilterError
+from tmqp_server.doors.selector import selector_filter
 from tmqp_server.doors.stomp.context import StompContext
 from tmqp_server.doors.stomp.message import QUEUE, number_of
 from tmqp_server.doors.stomp.places import Place
@@ -70,18 +72,22 @@ class NotMine(SubscriptionFilter):
     """Accepts what others have sent.
 
     :param source: the client.
+    :param also: what else must accept it; None for nothing.
     """
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, also: SubscriptionFilter | None) -> None:
         self._source = source
+        self._also = also
 
     def accepts(self, message: Message) -> bool:
         """Whether it is another's."""
-        return message.source != self._source
+        if message.source == self._source:
+            return False
+        return self._also is None or self._also.accepts(message)
 
     def identity(self) -> object:
-        """The client."""
-        return "not-mine", self._source
+        """The client, and what else is wanted."""
+        return "not-mine", self._source, None if self._also is None else self._also.identity()
 
 
 @final
@@ -180,12 +186,8 @@ class ConsumingSession(SendingSession):
         for name in _NOT_SERVED:
             if frame.get(name).lower() not in ("", "false"):
                 raise FrameError(f"{name} is not served")
-        if frame.get("selector").strip():
-            raise FrameError("selector is not served")
         terms = self._terms_of(frame)
-        wanted = None
-        if frame.get("activemq.noLocal").lower() == "true":
-            wanted = NotMine(self._client_id)
+        wanted = self._wanted_by(frame)
         self._make_own(place, asked, commands)
         index = self._next_index
         self._next_index += 1
@@ -217,6 +219,22 @@ class ConsumingSession(SendingSession):
         if self._stomp.version != V1_0:
             raise FrameError("the header id is missing")
         return frame.get("destination")
+
+    def _wanted_by(self, frame: StompFrame) -> SubscriptionFilter | None:
+        """Which messages a subscription wants; None for all.
+
+        :raises FrameError: for a selector that cannot be understood.
+        """
+        chosen: SubscriptionFilter | None = None
+        text = frame.get("selector")
+        if text.strip():
+            try:
+                chosen = selector_filter(text, self._context.letters)
+            except FilterError as error:
+                raise FrameError(str(error)) from None
+        if frame.get("activemq.noLocal").lower() == "true":
+            chosen = NotMine(self._client_id, chosen)
+        return chosen
 
     def _terms_of(self, frame: StompFrame) -> Terms:
         """How a subscription wants its messages.

@@ -72,8 +72,9 @@ class StompSession(ConsumingSession):
         if not isinstance(event, Violation):
             return ""
         self._connect_due = _NEVER
+        self.close_reason = f"the peer sent {name_greeting(self._first)}: {event.text}"
         self._fail(None, event.text, event.detail)
-        return f"the peer sent {name_greeting(self._first)}: {event.text}"
+        return self.close_reason
 
     def begin(self, event: Event) -> None:
         """Note who the client says that it is."""
