@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Final
 
 import pytest
@@ -67,7 +68,10 @@ class Guarded:
     def __init__(self) -> None:
         self.world = GuardedWorld()
         self.world.door.letters.add(StompBodies())
-        self.door = StompDoor(lambda: "0" * 32, letters=self.world.door.letters)
+        numbers = count(1)
+        self.door = StompDoor(
+            lambda: f"{next(numbers):012x}".ljust(32, "0"), letters=self.world.door.letters
+        )
         for name, frames in (
             (7, (("SEND", {"destination": "/queue/q"}), ("SEND", {"destination": "/topic/t"}))),
             (8, ()),

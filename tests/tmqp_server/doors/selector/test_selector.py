@@ -170,7 +170,7 @@ def _quoted(text: str) -> str:
 
 
 def _numeric(depth: int) -> st.SearchStrategy[str]:
-    leaf = st.one_of(_NUMBERS.map(lambda n: f"({n})"), st.sampled_from(["n", "m", "none"]))
+    leaf = st.one_of(_NUMBERS.map(lambda n: f"({n})"), st.sampled_from(["n", "m", "nil"]))
     if not depth:
         return leaf
     inner = _numeric(depth - 1)
@@ -180,7 +180,7 @@ def _numeric(depth: int) -> st.SearchStrategy[str]:
 
 
 def _logical(depth: int) -> st.SearchStrategy[str]:
-    number, name = _numeric(1), st.sampled_from(["s", "nothing"])
+    number, name = _numeric(1), st.sampled_from(["s", "gone"])
     operator = st.sampled_from(["=", "<>", "<", ">", "<=", ">="])
     leaf = st.one_of(
         st.tuples(number, operator, number).map(" ".join),
@@ -211,7 +211,7 @@ def test_sqlite_finds_the_same(text: str, n: int, m: int, s: str) -> None:
     said = {"n": n, "m": m, "s": s}
     if len(text) > MAX_FILTER_BYTES:
         return
-    query = f"SELECT {text} FROM (SELECT ? AS n, ? AS m, ? AS s, NULL AS none, NULL AS nothing)"  # noqa: S608, E501
+    query = f"SELECT {text} FROM (SELECT ? AS n, ? AS m, ? AS s, NULL AS nil, NULL AS gone)"  # noqa: S608, E501
     ((found,),) = DATABASE.execute(query, (n, m, s)).fetchall()
     wanted = None if found is None else bool(found)
     assert value(text, said) is wanted
