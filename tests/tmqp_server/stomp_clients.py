@@ -51,7 +51,7 @@ def config(data: Path | None = None, port: int = 0, **values: Any) -> ServerConf
     )
 
 
-class StompPy(stomp.ConnectionListener):  # type: ignore[misc]
+class StompPy(stomp.ConnectionListener):
     """A client of stomp.py, and all that it hears."""
 
     def __init__(self, port: int, version: str, **options: Any) -> None:

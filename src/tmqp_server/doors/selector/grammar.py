@@ -252,7 +252,7 @@ class _Reader:
         return Not(found) if negative else found
 
     def _behind(self, word: str, left: Node) -> Node:
-        """What stands behind BETWEEN, IN or LIKE."""
+        """What follows BETWEEN, IN or LIKE."""
         if word == "BETWEEN":
             low = self._sum()
             self._must(_WORD, "AND")

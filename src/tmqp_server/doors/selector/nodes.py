@@ -304,9 +304,9 @@ class Counted(Node):
             return None
         try:
             found = _counted(left, self.operator, right)
+            return None if math.isnan(found) else found
         except (OverflowError, ZeroDivisionError):
             return None
-        return None if isinstance(found, float) and math.isnan(found) else found
 
 
 def _counted(left: float, operator: str, right: float) -> float:

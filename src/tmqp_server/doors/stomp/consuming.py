@@ -24,8 +24,8 @@ from tmqp_server.doors.selector import selector_filter
 from tmqp_server.doors.stomp.context import StompContext
 from tmqp_server.doors.stomp.message import QUEUE, number_of
 from tmqp_server.doors.stomp.places import Place
-from tmqp_server.doors.stomp.sending import ANSWER_BYTES, SendingSession, Transaction
-from tmqp_server.doors.stomp.writing import Asked, FrameError, words_of
+from tmqp_server.doors.stomp.sending import ANSWER_BYTES, SendingSession, StagedFrames
+from tmqp_server.doors.stomp.writing import AskedFrame, FrameError, words_of
 from tmqp_server.doors.waiting import NOTHING
 from tmqp_server.engine.commands import (
     Acknowledge,
@@ -47,7 +47,7 @@ from tmqp_server.engine.model.message import Message, SubscriptionFilter
 from tmqp_wires.stomp import StompFrame
 from tmqp_wires.stomp.frames import V1_0, V1_1, V1_2, header_lines, read_header_lines
 
-__all__ = ["ConsumingSession", "Joined", "Subscription"]
+__all__ = ["Joined", "StompSubscription", "SubscribingSession"]
 
 _AUTO: Final = "auto"
 _CLIENT: Final = "client"
@@ -68,7 +68,7 @@ _NOT_SERVED: Final = (
 
 
 @final
-class NotMine(SubscriptionFilter):
+class NoLocal(SubscriptionFilter):
     """Accepts what others have sent.
 
     :param source: the client.
@@ -87,7 +87,7 @@ class NotMine(SubscriptionFilter):
 
     def identity(self) -> object:
         """The client, and what else is wanted."""
-        return "not-mine", self._source, None if self._also is None else self._also.identity()
+        return "no-local", self._source, None if self._also is None else self._also.identity()
 
 
 @final
@@ -102,7 +102,7 @@ class _InHand:
 
 
 @final
-class Subscription:
+class StompSubscription:
     """One subscription.  ``key`` is its id, or what it is called without one; ``in_hand`` are its
     unanswered deliveries by number, in the order in which they were sent; ``last`` is the number of
     the newest delivery."""
@@ -129,7 +129,7 @@ class _Staged:
 
     __slots__ = ("delivery", "number", "subscription")
 
-    def __init__(self, subscription: Subscription, number: int, delivery: _InHand) -> None:
+    def __init__(self, subscription: StompSubscription, number: int, delivery: _InHand) -> None:
         self.subscription = subscription
         self.number = number
         self.delivery = delivery
@@ -141,22 +141,22 @@ class Joined:
 
     __slots__ = ("asked", "creates")
 
-    def __init__(self, asked: Asked, *, creates: bool = False) -> None:
+    def __init__(self, asked: AskedFrame, *, creates: bool = False) -> None:
         self.asked = asked
         #: It is about making the queue, which may be there, or be another's to make.
         self.creates = creates
 
 
-class ConsumingSession(SendingSession):
+class SubscribingSession(SendingSession):
     """The part of a session that consumes."""
 
     def __init__(self, context: StompContext, number: int, now: float) -> None:
         super().__init__(context, number, now)
-        self._subscriptions: dict[str, Subscription] = {}
-        self._by_index: dict[int, Subscription] = {}
+        self._subscriptions: dict[str, StompSubscription] = {}
+        self._by_index: dict[int, StompSubscription] = {}
         self._next_index = 1
         #: Of the mode ``auto``, what is queued.
-        self._unwritten: dict[int, Subscription] = {}
+        self._unwritten: dict[int, StompSubscription] = {}
         self._staged: dict[str, list[_Staged]] = {}
         self._notes = RunNotes()
 
@@ -171,7 +171,7 @@ class ConsumingSession(SendingSession):
             commands += self._fail(asked, str(error))
 
     def _open(
-        self, frame: StompFrame, destination: str, asked: Asked, commands: list[Command]
+        self, frame: StompFrame, destination: str, asked: AskedFrame, commands: list[Command]
     ) -> None:
         place = self._place(destination)
         key = self._key_of(frame)
@@ -192,7 +192,7 @@ class ConsumingSession(SendingSession):
         index = self._next_index
         self._next_index += 1
         number = branch_number(self._number, index)
-        subscription = Subscription(key, destination, place.channel, mode, index, number)
+        subscription = StompSubscription(key, destination, place.channel, mode, index, number)
         self._subscriptions[key] = subscription
         self._by_index[index] = subscription
         if not place.is_temporary:
@@ -203,7 +203,7 @@ class ConsumingSession(SendingSession):
             Join(number, joined, place.channel, filter=wanted, terms=terms, creates=False)
         )
 
-    def _create(self, place: Place, asked: Asked) -> Command:
+    def _create(self, place: Place, asked: AskedFrame) -> Command:
         shape = self._context.shape(place)
         request = Joined(asked, creates=True)
         return CreateQueue(self._number, request, place.channel, QUEUE, shape)
@@ -233,7 +233,7 @@ class ConsumingSession(SendingSession):
             except FilterError as error:
                 raise FrameError(str(error)) from None
         if frame.get("activemq.noLocal").lower() == "true":
-            chosen = NotMine(self._client_id, chosen)
+            chosen = NoLocal(self._client_id, chosen)
         return chosen
 
     def _terms_of(self, frame: StompFrame) -> Terms:
@@ -286,7 +286,7 @@ class ConsumingSession(SendingSession):
         commands += self._given_back(subscription)
         commands.append(CloseBranch(self._number, asked, subscription.number))
 
-    def _given_back(self, subscription: Subscription) -> list[Command]:
+    def _given_back(self, subscription: StompSubscription) -> list[Command]:
         """Let everything that a subscription has in hand go to others, to their front, and not
         count as refused: it may never have been looked at."""
         if not subscription.in_hand:
@@ -374,7 +374,7 @@ class ConsumingSession(SendingSession):
                     commands.append(self._refusal(subscription, delivery))
         commands += self._settle(asked)
 
-    def _meant(self, frame: StompFrame) -> tuple[Subscription | None, list[int]]:
+    def _meant(self, frame: StompFrame) -> tuple[StompSubscription | None, list[int]]:
         """The deliveries that an answer is about; none when they were answered for, or need not be.
 
         :raises FrameError: when it names nothing that was ever sent.
@@ -405,7 +405,7 @@ class ConsumingSession(SendingSession):
             numbers.append(each)
         return subscription, numbers
 
-    def _named(self, frame: StompFrame) -> tuple[Subscription | None, int]:
+    def _named(self, frame: StompFrame) -> tuple[StompSubscription | None, int]:
         """The oldest delivery in hand of this message, of the subscription if that is named.
 
         :raises FrameError: when no message is named.
@@ -424,7 +424,7 @@ class ConsumingSession(SendingSession):
                     return subscription, number
         return None, 0
 
-    def _acknowledged(self, subscription: Subscription, numbers: list[int]) -> list[Command]:
+    def _acknowledged(self, subscription: StompSubscription, numbers: list[int]) -> list[Command]:
         """Acknowledge deliveries, those of one queue in a row together."""
         by_queue: dict[int, list[str]] = {}
         for number in numbers:
@@ -436,7 +436,7 @@ class ConsumingSession(SendingSession):
             for queue_id, ids in by_queue.items()
         ]
 
-    def _refusal(self, subscription: Subscription, delivery: _InHand) -> Release:
+    def _refusal(self, subscription: StompSubscription, delivery: _InHand) -> Release:
         """Give a delivery back, which counts."""
         return Release(
             subscription.number,
@@ -452,10 +452,10 @@ class ConsumingSession(SendingSession):
     def _stage(
         self,
         name: str,
-        subscription: Subscription | None,
+        subscription: StompSubscription | None,
         numbers: list[int],
         positive: bool,
-        asked: Asked,
+        asked: AskedFrame,
         commands: list[Command],
     ) -> None:
         """Keep answers until COMMIT; until then the deliveries are in nobody else's hands."""
@@ -490,7 +490,7 @@ class ConsumingSession(SendingSession):
 
     def _take_back(self, staged: list[_Staged]) -> None:
         """What was answered in a transaction that came to nothing is in hand again."""
-        touched: dict[int, Subscription] = {}
+        touched: dict[int, StompSubscription] = {}
         for each in staged:
             subscription = each.subscription
             if subscription.index not in self._by_index:
@@ -500,7 +500,7 @@ class ConsumingSession(SendingSession):
         for subscription in touched.values():
             subscription.in_hand = dict(sorted(subscription.in_hand.items()))
 
-    def _parts_of(self, name: str, transaction: Transaction) -> list[Command]:
+    def _parts_of(self, name: str, transaction: StagedFrames) -> list[Command]:
         """Without answers of subscriptions that have ended."""
         self._staged.pop(name, None)
         live = {each.number for each in self._subscriptions.values()}

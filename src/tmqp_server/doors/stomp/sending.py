@@ -15,14 +15,14 @@ from tmqp_server.doors.letters import REGULAR_PRIORITY, TOP_PRIORITY
 from tmqp_server.doors.stomp.context import StompContext
 from tmqp_server.doors.stomp.message import OF_DELIVERIES, QUEUE, StompMessage, number_of
 from tmqp_server.doors.stomp.places import Place, place_of, seen_by_others
-from tmqp_server.doors.stomp.writing import Asked, FrameError, WritingSession, words_of
+from tmqp_server.doors.stomp.writing import AskedFrame, FrameError, ReceiptSession, words_of
 from tmqp_server.doors.waiting import NOTHING
 from tmqp_server.engine.commands import Batch, Command, CreateQueue, Push, PushExtras
 from tmqp_server.engine.effects import Confirm, Reply
 from tmqp_wires.stomp import StompFrame
 from tmqp_wires.stomp.frames import V1_2, header_lines
 
-__all__ = ["ANSWER_BYTES", "MadeTemporary", "SendingSession", "Transaction"]
+__all__ = ["ANSWER_BYTES", "MadeTemporary", "SendingSession", "StagedFrames"]
 
 _DELAY: Final = "AMQ_SCHEDULED_DELAY"
 #: Headers of SEND that do not go on.
@@ -39,12 +39,12 @@ class MadeTemporary:
 
     __slots__ = ("asked",)
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: AskedFrame) -> None:
         self.asked = asked
 
 
 @final
-class Transaction:
+class StagedFrames:
     """What a transaction holds: commands in their order, some of which are about deliveries."""
 
     __slots__ = ("commands", "size")
@@ -54,7 +54,7 @@ class Transaction:
         self.size = 0
 
 
-class SendingSession(WritingSession):
+class SendingSession(ReceiptSession):
     """The part of a session that sends, and keeps transactions."""
 
     def __init__(self, context: StompContext, number: int, now: float) -> None:
@@ -62,8 +62,8 @@ class SendingSession(WritingSession):
         self._places: dict[str, Place] = {}
         self._temporary: set[str] = set()
         #: Of messages that are not confirmed: their frames.
-        self._unconfirmed: dict[str, Asked] = {}
-        self._transactions: dict[str, Transaction] = {}
+        self._unconfirmed: dict[str, AskedFrame] = {}
+        self._transactions: dict[str, StagedFrames] = {}
         self._transactions_bytes = 0
         self._measured = ""
         self._around = 0
@@ -86,7 +86,7 @@ class SendingSession(WritingSession):
             self._places[destination] = found
         return found
 
-    def _make_own(self, place: Place, asked: Asked, commands: list[Command]) -> None:
+    def _make_own(self, place: Place, asked: AskedFrame, commands: list[Command]) -> None:
         """Make a temporary destination of the client's own, if that was not done.
 
         :raises FrameError: when it has too many.
@@ -143,7 +143,7 @@ class SendingSession(WritingSession):
         self,
         frame: StompFrame,
         destination: str,
-        asked: Asked,
+        asked: AskedFrame,
         commands: list[Command],
         now: float,
     ) -> Push | None:
@@ -174,7 +174,7 @@ class SendingSession(WritingSession):
         )
 
     def _headers_of(
-        self, frame: StompFrame, asked: Asked, commands: list[Command]
+        self, frame: StompFrame, asked: AskedFrame, commands: list[Command]
     ) -> tuple[list[tuple[str, str]], int, int, int]:
         """The headers that go on, the priority, when it expires, and the delay.
 
@@ -220,7 +220,7 @@ class SendingSession(WritingSession):
         asked = self._unconfirmed.pop(wire.message_id, None)
         if asked is None:
             name = self._context.names.foreign_name(wire.channel).decode("utf-8", "replace")
-            asked = Asked(f"SEND to {name[:64]!r}", None, None)
+            asked = AskedFrame(f"SEND to {name[:64]!r}", None, None)
         return self._fail(asked, words_of(code))
 
     def _confirmed(self, effect: Confirm) -> Sequence[Command]:
@@ -233,10 +233,10 @@ class SendingSession(WritingSession):
 
     def _add(
         self,
-        transaction: Transaction,
+        transaction: StagedFrames,
         command: Command,
         size: int,
-        asked: Asked,
+        asked: AskedFrame,
         commands: list[Command],
     ) -> bool:
         """Put a command into a transaction, if there is room in it."""
@@ -265,10 +265,10 @@ class SendingSession(WritingSession):
         elif len(self._transactions) >= most:
             commands += self._fail(asked, f"a connection has at most {most} open transactions")
         else:
-            self._transactions[name] = Transaction()
+            self._transactions[name] = StagedFrames()
             commands += self._settle(asked)
 
-    def _take_transaction(self, name: str) -> Transaction | None:
+    def _take_transaction(self, name: str) -> StagedFrames | None:
         """End a transaction; None when there is no such."""
         transaction = self._transactions.pop(name, None)
         if transaction is not None:
@@ -288,7 +288,7 @@ class SendingSession(WritingSession):
         else:
             commands += self._settle(asked)
 
-    def _parts_of(self, name: str, transaction: Transaction) -> list[Command]:
+    def _parts_of(self, name: str, transaction: StagedFrames) -> list[Command]:
         """What is to be done of a transaction that is committed."""
         return transaction.commands
 

@@ -12,11 +12,11 @@ from typing import Final, final
 
 from tmqp.constants import RESULT_BUSY
 from tmqp.greetings import name_greeting
-from tmqp_server.doors.stomp.consuming import ConsumingSession, Joined
+from tmqp_server.doors.stomp.consuming import Joined, SubscribingSession
 from tmqp_server.doors.stomp.context import StompContext
 from tmqp_server.doors.stomp.message import DOOR, StompMessage
 from tmqp_server.doors.stomp.sending import MadeTemporary
-from tmqp_server.doors.stomp.writing import Asked, words_of
+from tmqp_server.doors.stomp.writing import AskedFrame, words_of
 from tmqp_server.doors.waiting import NOTHING, STRANGER
 from tmqp_server.engine.commands import Command, Connect, Credentials
 from tmqp_server.engine.effects import (
@@ -40,7 +40,7 @@ _SERVER: Final = "tmqp"
 
 
 @final
-class StompSession(ConsumingSession):
+class StompSession(SubscribingSession):
     """One connection.
 
     :param context: what all connections share.
@@ -145,7 +145,7 @@ class StompSession(ConsumingSession):
             return self._replied(effect)
         if isinstance(effect, BranchClosed):
             asked = effect.request
-            return self._settle(asked) if isinstance(asked, Asked) else NOTHING
+            return self._settle(asked) if isinstance(asked, AskedFrame) else NOTHING
         if isinstance(effect, Left):
             return self._fail(None, "a destination of the client was removed")
         return NOTHING
@@ -154,7 +154,7 @@ class StompSession(ConsumingSession):
         text = words_of(code)
         if code == RESULT_BUSY and self._chosen_id:
             text = f"the client-id {self._chosen_id[:64]!r} is in use"
-        self._fail(Asked("CONNECT", self._hello.find("receipt"), None), text)
+        self._fail(AskedFrame("CONNECT", self._hello.find("receipt"), None), text)
 
     def _replied(self, effect: Reply) -> Sequence[Command]:
         request = effect.request
@@ -164,7 +164,7 @@ class StompSession(ConsumingSession):
             return self._made(effect, request)
         if isinstance(request, Joined):
             return self._subscribed(effect, request)
-        if isinstance(request, Asked):
+        if isinstance(request, AskedFrame):
             if effect.code:
                 return self._fail(request, f"nothing of it was done: {words_of(effect.code)}")
             return self._settle(request)

@@ -28,7 +28,7 @@ from tmqp_wires.stomp import ServerConnection, StompFrame
 from tmqp_wires.stomp.codec import Event
 from tmqp_wires.stomp.frames import encode_frame
 
-__all__ = ["Asked", "FrameError", "WritingSession", "words_of"]
+__all__ = ["AskedFrame", "FrameError", "ReceiptSession", "words_of"]
 
 _WORDS: Final[dict[int, str]] = {
     RESULT_UNAUTHORIZED: "not allowed",
@@ -52,7 +52,7 @@ class FrameError(ValueError):
 
 
 @final
-class Asked:
+class AskedFrame:
     """What an answer of the broker is about: the frame, and the place of its receipt.
 
     ``what`` is the frame as an ERROR names it, ``receipt`` the id of its receipt, None for none.
@@ -66,7 +66,7 @@ class Asked:
         self.slot = slot
 
 
-class WritingSession(WaitingSession[Event]):
+class ReceiptSession(WaitingSession[Event]):
     """The part of a session that writes.
 
     :param context: what all connections share.
@@ -83,15 +83,15 @@ class WritingSession(WaitingSession[Event]):
         self._ending = ""
         self._failed = False
 
-    def _asked(self, what: str, frame: StompFrame) -> Asked:
+    def _asked(self, what: str, frame: StompFrame) -> AskedFrame:
         """Note the receipt that a frame asks for."""
         receipt = frame.find("receipt")
         slot = None if receipt is None else self._answers.open()
         if slot is not None and len(self._answers) >= self._context.limits.max_unanswered:
             self.reads = False
-        return Asked(what, receipt, slot)
+        return AskedFrame(what, receipt, slot)
 
-    def _settle(self, asked: Asked | None) -> Sequence[Command]:
+    def _settle(self, asked: AskedFrame | None) -> Sequence[Command]:
         """A frame was carried out: send its receipt, if it asked for one."""
         if asked is None or asked.slot is None or asked.slot.finished:
             return NOTHING
@@ -105,7 +105,7 @@ class WritingSession(WaitingSession[Event]):
             self.hurried = True
         return self._after_answer()
 
-    def _fail(self, asked: Asked | None, text: str, detail: str = "") -> Sequence[Command]:
+    def _fail(self, asked: AskedFrame | None, text: str, detail: str = "") -> Sequence[Command]:
         """Tell the client what went wrong, and close when that has left."""
         slot = None if asked is None else asked.slot
         if self.closed or (self._failed if slot is None else slot.finished):

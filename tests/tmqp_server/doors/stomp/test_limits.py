@@ -1,0 +1,150 @@
+"""Conversations of STOMP clients: order, limits, full queues, and what administrators do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.tmqp_server.doors.stomp.talk import (
+    A,
+    Client,
+    bodies,
+    error,
+    receipts,
+    subscribed,
+    world_with,
+)
+from tmqp_server.doors.stomp.options import StompLimits, StompOptions
+from tmqp_server.engine.commands import ClearMessages, RemoveChannel, UpdateQueue
+from tmqp_server.engine.options import QueueChanges
+
+# --- order, limits, and what others do -----------------------------------------------------------
+
+
+def test_receipts_leave_in_the_order_of_their_frames() -> None:
+    client = Client(world_with())
+    for name in ("1", "2"):
+        client.stomp.send("SEND", [("destination", A), ("receipt", name)], b"x")
+    client.stomp.send("SUBSCRIBE", [("destination", "/queue/b"), ("id", "1"), ("receipt", "3")])
+    client.stomp.send("BEGIN", [("transaction", "t"), ("receipt", "4")])
+    client.stomp.send("DISCONNECT", [("receipt", "5")])
+    assert receipts(client.flush()) == ["1", "2", "3", "4", "5"]
+    assert client.closed
+
+
+def test_nothing_is_done_behind_a_frame_that_is_refused() -> None:
+    client = Client(world_with())
+    client.stomp.send("SEND", [("destination", A), ("receipt", "1")], b"x")
+    client.stomp.send("SEND", [("destination", "nowhere"), ("receipt", "2")], b"x")
+    client.stomp.send("SEND", [("destination", A), ("receipt", "3")], b"x")
+    first, second = client.flush()
+    assert receipts([first]) == ["1"]
+    assert "there is no destination" in error([second])
+    assert client.world.broker.statistics().messages == 1
+
+
+def full(client: Client) -> None:
+    """Let its queue take one message, which is there."""
+    client.send(b"first")
+    number = client.connection.number
+    command = UpdateQueue(number, None, "\x01a", 0, QueueChanges(message_limit=1))
+    client.world.run(number, command)
+
+
+def test_a_send_waits_for_room() -> None:
+    client = Client(world_with(send_wait_ms=5_000))
+    full(client)
+    assert client.send(b"second", receipt="r") == []
+    assert not client.connection.reads
+    other = Client(client.world)
+    assert bodies(other.subscribe()) == [b"first"]
+    other.written()
+    assert bodies(other.hear()) == [b"second"]
+    assert receipts(client.hear()) == ["r"]
+    assert client.connection.reads
+
+
+@pytest.mark.parametrize("receipt", [{}, {"receipt": "r"}])
+def test_a_send_that_finds_no_room_is_refused(receipt: dict[str, str]) -> None:
+    client = Client(world_with(send_wait_ms=5_000))
+    full(client)
+    assert client.send(b"second", **receipt) == []
+    client.world.settle(5.1)
+    frames = client.hear()
+    assert "a limit is reached" in error(frames)
+    assert frames[0].get("receipt-id") == receipt.get("receipt", "")
+    assert client.closed
+
+
+def test_a_client_whose_destination_is_removed_is_told() -> None:
+    client = Client(world_with())
+    client.subscribe()
+    number = client.connection.number
+    client.world.run(number, RemoveChannel(number, None, "\x01a"))
+    assert "was removed" in error(client.hear())
+
+
+def test_an_ack_of_what_an_administrator_has_cleared_is_no_fault() -> None:
+    client, found = subscribed(world_with(), "client", 1)
+    number = client.connection.number
+    clear = ClearMessages(number, None, "\x01a", 0, True, True, True)
+    client.world.run(number, clear)
+    assert receipts(client.ack(found[0], receipt="a")) == ["a"]
+
+
+def test_each_limit_of_a_client() -> None:
+    limits = StompLimits(
+        max_subscriptions=1,
+        max_prefetch=5,
+        max_transactions=1,
+        max_transaction_frames=1,
+        max_temporary=1,
+    )
+    world = world_with(limits)
+    client = Client(world)
+    client.subscribe()
+    assert "at most 1 subscriptions" in error(client.subscribe(id="2"))
+    client = Client(world)
+    assert "from 1 to 5" in error(client.subscribe(**{"activemq.prefetchSize": "6"}))
+    client = Client(world)
+    client.say("BEGIN", transaction="t")
+    assert "at most 1 open transactions" in error(client.say("BEGIN", transaction="u"))
+    client = Client(world)
+    client.say("BEGIN", transaction="t")
+    client.send(b"x", transaction="t")
+    assert "at most 1 frames" in error(client.send(b"x", transaction="t"))
+    client = Client(world)
+    client.subscribe("/temp-queue/a")
+    assert "at most 1 temporary" in error(client.send(b"x", "/temp-queue/b"))
+    world = world_with(StompLimits(max_transaction_bytes=500))
+    client = Client(world)
+    client.say("BEGIN", transaction="t")
+    assert "at most 500 bytes" in error(client.send(b"x" * 500, transaction="t"))
+
+
+def test_a_client_with_too_many_receipts_to_come_is_not_read() -> None:
+    client = Client(world_with(StompLimits(max_unanswered=2), send_wait_ms=-1))
+    full(client)
+    for name in ("1", "2"):
+        client.stomp.send("SEND", [("destination", A), ("receipt", name)], b"x")
+    assert client.flush() == []
+    session = client.world.hub._sessions[client.connection.number]
+    assert not session.reads
+    other = Client(client.world)
+    other.subscribe()
+    for _ in range(3):
+        other.written()
+    assert receipts(client.hear()) == ["1", "2"]
+    assert session.reads
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"prefetch": 0}, {"heart_beat_ms": -1}, {"send_wait_ms": -2}, {"redeliveries": 0}],
+    ids=str,
+)
+def test_options_that_cannot_be_used(wrong: dict[str, Any]) -> None:
+    (name,) = wrong
+    with pytest.raises(ValueError, match=name):
+        StompOptions(**wrong)
