@@ -24,6 +24,7 @@ from tmqp_server.doors.selector import selector_filter
 from tmqp_server.doors.stomp.context import StompContext
 from tmqp_server.doors.stomp.message import QUEUE, number_of
 from tmqp_server.doors.stomp.places import Place
+from tmqp_server.doors.stomp.runs import RowMaker
 from tmqp_server.doors.stomp.sending import ANSWER_BYTES, SendingSession, StagedFrames
 from tmqp_server.doors.stomp.writing import AskedFrame, FrameError, words_of
 from tmqp_server.doors.waiting import NOTHING
@@ -36,7 +37,6 @@ from tmqp_server.engine.commands import (
     Join,
     OpenBranch,
     Release,
-    RunNotes,
     SetTerms,
     Terms,
     branch_number,
@@ -158,7 +158,7 @@ class SubscribingSession(SendingSession):
         #: Of the mode ``auto``, what is queued.
         self._unwritten: dict[int, StompSubscription] = {}
         self._staged: dict[str, list[_Staged]] = {}
-        self._notes = RunNotes()
+        self._rows = RowMaker()
 
     # -- SUBSCRIBE ------------------------------------------------------------------------------
 
@@ -432,7 +432,7 @@ class SubscribingSession(SendingSession):
             by_queue.setdefault(delivery.queue_id, []).append(delivery.message_id)
         branch, channel = subscription.number, subscription.channel
         return [
-            AcknowledgeRun(branch, channel, queue_id, ids, PlainAnswers(), self._notes)
+            AcknowledgeRun(branch, channel, queue_id, ids, PlainAnswers(), self._rows.notes)
             for queue_id, ids in by_queue.items()
         ]
 

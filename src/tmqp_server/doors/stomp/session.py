@@ -23,6 +23,7 @@ from tmqp_server.engine.effects import (
     BranchClosed,
     CloseSession,
     Confirm,
+    ConfirmRun,
     Effect,
     Left,
     Refuse,
@@ -110,7 +111,7 @@ class StompSession(SubscribingSession):
             handle = _HANDLERS.get(event.command)
             if handle is not None:
                 handle(self, event, commands, now)
-        return commands
+        return self._rows.joined(commands)
 
     def _connected(self, frame: StompFrame, commands: list[Command], now: float) -> None:
         """The client was let in: its CONNECT is the first of its frames."""
@@ -141,6 +142,11 @@ class StompSession(SubscribingSession):
             return decided
         if isinstance(effect, Confirm):
             return self._confirmed(effect)
+        if isinstance(effect, ConfirmRun):
+            commands: list[Command] = []
+            for confirm in effect.confirms():
+                commands += self._confirmed(confirm)
+            return commands
         if isinstance(effect, Reply):
             return self._replied(effect)
         if isinstance(effect, BranchClosed):

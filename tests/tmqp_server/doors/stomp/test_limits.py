@@ -11,6 +11,7 @@ from tests.tmqp_server.doors.stomp.talk import (
     Client,
     bodies,
     error,
+    in_flight,
     receipts,
     subscribed,
     world_with,
@@ -33,6 +34,38 @@ def test_receipts_leave_in_the_order_of_their_frames() -> None:
     assert client.closed
 
 
+def test_frames_in_a_row_do_what_each_does_by_itself() -> None:
+    world = world_with()
+    client = Client(world)
+    client.subscribe(ack="client-individual")
+    client.subscribe("/queue/b", id="b", ack="client-individual")
+    places = [A, A, A, "/queue/b", A, A, "/topic/t", A]
+    for number, place in enumerate(places):
+        headers = [("destination", place), ("receipt", str(number))]
+        client.stomp.send("SEND", [*headers, ("priority", "9" if number == 4 else "4")], b"x")
+    frames = client.flush()
+    messages = [each for each in frames if each.command == "MESSAGE"]
+    others = [each for each in frames if each.command != "MESSAGE"]
+    assert receipts(others) == [str(number) for number in range(len(places))]
+    assert [each.get("destination") for each in messages] == [p for p in places if p != "/topic/t"]
+    for each in messages:
+        client.stomp.send("ACK", [("id", each.get("ack"))])
+    assert client.flush() == []
+    assert world.broker.statistics().messages == in_flight(world.broker) == 0
+
+
+def test_a_row_that_finds_no_room_is_refused_from_where_it_ends() -> None:
+    client = Client(world_with(send_wait_ms=0))
+    full(client, 3)
+    for number in range(4):
+        client.stomp.send("SEND", [("destination", A), ("receipt", str(number))], b"x")
+    *done, refused = client.flush()
+    assert receipts(done) == ["0", "1"]
+    assert "a limit is reached" in error([refused])
+    assert refused.get("receipt-id") == "2"
+    assert client.world.broker.statistics().messages == 3
+
+
 def test_nothing_is_done_behind_a_frame_that_is_refused() -> None:
     client = Client(world_with())
     client.stomp.send("SEND", [("destination", A), ("receipt", "1")], b"x")
@@ -44,11 +77,11 @@ def test_nothing_is_done_behind_a_frame_that_is_refused() -> None:
     assert client.world.broker.statistics().messages == 1
 
 
-def full(client: Client) -> None:
-    """Let its queue take one message, which is there."""
+def full(client: Client, limit: int = 1) -> None:
+    """Let its queue take so many messages, one of which is there."""
     client.send(b"first")
     number = client.connection.number
-    command = UpdateQueue(number, None, "\x01a", 0, QueueChanges(message_limit=1))
+    command = UpdateQueue(number, None, "\x01a", 0, QueueChanges(message_limit=limit))
     client.world.run(number, command)
 
 
