@@ -14,7 +14,6 @@ from typing import Final, final
 
 from tmqp.constants import (
     PUT_BACK_END,
-    PUT_BACK_START,
     RESULT_NOT_FOUND,
     RESULT_OK,
 )
@@ -37,7 +36,6 @@ from tmqp_server.engine.commands import (
     Join,
     OpenBranch,
     Release,
-    SetTerms,
     Terms,
     branch_number,
     index_of,
@@ -283,39 +281,7 @@ class SubscribingSession(SendingSession):
             return
         del self._by_index[subscription.index]
         self._unwritten.pop(subscription.index, None)
-        commands += self._given_back(subscription)
         commands.append(CloseBranch(self._number, asked, subscription.number))
-
-    def _given_back(self, subscription: StompSubscription) -> list[Command]:
-        """Let everything that a subscription has in hand go to others, to their front, and not
-        count as refused: it may never have been looked at."""
-        if not subscription.in_hand:
-            return []
-        number, channel = subscription.number, subscription.channel
-        commands: list[Command] = [SetTerms(number, None, channel, Terms(0))]
-        for each in reversed(subscription.in_hand.values()):
-            commands.append(
-                Release(
-                    number,
-                    None,
-                    each.message_id,
-                    channel,
-                    each.queue_id,
-                    PUT_BACK_START,
-                    counted=False,
-                )
-            )
-        subscription.in_hand.clear()
-        return commands
-
-    def last_commands(self) -> list[Command]:
-        """What is in hand goes to others."""
-        commands: list[Command] = []
-        for staged in self._staged.values():
-            self._take_back(staged)
-        for subscription in self._subscriptions.values():
-            commands += self._given_back(subscription)
-        return commands
 
     # -- MESSAGE --------------------------------------------------------------------------------
 

@@ -117,8 +117,8 @@ class StompContext:
 
     def terms(self, window: int, priority: int | None) -> Terms:
         """How a subscription gets messages: for as long as it likes; what it has not answered for
-        goes to others."""
-        return Terms(window, -1, PUT_BACK_START, priority)
+        goes to others, and does not count as refused: it may never have been looked at."""
+        return Terms(window, -1, PUT_BACK_START, priority, counts=False)
 
     def unix_ms(self, now: float) -> int:
         """The time, in milliseconds since 1970."""

@@ -218,6 +218,7 @@ class Subscription:
         "window",
         "ack_timeout_s",
         "returns",
+        "counts",
         "priority",
     )
 
@@ -258,6 +259,8 @@ class Subscription:
         self.ack_timeout_s = 0.0
         #: Where that goes when it leaves; PUT_BACK_NO lets it time out (F99).
         self.returns = PUT_BACK_NO
+        #: Whether going back so counts as a put-back.
+        self.counts = True
         #: Those of a higher priority come first where a message goes to one consumer.
         self.priority = 0
 
@@ -286,6 +289,8 @@ class Subscription:
             self.ack_timeout_s = NEVER if timeout_ms < 0 else timeout_ms / 1000
         if terms.returns is not None:
             self.returns = terms.returns
+        if terms.counts is not None:
+            self.counts = terms.counts
         if terms.priority is not None and terms.priority != self.priority:
             self.priority = terms.priority
             self.audience.scattered = True

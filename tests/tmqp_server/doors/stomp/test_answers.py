@@ -112,6 +112,11 @@ def test_leaving_does_not_count_as_refusing() -> None:
         assert bodies(client.subscribe(ack="client") or client.send(b"x")) == [b"x"]
         client.connection.leave()
     assert world.broker.statistics().messages == 1
+    for _ in range(4):
+        client = Client(world)
+        assert bodies(client.subscribe(ack="client")) == [b"x"]
+        world.hub.forget(client.connection.number, world.now)  # its transport broke
+        world.settle()
     client = Client(world)
     for _ in range(4):
         assert bodies(client.subscribe(ack="client")) == [b"x"]
