@@ -14,6 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from targets.lines import LINE_TARGETS, good_lines
+from targets.stomp_frames import good_frames, stomp
+from targets.talking import cut, speak
 from tmqp import Connection, ConnectionInformation, FrameDecoder, Limits, RemoteProtocolError, Role
 from tmqp.block_writing import encode_block
 from tmqp.blocks import StoredMessage
@@ -36,7 +39,6 @@ from tmqp.testing import (
     client_bytes,
     damage,
     odd_frame,
-    pieces,
     plain_frame,
     server_bytes,
 )
@@ -46,28 +48,16 @@ from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.doors.nsq.context import NsqContext
 from tmqp_server.doors.nsq.door import NsqDoor
 from tmqp_server.doors.nsq.options import NsqLimits, NsqOptions
-from tmqp_server.doors.port import Door
-from tmqp_server.doors.stomp.door import StompDoor
-from tmqp_server.doors.stomp.options import StompLimits
 from tmqp_server.doors.throttr.door import ThrottrDoor
 from tmqp_server.doors.throttr.options import ThrottrLimits, ThrottrOptions
 from tmqp_server.doors.zmtp.door import ZmtpDoor
 from tmqp_server.doors.zmtp.options import ZmtpLimits
-from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.hub.hub import Hub
-from tmqp_server.hub.questions import Fault
 from tmqp_server.storage.port import DamageError
 from tmqp_server.storage.records import decode_block
 from tmqp_wires.nsq import CommandDecoder, ServerTerms, lookup, writing
 from tmqp_wires.nsq.events import Event, Identify, Violation
 from tmqp_wires.nsq.frames import FrameDecoder as NsqFrameDecoder
 from tmqp_wires.nsq.lookup import Announce, AnswerDecoder, LookupDecoder
-from tmqp_wires.stomp import FrameDecoder as StompDecoder
-from tmqp_wires.stomp import FrameLimits
-from tmqp_wires.stomp.codec import OF_CLIENTS, OF_SERVERS
-from tmqp_wires.stomp.frames import VERSIONS as STOMP_VERSIONS
-from tmqp_wires.stomp.frames import encode_frame
 from tmqp_wires.throttr import ClientConnection, Request, RequestDecoder
 from tmqp_wires.throttr.requests import encode_request
 from tmqp_wires.throttr.words import CONNECTION, DIALECTS, NAMES, VALUE_SIZES
@@ -106,9 +96,6 @@ _MODELS: Final = (
 
 #: The longest line and the largest IDENTIFY together.
 _MOST_OF_LOOKUPD: Final = 16_384 + 65_536 + 8
-#: The same of STOMP, with these limits: a head or a body, and a byte more.
-_STOMP_LIMITS: Final = FrameLimits(max_head_bytes=100, max_body_bytes=100)
-_MOST_OF_STOMP: Final = 102
 #: The same of ZMTP, with these limits.
 _MOST_OF_ZMTP: Final = 700
 _ZMTP_CONFIGS: Final = tuple(
@@ -124,16 +111,9 @@ _ZMTP_CONFIGS: Final = tuple(
 )
 
 
-def _cut(data: bytes) -> tuple[list[bytes], bytes]:
-    """The first byte says how the rest is cut."""
-    if not data:
-        return [], b""
-    return pieces(Seeded(data[0]), data[1:]), data[1:]
-
-
 def decoder(data: bytes) -> None:
     """The frame decoder: any bytes, cut in any way."""
-    chunks, whole = _cut(data)
+    chunks, whole = cut(data)
     check_no_escape(lambda: FrameDecoder(_TIGHT), whole)
     check_chunking(lambda: FrameDecoder(_TIGHT), whole, [chunks])
 
@@ -155,7 +135,7 @@ def _connection(role: Role, data: bytes) -> None:
             connection.initiate(ConnectionInformation("client-1"), "m1")
         return connection
 
-    chunks, whole = _cut(data)
+    chunks, whole = cut(data)
     check_connection_no_escape(make, chunks)
     check_connection_chunking(make, whole, [chunks])
 
@@ -196,13 +176,13 @@ def door(data: bytes) -> None:
         count += 1
         return f"id-{count}"
 
-    _speak(NativeDoor(new_id, _TIGHT), _cut(data)[0])
+    speak(NativeDoor(new_id, _TIGHT), cut(data)[0])
 
 
 def web(data: bytes) -> None:
     """Hub, HTTP door and broker together; how the stream is cut changes no answer."""
-    chunks, whole = _cut(data)
-    assert _speak(_web_door(), chunks) == _speak(_web_door(), [whole] if whole else [])
+    chunks, whole = cut(data)
+    assert speak(_web_door(), chunks) == speak(_web_door(), [whole] if whole else [])
 
 
 def _nsq_context() -> NsqContext:
@@ -226,42 +206,10 @@ def _web_door() -> HttpDoor:
     return HttpDoor(new_id, _TIGHT_WEB, inner={"tmqp": NativeDoor(new_id, _TIGHT)})
 
 
-def _speak(spoken: Door, chunks: list[bytes]) -> bytes:
-    """What one session is answered to its bytes; nothing else may come of them."""
-    broker = Broker(EngineLimits(max_channels=10, max_work_per_step=50))
-    hub = Hub(broker, 4_096)
-    hub.open(1, spoken, 0.0)
-    said = b""
-    for chunk in chunks:
-        more = hub.receive(1, chunk, 1.0)
-        while more or hub.woken:
-            hub.woken.clear()
-            said += _sent(hub)
-            more = hub.go_on(1, 1.0)
-        said += _sent(hub)
-    for _ in range(100):
-        due = hub.broker_deadline()
-        if due is None or due > 1.0:
-            break
-        hub.on_broker_deadline(1.0)
-    said += _sent(hub)
-    hub.receive_eof(1, 2.0)
-    said += _sent(hub)
-    hub.forget(1, 3.0)
-    faults = [each.error for each in hub.take_outside() if isinstance(each, Fault)]
-    assert not faults, faults
-    assert [queue for queue in broker.queues() if queue.imbalance()] == []
-    return said
-
-
-def _sent(hub: Hub) -> bytes:
-    return b"".join([data for _, data in hub.take_outbound()])
-
-
 def nsq(data: bytes) -> None:
     """NSQ's codec in both roles, and hub, door and broker together: any bytes, cut in any way; no
     more is held than is allowed."""
-    chunks, whole = _cut(data)
+    chunks, whole = cut(data)
     decoder = CommandDecoder(_TIGHT_NSQ)
     found: list[Event] = []
     for chunk in chunks:
@@ -276,8 +224,8 @@ def nsq(data: bytes) -> None:
     for chunk in chunks:
         read += frames.feed(chunk)
     assert read == frames_at_once.feed(whole)
-    said = _speak(NsqDoor(_nsq_context()), chunks)
-    said_at_once = _speak(NsqDoor(_nsq_context()), [whole] if whole else [])
+    said = speak(NsqDoor(_nsq_context()), chunks)
+    said_at_once = speak(NsqDoor(_nsq_context()), [whole] if whole else [])
     # What comes behind an IDENTIFY and before its answer, in its chunk, cannot be read.
     assert said == said_at_once or _changes_stream(whole)
 
@@ -285,7 +233,7 @@ def nsq(data: bytes) -> None:
 def throttr(data: bytes) -> None:
     """Throttr's codec in both roles and dialects, and hub, door and broker together: any bytes, cut
     in any way; no more is held than is allowed."""
-    chunks, whole = _cut(data)
+    chunks, whole = cut(data)
     # What comes first says how it is spoken, too.
     dialect = DIALECTS[len(whole) % 2]
     width = VALUE_SIZES[len(whole) // 2 % 4]
@@ -307,8 +255,8 @@ def throttr(data: bytes) -> None:
     with suppress(ValueError):
         client.receive(whole)
     # How many bytes were read is told, and differs.
-    said = _speak(_throttr_door(dialect, width), chunks)
-    assert len(said) == len(_speak(_throttr_door(dialect, width), [whole] if whole else []))
+    said = speak(_throttr_door(dialect, width), chunks)
+    assert len(said) == len(speak(_throttr_door(dialect, width), [whole] if whole else []))
 
 
 def _throttr_door(dialect: str, width: int) -> ThrottrDoor:
@@ -320,7 +268,7 @@ def _throttr_door(dialect: str, width: int) -> ThrottrDoor:
 
 def lookupd(data: bytes) -> None:
     """Nsqlookupd's protocol in both roles: any bytes, cut in any way; little is held."""
-    chunks, whole = _cut(data)
+    chunks, whole = cut(data)
     decoder, at_once = LookupDecoder(), LookupDecoder()
     found: list[Event] = []
     for chunk in chunks:
@@ -343,7 +291,7 @@ def lookupd(data: bytes) -> None:
 def zmtp(data: bytes) -> None:
     """ZMTP in both roles, and hub, door and broker together: any bytes, cut in any way; no more is
     held than is allowed."""
-    chunks, whole = _cut(data)
+    chunks, whole = cut(data)
     for config in _ZMTP_CONFIGS:
         zmtp_cut, at_once = ZmtpConnection(config, 0.0), ZmtpConnection(config, 0.0)
         found: list[ZmtpEvent] = []
@@ -354,33 +302,11 @@ def zmtp(data: bytes) -> None:
         told = [repr(event) for event in found]
         assert told == [repr(event) for event in expected], "how it is cut changes what it says"
         assert zmtp_cut.data_to_send() == at_once.data_to_send()
-    _speak(_zmtp_door(), chunks)
+    speak(_zmtp_door(), chunks)
 
 
 def _zmtp_door() -> ZmtpDoor:
     return ZmtpDoor(lambda: "0" * 32, ZmtpLimits(max_part_bytes=100, max_command_bytes=100))
-
-
-def stomp(data: bytes) -> None:
-    """STOMP in every version and both roles, and hub, door and broker together: any bytes, cut in
-    any way; no more is held than is allowed."""
-    chunks, whole = _cut(data)
-    for version in STOMP_VERSIONS:
-        stomp_cut, at_once = _stomp_decoder(version), _stomp_decoder(version)
-        told: list[str] = []
-        for chunk in chunks:
-            told += [repr(event) for event in stomp_cut.receive(chunk)]
-            assert stomp_cut.held_bytes <= _MOST_OF_STOMP, "something is kept beyond its limit"
-        expected = [repr(event) for event in at_once.receive(whole)]
-        assert told == expected, "how it is cut changes what it says"
-    limits = StompLimits(max_head_bytes=100, max_body_bytes=100)
-    _speak(StompDoor(lambda: "0" * 32, limits), chunks)
-
-
-def _stomp_decoder(version: str) -> StompDecoder:
-    found = StompDecoder(_STOMP_LIMITS, OF_CLIENTS | OF_SERVERS)
-    found.version = version
-    return found
 
 
 def block(data: bytes) -> None:
@@ -407,6 +333,7 @@ TARGETS: Final[dict[str, Callable[[bytes], None]]] = {
     "zmtp": zmtp,
     "stomp": stomp,
     "block": block,
+    **LINE_TARGETS,
 }
 
 
@@ -438,7 +365,9 @@ def _good(name: str, draw: Seeded) -> bytes:
     if name == "zmtp":
         return first + _zmtp_frames(draw)
     if name == "stomp":
-        return first + _stomp_frames(draw)
+        return first + good_frames(draw)
+    if name in LINE_TARGETS:
+        return first + good_lines(name, draw)
     if name == "hello":
         names = ("", "a", "worker", "bestellung-ä")
         client_id, name_of, kind = [names[draw.below(4)] for _ in range(3)]
@@ -535,29 +464,6 @@ def _zmtp_frames(draw: Seeded) -> bytes:
             said.append(message_frames([data[: draw.below(40)] for _ in range(1 + draw.below(3))]))
         else:
             said.append(command_frame(commands[draw.below(5)], data[:20]))
-    return b"".join(said)
-
-
-def _stomp_frames(draw: Seeded) -> bytes:
-    """What a client says: CONNECT, then frames about two queues and a transaction."""
-    version = STOMP_VERSIONS[draw.below(3)]
-    said = [encode_frame("CONNECT", [("accept-version", version)])]
-    places = ("/queue/a", "/topic/a", "/temp-queue/a")
-    for _ in range(draw.below(7)):
-        place = ("destination", places[draw.below(3)])
-        more = [("receipt", "1")] * draw.below(2) + [("transaction", "t")] * draw.below(2)
-        body = draw.some_bytes(draw.below(110))
-        choices = (
-            ("SEND", [place, ("content-length", str(len(body))), *more], body),
-            ("SUBSCRIBE", [place, ("id", str(draw.below(2))), ("ack", "client"), *more], b""),
-            ("UNSUBSCRIBE", [("id", str(draw.below(2))), *more], b""),
-            ("ACK", [("id", f"{1 + draw.below(2)}-1"), *more], b""),
-            ("BEGIN", [("transaction", "t")], b""),
-            ("COMMIT", [("transaction", "t")], b""),
-            ("ABORT", [("transaction", "t")], b""),
-        )
-        command, headers, body = choices[draw.below(len(choices))]
-        said.append(encode_frame(command, headers, body, version))
     return b"".join(said)
 
 

@@ -277,18 +277,17 @@ class Ledger:
         key = (command.channel, command.queue_id)
         if key not in self.places:
             return
-        if command.extras is not None and command.extras.wait_ms:
+        wait_ms = 0 if command.extras is None else command.extras.wait_ms
+        if wait_ms:
             self._held[id(command.wire)] = command
         accepted = self.accepted.setdefault(key, {})
         accepted.setdefault(command.message_id, []).append(self.world.now)
-        self.lifetimes.took_in(key, command.message_id)
+        self.lifetimes.took_in(key, command.message_id, wait_ms / 1000)
         self.wishes.pushed(self.places[key], command)
         self.arrivals += 1
         self.unsent.setdefault((key, command.message_id), []).append(self.arrivals)
-        later = self.appointments.note_deferred(command) or self.wishes.is_patient(
-            key, command.message_id
-        )
-        if command.high_priority and not later:
+        is_deferred = self.appointments.note_deferred(command)
+        if command.high_priority and not (is_deferred or wait_ms):  # as others may be quicker
             high = self.high_waiting.setdefault(key, {})
             high[command.message_id] = high.get(command.message_id, 0) + 1
         if command.wants_confirm or self.places[key].handler not in _TELL_WHO_ASKED:

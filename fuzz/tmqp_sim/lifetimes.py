@@ -15,6 +15,8 @@ from tmqp_sim.world import Violation, World
 __all__ = ["Lifetimes"]
 
 _EPSILON_S: Final = 1e-6
+#: How much later than it may a push that waits is tried at a busy server.
+_LATENESS_S: Final = 0.2
 
 
 class Lifetimes:
@@ -26,11 +28,14 @@ class Lifetimes:
         self._taken_in: dict[tuple[str, int], dict[str, list[float]]] = {
             key: {} for key in self._timeouts
         }
+        #: How long pushes may have waited for room, before their timeouts began (seed 6098).
+        self._waits: dict[tuple[tuple[str, int], str], float] = {}
 
-    def took_in(self, key: tuple[str, int], uid: str) -> None:
-        """A message was pushed now."""
+    def took_in(self, key: tuple[str, int], uid: str, wait_s: float) -> None:
+        """A message was pushed now, and entered its queue within *wait_s*."""
         if key in self._timeouts:
             self._taken_in[key].setdefault(uid, []).append(self._world.now)
+            self._waits[key, uid] = wait_s + _LATENESS_S if wait_s else 0.0
 
     def refused(self, key: tuple[str, int], uid: str) -> None:
         """The message that was pushed last under this id was refused."""
@@ -44,7 +49,7 @@ class Lifetimes:
         """
         times = self._taken_in.get(key, {}).get(uid)
         if times:
-            late = self._world.now - times[-1] - self._timeouts[key]
+            late = self._world.now - times[-1] - self._timeouts[key] - self._waits[key, uid]
             if late > _EPSILON_S:
                 raise Violation("deadline", f"{uid} of {key} is sent {late:.4f} s too old")
 

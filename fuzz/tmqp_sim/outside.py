@@ -198,19 +198,22 @@ class Outside:
         elif isinstance(command, Publish):
             self._check(command.session, PUBLISH, command.router)
         elif isinstance(command, RemoveChannels):
+            # Each is asked about in its turn, and what was answered first counts (seed 9637).
+            asking_s = len(command.channels) * HOOK_TIMEOUT_S
             for channel in command.channels:
-                self._check(command.session, REMOVE_CHANNEL, channel)
+                self._check(command.session, REMOVE_CHANNEL, channel, asking_s)
         elif isinstance(command, HttpAnswered):
             if command.ticket in self._tickets:
                 raise Violation("outside", f"the call {command.ticket} is answered again")
             self._tickets[command.ticket] = None
 
-    def _check(self, session: int, right: str, subject: str) -> None:
+    def _check(self, session: int, right: str, subject: str, asking_s: float = 0.0) -> None:
         name = self._names.get(session)
         if name is None or name not in self._fickle():
             return
         now = self.world.now
-        since = max(now - max(_KEPT_S) - _SLACK_S, self._forgotten.get(session, -math.inf))
+        kept_since = max(now - max(_KEPT_S), self._forgotten.get(session, -math.inf))
+        since = kept_since - asking_s - _SLACK_S
         at = since
         while at <= now:
             if self.allows(name, right, subject, max(at, 0.0)):

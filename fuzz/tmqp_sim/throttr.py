@@ -164,7 +164,9 @@ class ThrottrClient:
             return Request(code, key, b"", draw.randrange(40_000), 0, 0, 0, draw.randrange(3))
         if code == words.PUBLISH:
             self._published += 1
-            return Request(code, _CHANNEL, f"{self.name} {self._published}".encode())
+            return Request(
+                code, _CHANNEL, f"{self.name}-{self.connection} {self._published}".encode()
+            )
         if code == words.LIST:
             return Request(code)
         return Request(code, key)

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tmqp_server.doors.native.runs import NativeRun
-from tmqp_server.engine.broker import _MOST_EFFECTS, _MOST_STEPS, Broker
+from tmqp_server.engine.broker import _MOST_EFFECTS, _MOST_STEPS, _MOST_WORK, Broker
 from tmqp_server.engine.commands import (
     Acknowledge,
     AcknowledgeRun,
@@ -82,9 +82,6 @@ _SELDOM: Final = 16
 _EPSILON_S: Final = 1e-9
 #: What costs no work of its own, or what no client asks for.
 _NO_OPERATIONS: Final = (Acknowledge, Block, Disconnect, Push, Unblock)
-#: Units of work, as they are counted here, that may be done before the world can send; what one
-#: command is more does not count.
-_MOST_WORK: Final = 1_000
 #: What nobody has in flight.
 _NOTHING: Final[dict[str, Message]] = {}
 
@@ -220,7 +217,8 @@ class WatchedBroker(Broker):
                     most_bytes -= command.size
                 elif not isinstance(command, Acknowledge):
                     steps = 0
-            if at >= len(commands) or steps <= 0 or most_bytes <= 0 or len(out) >= _MOST_EFFECTS:
+            is_full = len(out) >= _MOST_EFFECTS or self._core.work >= _MOST_WORK
+            if at >= len(commands) or steps <= 0 or most_bytes <= 0 or is_full:
                 return at, out
 
     def _single(self, command: Command, now: float, portion: int) -> list[Effect]:
