@@ -36,7 +36,7 @@ class Terms(Record):
         ack_timeout_ms: int | None = None,
         returns: int | None = None,
         priority: int | None = None,
-        counts: bool | None = None,
+        counts: bool = True,
     ) -> None:
         self.window = window
         self.ack_timeout_ms = ack_timeout_ms
