@@ -280,6 +280,28 @@ async def test_what_has_a_receipt_outlives_the_server(tmp_path: Path) -> None:
         assert await in_thread(take, port_of(server, "stomp")) == "kept"
 
 
+async def test_the_last_expiry_and_the_longest_delay(tmp_path: Path) -> None:
+    last = str(2**63 - 1)
+
+    def send(found: Clients) -> str:
+        found.make().send("/queue/a", "kept", "1", expires=last)
+        client = found.make()
+        client.connection.send("/queue/a", "x", headers={"AMQ_SCHEDULED_DELAY": last})
+        message: str = client.error().headers["message"]
+        return message
+
+    def take(found: Clients) -> tuple[str, str]:
+        client = found.make()
+        client.subscribe("/queue/a")
+        frame = client.take()
+        return frame.body, frame.headers["expires"]
+
+    async with running(config(tmp_path)) as server:
+        assert "a limit is reached" in await in_thread(send, port_of(server, "stomp"))
+    async with running(config(tmp_path)) as server:
+        assert await in_thread(take, port_of(server, "stomp")) == ("kept", last)
+
+
 async def test_the_example_says_what_happens() -> None:
     async with running(config()) as server:
         program = str(ROOT / "examples" / "stomp_client.py")
