@@ -264,6 +264,35 @@ async def test_a_queue_is_reached_by_stomp_and_tmqp(tmp_path: Path) -> None:
         assert (body, told["shape"]) == ("by tmqp", "round")
 
 
+async def test_a_worker_of_tmqp_answers_to_a_temporary_queue() -> None:
+    async with running(config()) as server:
+
+        def ask(found: Clients) -> tuple[str, str]:
+            client = found.make()
+            client.subscribe("/temp-queue/Answers")
+            client.send("/queue/work", "6*7", "1", **{"reply-to": "/temp-queue/Answers"})
+            frame = client.take()
+            return frame.body, frame.headers["correlation-id"]
+
+        async def work() -> None:
+            async with (
+                connect(server.addresses[0]) as client,
+                client.consume("work") as messages,
+            ):
+                async for message in messages:
+                    reply_to = dict(message.headers)["Reply-To"]
+                    channel = reply_to.replace("/remote-temp-queue/", "temp-queue://")
+                    headers = [("Correlation-Id", message.message_id)]
+                    await client.push(channel, 0, b"42", headers=headers)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(work)
+            body, asked = await in_thread(ask, port_of(server, "stomp"))
+            tasks.cancel_scope.cancel()
+    assert body == "42"
+    assert asked
+
+
 async def test_what_has_a_receipt_outlives_the_server(tmp_path: Path) -> None:
     def send(found: Clients) -> None:
         found.make().send("/queue/a", "kept", "1", persistent="true")
