@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.tmqp_server.doors.door_world import DoorWorld
 from tests.tmqp_server.doors.stomp.talk import (
     A,
     Client,
@@ -16,8 +17,11 @@ from tests.tmqp_server.doors.stomp.talk import (
     subscribed,
     world_with,
 )
+from tmqp_server.doors.stomp.door import StompDoor
+from tmqp_server.doors.stomp.message import StompBodies
 from tmqp_server.doors.stomp.options import StompLimits, StompOptions
 from tmqp_server.engine.commands import ClearMessages, RemoveChannel, UpdateQueue
+from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import QueueChanges
 
 # --- order, limits, and what others do -----------------------------------------------------------
@@ -154,6 +158,17 @@ def test_each_limit_of_a_client() -> None:
     client = Client(world)
     client.say("BEGIN", transaction="t")
     assert "at most 500 bytes" in error(client.send(b"x" * 500, transaction="t"))
+
+
+def test_a_subscription_for_which_the_broker_has_no_room() -> None:
+    limits = EngineLimits(max_branches_per_session=1)
+    world = DoorWorld(lambda new_id, letters: StompDoor(new_id), StompBodies(), limits)
+    client = Client(world)
+    assert receipts(client.subscribe(receipt="s")) == ["s"]
+    frames = client.subscribe("/queue/b", id="2", receipt="t")
+    assert "SUBSCRIBE to '/queue/b': a limit is reached" in error(frames)
+    assert frames[0].get("receipt-id") == "t"
+    assert world.broker.statistics().sessions == 0
 
 
 def test_a_client_with_too_many_receipts_to_come_is_not_read() -> None:
