@@ -162,7 +162,9 @@ def test_each_limit_of_a_client() -> None:
 
 def test_a_subscription_for_which_the_broker_has_no_room() -> None:
     limits = EngineLimits(max_branches_per_session=1)
-    world = DoorWorld(lambda new_id, letters: StompDoor(new_id), StompBodies(), limits)
+    world = DoorWorld(
+        lambda new_id, letters: StompDoor(new_id, letters=letters), StompBodies(), limits
+    )
     client = Client(world)
     assert receipts(client.subscribe(receipt="s")) == ["s"]
     frames = client.subscribe("/queue/b", id="2", receipt="t")
