@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from targets.curve import SIDES, curve_says
 from targets.lines import LINE_TARGETS, good_lines
 from targets.stomp_frames import good_frames, stomp
 from targets.talking import cut, speak
@@ -98,16 +99,19 @@ _MODELS: Final = (
 _MOST_OF_LOOKUPD: Final = 16_384 + 65_536 + 8
 #: The same of ZMTP, with these limits.
 _MOST_OF_ZMTP: Final = 700
-_ZMTP_CONFIGS: Final = tuple(
-    ZmtpConfig(
-        as_server=True,
-        mechanism=mechanism,
-        max_part_bytes=100,
-        max_message_bytes=300,
-        max_parts=5,
-        max_command_bytes=200,
+_ZMTP_CONFIGS: Final = (
+    tuple(
+        ZmtpConfig(
+            as_server=True,
+            mechanism=mechanism,
+            max_part_bytes=100,
+            max_message_bytes=300,
+            max_parts=5,
+            max_command_bytes=200,
+        )
+        for mechanism in ("NULL", PLAIN)
     )
-    for mechanism in ("NULL", PLAIN)
+    + SIDES
 )
 
 
@@ -446,6 +450,8 @@ def _lookupd_commands(draw: Seeded) -> bytes:
 
 def _zmtp_frames(draw: Seeded) -> bytes:
     """What a socket says: greeting, what it is, messages, subscriptions."""
+    if draw.one_in(3):
+        return curve_says(draw)
     plain = draw.one_in(3)
     said = [b"\xff" + bytes(8) + b"\x7f"]
     kind = SOCKET_TYPES[draw.below(len(SOCKET_TYPES))]

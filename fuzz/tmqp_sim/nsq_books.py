@@ -220,8 +220,8 @@ class NsqBooks:
         self._finished.clear()
         self.finished = [0] * len(CHANNELS)
         self._overdue = [0] * len(CHANNELS)
-        if not self._exact:
-            self._not_before.clear()
+        if not (self._exact and self._steady):
+            self._not_before.clear()  # a delay that could not be saved is over (seed 14118)
         for number, (topic, name) in enumerate(CHANNELS):
             was = self.there[number]
             channel = TOPICS[topic] + b":" + name

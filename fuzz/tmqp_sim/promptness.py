@@ -75,7 +75,8 @@ class Promptness:
         """
         server = self._server
         dropped = server.hub.commands_dropped
-        was = self._dropped
+        # Others that end in the same turn have dropped their own (seed 11644).
+        was, self._dropped = self._dropped, dropped
         if session.end.closed or session.end.link.gone or not server.up:
             return  # it broke
         now = server.world.now

@@ -31,6 +31,7 @@ from tmqp_server.engine.commands import (
     SessionCommand,
     Unblock,
 )
+from tmqp_server.engine.delivery.feed_commits import Commit
 from tmqp_server.engine.delivery.shelving import PendingShelf
 from tmqp_server.engine.effects import (
     AppendRun,
@@ -504,13 +505,13 @@ class WatchedBroker(Broker):
                 elif message.holders is not None:
                     for number in message.holders:
                         holding[number] = holding.get(number, 0) + 1
-        # What is being spilled stays in memory until it is written, even if its queue has gone
-        # meanwhile (seed 301380).
-        gone = {
-            queue.key: queue
-            for queue in (getattr(each, "queue", None) for each in core.tickets.values())
-            if queue is not None and queue.closed
-        }
+        # What is being spilled stays in memory until it is written, and what a feed copies until
+        # that is, even if the queue has gone meanwhile (seeds 301380, 11371).
+        written = [getattr(each, "queue", None) for each in core.tickets.values()]
+        for each in core.tickets.values():
+            if isinstance(each, Commit):
+                written += [copy.target for item in each.items for copy in item.copies]
+        gone = {each.key: each for each in written if each is not None and each.closed}
         size += sum(each.bytes + each.count * MESSAGE_OVERHEAD_BYTES for each in gone.values())
         for session in core.sessions.values():
             count = holding.get(session.number, 0)

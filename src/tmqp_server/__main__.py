@@ -19,7 +19,14 @@ from tmqp.limits import Limits
 from tmqp_server.access.auth import load_access
 from tmqp_server.access.custom import load_hook
 from tmqp_server.access.tokens import hash_token, new_token
-from tmqp_server.commands import backup, check, export_messages, goms_config, import_messages
+from tmqp_server.commands import (
+    backup,
+    check,
+    curve_keys,
+    export_messages,
+    goms_config,
+    import_messages,
+)
 from tmqp_server.config import ConfigError, ServerConfig, parse_config
 from tmqp_server.doors.registry import DoorRegistry
 from tmqp_server.io.event_loop import BACKENDS, how_to_run
@@ -210,7 +217,7 @@ def hash_token_command(new: bool, slow: bool) -> None:
         click.echo(line)
 
 
-for command in (check, backup, export_messages, import_messages, goms_config):
+for command in (check, backup, export_messages, import_messages, goms_config, curve_keys):
     main.add_command(command)
 del command
 

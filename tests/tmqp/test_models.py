@@ -159,8 +159,9 @@ EXTENSIONS: Final = {
     " RetainBytes, RetainTime, RetainForReaders",
     "QueueInformation": "Durable, Overflow, Ephemeral, MemoryLimit, SpilledMessages,"
     " DroppedMessages, ReleasedMessages, DisplacedMessages, DeadMessages, DeferredMessages,"
-    " BytesLimit, DiskLimitBytes, DiskBytes, WhenFull, GroupKeys, ExpiredToDeadLetter,"
-    " DeadLetterQueue, PutBackLimit, RetainBytes, RetainTime, RetainForReaders",
+    " RefusedMessages, SkippedDeliveries, BytesLimit, DiskLimitBytes, DiskBytes, WhenFull,"
+    " GroupKeys, ExpiredToDeadLetter, DeadLetterQueue, PutBackLimit, RetainBytes, RetainTime,"
+    " RetainForReaders",
 }
 _OF_CHANNELS: Final = "Lifetime, IdleTimeout, OwnerOnly"
 EXTENSIONS["ChannelOptions"] = f"{_OF_CHANNELS}, {EXTENSIONS['QueueOptions']}"

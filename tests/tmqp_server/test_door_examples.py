@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import anyio
 import pytest
@@ -22,7 +23,7 @@ PRINTED = {
         "TMQP: ann 0",
     ],
 }
-DOORS = {
+DOORS: dict[str, dict[str, Any]] = {
     "simple_mq": {"protocol": "smq"},
     "goms": {"protocol": "goms", "options": {"topics": ["weather"]}},
     "throttr": {"protocol": "throttr"},

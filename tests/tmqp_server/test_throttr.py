@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import socket
+from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import anyio
 import anyio.abc
 import pytest
 
+from tests.tmqp_client.server import running_server
+from tests.tmqp_server.programs import silent_port
 from tests.tmqp_server.test_small_doors import config, port_of
 from tmqp.address import Address
 from tmqp_client import OperationFailed, connect
@@ -16,6 +21,7 @@ from tmqp_server import ConfigError, Server, ServerConfig, running
 from tmqp_server.access import rights
 from tmqp_server.config import read_config
 from tmqp_wires.throttr import ClientConnection, Push, Reply, Request, words
+from tmqp_wires.throttr.requests import encode_request
 
 OLD = {"protocol": "throttr", "listen": ["127.0.0.1:0"]}
 NEW = {**OLD, "options": {"dialect": "7.3"}}
@@ -179,6 +185,44 @@ async def test_fifty_thousand_pipelined_requests_are_answered_in_order() -> None
         (listed,) = await peer.ask(Request(words.LIST))
         assert [each.name for each in listed.items] == [b"%d" % n for n in range(25_000)]
         await peer.close()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("dialect", ["7.1", "7.3"])
+def test_a_million_pipelined_requests_are_answered_in_order(dialect: str, tmp_path: Path) -> None:
+    """Each QUERY tells how many UPDATEs were done before it; the server is a process of its own."""
+    port, requests = silent_port(), 1_000_000
+    file = tmp_path / "server.toml"
+    door = f'[[doors]]\nprotocol = "throttr"\nlisten = ["127.0.0.1:{port}"]\n'
+    file.write_text(f'{door}options = {{ dialect = "{dialect}" }}\n', encoding="utf-8")
+    update = Request(words.UPDATE, b"k", amount=1, change=words.CHANGE_INCREASE)
+    pair = encode_request(update, 2) + encode_request(Request(words.QUERY, b"k"), 2)
+    first = encode_request(Request(words.INSERT, b"k", b"", 0, words.TTL_HOURS, 9), 2)
+    with (
+        running_server("--config", str(file)),
+        socket.create_connection(("127.0.0.1", port), 60) as peer,
+    ):
+        peer.sendall(first)
+        assert peer.recv(1) == b"\1"
+        peer.sendall(encode_request(Request(words.QUERY, b"k"), 2))
+        begin = b"".join([peer.recv(1) for _ in range(6)])
+        assert begin[:4] == b"\1\0\0" + bytes((words.TTL_HOURS,))
+        lasts = begin[3:]  # whole hours, which stay what they are
+        sender = Thread(target=peer.sendall, args=(pair * (requests // 2),))
+        sender.start()
+        found = bytearray()
+        while len(found) < 7 * requests // 2:
+            data = peer.recv(1_048_576)
+            assert data, f"the connection ended after {len(found)} bytes"
+            found += data
+        sender.join()
+        peer.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            peer.recv(1)
+    counts = [number % 65_536 for number in range(1, requests // 2 + 1)]
+    expected = b"".join([b"\1\1%b%b" % (each.to_bytes(2, "little"), lasts) for each in counts])
+    assert bytes(found) == expected
 
 
 async def test_pipelined_messages_to_oneself_are_all_answered() -> None:

@@ -83,7 +83,9 @@ class QueueInformation(Model):
     implementation, None where they say nothing: ``spilled_messages`` wait on disk only,
     ``dropped_messages`` had no room or could not be read any more, ``released_messages`` counts the
     deliveries that consumers gave back, ``deferred_messages`` wait for their time.
-    ``displaced_messages`` made way for others, ``dead_messages`` became dead letters elsewhere.
+    ``displaced_messages`` made way for others, ``dead_messages`` became dead letters elsewhere,
+    ``refused_messages`` were pushes that the queue did not accept.  ``skipped_deliveries`` counts
+    how often a consumer of a broadcast missed a message because it could take no more.
     ``disk_bytes`` is what the messages take on disk that are not settled.
     ``put_back_limit`` is None for the default, 20, and -1 for no limit.
     """
@@ -139,6 +141,12 @@ class QueueInformation(Model):
     )
     deferred_messages: int | None = field(
         default=None, metadata=extension(integer("DeferredMessages", INT64))
+    )
+    refused_messages: int | None = field(
+        default=None, metadata=extension(integer("RefusedMessages", INT64))
+    )
+    skipped_deliveries: int | None = field(
+        default=None, metadata=extension(integer("SkippedDeliveries", INT64))
     )
     bytes_limit: int | None = field(default=None, metadata=extension(integer("BytesLimit", UINT63)))
     disk_limit_bytes: int | None = field(

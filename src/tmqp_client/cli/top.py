@@ -19,7 +19,7 @@ __all__ = ["COLUMNS", "SORTS", "rates", "sort_rows", "top"]
 
 COLUMNS = (
     *("channel", "queue", "status", "depth", "in_flight", "in_per_s", "out_per_s", "acks_per_s"),
-    *("consumers", "timeouts"),
+    *("consumers", "timeouts", "refused", "skipped"),
 )
 #: What the rows are sorted by, by the key that chooses it.
 SORTS: Final[dict[str, tuple[str, Callable[[dict[str, Any]], tuple[float, ...]]]]] = {
@@ -147,6 +147,8 @@ async def _look(
                     "acks_per_s": speeds[2],
                     "consumers": channel.active_clients,
                     "timeouts": queue.timeout_messages,
+                    "refused": queue.refused_messages or 0,
+                    "skipped": queue.skipped_deliveries or 0,
                 }
             )
     return sort_rows(rows, "b"), counts

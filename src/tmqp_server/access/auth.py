@@ -363,11 +363,13 @@ class TableAccess(Access):
         ``data``.
 
         Credentials come first, then the certificate, then ``as`` of the door, then ``anonymous``.
-        Wrong credentials are refused, whatever else the client has.
+        Wrong credentials are refused, whatever else the client has, unless they are optional.
         """
         shown = applicant.credentials
         if shown is None and applicant.token:
             shown = Credentials("token", applicant.token)
+        if shown is not None and shown.optional and shown.secret not in self._by_key:
+            shown = None
         proven = True
         if shown is not None and shown.kind == "public-key":
             entry = self._by_key.get(shown.secret)

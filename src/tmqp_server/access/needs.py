@@ -92,6 +92,7 @@ from tmqp_server.engine.commands import (
     ListRouters,
     ListTransactions,
     MakeCounter,
+    Miss,
     OpenBranch,
     OpenCursor,
     OpenGroup,
@@ -177,6 +178,7 @@ FREE: Final[frozenset[type[Command]]] = frozenset(
         SetTerms,
         Release,
         Extend,
+        Miss,
         Decline,
     }
 )

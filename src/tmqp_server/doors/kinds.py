@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, final
 
 from tmqp.address import Address
 from tmqp.limits import Limits
@@ -13,7 +13,14 @@ from tmqp_server.doors.names import DoorNames
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.doors.port import Door, IdSource
 
-__all__ = ["DoorContext", "DoorKind"]
+__all__ = ["DoorContext", "DoorKind", "SecretReader"]
+
+#: Reads the file of this name; raises the configuration's error.
+SecretReader: TypeAlias = Callable[[str], str]
+
+
+def _no_secret(name: str) -> str:
+    raise ValueError(f"there are no files here, such as {name!r}")
 
 
 @final
@@ -28,13 +35,16 @@ class DoorContext:
     ``hostname`` is this machine's, ``started_s`` when the server began, in the engine's time;
     ``names`` turns the protocol's names into channels and back, with the aliases of the door's
     table; ``datagrams`` that the door is for the peers of a UDP socket: each chunk is one datagram
-    then, and each portion of ``DoorSession.next_to_send`` leaves as one, or is lost.
+    then, and each portion of ``DoorSession.next_to_send`` leaves as one, or is lost;
+    ``read_secret`` reads a file that an option names, ``has_access`` that somebody decides who may
+    connect.
     """
 
     __slots__ = (
         "addresses",
         "connection",
         "datagrams",
+        "has_access",
         "has_storage",
         "has_tls",
         "hostname",
@@ -44,6 +54,7 @@ class DoorContext:
         "native",
         "new_id",
         "options",
+        "read_secret",
         "requires_certificate",
         "started_s",
         "wall_clock_offset_s",
@@ -67,8 +78,12 @@ class DoorContext:
         addresses: Sequence[Address] = (),
         hostname: str = "localhost",
         started_s: float = 0.0,
+        read_secret: SecretReader | None = None,
+        has_access: bool = False,
     ) -> None:
         self.started_s = started_s
+        self.read_secret: SecretReader = _no_secret if read_secret is None else read_secret
+        self.has_access = has_access
         self.hostname = hostname
         self.options: Mapping[str, Any] = {} if options is None else options
         self.addresses = addresses
@@ -121,6 +136,14 @@ class DoorKind:
         Asked when it was opened: the options have been read then.
         """
         return ()
+
+    def encrypts(self, options: Mapping[str, Any]) -> bool:
+        """Whether a door with these options encrypts by itself what it carries."""
+        return False
+
+    def dialler(self, door: Door) -> Door:
+        """The door of the connections to these peers, where it is not the one that was opened."""
+        return door
 
     def listens(self, addresses: Sequence[Address]) -> None:
         """A door of this kind listens, on these ports: port 0 of its table was any."""

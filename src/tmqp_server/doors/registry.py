@@ -340,13 +340,31 @@ class ZmtpKind(DoorKind):
     def open(self, context: DoorContext) -> Door:
         """A door."""
         from tmqp_server.doors.zmtp.door import ZmtpDoor  # noqa: PLC0415 - few servers have it
+        from tmqp_server.doors.zmtp.keys import endpoint_keys  # noqa: PLC0415 - as above
         from tmqp_server.doors.zmtp.options import ZmtpLimits, ZmtpOptions  # noqa: PLC0415
 
         options = record_of_options(ZmtpOptions(), context.options)
         if options.durable and not context.has_storage:
             raise ValueError("durable queues need a data directory: start the server with --data")
+        keys = endpoint_keys(options, context.read_secret)
+        if keys is not None and not (context.has_access or options.curve_anonymous):
+            raise ValueError(
+                "the mechanism curve needs [access], whose entries name the public keys of clients;"
+                " set curve_anonymous to let in whoever knows the server's"
+            )
         limits = limits_from(ZmtpLimits(), context.limits)
-        return ZmtpDoor(context.new_id, limits, options, context.letters, context.names)
+        return ZmtpDoor(context.new_id, limits, options, context.letters, context.names, keys)
+
+    def encrypts(self, options: Mapping[str, Any]) -> bool:
+        """With CURVE."""
+        return options.get("mechanism") == "curve"
+
+    def dialler(self, door: Door) -> Door:
+        """The same, in the role that its keys give it."""
+        from tmqp_server.doors.zmtp.door import ZmtpDoor  # noqa: PLC0415 - as above
+
+        assert isinstance(door, ZmtpDoor), "it was opened here"
+        return door.dialler()
 
     def dials(self, options: Mapping[str, Any]) -> tuple[Address, ...]:
         """Sockets that listen."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Generic, TypeVar
 
+from tmqp._compat import mypyc_attr
 from tmqp_server.doors.port import DoorSession, IdSource
 from tmqp_server.engine.commands import Command, Connect, Disconnect
 from tmqp_server.engine.effects import Accept, CloseSession, Effect, Refuse
@@ -27,6 +28,7 @@ _CONNECTED: Final = 2
 _Event = TypeVar("_Event")
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class WaitingSession(DoorSession, Generic[_Event]):
     """One connection of a protocol without a login.
 

@@ -225,6 +225,11 @@ class Flights(DeferralFlights):
         """Count how often a consumer was passed over that could not take a message."""
         queue.counters.skipped += count
 
+    def miss(self, queue: Queue, count: int) -> None:
+        """Count deliveries that a door did not pass on as skipped ones."""
+        queue.counters.deliveries -= count
+        queue.counters.skipped += count
+
     def give(self, queue: Queue, message: Message, client: Client) -> None:
         """Note the one consumer that has the message."""
         in_flight = client.in_flight

@@ -176,19 +176,19 @@ class Hub:
         return self._run(number, commands, now)
 
     def go_on(self, number: int, now: float) -> bool:
-        """Work on what waits of a session's last bytes, unless it must wait for something else;
-        returns as :meth:`receive`."""
+        """Work on what waits of a session, unless it must wait; returns as :meth:`receive`."""
         if self.must_wait(number):
             return True
         rest = self._rest.pop(number, None)
         return rest is not None and self._run(number, list(rest), now)
 
     def receive_eof(self, number: int, now: float) -> None:
-        """The peer will send no more."""
+        """The peer will send no more; what waits of it comes first: what has left it is done."""
         session = self._sessions.get(number)
         if session is not None:
             self._outlets.touch(number)
-            self._run(number, session.receive_eof(now), now)
+            waits = [] if self.must_wait(number) else list(self._rest.pop(number, ()))
+            self._run(number, [*waits, *session.receive_eof(now)], now)
 
     def close(self, number: int, reason: str, now: float) -> None:
         """Close a session from this side, politely; what waits of its last bytes is dropped."""

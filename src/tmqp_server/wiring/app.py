@@ -69,7 +69,7 @@ from tmqp_server.storage.sqlite import SqliteStore, exposed
 from tmqp_server.wiring.assembly import build_broker, declare
 from tmqp_server.wiring.clustering import Filters, Membership, join_cluster
 from tmqp_server.wiring.datagrams import UdpSockets
-from tmqp_server.wiring.doors import Doors, OpenDoor, door_name
+from tmqp_server.wiring.doors import Doors, OpenDoor, door_name, sealed_addresses
 
 if TYPE_CHECKING:
     from tmqp_server.io.http import HttpCaller
@@ -174,7 +174,7 @@ class Server:
         offset_s = time.time() - started_s
         registry = DoorRegistry() if registry is None else registry
         #: Its doors beside TMQP's are ``doors.further``.
-        self.doors = Doors(config, registry, _new_id, offset_s, started_s)
+        self.doors = Doors(config, registry, _new_id, offset_s, started_s, guarded=_asks(access))
         broker.know_wires(LetterWires(self.doors.native.letters))
         self._store = store
         self._journal = None if store is None else Journal(self.doors.bodies, offset_s)
@@ -319,8 +319,9 @@ class Server:
                         name = door_name(opened.protocol, listener.address)
                         logger.info("listening on %s", name)
                     settings = opened.settings
+                    door = opened.kind.dialler(opened.door)
                     for peer in opened.kind.dials(settings.options):
-                        dialling.serve(tasks, peer, opened.door, settings.acts_as)
+                        dialling.serve(tasks, peer, door, settings.acts_as)
                 tasks.start_soon(self._announcing.run)
                 self._udp.serve(tasks, self._shell, self._new_number)
                 await self._stopping.wait()
@@ -520,7 +521,8 @@ async def running(
     """
     if access is None:
         access = load_access(config.access)
-    _check_reach(config, access)
+    registry = _registry(doors)
+    _check_reach(config, access, registry)
     if custom_messages is None and config.custom_messages:
         custom_messages = load_hook(config.custom_messages)
     filters = None if config.cluster is None else Filters(config.cluster)
@@ -530,7 +532,6 @@ async def running(
     if access is None and hooks.authenticators:
         access = OpenAccess()
     broker = build_broker(config, handlers, routers, hooks, storage=store is not None)
-    registry = _registry(doors)
     server: Server | None = None
     try:
         if store is None:
@@ -558,17 +559,22 @@ async def running(
             server.shut_sockets()
 
 
-def _check_reach(config: ServerConfig, access: Access | None) -> None:
+def _asks(access: Access | None) -> bool:
+    """Whether clients must prove who they are."""
+    return access is not None and access.authenticates
+
+
+def _check_reach(config: ServerConfig, access: Access | None, registry: DoorRegistry) -> None:
     """Nobody listens to other machines by mistake: neither to all of them, nor in the clear."""
     for address in config.all_addresses():
         if address.is_local or config.allow_remote:
             continue
-        if access is None or not access.authenticates:
+        if not _asks(access):
             raise ConfigError(
                 f"{address} can be reached from other machines and nobody is authenticated;"
                 " set allow_remote (--allow-remote) if that is wanted"
             )
-        if not address.tls:
+        if not address.tls and address not in sealed_addresses(config, registry):
             logger.warning("%s: tokens travel unencrypted on this address", address)
 
 

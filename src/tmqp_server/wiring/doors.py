@@ -8,6 +8,7 @@ from typing import final
 
 from tmqp.address import Address
 from tmqp.errors import LocalProtocolError
+from tmqp_server.access.roles import OPEN
 from tmqp_server.config import ConfigError, ServerConfig
 from tmqp_server.doors.bodies import Bodies
 from tmqp_server.doors.kinds import DoorContext, DoorKind
@@ -17,9 +18,10 @@ from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.doors.port import Door, IdSource
 from tmqp_server.doors.registry import DoorRegistry, HttpKind
 from tmqp_server.settings.doors import DoorSettings
+from tmqp_server.settings.secrets import read_secret
 from tmqp_server.settings.tls import NO_CERTIFICATE, requires
 
-__all__ = ["Doors", "OpenDoor", "door_name", "further_doors"]
+__all__ = ["Doors", "OpenDoor", "door_name", "further_doors", "sealed_addresses"]
 
 
 @final
@@ -49,6 +51,7 @@ class Doors:
 
     :param registry: the protocols that it knows.
     :param started_s: when the server began, in the engine's time.
+    :param guarded: somebody decides who may connect; None for what the configuration says.
     :raises ConfigError: when one cannot be opened.
 
     Attributes: ``native``, the TMQP door; ``further``, the others, those of ``[web]`` first;
@@ -62,7 +65,11 @@ class Doors:
         new_id: IdSource,
         wall_clock_offset_s: float,
         started_s: float = 0.0,
+        *,
+        guarded: bool | None = None,
     ) -> None:
+        if guarded is None:
+            guarded = config.access.kind != OPEN
         letters = Letters((), wall_clock_offset_s)
         self.native = NativeDoor(new_id, config.connection, wall_clock_offset_s, letters)
         self.bodies: list[Bodies] = []
@@ -98,6 +105,8 @@ class Doors:
                     requires_certificate=requires(
                         settings.tls_client_auth or config.tls.client_policy
                     ),
+                    read_secret=read_secret,
+                    has_access=guarded,
                 )
                 for datagrams in (False, True)
             ]
@@ -117,6 +126,17 @@ def further_doors(config: ServerConfig) -> list[DoorSettings]:
         limits = dataclasses.asdict(config.web.limits)
         found.append(DoorSettings(HttpKind.name, config.web.listen, limits))
     return [*found, *config.doors]
+
+
+def sealed_addresses(config: ServerConfig, registry: DoorRegistry) -> list[Address]:
+    """Where doors listen whose protocol encrypts what it carries, without TLS."""
+    kinds = {kind.name: kind for kind in registry}
+    return [
+        address
+        for door in config.doors
+        if door.protocol in kinds and kinds[door.protocol].encrypts(door.options)
+        for address in door.listen
+    ]
 
 
 def _names(settings: DoorSettings, max_bytes: int) -> DoorNames:

@@ -1,11 +1,13 @@
 """ZMTP, the protocol of ZeroMQ sockets: versions 3.1, 3.0 and 2.0, for both roles.
 
-:class:`ZmtpConnection` is one connection of a socket; ``frames`` has the form of messages.
+:class:`ZmtpConnection` is one connection of a socket; ``frames`` has the form of messages, and
+``keys`` that of the keys of CURVE, whose cryptography is handed in: ``sodium`` has it, by PyNaCl.
 """
 
 from __future__ import annotations
 
 from tmqp_wires.zmtp.config import ZmtpConfig
 from tmqp_wires.zmtp.connection import ZmtpConnection
+from tmqp_wires.zmtp.curve import CurveKeys
 
-__all__ = ["ZmtpConfig", "ZmtpConnection"]
+__all__ = ["CurveKeys", "ZmtpConfig", "ZmtpConnection"]

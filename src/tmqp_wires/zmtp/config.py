@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
-__all__ = ["NULL", "PLAIN", "SOCKET_TYPES", "ZmtpConfig", "is_pair", "mirror_of"]
+from tmqp_wires.zmtp.curve import CurveClient, CurveKeys, CurveServer
+from tmqp_wires.zmtp.mechanisms import Mechanism, NullMechanism, PlainClient, PlainServer
+
+__all__ = [
+    "CURVE",
+    "MOST_TEXT",
+    "NULL",
+    "PLAIN",
+    "SOCKET_TYPES",
+    "ZmtpConfig",
+    "is_pair",
+    "mirror_of",
+]
 
 NULL: Final = "NULL"
 PLAIN: Final = "PLAIN"
+CURVE: Final = "CURVE"
+#: Bytes of a name, a password, an identity.
+MOST_TEXT: Final = 255
 #: By the number that ZMTP 2.0 gives it.
 SOCKET_TYPES: Final = (
     "PAIR",
@@ -69,7 +84,10 @@ class ZmtpConfig:
 
     ``socket_type`` may be empty where the peer speaks first (``as_server``, or ZMTP 2.0): then
     :meth:`ZmtpConnection.ready` says it once the peer has said what it is.  ``as_server`` is about
-    PLAIN, and about who waits.  ``user`` and ``password`` are those that a client of PLAIN shows.
+    PLAIN and CURVE, and about who waits; it has nothing to do with who connects.  ``user`` and
+    ``password`` are those that a client of PLAIN shows, ``keys`` those of CURVE.
+
+    :raises ValueError: for what does not go together.
     """
 
     socket_type: str = ""
@@ -78,7 +96,8 @@ class ZmtpConfig:
     properties: tuple[tuple[str, bytes], ...] = ()
     mechanism: str = NULL
     user: bytes = b""
-    password: bytes = b""
+    password: bytes = field(default=b"", repr=False)
+    keys: CurveKeys | None = None
     max_part_bytes: int = 16_777_216
     """Bytes of one part."""
     max_parts: int = 1_000
@@ -93,3 +112,26 @@ class ZmtpConfig:
     """After so many seconds of silence a PING is sent; 0 for never."""
     heartbeat_timeout_s: float = 30.0
     """After so many seconds without an answer to it the peer is gone."""
+
+    def __post_init__(self) -> None:
+        if self.mechanism not in (NULL, PLAIN, CURVE):
+            raise ValueError(f"there is no mechanism {self.mechanism!r} here")
+        if max(len(self.user), len(self.password), len(self.identity)) > MOST_TEXT:
+            raise ValueError("a name, a password and an identity have at most 255 bytes")
+        if not self.socket_type and not self.as_server:
+            raise ValueError("a client must say what it is: name a socket type")
+        if self.mechanism != CURVE:
+            return
+        if self.keys is None:
+            raise ValueError("CURVE needs keys")
+        if bool(self.keys.server_key) == self.as_server:
+            raise ValueError("a client of CURVE knows the key of its server, and a server is one")
+
+    def handshake(self) -> Mechanism:
+        """This side of the mechanism, for one connection."""
+        if self.mechanism == PLAIN:
+            return PlainServer() if self.as_server else PlainClient(self.user, self.password)
+        keys = self.keys
+        if self.mechanism == CURVE and keys is not None:
+            return CurveServer(keys) if self.as_server else CurveClient(keys)
+        return NullMechanism()

@@ -3,23 +3,28 @@
 Theory of operation.  Each side sends ten bytes of signature and its version at once, and the rest
 of its greeting when it knows that the peer speaks 3.x: a peer of 2.0 would take the rest for
 something else, and libzmq waits for the version before it says more (facts 1.1).  Then the two say
-what they are.  With NULL both send READY; with PLAIN the client shows a name and a password first;
-with 2.0 each sends the number of its type and its identity.
+what they are: with 3.x as the *mechanism* wants (``mechanisms.py``, ``curve.py``), with 2.0 each
+sends the number of its type and its identity.
 
 A side whose type depends on the peer's waits for what the peer says: ``PeerReady`` is the event,
-:meth:`ZmtpConnection.ready` or :meth:`ZmtpConnection.refuse` the answer.
+:meth:`ZmtpConnection.ready` or :meth:`ZmtpConnection.refuse` the answer.  With 2.0 it says its type
+as soon as it knows the peer's: JeroMQ 0.3 and libzmq 3.2 send their identity after that only.
 
 What comes is read from one buffer.  A part that has not come whole is kept in the pieces in which
 it came, and joined once.  Every bound is checked as soon as a length is known, before what it is
 about is kept.  After a violation nothing more is read.
+
+Behind a handshake of CURVE every frame carries another one in a box (``boxes.py``).  It is opened
+when it has come whole, and what is in it is read like a frame that came in the clear.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final, final
 
-from tmqp_wires.zmtp.config import NULL, PLAIN, SOCKET_TYPES, ZmtpConfig
+from tmqp_wires.zmtp.boxes import SEALED_BYTES, CurveTraffic
+from tmqp_wires.zmtp.config import CURVE, MOST_TEXT, NULL, SOCKET_TYPES, ZmtpConfig, mirror_of
 from tmqp_wires.zmtp.events import (
     Cancel,
     Event,
@@ -39,10 +44,11 @@ from tmqp_wires.zmtp.frames import (
     read_metadata,
     split_command,
 )
+from tmqp_wires.zmtp.mechanisms import FOR_EVER, HEARD, SPEAK
 
 __all__ = ["ZmtpConnection"]
 
-_NEVER: Final = float("inf")
+_NEVER: Final = FOR_EVER
 #: The signature, and the version of this side.
 _SIGNATURE: Final = b"\xff\x00\x00\x00\x00\x00\x00\x00\x01\x7f"
 _MAJOR: Final = 3
@@ -61,7 +67,8 @@ _OPEN: Final = 6
 _OVER: Final = 7
 _RESERVED: Final = 0xF8
 _MOST_CONTEXT: Final = 16
-_MOST_TEXT: Final = 255
+#: No frame is so small that it would be read in the clear.
+_NONE: Final = -1
 #: Tenths of a second.
 _TTL_PER_S: Final = 10
 _MOST_TTL: Final = 0xFFFF
@@ -79,15 +86,13 @@ class ZmtpConnection:
     """
 
     def __init__(self, config: ZmtpConfig, now: float) -> None:
-        if config.mechanism not in (NULL, PLAIN):
-            raise ValueError(f"there is no mechanism {config.mechanism!r} here")
-        if max(len(config.user), len(config.password), len(config.identity)) > _MOST_TEXT:
-            raise ValueError("a name, a password and an identity have at most 255 bytes")
-        if not config.socket_type and not config.as_server:
-            raise ValueError("a client must say what it is: name a socket type")
         self._config = config
+        self._mechanism = config.handshake()
+        #: Seals and opens what comes behind the handshake, where that is sealed.
+        self._traffic: CurveTraffic | None = None
         self.version: tuple[int, int] = (0, 0)
-        self._most = min(config.max_part_bytes, config.max_message_bytes)
+        #: Bytes of a part in the clear, of which there are none before the handshake is over.
+        self._most = _NONE
         self._phase = _SIGNATURE_NEXT
         self._out: list[bytes] = [_SIGNATURE + bytes((_MAJOR,))]
         #: What has come and is not whole, how much it is, and how much it must be.
@@ -99,14 +104,12 @@ class ZmtpConnection:
         self._frames_bytes = 0
         self._peer_type = ""
         self._subscribes = False
-        self._user = b""
-        self._password = b""
         self._greeted = False
-        self._said_ready = False
         #: This side has said what it is; a PONG before that would be no part of a handshake.
         self._has_said_itself = False
         self._pong = b""
-        #: When the handshake must be over.
+        #: When the handshake must be over, and how long it may have taken then.
+        self._patience_s = config.handshake_s
         self._handshake_due = now + config.handshake_s
         self._heard = now
         self._pinged = _NEVER
@@ -158,6 +161,8 @@ class ZmtpConnection:
         self._drop_pieces()
         self._frames = []
         self._frames_bytes = 0
+        self._mechanism.forget()
+        self._traffic = None
         self._phase = _OVER
 
     def _drop_pieces(self) -> None:
@@ -199,6 +204,8 @@ class ZmtpConnection:
             if data[at] < len(SOCKET_TYPES):
                 self._peer_type = SOCKET_TYPES[data[at]]
                 self._phase = _IDENTITY_NEXT
+                if not self._config.socket_type:
+                    self._say_old(mirror_of(self._peer_type))
                 return at + 1
             self._violate(f"there is no socket type {data[at]}", events)
         else:
@@ -213,7 +220,8 @@ class ZmtpConnection:
                 return at
             self.version = (2, 0)
             self._phase = _TYPE_NEXT
-            self._say_old()
+            if config.socket_type:
+                self._say_old(config.socket_type)
             return at + 1
         self.version = (major, 0)
         self._phase = _REST_NEXT
@@ -231,15 +239,16 @@ class ZmtpConnection:
             text = f"the peer wants the mechanism {mechanism!r}, here it is {config.mechanism!r}"
             self._violate(text, events)
             return
+        if config.as_server and mechanism != NULL and rest[1 + _MECHANISM_BYTES] & 1:
+            self._violate(f"both sides are servers of {mechanism}", events)
+            return
         self._phase = _HANDSHAKE
         self._greeted = True
-        if mechanism == PLAIN:
-            if not config.as_server:
-                user, password = config.user, config.password
-                data = bytes((len(user),)) + user + bytes((len(password),)) + password
-                self._out.append(command_frame(b"HELLO", data))
-        elif config.socket_type:
-            self._say_ready(b"READY", config.socket_type, config.identity, config.properties)
+        first = self._mechanism.begin() if not config.as_server else b""
+        if first:
+            self._out.append(first)
+        elif config.socket_type and mechanism == NULL:
+            self._introduce(config.socket_type)
 
     def _read_identity(self, data: bytes, at: int, events: list[Event]) -> int:
         """ZMTP 2.0: the identity is the first frame."""
@@ -261,10 +270,16 @@ class ZmtpConnection:
 
     # -- frames ---------------------------------------------------------------------------------
 
-    def _read_frames(self, data: bytes, at: int, events: list[Event]) -> int:
-        """Read frames from there; returns where those end that have come whole."""
+    def _read_frames(
+        self, data: bytes, at: int, events: list[Event], *, opened: bool = False
+    ) -> int:
+        """Read frames from there; returns where those end that have come whole.
+
+        :param opened: they were in a box.
+        """
         size = len(data)
-        most = self._most
+        sealed = self._traffic is not None and not opened
+        most = _NONE if sealed else self._most
         while at < size:
             begin = at
             self._needed = 2
@@ -282,7 +297,7 @@ class ZmtpConnection:
                 length = data[begin + 1]
                 body = begin + 2
             if flags & _RESERVED or length > most or flags & COMMAND:
-                if not self._may_begin(flags, length, events):
+                if not self._may_begin(flags, length, events, sealed):
                     return begin
             elif (self._frames or flags & MORE) and not self._may_add(length, events):
                 return begin
@@ -291,10 +306,12 @@ class ZmtpConnection:
                 self._needed = end - begin
                 break
             at = end
-            if flags & COMMAND:
+            if sealed:
+                self._take_box(data[body:end], events)
+            elif flags & COMMAND:
                 self._take_command(data[body:end], events)
-            elif self._phase != _OPEN:
-                self._violate("a message came before READY", events)
+                sealed = self._traffic is not None and not opened
+                most = _NONE if sealed else self._most
             elif flags & MORE or self._frames:
                 self._frames.append(data[begin:end])
                 self._frames_bytes += length
@@ -312,25 +329,53 @@ class ZmtpConnection:
                 break
         return at
 
-    def _may_begin(self, flags: int, length: int, events: list[Event]) -> bool:
+    def _may_begin(self, flags: int, length: int, events: list[Event], sealed: bool) -> bool:
         """Whether a frame that is not plain may come."""
-        config = self._config
+        if sealed:
+            return self._may_be_box(flags, length, events)
+        most = self._config.max_command_bytes
+        if self._phase == _HANDSHAKE:
+            most = self._mechanism.most_bytes(most)
         if flags & _RESERVED:
             self._violate(f"a frame has the flags {flags:#04x}", events)
+        elif self._most == _NONE and (self._phase == _OPEN or not flags & COMMAND):
+            self._violate("a message came before READY", events)
         elif flags & COMMAND:
             if flags & MORE:
                 self._violate("a command has one frame", events)
             elif self.version < (3, 0):
                 self._violate("ZMTP 2.0 has no commands", events)
-            elif length > config.max_command_bytes:
-                text = f"a command has {length} bytes, {config.max_command_bytes} at most"
-                self._violate(text, events)
+            elif length > most:
+                self._violate(f"a command has {length} bytes, {most} at most", events)
             else:
                 return True
         else:
             text = f"a part of a message has {length} bytes, {self._most} at most"
             self._violate(text, events)
         return False
+
+    def _may_be_box(self, flags: int, length: int, events: list[Event]) -> bool:
+        """Whether a frame may be one that carries another."""
+        most = max(self._least_of_limits(), self._config.max_command_bytes)
+        if flags & (_RESERVED | MORE):
+            self._violate(f"a frame with a box has the flags {flags:#04x}", events)
+        elif not SEALED_BYTES <= length <= SEALED_BYTES + most:
+            allowed = f"{SEALED_BYTES} to {SEALED_BYTES + most}"
+            self._violate(f"a frame with a box has {length} bytes, not {allowed}", events)
+        else:
+            return True
+        return False
+
+    def _take_box(self, body: bytes, events: list[Event]) -> None:
+        """A frame that carries another one."""
+        traffic = self._traffic
+        assert traffic is not None, "nothing is sealed without it"
+        try:
+            frame = traffic.opened(body)
+        except ValueError as error:
+            self._violate(str(error), events)
+            return
+        self._read_frames(frame, 0, events, opened=True)
 
     def _may_add(self, length: int, events: list[Event]) -> bool:
         """Whether a message of several parts may have one more of so many bytes."""
@@ -366,52 +411,31 @@ class ZmtpConnection:
         # PONG has been heard, which is all there is to it; others are of versions to come.
 
     def _take_handshake(self, name: bytes, data: bytes, events: list[Event]) -> None:
-        config = self._config
-        is_plain = config.mechanism == PLAIN
-        if is_plain and config.as_server:
-            if name == b"HELLO" and not self._said_ready:
-                self._take_hello(data, events)
-                return
-            expected = b"INITIATE" if self._said_ready else b"HELLO"
-        elif is_plain and not self._said_ready:
-            expected = b"WELCOME"
-            if name == expected:
-                socket_type = config.socket_type
-                self._say_ready(b"INITIATE", socket_type, config.identity, config.properties)
-                return
-        else:
-            expected = b"READY"
-        if name != expected:
-            told = name.decode("ascii", "replace")
-            self._violate(f"the peer sent {told!r} instead of {expected.decode()}", events)
-            return
+        mechanism = self._mechanism
+        found: dict[str, bytes] = {}
         try:
-            found = read_metadata(data)
+            what = mechanism.take(name, data, self._out)
+            if what == HEARD:
+                found = read_metadata(mechanism.metadata)
         except ValueError as error:
             self._violate(str(error), events)
+            return
+        if what == SPEAK:
+            self._introduce(self._config.socket_type)
+        if what != HEARD:
+            # A command is taken when it is heard.
+            due = self._heard + mechanism.keeps_s
+            if due < self._handshake_due:
+                self._handshake_due, self._patience_s = due, mechanism.keeps_s
             return
         socket_type = found.pop("socket-type", b"").decode("ascii", "replace").upper()
         identity = found.pop("identity", b"")
         if socket_type not in SOCKET_TYPES:
             self._violate(f"there is no socket type {socket_type!r}", events)
-        elif len(identity) > _MOST_TEXT:
+        elif len(identity) > MOST_TEXT:
             self._violate("an identity has at most 255 bytes", events)
         else:
             self._meet(socket_type, identity, found, events)
-
-    def _take_hello(self, data: bytes, events: list[Event]) -> None:
-        """PLAIN: a name and a password, each behind its length in a byte."""
-        password_at = 2 + data[0] if data else 0
-        if not password_at or password_at > len(data):
-            self._violate("HELLO has no name and password", events)
-            return
-        if password_at + data[password_at - 1] != len(data):
-            self._violate("HELLO does not end with the password", events)
-            return
-        self._user = data[1 : password_at - 1]
-        self._password = data[password_at:]
-        self._said_ready = True  # WELCOME: the peer is to say what it is
-        self._out.append(command_frame(b"WELCOME"))
 
     def _take_ping(self, data: bytes, events: list[Event]) -> None:
         if not 2 <= len(data) <= 2 + _MOST_CONTEXT:
@@ -420,7 +444,7 @@ class ZmtpConnection:
         self._ttl_s = int.from_bytes(data[:2], "big") / _TTL_PER_S
         pong = command_frame(b"PONG", data[2:])
         if self._has_said_itself:
-            self._out.append(pong)
+            self.send_frames(pong)
         else:
             self._pong = pong  # one answers those before as well: a PING asks for a sign of life
 
@@ -432,51 +456,67 @@ class ZmtpConnection:
         self._peer_type = socket_type
         self._subscribes = socket_type in ("SUB", "XSUB")
         self._handshake_due = _NEVER
-        events.append(PeerReady(socket_type, identity, found, self._user, self._password))
-        self._password = b""
+        mechanism = self._mechanism
+        self._traffic = mechanism.traffic
+        if self._config.mechanism != CURVE or self._traffic is not None:
+            self._most = self._least_of_limits()
+        events.append(
+            PeerReady(
+                socket_type,
+                identity,
+                found,
+                mechanism.user,
+                mechanism.password,
+                mechanism.public_key,
+            )
+        )
+        mechanism.password = b""
+
+    def _least_of_limits(self) -> int:
+        """Bytes of a part."""
+        return min(self._config.max_part_bytes, self._config.max_message_bytes)
 
     # -- what this side says --------------------------------------------------------------------
 
-    def _say_old(self) -> None:
+    def _say_old(self, socket_type: str) -> None:
         """ZMTP 2.0: the number of the type, and the identity as a frame."""
-        config = self._config
-        if config.socket_type:
-            self._said_ready = True
-            number = SOCKET_TYPES.index(config.socket_type)
-            self._out.append(bytes((number, 0, len(config.identity))) + config.identity)
+        identity = self._config.identity
+        self._has_said_itself = True
+        number = SOCKET_TYPES.index(socket_type)
+        self._out.append(bytes((number, 0, len(identity))) + identity)
 
-    def _say_ready(
-        self,
-        name: bytes,
-        socket_type: str,
-        identity: bytes,
-        properties: Iterable[tuple[str, bytes]],
-    ) -> None:
+    def _introduce(self, socket_type: str) -> None:
+        """ZMTP 3.x: say what this side is."""
+        config = self._config
         pairs = [("Socket-Type", socket_type.encode())]
         if socket_type in ("REQ", "DEALER", "ROUTER"):
-            pairs.append(("Identity", identity))
-        pairs += properties
-        self._said_ready = self._has_said_itself = True
-        self._out.append(command_frame(name, metadata_bytes(pairs)))
+            pairs.append(("Identity", config.identity))
+        pairs += config.properties
+        self._has_said_itself = True
+        self._out.append(self._mechanism.introduce(metadata_bytes(pairs)))
         if self._pong:
             self._out.append(self._pong)
             self._pong = b""
 
     def ready(self, socket_type: str) -> None:
         """Say what this side is, after ``PeerReady``, unless that was said before."""
-        config = self._config
-        if config.socket_type and config.mechanism == NULL:
+        if self._has_said_itself:
             return
         if self.version < (3, 0):
-            self._out.append(bytes((SOCKET_TYPES.index(socket_type), 0, len(config.identity))))
-            self._out.append(config.identity)
-        elif config.as_server or config.mechanism == NULL:
-            self._say_ready(b"READY", socket_type, config.identity, config.properties)
+            self._say_old(socket_type)
+            return
+        self._introduce(socket_type)
+        self._traffic = self._mechanism.traffic
+        self._most = self._least_of_limits()
 
     def refuse(self, reason: str) -> None:
-        """Refuse the peer for good: it will not come again.  Close the connection then."""
+        """Refuse the peer for good: it will not come again.  Close the connection then.
+
+        A client of CURVE has no word for it, behind the handshake.
+        """
+        may_say = self._greeted and self._traffic is None
         self.forget()
-        if self._greeted:
+        if may_say:
             text = reason.encode()[:255]
             self._out.append(command_frame(b"ERROR", bytes((len(text),)) + text))
 
@@ -485,21 +525,26 @@ class ZmtpConnection:
 
         :raises ValueError: for one without parts.
         """
-        self._out.append(message_frames(parts))
+        self.send_frames(message_frames(parts))
+
+    def send_frames(self, raw: bytes) -> None:
+        """Send frames: messages, and commands of this side."""
+        traffic = self._traffic
+        self._out.append(raw if traffic is None else traffic.sealed(raw))
 
     def subscribe(self, prefix: bytes) -> None:
         """Ask for messages whose first part begins so."""
         if self.version >= (3, 1):
-            self._out.append(command_frame(b"SUBSCRIBE", prefix))
+            self.send_frames(command_frame(b"SUBSCRIBE", prefix))
         else:
-            self._out.append(message_frames((b"\x01" + prefix,)))
+            self.send_frames(message_frames((b"\x01" + prefix,)))
 
     def cancel(self, prefix: bytes) -> None:
         """Take a subscription back."""
         if self.version >= (3, 1):
-            self._out.append(command_frame(b"CANCEL", prefix))
+            self.send_frames(command_frame(b"CANCEL", prefix))
         else:
-            self._out.append(message_frames((b"\x00" + prefix,)))
+            self.send_frames(message_frames((b"\x00" + prefix,)))
 
     def data_to_send(self) -> bytes:
         """Everything queued since the last call."""
@@ -542,7 +587,7 @@ class ZmtpConnection:
             return events
         config = self._config
         if now >= self._handshake_due:
-            text = f"the peer has not said what it is within {config.handshake_s:g} seconds"
+            text = f"the peer has not said what it is within {self._patience_s:g} seconds"
             self._violate(text, events)
         elif self._ttl_s and now >= self._heard + self._ttl_s:
             self._violate(f"nothing was heard for {self._ttl_s:g} seconds", events)
@@ -553,5 +598,5 @@ class ZmtpConnection:
         elif self._pings() and now >= self._heard + config.heartbeat_s:
             self._pinged = now
             ttl = min(int(config.heartbeat_timeout_s * _TTL_PER_S), _MOST_TTL)
-            self._out.append(command_frame(b"PING", ttl.to_bytes(2, "big")))
+            self.send_frames(command_frame(b"PING", ttl.to_bytes(2, "big")))
         return events

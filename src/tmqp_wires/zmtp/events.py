@@ -22,10 +22,11 @@ class PeerReady:
     """The peer has said what it is; answer with ``ready`` or ``refuse`` if that was not done.
 
     ``socket_type`` is in upper case, ``identity`` empty for a peer without one, ``properties`` are
-    its other metadata, by their names in lower case.  ``user`` and ``password`` are those of PLAIN.
+    its other metadata, by their names in lower case.  ``user`` and ``password`` are those of PLAIN,
+    ``public_key`` is the one of CURVE whose secret key the peer has.
     """
 
-    __slots__ = ("identity", "password", "properties", "socket_type", "user")
+    __slots__ = ("identity", "password", "properties", "public_key", "socket_type", "user")
 
     def __init__(
         self,
@@ -34,12 +35,14 @@ class PeerReady:
         properties: dict[str, bytes],
         user: bytes = b"",
         password: bytes = b"",
+        public_key: bytes = b"",
     ) -> None:
         self.socket_type = socket_type
         self.identity = identity
         self.properties = properties
         self.user = user
         self.password = password
+        self.public_key = public_key
 
     def __repr__(self) -> str:
         return f"PeerReady({self.socket_type!r}, {self.identity!r}, {self.properties!r})"

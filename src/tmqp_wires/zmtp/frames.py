@@ -14,8 +14,10 @@ __all__ = [
     "COMMAND",
     "LONG",
     "MORE",
+    "bounds",
     "command_frame",
     "first_part",
+    "frame",
     "is_multipart",
     "message_frames",
     "metadata_bytes",
@@ -43,6 +45,20 @@ def _head(flags: int, size: int) -> bytes:
     if size <= _SHORT:
         return bytes((flags, size))
     return bytes((flags | LONG,)) + size.to_bytes(8, "big")
+
+
+def frame(flags: int, body: bytes) -> bytes:
+    """One frame, with these flags and the length that it needs."""
+    return _head(flags, len(body)) + body
+
+
+def bounds(raw: bytes, at: int) -> tuple[int, int]:
+    """Where the body of the frame begins that begins there, and where it ends."""
+    if raw[at] & LONG:
+        begin = at + _LONG_HEAD
+        return begin, begin + int.from_bytes(raw[at + 1 : begin], "big")
+    begin = at + _SHORT_HEAD
+    return begin, begin + raw[at + 1]
 
 
 def message_frames(parts: Sequence[bytes]) -> bytes:
@@ -85,12 +101,8 @@ def is_multipart(raw: bytes) -> bool:
 
 def first_part(raw: bytes) -> bytes:
     """The first part of a message."""
-    if raw[0] & LONG:
-        size = int.from_bytes(raw[1:_LONG_HEAD], "big")
-        end = _LONG_HEAD + size
-        return raw[_LONG_HEAD:end]
-    end = _SHORT_HEAD + raw[1]
-    return raw[_SHORT_HEAD:end]
+    begin, end = bounds(raw, 0)
+    return raw[begin:end]
 
 
 def parts_of(raw: bytes) -> list[bytes]:
@@ -99,12 +111,7 @@ def parts_of(raw: bytes) -> list[bytes]:
     at = 0
     size = len(raw)
     while at < size:
-        if raw[at] & LONG:
-            begin = at + _LONG_HEAD
-            at = begin + int.from_bytes(raw[at + 1 : begin], "big")
-        else:
-            begin = at + _SHORT_HEAD
-            at = begin + raw[at + 1]
+        begin, at = bounds(raw, at)
         parts.append(raw[begin:at])
     return parts
 

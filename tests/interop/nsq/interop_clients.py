@@ -15,7 +15,8 @@ from typing import Any, Final
 import pytest
 
 from tests.certificates import make_certificate
-from tests.interop.nsq.clients import CLIENTS, EXPECTED, MANY, Client
+from tests.interop.building import EXPECTED, Client
+from tests.interop.nsq.clients import CLIENTS, MANY
 from tests.interop.nsq.talking import Talk, talking
 from tests.tmqp_nsq.running import Shell, shell
 from tests.tmqp_server.programs import silent_port

@@ -13,7 +13,8 @@ from typing import Final
 import anyio
 import pytest
 
-from tests.interop.nsq.clients import EXPECTED, java
+from tests.interop.building import EXPECTED
+from tests.interop.nsq.clients import java
 from tests.tmqp_nsq.running import Shell, shell
 from tests.tmqp_server.test_doors import serving
 from tmqp_client import connect

@@ -162,8 +162,11 @@ PROOFS = [
 ]
 
 
-def by(kind: CredentialKind, secret: str, user: str = "", **more: Any) -> Applicant:
-    return Applicant(1, credentials=Credentials(kind, secret, user), token=secret, **more)
+def by(
+    kind: CredentialKind, secret: str, user: str = "", *, optional: bool = False, **more: Any
+) -> Applicant:
+    shown = Credentials(kind, secret, user, optional)
+    return Applicant(1, credentials=shown, token=secret, **more)
 
 
 @pytest.mark.parametrize(
@@ -184,6 +187,11 @@ def by(kind: CredentialKind, secret: str, user: str = "", **more: Any) -> Applic
         (by("token", "wrong", common_name="press-1"), None),
         (by("public-key", "a1b2"), "key"),
         (by("public-key", "of nobody"), None),
+        (by("public-key", "of nobody", acts_as="door"), None),
+        (by("public-key", "of nobody", optional=True), None),
+        (by("public-key", "of nobody", optional=True, acts_as="door"), "door"),
+        (by("public-key", "of nobody", optional=True, common_name="press-1"), "certificate"),
+        (by("public-key", "a1b2", optional=True, acts_as="door"), "key"),
         (by("token", "a1b2"), None),
         (by("password", "press-1", "press-1"), None),
     ],

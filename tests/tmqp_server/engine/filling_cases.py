@@ -276,6 +276,7 @@ CASES: Final[dict[str, Case]] = {
         (),
         lambda n: queue(n, QueueChanges(tag=name(n, 500), dead_letter=(name(n, 200), n))),
     ),
+    "Miss": ((queue(),), lambda n: c.Miss(ME, "ch", 1, n)),
     "Decline": ((), lambda n: Decline(ME, frame(n), 400)),
     "UpdateChannel": (
         channels(300),

@@ -109,11 +109,13 @@ def test_the_padding_of_the_signature_is_not_looked_at() -> None:
 def test_version_2_has_a_number_and_an_identity() -> None:
     zmtp = server()
     assert zmtp.receive(SIGNATURE + b"\x01", 0.0) == []
-    (ready,) = zmtp.receive(b"\x03\x00\x02me\x01\x00\x00\x01?", 0.0)[:1]
+    assert zmtp.data_to_send() == SIGNATURE + b"\x03"
+    assert zmtp.receive(b"\x03", 0.0) == []
+    assert zmtp.data_to_send() == b"\x06\x00\x00", "JeroMQ 0.3 waits for it"
+    (ready,) = zmtp.receive(b"\x00\x02me\x01\x00\x00\x01?", 0.0)[:1]
     assert repr(ready) == "PeerReady('REQ', b'me', {})"
-    zmtp.data_to_send()
     zmtp.ready("ROUTER")
-    assert zmtp.data_to_send() == b"\x06\x00\x00"
+    assert zmtp.data_to_send() == b"", "it was said"
 
 
 def test_subscriptions_of_version_2_are_messages_in_both_directions() -> None:
@@ -350,8 +352,8 @@ def test_a_large_part_is_held_in_pieces_and_counted() -> None:
 def test_a_client_says_what_it_is() -> None:
     with pytest.raises(ValueError, match="name a socket type"):
         ZmtpConnection(ZmtpConfig(), 0.0)
-    with pytest.raises(ValueError, match="no mechanism 'CURVE'"):
-        ZmtpConnection(ZmtpConfig(as_server=True, mechanism="CURVE"), 0.0)
+    with pytest.raises(ValueError, match="no mechanism 'GSSAPI'"):
+        ZmtpConnection(ZmtpConfig(as_server=True, mechanism="GSSAPI"), 0.0)
     with pytest.raises(ValueError, match="at most 255 bytes"):
         client("REQ", identity=bytes(256))
 

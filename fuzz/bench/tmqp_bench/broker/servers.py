@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from tmqp_bench.broker.door_wires import TOPIC
 from tmqp_bench.broker.processes import ServerProcess, StartError, free_port, server_core
 from tmqp_bench.codec import PLACES, ROOT
 
@@ -92,17 +93,33 @@ def _run(
     return ServerProcess(command, port, server_core(), folder / "log", environment, start_s)
 
 
+#: Doors of ours that a setting may name, and their options.
+_DOORS: Final = {
+    "goms": f'topics = ["{TOPIC}"]',
+    "nsq": "",
+    "smq": "",
+    "throttr": "",
+    "zmtp": "",
+}
+
+
 def _tmqp(setting: str, folder: Path, port: int) -> ServerProcess:
     """``compiled`` or ``interpreted``, with ``+durable`` for a data directory, ``+uvloop`` for that
-    event loop, ``+nsq`` for a door of NSQ instead of TMQP's."""
+    event loop, and the name of another door, such as ``+nsq``, for that instead of TMQP's."""
     build, *more = setting.split("+")
     place = ROOT / PLACES[build]
     if not (place / "tmqp_server").is_dir():
         raise StartError(f"nothing is in {PLACES[build]}: make compiled")
-    native_port = free_port() if "nsq" in more else port
+    doors = [word for word in more if word in _DOORS]
+    native_port = free_port() if doors else port
     command = [sys.executable, "-m", "tmqp_server", "-l", f"tmq://127.0.0.1:{native_port}"]
-    if "nsq" in more:
-        command += ["--door", f"nsq=127.0.0.1:{port}"]
+    for name in doors:
+        config = folder / "doors.toml"
+        config.write_text(
+            f'[[doors]]\nprotocol = "{name}"\nlisten = ["127.0.0.1:{port}"]\n'
+            f"options = {{ {_DOORS[name]} }}\n"
+        )
+        command += ["--config", str(config)]
     command += ["--log-level", "error", "--max-payload", str(_MAX_PAYLOAD_BYTES)]
     if "durable" in more:
         command += ["--data", str(folder / "data")]

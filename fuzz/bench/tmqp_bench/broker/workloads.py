@@ -12,6 +12,7 @@ from typing import Final
 
 from tmqp_bench.broker import (
     amqp_wire,
+    door_wires,
     mqtt_wire,
     nats_wire,
     nsq_wire,
@@ -167,12 +168,32 @@ def _nsq(batch: int, producers: int = 1) -> Connect:
 
 
 def _one_taker(connect: Connect) -> Connect:
-    """The same with a consumer, where NSQ has none: what is pushed is delivered at once."""
+    """The same with one consumer, whether the other protocol has none, for what is pushed is
+    delivered at once, or several."""
 
     def with_one(port: int, payload_bytes: int, consumers: int) -> Ends:
-        return connect(port, payload_bytes, max(consumers, 1))
+        return connect(port, payload_bytes, 1)
 
     return with_one
+
+
+def _zmtp(port: int, payload_bytes: int, consumers: int) -> Ends:
+    takers = [door_wires.ZmtpPull(port, payload_bytes) for _ in range(consumers)]
+    return [door_wires.ZmtpPush(port, payload_bytes)], takers
+
+
+def _throttr(port: int, payload_bytes: int, consumers: int) -> Ends:
+    return [door_wires.ThrottrClient(port)], []
+
+
+def _goms(port: int, payload_bytes: int, consumers: int) -> Ends:
+    takers = [door_wires.GomsConsumer(port, payload_bytes) for _ in range(consumers)]
+    return [door_wires.GomsSender(port, payload_bytes)], takers
+
+
+def _smq(port: int, payload_bytes: int, consumers: int) -> Ends:
+    takers = [door_wires.SmqConsumer(port, payload_bytes) for _ in range(consumers)]
+    return [door_wires.SmqProducer(port, payload_bytes)], takers
 
 
 def _ours_producers(producers: int) -> Connect:
@@ -354,6 +375,23 @@ def _of_nsq(
     )
 
 
+def _of_door(name: str, title: str, connect: Connect, consumers: int) -> Workload:
+    """A load by one more door's clients beside a push by TMQP with both acknowledges, on the same
+    build: each message is delivered once."""
+    return Workload(
+        name,
+        title,
+        (
+            *_both_builds(connect, f"+{name}"),
+            Contender(_NATIVE, "tmqp", "compiled", _one_taker(_PUSHED)),
+        ),
+        consumers=consumers,
+        copies=min(consumers, 1),
+        payload_bytes=200,
+        group="doors",
+    )
+
+
 def _sized(payload_bytes: int, window: int) -> Workload:
     return Workload(
         f"push-{payload_bytes}",
@@ -475,4 +513,8 @@ WORKLOADS: Final[tuple[Workload, ...]] = (
         "nsq-durable-64", "NSQ: durable PUB by 64 producers, RDY 2,500 and FIN",
         _nsq(1, 64), _ours_producers(64), (), "+durable", consumers=1, window=64,
     ),
+    _of_door("zmtp", "ZeroMQ: a PUSH socket and two PULL sockets", _zmtp, 2),
+    _of_door("throttr", "Throttr: UPDATE behind UPDATE, pipelined", _throttr, 0),
+    _of_door("goms", "goMS: a sender and one that is registered", _goms, 1),
+    _of_door("smq", "Simple MQ: a producer, and a consumer that says what it has done", _smq, 1),
 )  # fmt: skip

@@ -377,6 +377,10 @@ def _extensions(item: QueueSnapshot) -> str:
                 value = item.deferred
             elif attribute == "released_messages":
                 value = item.released
+            elif attribute == "refused_messages":
+                value = item.refused
+            elif attribute == "skipped_deliveries":
+                value = item.skipped
             says_something = value != 0
         if says_something:
             parts.append(begin + dump(value).decode())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Final, final
 
 from tmqp.constants import PUT_BACK_START, STATUS_BROADCAST, STATUS_ROUND_ROBIN
@@ -9,6 +10,7 @@ from tmqp_server.doors.answers import CountedIds
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.names import DoorNames
 from tmqp_server.doors.port import IdSource
+from tmqp_server.doors.zmtp.keys import EndpointKeys
 from tmqp_server.doors.zmtp.options import ZmtpLimits, ZmtpOptions
 from tmqp_server.engine.commands import PushExtras, Terms
 from tmqp_server.engine.options import QueueChanges
@@ -25,13 +27,14 @@ _FOR_EVER: Final = -1
 class ZmtpContext:
     """The context of a session; the parameters are those of ``ZmtpDoor``.
 
-    Attributes: ``dropped``, how many messages were not sent to slow SUB sockets; ``refused``, how
-    many messages of peers were not taken; ``pair``, the session of the one PAIR socket, 0 for none.
+    Attributes: ``refused``, how many messages of peers were not taken; ``pair``, the session of the
+    one PAIR socket, 0 for none; ``config`` is this side of connections, ``calling`` that of those
+    which the server makes itself.
     """
 
     __slots__ = (
+        "calling",
         "config",
-        "dropped",
         "ids",
         "letters",
         "limits",
@@ -53,6 +56,7 @@ class ZmtpContext:
         options: ZmtpOptions,
         letters: Letters,
         names: DoorNames,
+        keys: EndpointKeys | None = None,
     ) -> None:
         self.new_id = new_id
         self.limits = limits
@@ -60,7 +64,6 @@ class ZmtpContext:
         self.letters = letters
         self.names = names
         self.ids = CountedIds(new_id())
-        self.dropped = 0
         self.refused = 0
         self.pair = 0
         self.config = ZmtpConfig(
@@ -74,7 +77,11 @@ class ZmtpContext:
             handshake_s=limits.handshake_s,
             heartbeat_s=options.heartbeat_ms / _MS,
             heartbeat_timeout_s=limits.heartbeat_timeout_s,
+            keys=None if keys is None else keys.serving,
         )
+        self.calling = self.config
+        if keys is not None and keys.calling is not None:
+            self.calling = dataclasses.replace(self.config, as_server=False, keys=keys.calling)
         #: How queues and services are made: what nobody could take goes back as often as it takes.
         self.of_queue = QueueChanges(
             status=STATUS_ROUND_ROBIN,

@@ -12,6 +12,7 @@ from tmqp_server.doors.letters import Letters, letter_of_frame
 from tmqp_server.doors.names import DoorNames
 from tmqp_server.doors.port import IdSource, QueuesOnly
 from tmqp_server.doors.zmtp.context import ZmtpContext
+from tmqp_server.doors.zmtp.keys import EndpointKeys
 from tmqp_server.doors.zmtp.message import (
     DOOR,
     NUMBER,
@@ -37,6 +38,8 @@ class ZmtpDoor(QueuesOnly):
     :param new_id: makes the ids of messages and clients.
     :param letters: reads what came in by doors of other kinds.
     :param names: turns names of the options into channels.
+    :param keys: those of CURVE, None with another mechanism.
+    :param shared: the context of another door, in the place of all these.
     """
 
     name = DOOR
@@ -49,21 +52,34 @@ class ZmtpDoor(QueuesOnly):
         options: ZmtpOptions | None = None,
         letters: Letters | None = None,
         names: DoorNames | None = None,
+        keys: EndpointKeys | None = None,
+        *,
+        shared: ZmtpContext | None = None,
     ) -> None:
         super().__init__(ZmtpBodies())
         self.per_session = True
-        self.letters = Letters() if letters is None else letters
-        self.context = ZmtpContext(
+        self.context = shared or ZmtpContext(
             new_id,
             limits or ZmtpLimits(),
             options or ZmtpOptions(),
-            self.letters,
+            Letters() if letters is None else letters,
             DoorNames() if names is None else names,
+            keys,
         )
+        self.letters = self.context.letters
+        self.config = self.context.config
 
     def open(self, session: int, now: float) -> ZmtpSession:
         """A new connection."""
-        return ZmtpSession(self.context, session, now)
+        return ZmtpSession(self.context, self.config, session, now)
+
+    def dialler(self) -> ZmtpDoor:
+        """The same door, for connections that the server makes itself."""
+        if self.context.calling is self.config:
+            return self
+        found = ZmtpDoor(self.context.new_id, shared=self.context)
+        found.config = self.context.calling
+        return found
 
     def encode_delivery(self, effect: Deliver) -> bytes:
         """The frames, without an envelope."""

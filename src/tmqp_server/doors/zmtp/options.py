@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from tmqp.address import Address, parse_address
 from tmqp.errors import LocalProtocolError
 from tmqp_server.doors.tables import check_positive
-from tmqp_wires.zmtp.config import NULL, PLAIN, SOCKET_TYPES
+from tmqp_wires.zmtp.config import CURVE, NULL, PLAIN, SOCKET_TYPES
+from tmqp_wires.zmtp.keys import key_from
 
-__all__ = ["ZmtpLimits", "ZmtpOptions"]
+__all__ = ["ENDPOINT", "FIRST_FRAME", "ZmtpLimits", "ZmtpOptions"]
+
+ENDPOINT: Final = "endpoint"
+FIRST_FRAME: Final = "first-frame"
+_MECHANISMS: Final = tuple(name.lower() for name in (NULL, PLAIN, CURVE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +53,10 @@ class ZmtpLimits:
     """Requests of one peer whose envelopes the server keeps.  Beyond that the oldest is forgotten:
     its reply comes with an empty envelope."""
 
+    max_names: int = 1_000
+    """Names that one socket may write into first parts, with the option ``route``: messages with a
+    further one are dropped and counted, requests refused."""
+
     handshake_s: float = 30.0
     """Seconds that a peer has to say what it is; then the connection ends."""
 
@@ -82,12 +92,28 @@ class ZmtpOptions:
     """The channel into which a PAIR socket sends.  It receives what is pushed to the channel of
     this name with ``.out`` behind it."""
 
+    route: str = ENDPOINT
+    """``endpoint`` for the channels of the options above; ``first-frame`` where the first part of a
+    message names the channel that it goes to."""
+
     mechanism: str = NULL.lower()
-    """``null``, or ``plain`` for sockets that show a name and a password."""
+    """``null``; ``plain`` for sockets that show a name and a password; ``curve`` for sockets that
+    prove who they are by their keys, and are encrypted."""
+
+    curve_secret_key_file: str = ""
+    """The file of the endpoint's secret key."""
+
+    curve_anonymous: bool = False
+    """Whether a socket is let in whose public key no entry of the access rules has: it counts as
+    one that shows nothing."""
+
+    curve_server_key: str = ""
+    """The public key of the sockets of ``connect``, which are servers of CURVE then.  Empty if they
+    are its clients."""
 
     connect: tuple[str, ...] = ()
     """Addresses of sockets that listen, ``tcp://HOST:PORT``: the server connects to them, again and
-    again.  With the mechanism ``null`` only."""
+    again.  Not with the mechanism ``plain``."""
 
     durable: bool = False
     """Whether messages of queues and services are kept on disk; the server needs a data directory
@@ -101,16 +127,38 @@ class ZmtpOptions:
         if self.socket_type and self.socket_type not in SOCKET_TYPES:
             known = ", ".join(SOCKET_TYPES)
             raise ValueError(f"socket_type must be one of {known}, not {self.socket_type!r}")
-        if self.mechanism not in (NULL.lower(), PLAIN.lower()):
-            raise ValueError(f"mechanism must be null or plain, not {self.mechanism!r}")
+        if self.mechanism not in _MECHANISMS:
+            raise ValueError(f"mechanism must be null, plain or curve, not {self.mechanism!r}")
+        if self.route not in (ENDPOINT, FIRST_FRAME):
+            raise ValueError(f"route must be {ENDPOINT} or {FIRST_FRAME}, not {self.route!r}")
+        self._check_curve()
         if self.heartbeat_ms < 0:
             raise ValueError(f"heartbeat_ms must not be negative, got {self.heartbeat_ms}")
-        if self.connect and self.mechanism != NULL.lower():
-            raise ValueError("connect needs the mechanism null: the server shows no password")
+        if self.connect and self.mechanism == PLAIN.lower():
+            raise ValueError("connect needs the mechanism null or curve: there is no password here")
         self.peers()
         channels = (self.queue_channel, self.topic_channel, self.service_channel, self.pair_channel)
         if not all(channels):
             raise ValueError("the name of a channel is empty")
+
+    def _check_curve(self) -> None:
+        """Check what is about CURVE."""
+        if self.mechanism != CURVE.lower():
+            if self.curve_secret_key_file or self.curve_server_key or self.curve_anonymous:
+                raise ValueError("what begins with curve_ needs mechanism = 'curve'")
+            return
+        if not self.curve_secret_key_file:
+            raise ValueError("the mechanism curve needs curve_secret_key_file")
+        if not self.curve_server_key:
+            return
+        if not self.connect:
+            raise ValueError("curve_server_key is about the sockets of connect, and there are none")
+        if not self.socket_type:
+            raise ValueError("curve_server_key needs socket_type: a client says first what it is")
+        try:
+            key_from(self.curve_server_key)
+        except ValueError as error:
+            raise ValueError(f"curve_server_key: {error}") from None
 
     def peers(self) -> tuple[Address, ...]:
         """The addresses of ``connect``.

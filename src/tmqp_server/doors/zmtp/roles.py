@@ -13,20 +13,24 @@ from tmqp_server.doors.answers import PlainAnswers
 from tmqp_server.doors.zmtp.context import ZmtpContext
 from tmqp_server.doors.zmtp.filters import TopicFilter
 from tmqp_server.doors.zmtp.message import QUEUE, ZmtpRun, size_of
+from tmqp_server.doors.zmtp.routing import QUEUE_MARK, Routes
 from tmqp_server.engine.commands import (
     AcknowledgeRun,
     Command,
     CreateQueue,
     Join,
     Leave,
+    Miss,
     Push,
     PushExtras,
     PushRun,
     RunNotes,
 )
 from tmqp_server.engine.effects import Deliver, Reply
+from tmqp_wires.zmtp.frames import more_frames
 
 __all__ = [
+    "NamedSubscribingRole",
     "PairRole",
     "Peer",
     "PublishingRole",
@@ -99,6 +103,10 @@ class SocketRole:
         """All that was queued has left."""
         return _NOTHING
 
+    def last_words(self) -> Sequence[Command]:
+        """What is to be said before the client disconnects."""
+        return _NOTHING
+
     def replied(self, effect: Reply) -> None:
         """A command was refused, or answered."""
         if effect.code != RESULT_OK:
@@ -106,10 +114,21 @@ class SocketRole:
 
 
 class PushRole(SocketRole):
-    """A PUSH socket: its messages go into a queue, and wait for room as long as it takes."""
+    """A PUSH socket: its messages go into a queue, and wait for room as long as it takes.
 
-    def __init__(self, context: ZmtpContext, number: int, peer: Peer, channel: str) -> None:
+    :param routes: where each message goes, if it says so itself.
+    """
+
+    def __init__(
+        self,
+        context: ZmtpContext,
+        number: int,
+        peer: Peer,
+        channel: str,
+        routes: Routes | None = None,
+    ) -> None:
         super().__init__(context, number, peer, channel)
+        self._routes = routes
         self._notes = RunNotes()
         self._singly = 0
 
@@ -118,7 +137,9 @@ class PushRole(SocketRole):
         return self._context.waiting
 
     def begin(self) -> Sequence[Command]:
-        """Make the queue."""
+        """Make the queue, if it is known."""
+        if self._routes is not None:
+            return _NOTHING
         changes = self.extras().changes
         return [CreateQueue(self._number, None, self._channel, QUEUE, changes)]
 
@@ -127,19 +148,31 @@ class PushRole(SocketRole):
         if self._notes.divided:
             self._notes.divided = False
             self._singly = _SINGLY_CHUNKS
+        singly = self._singly > 0
+        self._singly = max(0, self._singly - 1)
+        if self._routes is None:
+            return self._pushes(self._channel, QUEUE, raws, singly)
+        commands: list[Command] = []
+        for target, row in self._routes.divided(raws):
+            commands += self._pushes(target.channel, target.queue_id, row, singly)
+        return commands
+
+    def _pushes(
+        self, channel: str, queue_id: int, raws: list[bytes], singly: bool
+    ) -> Sequence[Command]:
+        """The commands for messages in a row to one queue."""
         ids = self._context.ids.several(len(raws))
         extras = self.extras()
-        number, channel = self._number, self._channel
-        if len(raws) == 1 or self._singly:
-            self._singly = max(0, self._singly - 1)
+        number = self._number
+        if len(raws) == 1 or singly:
             return [
-                Push(number, name, channel, QUEUE, False, False, size_of(raw), raw, extras)
+                Push(number, name, channel, queue_id, False, False, size_of(raw), raw, extras)
                 for name, raw in zip(ids, raws, strict=True)
             ]
         run = ZmtpRun(ids, raws, extras)
         count, size, largest = len(raws), run.size(), run.largest()
         return [
-            PushRun(number, channel, QUEUE, False, False, count, size, largest, run, self._notes)
+            PushRun(number, channel, queue_id, False, False, count, size, largest, run, self._notes)
         ]
 
 
@@ -164,7 +197,8 @@ class PullRole(SocketRole):
 
     def __init__(self, context: ZmtpContext, number: int, peer: Peer, channel: str) -> None:
         super().__init__(context, number, peer, channel)
-        self._ids: list[str] = []
+        #: What waits to leave, by queues: others than the first have their messages from elsewhere.
+        self._ids: dict[int, list[str]] = {}
         self._notes = RunNotes()
 
     def begin(self) -> Sequence[Command]:
@@ -181,16 +215,19 @@ class PullRole(SocketRole):
         """Queue it, and answer for it when it has left."""
         self._peer.say(shared)
         if effect.wants_acknowledge:
-            self._ids.append(effect.message.message_id)
+            message = effect.message
+            self._ids.setdefault(message.queue_id, []).append(message.message_id)
             self._peer.wants_written = True
 
     def written(self) -> Sequence[Command]:
         """Answer for what has left."""
         if not self._ids:
             return _NOTHING
-        ids, self._ids = self._ids, []
+        left, self._ids = self._ids, {}
+        number, channel = self._number, self._channel
         return [
-            AcknowledgeRun(self._number, self._channel, QUEUE, ids, PlainAnswers(), self._notes)
+            AcknowledgeRun(number, channel, queue_id, ids, PlainAnswers(), self._notes)
+            for queue_id, ids in left.items()
         ]
 
 
@@ -198,7 +235,8 @@ class SubscribingRole(SocketRole):
     """A SUB socket: it gets what is published, if it begins as it wants.
 
     Subscriptions are counted, as one may come twice.  What a slow subscriber cannot take is
-    dropped: beside those that are handed over there are never more than the high-water mark.
+    dropped: beside those that are handed over there are never more than the high-water mark.  The
+    queue counts what was dropped as skipped, as soon as what was handed over has left.
     """
 
     def __init__(self, context: ZmtpContext, number: int, peer: Peer, channel: str) -> None:
@@ -210,6 +248,8 @@ class SubscribingRole(SocketRole):
         #: Messages that are queued, and those that were handed over and have not all left.
         self._queued = 0
         self._handed = 0
+        #: Messages that were dropped and are not counted yet.
+        self._missed = 0
 
     def subscribe(self, prefix: bytes) -> None:
         """Want what begins so."""
@@ -257,7 +297,7 @@ class SubscribingRole(SocketRole):
     def deliver(self, effect: Deliver, shared: bytes) -> None:
         """Queue it, unless too many wait."""
         if self._handed >= self._context.limits.high_water_mark:
-            self._context.dropped += 1
+            self._missed += 1
             return
         self._queued += 1
         self._peer.wants_written = True
@@ -271,7 +311,72 @@ class SubscribingRole(SocketRole):
     def written(self) -> Sequence[Command]:
         """Nothing waits."""
         self._handed = 0
-        return _NOTHING
+        return self.last_words()
+
+    def last_words(self) -> Sequence[Command]:
+        """Count what was dropped."""
+        missed, self._missed = self._missed, 0
+        return [Miss(self._number, self._channel, QUEUE, missed)] if missed else _NOTHING
+
+
+class NamedSubscribingRole(SubscribingRole):
+    """A SUB socket that subscribes to channels by their names, which it sees before the messages.
+
+    :param routes: which channels these are.
+    """
+
+    def __init__(self, context: ZmtpContext, number: int, peer: Peer, routes: Routes) -> None:
+        super().__init__(context, number, peer, "")
+        self._routes = routes
+        #: The channels that were joined, by their names.
+        self._channels: dict[bytes, str] = {}
+        #: What their messages begin with, by their real names.
+        self._heads: dict[str, bytes] = {}
+
+    def settle(self) -> Sequence[Command]:
+        """Join what is wanted now, and leave what is not wanted any more."""
+        if not self._changed or self.fault:
+            return _NOTHING
+        self._changed = False
+        self._heads = {}
+        commands: list[Command] = []
+        for name in [name for name in self._channels if name not in self._prefixes]:
+            commands.append(Leave(self._number, None, self._channels.pop(name)))
+        for name in self._prefixes:
+            if name not in self._channels:
+                commands += self._join(name)
+        return commands
+
+    def _join(self, name: bytes) -> Sequence[Command]:
+        """Join a channel; a name that is none is counted, and wants nothing."""
+        target = None if QUEUE_MARK in name else self._routes.read(name)
+        if target is None:
+            self._context.refused += 1
+            return _NOTHING
+        channel = target.channel
+        self._channels[name] = channel
+        changes = self._context.of_topic
+        return [
+            CreateQueue(self._number, None, channel, QUEUE, changes),
+            Join(self._number, None, channel),
+        ]
+
+    def deliver(self, effect: Deliver, shared: bytes) -> None:
+        """Queue it behind the name of its channel, unless too many wait."""
+        head = self._heads.get(effect.channel)
+        if head is None:
+            head = self._heads[effect.channel] = more_frames((self._spelt(effect.channel),))
+        super().deliver(effect, head + shared)
+
+    def _spelt(self, channel: str) -> bytes:
+        """The name by which the socket has joined a channel: one made by another protocol is met
+        by every spelling, and libzmq drops what begins otherwise than a subscription."""
+        found = self._context.names.foreign_name(channel)
+        if found not in self._channels:
+            for name in self._channels:
+                if name.lower() == found.lower():
+                    return name
+        return found
 
 
 class PairRole(PushRole):

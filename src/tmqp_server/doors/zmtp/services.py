@@ -15,10 +15,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from tmqp.constants import RESULT_OK
+from tmqp.constants import RESULT_BAD_REQUEST, RESULT_OK
 from tmqp_server.doors.zmtp.context import ZmtpContext
 from tmqp_server.doors.zmtp.message import QUEUE, ZmtpReply, ZmtpRequest, size_of
+from tmqp_server.doors.zmtp.options import FIRST_FRAME
 from tmqp_server.doors.zmtp.roles import (
+    NamedSubscribingRole,
     PairRole,
     Peer,
     PublishingRole,
@@ -27,6 +29,7 @@ from tmqp_server.doors.zmtp.roles import (
     SocketRole,
     SubscribingRole,
 )
+from tmqp_server.doors.zmtp.routing import Routes, Target
 from tmqp_server.engine.commands import (
     BY_ID,
     Acknowledge,
@@ -62,15 +65,29 @@ def _divided(raw: bytes) -> tuple[list[bytes], list[bytes]]:
 
 
 class AskingRole(SocketRole):
-    """A REQ or a DEALER socket: its messages are requests to a service."""
+    """A REQ or a DEALER socket: its messages are requests to a service.
 
-    def __init__(self, context: ZmtpContext, number: int, peer: Peer, channel: str) -> None:
+    :param routes: to which one, if each request says so itself.
+    """
+
+    def __init__(
+        self,
+        context: ZmtpContext,
+        number: int,
+        peer: Peer,
+        channel: str,
+        routes: Routes | None = None,
+    ) -> None:
         super().__init__(context, number, peer, channel)
+        self._routes = routes
+        self._target = Target(channel, QUEUE)
         #: The envelopes of requests that were not replied to, by the ids of these.
         self._envelopes: dict[str, bytes] = {}
 
     def begin(self) -> Sequence[Command]:
-        """Make the queue."""
+        """Make the queue, if it is known."""
+        if self._routes is not None:
+            return _NOTHING
         changes = self._context.of_queue
         return [CreateQueue(self._number, None, self._channel, QUEUE, changes)]
 
@@ -82,6 +99,14 @@ class AskingRole(SocketRole):
             envelope, parts = _divided(raw)
             if not parts:
                 continue  # PROBE_ROUTER: only there to be seen
+            target: Target | None = self._target
+            if self._routes is not None:
+                target = self._routes.find(parts.pop(0))
+                if target is None or not parts:
+                    context.refused += 1
+                    self._refuse(more_frames(envelope), RESULT_BAD_REQUEST)
+                    continue
+            assert target is not None, "without routes it is always the same"
             if len(self._envelopes) >= context.limits.max_open_requests:
                 del self._envelopes[next(iter(self._envelopes))]
             self._envelopes[name] = more_frames(envelope)
@@ -91,8 +116,8 @@ class AskingRole(SocketRole):
                 Push(
                     self._number,
                     name,
-                    self._channel,
-                    QUEUE,
+                    target.channel,
+                    target.queue_id,
                     False,
                     False,
                     size,
@@ -124,7 +149,11 @@ class AskingRole(SocketRole):
         request = effect.request
         if isinstance(request, ZmtpRequest) and effect.code != RESULT_OK:
             envelope = self._envelopes.pop(request.message_id, _NO_ENVELOPE)
-            self._peer.say(envelope + message_frames((_ERROR + str(effect.code).encode(),)))
+            self._refuse(envelope, effect.code)
+
+    def _refuse(self, envelope: bytes, code: int) -> None:
+        """Tell the asker that its request came to nothing."""
+        self._peer.say(envelope + message_frames((_ERROR + str(code).encode(),)))
 
 
 class WorkingRole(SocketRole):
@@ -139,9 +168,9 @@ class WorkingRole(SocketRole):
         super().__init__(context, number, peer, channel)
         self._window = window
         self._next = _FIRST_TOKEN
-        #: By the token in its envelope: of each request its id, who asked, and what the reply is
-        #: to say that it is to.
-        self._open: dict[bytes, tuple[str, str, str]] = {}
+        #: By the token in its envelope: of each request its id and queue, who asked, and what the
+        #: reply is to say that it is to.
+        self._open: dict[bytes, tuple[str, int, str, str]] = {}
 
     def begin(self) -> Sequence[Command]:
         """Make the queue, and join it."""
@@ -166,7 +195,7 @@ class WorkingRole(SocketRole):
         token = self._next.to_bytes(_TOKEN_BYTES, "big")
         self._next += 1
         if effect.wants_acknowledge:
-            self._open[token] = (name, who, asked)
+            self._open[token] = (name, message.queue_id, who, asked)
         self._peer.say(more_frames((token, b"")) + shared)
 
     def take(self, raws: list[bytes]) -> Sequence[Command]:
@@ -178,34 +207,40 @@ class WorkingRole(SocketRole):
             if found is None:
                 self._context.refused += 1  # to nothing that it has
                 continue
-            name, who, asked = found
+            name, queue_id, who, asked = found
             wire = ZmtpReply(asked, message_frames(parts or (b"",)))
             commands.append(SendDirect(self._number, BY_ID, who, False, size_of(wire.raw), wire))
-            commands.append(Acknowledge(self._number, name, self._channel, QUEUE))
+            commands.append(Acknowledge(self._number, name, self._channel, queue_id))
         return commands
 
 
 def role_of(context: ZmtpContext, number: int, peer: Peer, ready: PeerReady) -> SocketRole:
     """The role for a peer that has said what it is.
 
-    The channel is that of the option for its type, or what its metadata name as ``X-Channel``.
+    The channel is that of the option for its type, or what its metadata name as ``X-Channel``; with
+    ``route = "first-frame"``, what the messages of those that send say, and the subscriptions.
     """
     kind = ready.socket_type
     options = context.options
     named = ready.properties.get("x-channel", b"").decode("utf-8", "replace")
+    routes = Routes(context) if options.route == FIRST_FRAME else None
     if kind in ("PUSH", "PULL"):
         channel = context.channel(named or options.queue_channel)
-        return (PushRole if kind == "PUSH" else PullRole)(context, number, peer, channel)
+        if kind == "PUSH":
+            return PushRole(context, number, peer, channel, routes)
+        return PullRole(context, number, peer, channel)
     if kind == "PAIR":
         return PairRole(context, number, peer, context.channel(options.pair_channel))
     if kind in ("PUB", "XPUB"):
         channel = context.channel(named or options.topic_channel)
-        return PublishingRole(context, number, peer, channel)
+        return PublishingRole(context, number, peer, channel, routes)
     if kind in ("SUB", "XSUB"):
+        if routes is not None:
+            return NamedSubscribingRole(context, number, peer, routes)
         channel = context.channel(named or options.topic_channel)
         return SubscribingRole(context, number, peer, channel)
     channel = context.channel(named or options.service_channel)
     if kind in ("REQ", "DEALER"):
-        return AskingRole(context, number, peer, channel)
+        return AskingRole(context, number, peer, channel, routes)
     window = 1 if kind == "REP" else context.limits.high_water_mark
     return WorkingRole(context, number, peer, channel, window)

@@ -21,8 +21,8 @@ from tmqp_server.doors.zmtp.roles import SocketRole
 from tmqp_server.doors.zmtp.services import role_of
 from tmqp_server.engine.commands import Command, Connect, Credentials, Disconnect
 from tmqp_server.engine.effects import Accept, CloseSession, Deliver, Effect, Left, Refuse, Reply
-from tmqp_wires.zmtp import ZmtpConnection
-from tmqp_wires.zmtp.config import PLAIN, is_pair, mirror_of
+from tmqp_wires.zmtp import ZmtpConfig, ZmtpConnection
+from tmqp_wires.zmtp.config import CURVE, PLAIN, is_pair, mirror_of
 from tmqp_wires.zmtp.events import (
     Cancel,
     Event,
@@ -32,6 +32,7 @@ from tmqp_wires.zmtp.events import (
     Subscribe,
     Violation,
 )
+from tmqp_wires.zmtp.keys import key_text
 
 __all__ = ["ZmtpSession"]
 
@@ -54,13 +55,15 @@ class ZmtpSession(DoorSession):
     """One connection.
 
     :param context: what all connections share.
+    :param config: this side of the connection.
     """
 
-    def __init__(self, context: ZmtpContext, number: int, now: float) -> None:
+    def __init__(self, context: ZmtpContext, config: ZmtpConfig, number: int, now: float) -> None:
         super().__init__()
         self._context = context
         self._number = number
-        self._zmtp = ZmtpConnection(context.config, now)
+        self._zmtp = ZmtpConnection(config, now)
+        self._mechanism = config.mechanism
         self._first = b""
         self._standing = _STRANGER
         self._peer_type = ""
@@ -101,7 +104,11 @@ class ZmtpSession(DoorSession):
         self._standing = _STRANGER
         if self._context.pair == self._number:
             self._context.pair = 0
-        return [Disconnect(self._number)] if was_known else _NOTHING
+        if not was_known:
+            return _NOTHING
+        role = self._role
+        assert role is not None, "it was chosen before"
+        return [*role.last_words(), Disconnect(self._number)]
 
     def _refuse(self, reason: str, told: str) -> Sequence[Command]:
         """End it for good."""
@@ -150,11 +157,13 @@ class ZmtpSession(DoorSession):
         self._standing = _WAITING
         self._peer_type = kind
         self._role = role_of(context, self._number, self, peer)
-        credentials: Credentials | None = None
-        if context.config.mechanism == PLAIN:
+        if self._mechanism == PLAIN:
             user, secret = peer.user.decode("utf-8", "replace"), peer.password
-            credentials = Credentials("password", secret.decode("utf-8", "replace"), user)
-        self._credentials = credentials
+            self._credentials = Credentials("password", secret.decode("utf-8", "replace"), user)
+        elif self._mechanism == CURVE:
+            optional = context.options.curve_anonymous
+            key = key_text(peer.public_key)
+            self._credentials = Credentials("public-key", key, optional=optional)
         if peer.identity:
             self._again = True
             name = context.names.channel_of(peer.identity)
@@ -257,7 +266,15 @@ class ZmtpSession(DoorSession):
     # -- bytes out ------------------------------------------------------------------------------
 
     def say(self, data: bytes) -> None:
-        """Queue bytes of a message."""
+        """Queue the frames of a message."""
+        if self._mechanism != CURVE:
+            self._queue(data)
+            return
+        # What is sealed later has a higher number: all of it takes this one way.
+        self._zmtp.send_frames(data)
+        self._collect()
+
+    def _queue(self, data: bytes) -> None:
         self._out.append(data)
         self.outbound_bytes += len(data)
 
@@ -269,7 +286,7 @@ class ZmtpSession(DoorSession):
         """Queue what the protocol itself has to say."""
         data = self._zmtp.data_to_send()
         if data:
-            self.say(data)
+            self._queue(data)
 
     def deliver(self, data: bytes) -> None:
         """A reply, or another client's word."""

@@ -131,6 +131,7 @@ from tmqp_server.engine.commands.sessions import (
     Grant,
     Join,
     Leave,
+    Miss,
     SetTerms,
     Unblock,
 )
@@ -257,6 +258,7 @@ __all__ = [
     "ListTransactions",
     "MakeCounter",
     "MessageSet",
+    "Miss",
     "NameStore",
     "OffsetsFound",
     "OpenBranch",

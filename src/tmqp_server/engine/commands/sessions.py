@@ -18,6 +18,7 @@ __all__ = [
     "Grant",
     "Join",
     "Leave",
+    "Miss",
     "SetTerms",
     "Unblock",
 ]
@@ -33,13 +34,17 @@ class Credentials:
         ``public-key``, of which the door has made sure that the client has the private one.
     :ivar user: whose secret it is; empty for a token.
     :ivar secret: the token, the password or the key.
+    :ivar optional: where nobody has the key, the client counts as one that shows nothing.
     """
 
-    __slots__ = ("kind", "secret", "user")
+    __slots__ = ("kind", "optional", "secret", "user")
 
-    def __init__(self, kind: CredentialKind, secret: str, user: str = "") -> None:
+    def __init__(
+        self, kind: CredentialKind, secret: str, user: str = "", optional: bool = False
+    ) -> None:
         self.kind: CredentialKind = kind
         self.secret = secret
+        self.optional = optional
         self.user = user
 
     def __repr__(self) -> str:
@@ -235,3 +240,19 @@ class Extend(SessionCommand):
         self.queue_id = queue_id
         self.timeout_ms = timeout_ms
         self.most_ms = most_ms
+
+
+class Miss(SessionCommand):
+    """Count deliveries of broadcasts that a door did not pass on, for its client takes too long.
+
+    They become skipped ones, as those of clients whose outbound buffer is full.  Never answered;
+    nothing is counted for a queue that is gone.
+    """
+
+    __slots__ = ("channel", "queue_id", "count")
+
+    def __init__(self, session: int, channel: str, queue_id: int, count: int) -> None:
+        super().__init__(session)
+        self.channel = channel
+        self.queue_id = queue_id
+        self.count = count

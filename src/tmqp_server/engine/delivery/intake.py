@@ -19,6 +19,7 @@ from tmqp_server.engine.commands import (
     Acknowledge,
     Command,
     Extend,
+    Miss,
     Push,
     PushExtras,
     Release,
@@ -329,3 +330,10 @@ class Intake:
         elif queue is not None:
             code = self._workflow.extend(queue, session, command, core.now)
         core.reply(session, command.request, code)
+
+    def miss(self, command: Command, session: Session) -> None:
+        """Count what a door did not pass on."""
+        assert isinstance(command, Miss)
+        queue = self._directory.find_queue(command.channel, command.queue_id)
+        if queue is not None:
+            self._workflow.miss(queue, command.count)

@@ -343,6 +343,10 @@ class Workflow:
             timing.set(client.number, now + queue.ack_timeout_s)
             self._flights.retime(queue, message)
 
+    def miss(self, queue: Queue, count: int) -> None:
+        """Count deliveries that a door did not pass on."""
+        self._flights.miss(queue, count)
+
     def extend(self, queue: Queue, session: Session, command: Extend, now: float) -> int:
         """Give a consumer another time to answer; returns the result code."""
         message = self._flights.held_by(queue, session, command.message_id)

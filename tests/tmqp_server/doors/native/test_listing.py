@@ -221,12 +221,14 @@ def test_what_waits_on_disk_and_what_was_lost() -> None:
     broker.step(CreateQueue(1, None, "Ch", 7), 0.0)
     (queue,) = broker.queues()
     queue.spilled, queue.counters.overflowed, queue.counters.damaged = 3, 4, 5
+    queue.counters.refused, queue.counters.skipped = 6, 7
     queue.deferred.add(Message("m", Origin(1, "a", None, None, ""), "Ch", 7, 9, None, 0, 1), 5.0)
     data = written(QueueSnapshot(queue), OFFSET_S)
     assert data is not None
     model = QueueInformation.from_json(data)
     assert (model.spilled_messages, model.dropped_messages, model.durable) == (3, 9, None)
     assert model.deferred_messages == 1
+    assert (model.refused_messages, model.skipped_deliveries) == (6, 7)
     assert model.to_json() == data
 
 

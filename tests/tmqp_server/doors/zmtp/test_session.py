@@ -69,6 +69,13 @@ class Socket:
         return found
 
 
+def counted(world: DoorWorld) -> tuple[int, int]:
+    """What subscribers have missed, and what they were sent."""
+    (channel,) = world.hub.broker._core.channels.by_key.values()
+    counters = channel.queues[0].counters
+    return counters.skipped, counters.deliveries
+
+
 def numbers(first: int, end: int) -> list[list[bytes]]:
     return [[b"%d" % number] for number in range(first, end)]
 
@@ -162,6 +169,16 @@ def test_what_has_not_left_goes_to_another() -> None:
     assert Socket(world, "PULL").take() == numbers(0, 3)
 
 
+def test_what_has_left_is_done_though_its_socket_goes_at_once() -> None:
+    world = world_with()
+    push, first = Socket(world, "PUSH"), Socket(world, "PULL")
+    push.say(*numbers(0, 3))
+    first.client.hear()
+    world.hub.written(first.client.number, world.now)
+    first.client.leave()
+    assert Socket(world, "PULL").take() == []
+
+
 def test_a_slow_subscriber_misses_messages_and_nobody_else_does() -> None:
     world = world_with(ZmtpLimits(high_water_mark=2))
     slow, quick = Socket(world, "SUB"), Socket(world, "SUB")
@@ -173,9 +190,24 @@ def test_a_slow_subscriber_misses_messages_and_nobody_else_does() -> None:
         publisher.say([b"%d" % number])
         assert quick.take() == [[b"%d" % number]]
         slow.client.hear() if number == 1 else None  # it is handed over, and does not leave
-    door = world.door
-    assert isinstance(door, ZmtpDoor)
-    assert door.context.dropped == 4
+    assert counted(world) == (0, 12), "they are counted once the socket takes something again"
+    assert slow.take() == []
+    assert counted(world) == (4, 8)
+    publisher.say([b"6"])
+    assert slow.take() == quick.take() == [[b"6"]]
+    assert counted(world) == (4, 10), "once"
+
+
+def test_what_a_subscriber_missed_that_leaves_is_counted() -> None:
+    world = world_with(ZmtpLimits(high_water_mark=1))
+    slow, publisher = Socket(world, "SUB"), Socket(world, "PUB")
+    slow.zmtp.subscribe(b"")
+    slow.flush()
+    for number in range(3):
+        publisher.say([b"%d" % number])
+        slow.client.hear()
+    slow.client.leave()
+    assert counted(world) == (2, 1)
 
 
 def test_subscriptions_are_counted() -> None:

@@ -1,0 +1,130 @@
+"""Clients by others: what each cannot do, and how to fetch, build and start a program with it.
+
+What is fetched and built stands in ``build/cache/interop``, and stays there until a source changes.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NoReturn
+
+import pytest
+
+from tests.project import ROOT
+
+__all__ = [
+    "CACHE",
+    "EXPECTED",
+    "QUICK_JAVA",
+    "Client",
+    "compile_program",
+    "fetch",
+    "made",
+    "need",
+    "unavailable",
+]
+
+CACHE: Final = ROOT / "build" / "cache" / "interop"
+_MOST_S: Final = 300
+
+#: The clients that the caller names (``make interop CLIENTS=...``): those must be there.
+EXPECTED: Final = tuple(os.environ.get("TMQP_CLIENTS", "").split())
+#: A Java program that lives for seconds needs one compiler and the simplest collector.
+QUICK_JAVA: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
+
+
+def unavailable(client: str, reason: str) -> NoReturn:
+    """Skip a test whose client is not to be had; fail where it was asked for by name."""
+    if client in EXPECTED:
+        pytest.fail(f"{client}: {reason}", pytrace=False)
+    pytest.skip(f"{client}: {reason}")
+
+
+class Client:
+    """A client library, and the program with it.
+
+    :param lacks: the scenarios that the library cannot play, each with the reason.
+    :param build: gives the program's command and the folder that it runs in, and makes both first
+        if need be.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        version: str,
+        language: str,
+        build: Callable[[], tuple[list[str], Path]],
+        lacks: Mapping[str, str],
+    ) -> None:
+        self.name = name
+        self.version = version
+        self.language = language
+        self.lacks = lacks
+        self._build = build
+        self._built: tuple[list[str], Path] | None = None
+
+    def row(self) -> list[str]:
+        """The client's row of the guide's table."""
+        reasons: dict[str, list[str]] = {}
+        for scenario, reason in self.lacks.items():
+            reasons.setdefault(reason, []).append(scenario)
+        lacks = [f"{', '.join(names)}: {reason}" for reason, names in reasons.items()]
+        return [self.name, self.version, self.language, "; ".join(lacks)]
+
+    def command(self) -> tuple[list[str], Path]:
+        """Give the program's command and its folder; fetched and built by the first call."""
+        if self._built is None:
+            self._built = self._build()
+        return self._built
+
+
+@contextmanager
+def made(folder: Path, sources: list[Path]) -> Iterator[bool]:
+    """Whether a folder has to be made from its sources; the block makes it, alone."""
+    folder.mkdir(parents=True, exist_ok=True)
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
+    stamp = folder / ".made"
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        is_made = stamp.exists() and stamp.read_text(encoding="ascii") == digest
+        yield not is_made
+        stamp.write_text(digest, encoding="ascii")
+
+
+def fetch(client: str, words: list[str], folder: Path) -> None:
+    """Run what fetches packages; skips the test if they cannot be fetched."""
+    done = _run(words, folder)
+    if done.returncode != 0:
+        last = (done.stdout.strip().splitlines() or ["no output"])[-1]
+        unavailable(client, f"its packages cannot be fetched ({words[0]}: {last})")
+
+
+def compile_program(words: list[str], folder: Path) -> None:
+    """Run a compiler; its errors are ours."""
+    done = _run(words, folder)
+    assert done.returncode == 0, done.stdout
+
+
+def _run(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        words,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=_MOST_S,
+    )
+
+
+def need(client: str, *programs: str) -> None:
+    for program in programs:
+        if shutil.which(program) is None:
+            unavailable(client, f"there is no {program} here")
