@@ -44,6 +44,7 @@ _LOOKUPD: Final = ROOT / "src" / "tmqp_server" / "doors" / "nsq_lookup" / "table
 _SMQ: Final = ROOT / "src" / "tmqp_server" / "doors" / "smq" / "options.py"
 _GOMS: Final = ROOT / "src" / "tmqp_server" / "doors" / "goms" / "options.py"
 _THROTTR: Final = ROOT / "src" / "tmqp_server" / "doors" / "throttr" / "options.py"
+_STOMP: Final = ROOT / "src" / "tmqp_server" / "doors" / "stomp" / "options.py"
 _ZMTP: Final = ROOT / "src" / "tmqp_server" / "doors" / "zmtp" / "options.py"
 _UDP: Final = ROOT / "src" / "tmqp_server" / "settings" / "doors.py"
 _ENGINE: Final = ROOT / "src" / "tmqp_server" / "engine" / "limits.py"
@@ -150,6 +151,12 @@ _ZMTP_HEAD: Final = """\
 ## ZeroMQ
 
 The table `limits` of a door with the protocol `zmtp` ([doors/zmtp.md](doors/zmtp.md)).
+"""
+
+_STOMP_HEAD: Final = """\
+## STOMP
+
+The table `limits` of a door with the protocol `stomp` ([doors/stomp.md](doors/stomp.md)).
 """
 
 _UDP_HEAD: Final = """\
@@ -345,6 +352,8 @@ def render() -> str:
         "\n".join([*_limits_table(_THROTTR, "ThrottrLimits"), ""]),
         _ZMTP_HEAD,
         "\n".join([*_limits_table(_ZMTP, "ZmtpLimits"), ""]),
+        _STOMP_HEAD,
+        "\n".join([*_limits_table(_STOMP, "StompLimits"), ""]),
         _UDP_HEAD,
         "\n".join([*_limits_table(_UDP, "UdpSettings"), ""]),
         _ENGINE_HEAD,

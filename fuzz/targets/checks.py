@@ -16,6 +16,7 @@ from typing import Final
 
 from targets.curve import SIDES, curve_says
 from targets.lines import LINE_TARGETS, good_lines
+from targets.stomp_frames import good_frames, stomp
 from targets.talking import cut, speak
 from tmqp import Connection, ConnectionInformation, FrameDecoder, Limits, RemoteProtocolError, Role
 from tmqp.block_writing import encode_block
@@ -334,6 +335,7 @@ TARGETS: Final[dict[str, Callable[[bytes], None]]] = {
     "lookupd": lookupd,
     "throttr": throttr,
     "zmtp": zmtp,
+    "stomp": stomp,
     "block": block,
     **LINE_TARGETS,
 }
@@ -366,6 +368,8 @@ def _good(name: str, draw: Seeded) -> bytes:
         return first + _throttr_requests(draw)
     if name == "zmtp":
         return first + _zmtp_frames(draw)
+    if name == "stomp":
+        return first + good_frames(draw)
     if name in LINE_TARGETS:
         return first + good_lines(name, draw)
     if name == "hello":

@@ -28,6 +28,8 @@ from tmqp_wires.goms.codec import request_line
 from tmqp_wires.nsq import ClientConnection, writing
 from tmqp_wires.nsq.events import Event, MessageReceived, ResponseReceived
 from tmqp_wires.smq.codec import consume_line, done_line, publish_line
+from tmqp_wires.stomp import ClientConnection as StompConnection
+from tmqp_wires.stomp import StompFrame
 from tmqp_wires.zmtp.frames import command_frame, message_frames, metadata_bytes
 
 __all__ = [
@@ -503,6 +505,85 @@ class ZmtpDoor(_LineDoor):
         return _ZmtpLines(stream, client)
 
 
+class _Stomp:
+    """Speaks STOMP: a receipt is the confirm."""
+
+    def __init__(self, stream: anyio.abc.ByteStream) -> None:
+        self._stream = stream
+        self._stomp = StompConnection()
+        self._sent = 0
+        self._consumes = False
+
+    async def flush(self) -> None:
+        """Send what is queued."""
+        await self._stream.send(self._stomp.data_to_send())
+
+    async def _hear(self) -> list[StompFrame]:
+        """One frame at least."""
+        frames: list[StompFrame] = []
+        while not frames:
+            for event in self._stomp.receive(await self._stream.receive(), 0.0):
+                assert isinstance(event, StompFrame), event
+                assert event.command != "ERROR", event
+                frames.append(event)
+        return frames
+
+    async def begin(self) -> None:
+        """Be let in."""
+        self._stomp.send_connect()
+        await self.flush()
+        (answer,) = await self._hear()
+        assert answer.command == "CONNECTED"
+
+    async def push(self, payloads: list[bytes]) -> None:
+        """Half of the portions in a transaction, whose COMMIT has the receipt."""
+        self._sent += 1
+        name = str(self._sent)
+        together = self._sent % 2 == 0
+        more = [("transaction", name)] if together else [("receipt", name)]
+        if together:
+            self._stomp.send("BEGIN", [("transaction", name)])
+        for payload in payloads:
+            self._stomp.send("SEND", [("destination", "/queue/c"), *more], payload)
+        if together:
+            self._stomp.send("COMMIT", [("transaction", name), ("receipt", name)])
+        await self.flush()
+        missing = 1 if together else len(payloads)
+        while missing:
+            frames = await self._hear()
+            assert all(each.command == "RECEIPT" for each in frames), frames
+            missing -= len(frames)
+        assert missing == 0
+
+    async def take(self) -> list[bytes]:
+        if not self._consumes:
+            self._consumes = True
+            headers = [("id", "1"), ("destination", "/queue/c"), ("ack", "client")]
+            self._stomp.send("SUBSCRIBE", headers)
+            await self.flush()
+        frames = await self._hear()
+        self._stomp.send("ACK", [("id", frames[-1].get("ack"))])
+        await self.flush()
+        return [each.body for each in frames]
+
+
+class StompDoor(_Foreign):
+    """STOMP, whose queues are durable by themselves."""
+
+    name = "stomp"
+    table = '[[doors]]\nprotocol = "stomp"\nlisten = ["unix:{folder}/door"]\n'
+
+    async def prepare(self, process: Process) -> None:
+        """The first SEND makes the queue."""
+
+    @asynccontextmanager
+    async def speaking(self, process: Process) -> AsyncIterator[Speaker]:
+        async with await anyio.connect_unix(f"{process.folder}/door") as stream:
+            found = _Stomp(stream)
+            await found.begin()
+            yield found
+
+
 #: Every door but TMQP's own.
 FOREIGN: Final[tuple[KilledDoor, ...]] = (
     HttpDoor(),
@@ -511,4 +592,5 @@ FOREIGN: Final[tuple[KilledDoor, ...]] = (
     SmqDoor(),
     GomsDoor(),
     ZmtpDoor(),
+    StompDoor(),
 )

@@ -88,6 +88,17 @@ async def test_what_was_confirmed_is_there_after_a_restart(tmp_path: Path) -> No
         assert queue.sequence == 500
 
 
+async def test_an_expiry_beyond_all_times_stopped_the_storage(tmp_path: Path) -> None:
+    timeouts = [10**15, 10**16, 2**63 - 1]
+    async with serving(tmp_path) as (_, client):
+        await client.create_queue("c", 1, DURABLE, status="push")
+        for timeout_ms in timeouts:
+            headers = [("Message-Timeout", str(timeout_ms))]
+            await client.push("c", 1, str(timeout_ms).encode(), headers=headers)
+    async with serving(tmp_path) as (_, client):
+        assert await take(client, 3) == [str(each).encode() for each in timeouts]
+
+
 async def test_far_more_than_the_memory_takes(tmp_path: Path) -> None:
     limits = EngineLimits(max_messages_in_memory=50)
     lines = [b"%04d" % each for each in range(1_000)]

@@ -80,6 +80,16 @@ class OrderedAnswers:
             if slots:
                 self._release(slots[0])
 
+    def end(self, slot: Slot, data: bytes) -> None:
+        """Complete the last answer of all: those behind it, and what they hold, are dropped, and
+        count as finished."""
+        slots = self._slots
+        while slots[-1] is not slot:
+            dropped = slots.pop()
+            dropped.finished = True
+            self.waiting_bytes -= dropped.waiting_bytes
+        self.finish(slot, data)
+
     def _release(self, slot: Slot) -> None:
         """An answer has become the first: what it held back is ready."""
         self._ready += slot.pieces

@@ -41,6 +41,7 @@ __all__ = [
     "NsqHttpKind",
     "NsqKind",
     "SmqKind",
+    "StompKind",
     "ThrottrKind",
     "TmqpKind",
     "ZmtpKind",
@@ -372,6 +373,41 @@ class ZmtpKind(DoorKind):
         return record_of_options(ZmtpOptions(), options).peers()
 
 
+@final
+class StompKind(DoorKind):
+    """STOMP."""
+
+    name = "stomp"
+    number = 4
+    default_port = 61_613
+
+    def bodies(self) -> Bodies:
+        """Read without a door, by what is loaded for the first message."""
+        return LateBodies(self.name, self.number, _stomp_bodies)
+
+    def open(self, context: DoorContext) -> Door:
+        """A door; without a data directory its queues are in memory."""
+        from tmqp_server.doors.stomp.door import StompDoor  # noqa: PLC0415 - few servers have it
+        from tmqp_server.doors.stomp.options import StompLimits, StompOptions  # noqa: PLC0415
+
+        options = record_of_options(StompOptions(), context.options)
+        return StompDoor(
+            context.new_id,
+            limits_from(StompLimits(), context.limits),
+            options,
+            context.letters,
+            context.names,
+            context.wall_clock_offset_s,
+            durable=context.has_storage and options.durable,
+        )
+
+
+def _stomp_bodies() -> Bodies:
+    from tmqp_server.doors.stomp.message import StompBodies  # noqa: PLC0415 - as above
+
+    return StompBodies()
+
+
 def _zmtp_bodies() -> Bodies:
     from tmqp_server.doors.zmtp.message import ZmtpBodies  # noqa: PLC0415 - few servers have it
 
@@ -516,6 +552,7 @@ class DoorRegistry:
             GomsKind(),
             ThrottrKind(),
             ZmtpKind(),
+            StompKind(),
         )
         for kind in (*kinds, *more):
             self._add(kind)

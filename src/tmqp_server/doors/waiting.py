@@ -9,23 +9,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Generic, TypeVar
 
+from tmqp._compat import mypyc_attr
 from tmqp_server.doors.port import DoorSession, IdSource
 from tmqp_server.engine.commands import Command, Connect, Disconnect
 from tmqp_server.engine.effects import Accept, CloseSession, Effect, Refuse
 
-__all__ = ["NOTHING", "WaitingSession"]
+__all__ = ["NOTHING", "STRANGER", "WaitingSession"]
 
 NOTHING: Final[Sequence[Command]] = ()
 #: What an event costs beside its texts while it waits.
 _EVENT_BYTES: Final = 100
 _SHORT_ID: Final = 12
-_STRANGER: Final = 0
+#: What ``_standing`` is of a client that the broker does not know.
+STRANGER: Final = 0
 _WAITING: Final = 1
 _CONNECTED: Final = 2
 
 _Event = TypeVar("_Event")
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class WaitingSession(DoorSession, Generic[_Event]):
     """One connection of a protocol without a login.
 
@@ -40,7 +43,7 @@ class WaitingSession(DoorSession, Generic[_Event]):
         self._door = door
         self._new_client_id = new_id
         self._max_early_bytes = max_early_bytes
-        self._standing = _STRANGER
+        self._standing = STRANGER
         self._early: list[_Event] = []
         self._early_bytes = 0
         self._client_id = ""
@@ -88,7 +91,7 @@ class WaitingSession(DoorSession, Generic[_Event]):
         self.close_reason = self.close_reason or reason
         self.forget_input()
         was_known = self._standing == _CONNECTED
-        self._standing = _STRANGER
+        self._standing = STRANGER
         if not was_known:
             return NOTHING
         return [*self.last_commands(), Disconnect(self._number)]
@@ -111,9 +114,17 @@ class WaitingSession(DoorSession, Generic[_Event]):
             return NOTHING
         self._standing = _WAITING
         self.begin(events[0])
+        return [self.introduction()]
+
+    def own_id(self) -> str:
+        """An id for a client that has none."""
         short = self._new_client_id()[:_SHORT_ID]
-        self._client_id = f"{self._door}:{self.peer or 'client'}/{short}"
-        return [Connect(self._number, None, self._client_id, None, None, self._door)]
+        return f"{self._door}:{self.peer or 'client'}/{short}"
+
+    def introduction(self) -> Connect:
+        """Ask the broker to let the client in."""
+        self._client_id = self.own_id()
+        return Connect(self._number, None, self._client_id, None, None, self._door)
 
     def decided(self, effect: Effect, now: float) -> Sequence[Command] | None:
         """Carry out what the broker has decided about the client; None for any other effect."""
@@ -125,10 +136,10 @@ class WaitingSession(DoorSession, Generic[_Event]):
             self._early_bytes = 0
             return self.commands_of(early, now)
         if isinstance(effect, Refuse):
-            self._standing = _STRANGER
+            self._standing = STRANGER
             return self.end(f"refused with {effect.code}")
         if isinstance(effect, CloseSession):
-            self._standing = _STRANGER
+            self._standing = STRANGER
             return self.end(effect.reason)
         return None
 

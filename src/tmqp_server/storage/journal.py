@@ -592,8 +592,9 @@ class Journal:
         return unix_us / _SECOND_US - self._offset_s
 
     def _expiry_us(self, expires_at: float) -> int:
-        """An expiry as the store keeps it: 0 for never, which no time may become."""
-        return 0 if expires_at == NEVER else max(1, self._unix_us(expires_at))
+        """An expiry as the store keeps it: 0 for never, which no time may become; one beyond its
+        last time is that."""
+        return 0 if expires_at == NEVER else min(max(1, self._unix_us(expires_at)), _LAST)
 
     def _unix_us(self, at: float) -> int:
         return int((at + self._offset_s) * _SECOND_US)

@@ -28,6 +28,7 @@ from tests.tmqp_server.doors.matrix_parts import (
 )
 from tests.tmqp_server.doors.matrix_small import Goms, GomsDatagrams, Smq
 from tests.tmqp_server.doors.matrix_stage import MatrixStage
+from tests.tmqp_server.doors.matrix_stomp import Stomp
 from tests.tmqp_server.doors.matrix_toy import Toy, ToyPull
 from tests.tmqp_server.doors.matrix_zmtp import Zmtp
 from tests.tmqp_server.peers import ack, greeting, operation, push
@@ -454,6 +455,7 @@ _MAKE: Final[tuple[Callable[[], Adapter], ...]] = (
     GomsDatagrams,
     Throttr,
     Zmtp,
+    Stomp,
     Toy,
     ToyPull,
 )

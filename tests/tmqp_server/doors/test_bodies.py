@@ -12,6 +12,7 @@ from tmqp_server.doors.nsq.message import NsqBodies
 from tmqp_server.doors.port import OwnBodies
 from tmqp_server.doors.registry import DoorRegistry
 from tmqp_server.doors.smq.message import SmqBodies, SmqMessage
+from tmqp_server.doors.stomp.message import StompBodies
 from tmqp_server.doors.throttr.message import ThrottrBodies
 from tmqp_server.doors.zmtp.message import ZmtpBodies
 
@@ -23,6 +24,7 @@ def test_the_registry_names_and_numbers_protocols_as_they_do_themselves() -> Non
         HttpBodies(),
         NsqBodies(),
         SmqBodies(),
+        StompBodies(),
         ThrottrBodies(),
         ZmtpBodies(),
     ):
@@ -54,7 +56,7 @@ def test_a_server_without_small_doors_does_not_load_their_messages() -> None:
 import sys
 from tmqp_server.doors.registry import DoorRegistry
 [kind.bodies() for kind in DoorRegistry() if kind.number]
-print([name for name in sys.modules if name.split(".")[-1] in ("goms", "smq", "throttr")])
+print([name for name in sys.modules if name.split(".")[-1] in ("goms", "smq", "stomp", "throttr")])
 """
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60

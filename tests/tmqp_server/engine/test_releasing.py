@@ -12,11 +12,12 @@ from tmqp.constants import (
     STATUS_PULL,
     STATUS_ROUND_ROBIN,
 )
-from tmqp_server.engine.commands import Acknowledge, Release
+from tmqp_server.engine.commands import Acknowledge, Join, Release
 from tmqp_server.engine.effects import Append
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.delivery import ALLOW, Decision, DeliveryHandler, QueueFacts
 from tmqp_server.engine.model.message import Message
+from tmqp_server.engine.model.terms import Terms
 from tmqp_server.engine.options import BrokerOptions, QueueChanges
 
 
@@ -115,6 +116,22 @@ def test_what_does_not_count_is_not() -> None:
     assert world.release("a", "m1") == ["a <- m1 AR"]
     assert world.release("a", "m1") == []
     assert world.books()["dropped"] == 1
+
+
+@pytest.mark.parametrize("counts", [True, False])
+def test_what_goes_back_from_who_leaves_counts_unless_its_terms_say_otherwise(
+    counts: bool,
+) -> None:
+    world = World()
+    world.create(QueueChanges(put_back_limit=1))
+    world.connect("a")
+    world.push("m1")
+    terms = Terms(returns=PUT_BACK_START, counts=counts)
+    for times in range(4):
+        sent = world.step(Join(world.numbers["a"], "join", "ch", terms=terms))
+        world.leave("a")
+        is_there = not counts or times < 2
+        assert ("a <- m1" in " ".join(sent)) == is_there
 
 
 def test_a_queue_without_a_limit_puts_back_for_ever() -> None:

@@ -7,13 +7,12 @@ from typing import Final, final
 
 from tmqp_server.doors.bodies import PlainBodies, bytes_around
 from tmqp_server.doors.names import exact_channel
-from tmqp_server.engine.commands import Acknowledge, AcknowledgeRun, Push, PushRun, RunWire
+from tmqp_server.engine.commands import Push, PushRun, RunWire
 
 __all__ = [
     "DOOR",
     "NUMBER",
     "QUEUE",
-    "SmqAnswers",
     "SmqBodies",
     "SmqMessage",
     "SmqRun",
@@ -88,18 +87,6 @@ class SmqRun(RunWire):
             sizes.append(message.size)
             wires.append(message)
         return ids, sizes, wires
-
-
-@final
-class SmqAnswers(RunWire):
-    """A number of messages that are done."""
-
-    def acknowledges(self, run: AcknowledgeRun) -> list[Acknowledge]:
-        """The same as single answers."""
-        found: list[Acknowledge] = []
-        for name in run.message_ids:
-            found.append(Acknowledge(run.session, name, run.channel, run.queue_id))
-        return found
 
 
 def line_of(body: bytes) -> bytes:

@@ -16,10 +16,11 @@ from typing import Final, final
 
 from tmqp.constants import RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_OK
 from tmqp.greetings import name_greeting
+from tmqp_server.doors.answers import PlainAnswers
 from tmqp_server.doors.bodies import bytes_around
 from tmqp_server.doors.ordered import OrderedAnswers, Slot
 from tmqp_server.doors.smq.context import SmqContext
-from tmqp_server.doors.smq.message import DOOR, QUEUE, SmqAnswers, SmqMessage, SmqRun
+from tmqp_server.doors.smq.message import DOOR, QUEUE, SmqMessage, SmqRun
 from tmqp_server.doors.waiting import NOTHING, WaitingSession
 from tmqp_server.engine.commands import (
     AcknowledgeRun,
@@ -210,7 +211,7 @@ class SmqSession(WaitingSession[Event]):
             count -= len(done)
             if done:
                 commands.append(
-                    AcknowledgeRun(self._number, channel, QUEUE, done, SmqAnswers(), self._notes)
+                    AcknowledgeRun(self._number, channel, QUEUE, done, PlainAnswers(), self._notes)
                 )
 
     def _ask_statistics(self, commands: list[Command]) -> None:

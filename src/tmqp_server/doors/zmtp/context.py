@@ -6,11 +6,11 @@ import dataclasses
 from typing import Final, final
 
 from tmqp.constants import PUT_BACK_START, STATUS_BROADCAST, STATUS_ROUND_ROBIN
+from tmqp_server.doors.answers import CountedIds
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.names import DoorNames
 from tmqp_server.doors.port import IdSource
 from tmqp_server.doors.zmtp.keys import EndpointKeys
-from tmqp_server.doors.zmtp.message import ZmtpIds
 from tmqp_server.doors.zmtp.options import ZmtpLimits, ZmtpOptions
 from tmqp_server.engine.commands import PushExtras, Terms
 from tmqp_server.engine.options import QueueChanges
@@ -63,7 +63,7 @@ class ZmtpContext:
         self.options = options
         self.letters = letters
         self.names = names
-        self.ids = ZmtpIds(new_id())
+        self.ids = CountedIds(new_id())
         self.refused = 0
         self.pair = 0
         self.config = ZmtpConfig(

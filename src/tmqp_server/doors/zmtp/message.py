@@ -13,8 +13,6 @@ from tmqp_server.doors.letters import Letter
 from tmqp_server.doors.names import exact_channel, foreign_name
 from tmqp_server.doors.port import OwnBodies
 from tmqp_server.engine.commands import (
-    Acknowledge,
-    AcknowledgeRun,
     Push,
     PushExtras,
     PushRun,
@@ -36,9 +34,7 @@ __all__ = [
     "MULTIPART",
     "NUMBER",
     "QUEUE",
-    "ZmtpAnswers",
     "ZmtpBodies",
-    "ZmtpIds",
     "ZmtpReply",
     "ZmtpRequest",
     "ZmtpRun",
@@ -57,7 +53,6 @@ QUEUE: Final = 0
 MULTIPART: Final = "application/x-zmq-multipart"
 #: What a message costs beside its frames.
 _MESSAGE_BYTES: Final = 64
-_DRAWN_DIGITS: Final = 16
 #: What is kept of a message begins with one of these, or with the sum of both.
 _SEVERAL: Final = 1
 _ASKS: Final = 2
@@ -84,27 +79,6 @@ class ZmtpReply:
     def __init__(self, asked: str, raw: bytes) -> None:
         self.asked = asked
         self.raw = raw
-
-
-@final
-class ZmtpIds:
-    """Makes ids of messages: what is drawn once, and a count.
-
-    :param drawn: hexadecimal digits that nobody else has.
-    """
-
-    __slots__ = ("_next", "_prefix")
-
-    def __init__(self, drawn: str) -> None:
-        self._prefix = drawn[:_DRAWN_DIGITS]
-        self._next = 1
-
-    def several(self, count: int) -> list[str]:
-        """So many ids, in order."""
-        first = self._next
-        self._next += count
-        prefix = self._prefix
-        return [f"{prefix}{number:x}" for number in range(first, first + count)]
 
 
 def size_of(raw: bytes) -> int:
@@ -154,17 +128,6 @@ class ZmtpRun(RunWire):
     def contents(self) -> tuple[list[str], list[int], list[object]]:
         """Of each message its id, what it costs, and its frames."""
         return self.ids, [size_of(raw) for raw in self.raws], list(self.raws)
-
-
-@final
-class ZmtpAnswers(RunWire):
-    """Messages that have left the server, or were replied to."""
-
-    def acknowledges(self, run: AcknowledgeRun) -> list[Acknowledge]:
-        """The same as single answers."""
-        return [
-            Acknowledge(run.session, name, run.channel, run.queue_id) for name in run.message_ids
-        ]
 
 
 def letter_of(wire: object) -> Letter:

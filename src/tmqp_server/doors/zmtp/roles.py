@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from tmqp.constants import RESULT_OK
+from tmqp_server.doors.answers import PlainAnswers
 from tmqp_server.doors.zmtp.context import ZmtpContext
 from tmqp_server.doors.zmtp.filters import TopicFilter
-from tmqp_server.doors.zmtp.message import QUEUE, ZmtpAnswers, ZmtpRun, size_of
+from tmqp_server.doors.zmtp.message import QUEUE, ZmtpRun, size_of
 from tmqp_server.doors.zmtp.routing import QUEUE_MARK, Routes
 from tmqp_server.engine.commands import (
     AcknowledgeRun,
@@ -225,7 +226,7 @@ class PullRole(SocketRole):
         left, self._ids = self._ids, {}
         number, channel = self._number, self._channel
         return [
-            AcknowledgeRun(number, channel, queue_id, ids, ZmtpAnswers(), self._notes)
+            AcknowledgeRun(number, channel, queue_id, ids, PlainAnswers(), self._notes)
             for queue_id, ids in left.items()
         ]
 

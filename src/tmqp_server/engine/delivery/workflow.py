@@ -330,7 +330,7 @@ class Workflow:
                 continue
             touched[queue.key] = queue
             self._flights.release(queue, message, client)
-            self._outcomes.mark_released(message, where, AT_ONCE, True)
+            self._outcomes.mark_released(message, where, AT_ONCE, subscription.counts)
             if message.holder is None and not message.holders:
                 self._close(queue, message, now)
         for queue in touched.values():

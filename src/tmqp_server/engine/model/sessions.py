@@ -218,6 +218,7 @@ class Subscription:
         "window",
         "ack_timeout_s",
         "returns",
+        "counts",
         "priority",
     )
 
@@ -256,8 +257,8 @@ class Subscription:
         #: Its own acknowledge timeout: 0 is none, so that the queue's holds; NEVER waits as long
         #: as it is there.
         self.ack_timeout_s = 0.0
-        #: Where that goes when it leaves; PUT_BACK_NO lets it time out (F99).
-        self.returns = PUT_BACK_NO
+        #: Where that goes when it leaves (PUT_BACK_NO: it times out, F99); whether that counts.
+        self.returns, self.counts = PUT_BACK_NO, True
         #: Those of a higher priority come first where a message goes to one consumer.
         self.priority = 0
 
@@ -285,7 +286,7 @@ class Subscription:
             timeout_ms = terms.ack_timeout_ms
             self.ack_timeout_s = NEVER if timeout_ms < 0 else timeout_ms / 1000
         if terms.returns is not None:
-            self.returns = terms.returns
+            self.returns, self.counts = terms.returns, terms.counts
         if terms.priority is not None and terms.priority != self.priority:
             self.priority = terms.priority
             self.audience.scattered = True

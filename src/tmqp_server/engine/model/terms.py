@@ -23,11 +23,12 @@ class Terms(Record):
     was sent before there were terms.  ``ack_timeout_ms`` is the subscriber's own acknowledge
     timeout, 0 for the queue's, -1 for none as long as it has joined.  ``returns`` says what
     becomes of what it has when it leaves or its connection ends: ``PUT_BACK_NO`` lets it time out
-    (F99), ``PUT_BACK_START`` and ``PUT_BACK_END`` have it go back at once, as by ``Release``.
+    (F99), ``PUT_BACK_START`` and ``PUT_BACK_END`` have it go back at once, as by ``Release``;
+    where ``counts`` is false, that does not count as a put-back.
     Where a message goes to one consumer, those of a higher ``priority`` come first.
     """
 
-    __slots__ = ("window", "ack_timeout_ms", "returns", "priority")
+    __slots__ = ("window", "ack_timeout_ms", "returns", "priority", "counts")
 
     def __init__(
         self,
@@ -35,11 +36,13 @@ class Terms(Record):
         ack_timeout_ms: int | None = None,
         returns: int | None = None,
         priority: int | None = None,
+        counts: bool = True,
     ) -> None:
         self.window = window
         self.ack_timeout_ms = ack_timeout_ms
         self.returns = returns
         self.priority = priority
+        self.counts = counts
 
     def problem(self, limits: EngineLimits) -> int:
         """0 when a subscription can have these terms, else the result code to answer."""

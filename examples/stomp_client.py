@@ -1,0 +1,71 @@
+"""A STOMP client: it works off a queue, and asks for an answer.
+
+Start a server, then run it (it needs stomp.py)::
+
+    tmqp-server --door stomp
+    python examples/stomp_client.py 127.0.0.1 61613
+
+Nothing in it is for this server: it is a program for any broker that speaks STOMP 1.2.
+"""
+
+from __future__ import annotations
+
+import queue
+import sys
+
+import stomp
+
+
+class Inbox(stomp.ConnectionListener):
+    """Keeps what comes."""
+
+    def __init__(self) -> None:
+        self.frames: queue.Queue[stomp.utils.Frame] = queue.Queue()
+        self.receipts: queue.Queue[str] = queue.Queue()
+
+    def on_message(self, frame: stomp.utils.Frame) -> None:
+        """A message has come."""
+        self.frames.put(frame)
+
+    def on_receipt(self, frame: stomp.utils.Frame) -> None:
+        """The server has done what we asked for."""
+        self.receipts.put(frame.headers["receipt-id"])
+
+
+def main(host: str, port: int) -> None:
+    """Send two jobs, do them in transactions, and read the answers."""
+    connection = stomp.Connection12([(host, port)])
+    inbox = Inbox()
+    connection.set_listener("", inbox)
+    connection.connect(wait=True)
+
+    for number in (6, 7):
+        headers = {"reply-to": "/temp-queue/answers", "correlation-id": str(number)}
+        connection.send("/queue/jobs", str(number), headers=headers, receipt=f"job-{number}")
+        print(f"the server has {inbox.receipts.get(timeout=10)}")
+
+    connection.subscribe("/queue/jobs", id="jobs", ack="client-individual")
+    for _ in range(2):
+        job = inbox.frames.get(timeout=10)
+        # The answer is sent and the job is done, or neither.
+        transaction = connection.begin()
+        connection.send(
+            job.headers["reply-to"],
+            str(int(job.body) ** 2),
+            headers={"correlation-id": job.headers["correlation-id"]},
+            transaction=transaction,
+        )
+        connection.ack(job.headers["ack"], transaction=transaction)
+        connection.commit(transaction)
+
+    connection.subscribe("/temp-queue/answers", id="answers")
+    for _ in range(2):
+        answer = inbox.frames.get(timeout=10)
+        print(f"{answer.headers['correlation-id']} squared is {answer.body}")
+    connection.disconnect(receipt="bye")
+    print(f"the server says {inbox.receipts.get(timeout=10)}")
+
+
+if __name__ == "__main__":
+    given = sys.argv[1:]
+    main(given[0] if given else "127.0.0.1", int(given[1]) if len(given) > 1 else 61_613)

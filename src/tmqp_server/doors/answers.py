@@ -1,0 +1,49 @@
+"""What several doors make of their messages' answers and ids in the same way."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from tmqp_server.engine.commands import Acknowledge, AcknowledgeRun, RunWire
+
+__all__ = ["CountedIds", "PlainAnswers"]
+
+_DRAWN_DIGITS: Final = 16
+
+
+@final
+class CountedIds:
+    """Makes ids of messages: what is drawn once, and a count.
+
+    :param drawn: hexadecimal digits that nobody else has.
+    """
+
+    __slots__ = ("_next", "_prefix")
+
+    def __init__(self, drawn: str) -> None:
+        self._prefix = drawn[:_DRAWN_DIGITS]
+        self._next = 1
+
+    def new(self) -> str:
+        """One id."""
+        number = self._next
+        self._next = number + 1
+        return f"{self._prefix}{number:x}"
+
+    def several(self, count: int) -> list[str]:
+        """So many ids, in order."""
+        first = self._next
+        self._next += count
+        prefix = self._prefix
+        return [f"{prefix}{number:x}" for number in range(first, first + count)]
+
+
+@final
+class PlainAnswers(RunWire):
+    """Deliveries that are answered for in a row, of which nothing more is to be said."""
+
+    def acknowledges(self, run: AcknowledgeRun) -> list[Acknowledge]:
+        """The same as single answers."""
+        return [
+            Acknowledge(run.session, name, run.channel, run.queue_id) for name in run.message_ids
+        ]

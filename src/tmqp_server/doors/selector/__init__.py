@@ -1,0 +1,11 @@
+"""Selectors of JMS: a condition in a subset of SQL-92 about what a message says.
+
+:func:`read_selector` reads one, :class:`SelectorFilter` is the filter that it makes.
+"""
+
+from __future__ import annotations
+
+from tmqp_server.doors.selector.filter import SelectorFilter, selector_filter
+from tmqp_server.doors.selector.grammar import read_selector
+
+__all__ = ["SelectorFilter", "read_selector", "selector_filter"]

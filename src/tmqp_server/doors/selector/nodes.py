@@ -1,0 +1,317 @@
+"""The parts of a selector, and what they are of a message.
+
+A value is a text, a number, true or false, or None: unknown, as whatever a message does not say.
+Logic has three values, as SQL has it: what is compared with None is unknown, NOT of unknown is
+unknown, and a selector selects where it is true.  Values of unlike kinds are never equal, never
+unequal, and in no order; texts, true and false are equal or unequal and nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+__all__ = [
+    "And",
+    "Between",
+    "Compared",
+    "Counted",
+    "Identifier",
+    "In",
+    "IsNull",
+    "Like",
+    "Literal",
+    "Lookup",
+    "Node",
+    "Not",
+    "Or",
+    "Signed",
+    "Value",
+]
+
+Value: TypeAlias = str | int | float | bool | None
+#: What a message says under a name.
+Lookup: TypeAlias = Callable[[str], Value]
+
+_EQUAL: Final = "="
+_UNEQUAL: Final = "<>"
+
+
+class Node:
+    """A part of a selector."""
+
+    __slots__ = ()
+
+    def of(self, lookup: Lookup) -> Value:
+        """Its value for a message."""
+        raise NotImplementedError
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+class Literal(Node):
+    """A value that is written down."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+    def of(self, lookup: Lookup) -> Value:
+        """The value."""
+        return self.value
+
+
+class Identifier(Node):
+    """What a message says under a name."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def of(self, lookup: Lookup) -> Value:
+        """What it says, or None."""
+        return lookup(self.name)
+
+
+class Not(Node):
+    """NOT."""
+
+    __slots__ = ("inner",)
+
+    def __init__(self, inner: Node) -> None:
+        self.inner = inner
+
+    def of(self, lookup: Lookup) -> Value:
+        """The contrary; unknown of what is neither true nor false."""
+        value = self.inner.of(lookup)
+        return not value if isinstance(value, bool) else None
+
+
+class And(Node):
+    """AND of two or more."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: list[Node]) -> None:
+        self.parts = parts
+
+    def of(self, lookup: Lookup) -> Value:
+        """False if one is, else unknown if one is."""
+        found: Value = True
+        for part in self.parts:
+            value = part.of(lookup)
+            if value is False:
+                return False
+            if value is not True:
+                found = None
+        return found
+
+
+class Or(Node):
+    """OR of two or more."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: list[Node]) -> None:
+        self.parts = parts
+
+    def of(self, lookup: Lookup) -> Value:
+        """True if one is, else unknown if one is."""
+        found: Value = False
+        for part in self.parts:
+            value = part.of(lookup)
+            if value is True:
+                return True
+            if value is not False:
+                found = None
+        return found
+
+
+class Compared(Node):
+    """Two values and one of ``= <> < > <= >=``."""
+
+    __slots__ = ("left", "operator", "right")
+
+    def __init__(self, left: Node, operator: str, right: Node) -> None:
+        self.left = left
+        self.operator = operator
+        self.right = right
+
+    def of(self, lookup: Lookup) -> Value:
+        """Whether it holds."""
+        return compared(self.left.of(lookup), self.operator, self.right.of(lookup))
+
+
+def compared(left: Value, operator: str, right: Value) -> Value:
+    """Whether a comparison holds."""
+    if left is None or right is None:
+        return None
+    if _is_number(left) and _is_number(right):
+        assert isinstance(left, (int, float)), "it is a number"
+        assert isinstance(right, (int, float)), "it is a number"
+        return _ordered(left, operator, right)
+    if type(left) is not type(right):
+        return False
+    if operator == _EQUAL:
+        return left == right
+    return left != right if operator == _UNEQUAL else False
+
+
+def _ordered(left: float, operator: str, right: float) -> bool:
+    if operator == _EQUAL:
+        return left == right
+    if operator == _UNEQUAL:
+        return left != right
+    if operator == "<":
+        return left < right
+    if operator == ">":
+        return left > right
+    return left <= right if operator == "<=" else left >= right
+
+
+class Between(Node):
+    """BETWEEN, whose bounds count."""
+
+    __slots__ = ("high", "inner", "low")
+
+    def __init__(self, inner: Node, low: Node, high: Node) -> None:
+        self.inner = inner
+        self.low = low
+        self.high = high
+
+    def of(self, lookup: Lookup) -> Value:
+        """As the two comparisons that it is short for."""
+        value = self.inner.of(lookup)
+        above = Literal(compared(value, ">=", self.low.of(lookup)))
+        below = Literal(compared(value, "<=", self.high.of(lookup)))
+        return And([above, below]).of(lookup)
+
+
+class In(Node):
+    """IN, a list of texts."""
+
+    __slots__ = ("inner", "texts")
+
+    def __init__(self, inner: Node, texts: frozenset[str]) -> None:
+        self.inner = inner
+        self.texts = texts
+
+    def of(self, lookup: Lookup) -> Value:
+        """Whether it is one of them."""
+        value = self.inner.of(lookup)
+        if value is None:
+            return None
+        return isinstance(value, str) and value in self.texts
+
+
+class IsNull(Node):
+    """IS NULL, which is never unknown."""
+
+    __slots__ = ("inner",)
+
+    def __init__(self, inner: Node) -> None:
+        self.inner = inner
+
+    def of(self, lookup: Lookup) -> Value:
+        """Whether the message does not say it."""
+        return self.inner.of(lookup) is None
+
+
+class Like(Node):
+    """LIKE: ``%`` stands for any text, ``_`` for one character.
+
+    :param segments: what stands between the percent signs; None in one is any character.
+    """
+
+    __slots__ = ("inner", "segments")
+
+    def __init__(self, inner: Node, segments: list[list[str | None]]) -> None:
+        self.inner = inner
+        self.segments = segments
+
+    def of(self, lookup: Lookup) -> Value:
+        """Whether a text is like that."""
+        value = self.inner.of(lookup)
+        if value is None:
+            return None
+        return isinstance(value, str) and self._matches(value)
+
+    def _matches(self, text: str) -> bool:
+        """Each segment is taken where it comes first, which leaves most for those behind it."""
+        segments = self.segments
+        first, last = segments[0], segments[-1]
+        if len(segments) == 1:
+            return len(text) == len(first) and _stands_at(text, 0, first)
+        end = len(text) - len(last)
+        if end < len(first) or not _stands_at(text, 0, first) or not _stands_at(text, end, last):
+            return False
+        at = len(first)
+        for segment in segments[1:-1]:
+            while at + len(segment) <= end and not _stands_at(text, at, segment):
+                at += 1
+            if at + len(segment) > end:
+                return False
+            at += len(segment)
+        return True
+
+
+def _stands_at(text: str, at: int, segment: list[str | None]) -> bool:
+    for wanted in segment:
+        if wanted is not None and text[at] != wanted:
+            return False
+        at += 1
+    return True
+
+
+class Signed(Node):
+    """A sign before a number."""
+
+    __slots__ = ("inner", "negative")
+
+    def __init__(self, inner: Node, *, negative: bool) -> None:
+        self.inner = inner
+        self.negative = negative
+
+    def of(self, lookup: Lookup) -> Value:
+        """The number; unknown of what is none."""
+        value = self.inner.of(lookup)
+        if value is None or isinstance(value, (str, bool)):
+            return None
+        return -value if self.negative else value
+
+
+class Counted(Node):
+    """Two numbers and one of ``+ - * /``."""
+
+    __slots__ = ("left", "operator", "right")
+
+    def __init__(self, left: Node, operator: str, right: Node) -> None:
+        self.left = left
+        self.operator = operator
+        self.right = right
+
+    def of(self, lookup: Lookup) -> Value:
+        """The number; unknown of what is none, divided by 0, or too large."""
+        left, right = self.left.of(lookup), self.right.of(lookup)
+        if left is None or isinstance(left, (str, bool)):
+            return None
+        if right is None or isinstance(right, (str, bool)):
+            return None
+        try:
+            found = _counted(left, self.operator, right)
+            return None if math.isnan(found) else found
+        except (OverflowError, ZeroDivisionError):
+            return None
+
+
+def _counted(left: float, operator: str, right: float) -> float:
+    if operator == "+":
+        return left + right
+    if operator == "-":
+        return left - right
+    return left * right if operator == "*" else left / right

@@ -1,0 +1,227 @@
+"""Messages of STOMP inside the server: their form, their letter, what is kept.
+
+A message keeps its headers as lines in the form of 1.2, ready to be sent again.  Those that mean
+something to every protocol have the names that ActiveMQ gives them (``correlation-id``, ``expires``
+and so on); all others are text headers of the letter.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final, final
+
+from tmqp_server.doors.bodies import bytes_around
+from tmqp_server.doors.letters import BOOLEAN, REGULAR_PRIORITY, TOP_PRIORITY, Letter
+from tmqp_server.doors.names import exact_channel, foreign_name
+from tmqp_server.doors.port import OwnBodies
+from tmqp_server.engine.model.message import Message
+from tmqp_wires.common import kept
+from tmqp_wires.stomp.frames import V1_2, header_lines, read_header_lines
+
+__all__ = [
+    "DOOR",
+    "NUMBER",
+    "OF_DELIVERIES",
+    "QUEUE",
+    "StompBodies",
+    "StompMessage",
+    "headers_of",
+    "number_of",
+]
+
+#: The door's name and number, kept with its messages.
+DOOR: Final = "stomp"
+NUMBER: Final = 4
+#: The queue of every channel.
+QUEUE: Final = 0
+
+GROUP: Final = "JMSXGroupID"
+#: Headers that the server writes in front of a message, or of which it makes something else.
+OF_DELIVERIES: Final = frozenset(
+    {
+        "ack",
+        "content-length",
+        "destination",
+        "message-id",
+        "redelivered",
+        "subscription",
+        "timestamp",
+    }
+)
+#: Headers that are fields of a letter.
+_FIELDS: Final = frozenset(
+    {
+        "content-type",
+        "correlation-id",
+        "reply-to",
+        "type",
+        "priority",
+        "expires",
+        GROUP,
+        "traceparent",
+        "tracestate",
+    }
+)
+_HIDDEN: Final = OF_DELIVERIES | _FIELDS
+_MOST_TIME: Final = (1 << 63) - 1
+_MOST_DIGITS: Final = 19
+#: When it came, in milliseconds since 1970, and how many bytes of headers there are.
+_INNER: Final = Struct(">QI")
+
+
+def number_of(text: str) -> int:
+    """A decimal number without a sign, or -1."""
+    text = text.strip()
+    if not (text.isascii() and text.isdigit()) or len(text) > _MOST_DIGITS:
+        return -1
+    return min(int(text), _MOST_TIME)
+
+
+@final
+class StompMessage:
+    """The form that a message keeps.
+
+    ``lines`` are its headers, without those that are made for each delivery; ``came_ms`` is when it
+    came, in milliseconds since 1970.
+
+    :param around: what ``bytes_around`` says of it.
+    """
+
+    __slots__ = ("body", "came_ms", "channel", "lines", "message_id", "size")
+
+    def __init__(
+        self, message_id: str, channel: str, came_ms: int, lines: bytes, body: bytes, around: int
+    ) -> None:
+        self.message_id = message_id
+        self.channel = channel
+        self.came_ms = came_ms
+        self.lines = lines
+        self.body = body
+        #: The bytes that are kept of it.
+        self.size = around + len(message_id.encode()) + _INNER.size + len(lines) + len(body)
+
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        """What the lines say."""
+        return read_header_lines(self.lines.decode("utf-8"), V1_2)
+
+
+def letter_of(wire: object) -> Letter:
+    """What a message says."""
+    assert isinstance(wire, StompMessage), "this door keeps its own messages"
+    letter = Letter(wire.body)
+    letter.timestamp_ms = wire.came_ms
+    read: set[str] = set()
+    for name, value in wire.headers:
+        if name not in _FIELDS:
+            letter.headers.append((name, value))
+        elif name not in read:
+            # Of several the first one counts.
+            read.add(name)
+            _read_field(letter, name, value)
+    return letter
+
+
+def _read_field(letter: Letter, name: str, value: str) -> None:
+    if name == "content-type":
+        letter.content_type = value
+    elif name == "correlation-id":
+        letter.correlation_id = value
+    elif name == "reply-to":
+        letter.reply_to = value
+    elif name == "type":
+        letter.kind = value
+    elif name == GROUP:
+        letter.group_key = value
+    elif name == "traceparent":
+        letter.traceparent = value
+    elif name == "tracestate":
+        letter.tracestate = value
+    elif name == "expires":
+        letter.expires_ms = max(0, number_of(value))
+    else:
+        number = number_of(value)
+        letter.priority = number if 0 <= number <= TOP_PRIORITY else REGULAR_PRIORITY
+
+
+def headers_of(letter: Letter) -> list[tuple[str, str]]:
+    """Another protocol's message as headers; what would read as another header is left out."""
+    found: list[tuple[str, str]] = []
+    for name, text in (
+        ("content-type", letter.content_type),
+        ("correlation-id", letter.correlation_id),
+        ("reply-to", letter.reply_to),
+        ("type", letter.kind),
+        (GROUP, letter.group_key),
+        ("traceparent", letter.traceparent),
+        ("tracestate", letter.tracestate),
+    ):
+        if text:
+            found.append((name, text))
+    if letter.priority != REGULAR_PRIORITY:
+        found.append(("priority", str(letter.priority)))
+    if letter.expires_ms > 0:
+        found.append(("expires", str(letter.expires_ms)))
+    for each in letter.properties:
+        text = str(each.value).lower() if each.kind == BOOLEAN else str(each.value)
+        if each.name and each.name not in _HIDDEN:
+            found.append((each.name, text))
+    for name, text in letter.headers:
+        if name and name not in _HIDDEN:
+            found.append((name, text))
+    return found
+
+
+class StompBodies(OwnBodies):
+    """What is kept of the door's messages: as other doors have it, and in the place of the body
+    when it came, its headers and its body."""
+
+    name = DOOR
+    number = NUMBER
+
+    def letter(self, wire: object) -> Letter:
+        """What a message says."""
+        return letter_of(wire)
+
+    def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
+        """A message with these text headers in the place of its own."""
+        assert isinstance(wire, StompMessage), "this door keeps its own messages"
+        fields = [pair for pair in wire.headers if pair[0] in _FIELDS]
+        others = [pair for pair in headers if pair[0] and pair[0] not in _HIDDEN]
+        lines = header_lines([*fields, *others], V1_2)
+        more = len(lines) - len(wire.lines)
+        new = StompMessage(wire.message_id, wire.channel, wire.came_ms, lines, wire.body, 0)
+        new.size = wire.size + more
+        return new, more
+
+    def stored(self, message: Message) -> tuple[bytes, int, int]:
+        """What is kept of a message."""
+        wire = message.wire
+        assert isinstance(wire, StompMessage), "this door keeps its own messages"
+        head = kept.stored_head(
+            message.message_id.encode(), message.source.encode(), foreign_name(wire.channel)
+        )
+        head += _INNER.pack(wire.came_ms, len(wire.lines)) + wire.lines
+        return head + wire.body, len(head), len(wire.body)
+
+    def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
+        """A kept message again.
+
+        :raises ValueError: when it cannot be read.
+        """
+        found = kept.read(body)
+        inner = found.body
+        if len(inner) < _INNER.size:
+            raise ValueError(f"{len(body)} bytes are not a kept message of STOMP")
+        came_ms, size = _INNER.unpack_from(inner)
+        start = _INNER.size + size
+        lines = inner[_INNER.size : start]
+        if len(lines) != size:
+            raise ValueError("the headers of a kept message of STOMP are cut off")
+        read_header_lines(lines.decode("utf-8"), V1_2)  # or it is damaged
+        name = found.message_id.decode("utf-8", "replace")
+        source = found.source.decode("utf-8", "replace")
+        channel = exact_channel(found.place)
+        around = bytes_around(source, channel)
+        wire = StompMessage(name, channel, came_ms, lines, inner[start:], around)
+        return wire, name, source, channel, len(body)

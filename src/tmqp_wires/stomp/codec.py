@@ -1,0 +1,225 @@
+"""Bytes of a STOMP peer into frames.
+
+A frame is whole or it is not there: however TCP cuts the stream, the same frames come of it.  Line
+feeds between frames are heart-beats.  A line ends in a line feed, and a carriage return before it
+is part of that, in every version.  A body reaches as far as ``content-length`` says, and
+without it to the first NUL.
+
+What is kept of a frame that is not whole is bounded by :class:`FrameLimits`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias, final
+
+from tmqp_wires.stomp.frames import (
+    UNESCAPED,
+    V1_0,
+    V1_2,
+    FrameLimits,
+    StompFrame,
+    Violation,
+    read_header_lines,
+)
+
+__all__ = ["OF_CLIENTS", "OF_SERVERS", "Event", "FrameDecoder"]
+
+Event: TypeAlias = StompFrame | Violation
+
+#: What clients send, and what servers send.
+OF_CLIENTS: Final = frozenset(
+    {
+        "CONNECT",
+        "STOMP",
+        "SEND",
+        "SUBSCRIBE",
+        "UNSUBSCRIBE",
+        "ACK",
+        "NACK",
+        "BEGIN",
+        "COMMIT",
+        "ABORT",
+        "DISCONNECT",
+    }
+)
+OF_SERVERS: Final = frozenset({"CONNECTED", "MESSAGE", "RECEIPT", "ERROR"})
+
+_LONGEST_COMMAND: Final = 16
+_MOST_DIGITS: Final = 18
+_FEED: Final = 10
+_RETURN: Final = 13
+_CONNECTS: Final = frozenset({"CONNECT", "STOMP"})
+
+
+@final
+class FrameDecoder:
+    """Frames of the other side.
+
+    :param commands: those that the other side may send.
+
+    Attributes: ``version``, by which headers are read; set it when it is agreed.
+    """
+
+    def __init__(self, limits: FrameLimits, commands: frozenset[str] = OF_CLIENTS) -> None:
+        self.version = V1_0
+        self._limits = limits
+        self._commands = commands
+        self._buffer = bytearray()
+        #: No end of the head, or of the body, begins before this place.
+        self._searched = 0
+        self._is_over = False
+        #: The frame whose head has come: its place behind the head, and how long its body is, -1
+        #: for up to a NUL.
+        self._open: StompFrame | None = None
+        self._body_bytes = -1
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of a frame that is not whole."""
+        return len(self._buffer)
+
+    def forget(self) -> None:
+        """Drop what is not whole, and read nothing more."""
+        self._buffer.clear()
+        self._open = None
+        self._is_over = True
+
+    def receive(self, data: bytes) -> list[Event]:
+        """Read bytes; after a violation nothing more is read."""
+        events: list[Event] = []
+        if not self._is_over:
+            self._buffer += data
+            while True:
+                event = self.next_event()
+                if event is None:
+                    break
+                events.append(event)
+        return events
+
+    def add(self, data: bytes) -> None:
+        """Take bytes, to be read by :meth:`next_event`."""
+        if not self._is_over:
+            self._buffer += data
+
+    def next_event(self) -> Event | None:
+        """The next frame of what was taken; None when there is no whole one."""
+        if self._is_over:
+            return None
+        try:
+            if self._open is None and not self._read_head():
+                return None
+            return self._read_body()
+        except ValueError as error:
+            self.forget()
+            return Violation(str(error))
+
+    def _read_head(self) -> bool:
+        """Read the command and the headers of the next frame, if they are whole."""
+        buffer = self._buffer
+        start = 0
+        size = len(buffer)
+        while start < size and (buffer[start] == _FEED or buffer[start] == _RETURN):
+            start += 1
+        if start:
+            del buffer[:start]
+            size -= start
+            self._searched = 0
+        if not size:
+            return False
+        command = self._command(size)
+        stop, skipped = self._end_of_head(size)
+        if max(stop, size if stop < 0 else 0) > self._limits.max_head_bytes:
+            most = self._limits.max_head_bytes
+            raise ValueError(f"command and headers of a frame have more than {most} bytes")
+        if stop < 0:
+            return False
+        self._open = self._frame_of(command, bytes(buffer[:stop]), stop + skipped)
+        del buffer[: stop + skipped]
+        self._searched = 0
+        return True
+
+    def _end_of_head(self, size: int) -> tuple[int, int]:
+        """Where the empty line begins, and how long it is; -1 where there is none yet."""
+        buffer = self._buffer
+        first = max(0, self._searched - 2)
+        plain = buffer.find(b"\n\n", first)
+        returned = buffer.find(b"\n\r\n", first, plain if plain >= 0 else size)
+        self._searched = size
+        if returned >= 0:
+            return returned + 1, 2
+        return (-1, 0) if plain < 0 else (plain + 1, 1)
+
+    def _command(self, size: int) -> str:
+        """The command of the next frame; empty as long as it is not whole, and could be one.
+
+        It looks at the same bytes whatever has come behind them, so what it refuses does not
+        depend on how the stream is cut.
+
+        :raises ValueError: when there is no such command.
+        """
+        line, feed, _ = bytes(self._buffer[:_LONGEST_COMMAND]).partition(b"\n")
+        if not feed and size < _LONGEST_COMMAND and b"\0" not in line:
+            return ""
+        line, nul, _ = line.partition(b"\0")
+        command = line.removesuffix(b"\r").decode("latin-1")
+        if nul or not feed or command not in self._commands:
+            raise ValueError(f"there is no command {command!r}")
+        return command
+
+    def _frame_of(self, command: str, head: bytes, size: int) -> StompFrame:
+        try:
+            text = head.partition(b"\n")[2].decode("utf-8")
+        except UnicodeDecodeError:
+            raise ValueError("the headers of a frame are not UTF-8") from None
+        version = V1_0 if command in UNESCAPED else self.version
+        most = self._limits.max_headers
+        trims = self.version == V1_0
+        headers = read_header_lines(text, version, trims=trims, most=most)
+        if command in _CONNECTS and any([name == "accept-version" for name, _ in headers]):
+            # It is not written by 1.0, so its blanks are its own.  STOMP may be escaped.
+            version = V1_0 if command in UNESCAPED else V1_2
+            headers = read_header_lines(text, version, most=most)
+        frame = StompFrame(command, headers)
+        self._body_bytes = self._length_of(frame)
+        frame.encoded_size = size + max(0, self._body_bytes) + 1
+        return frame
+
+    def _length_of(self, frame: StompFrame) -> int:
+        """Bytes of the body, as the frame says; -1 when it does not."""
+        text = frame.find("content-length")
+        if text is None:
+            return -1
+        text = text.strip()
+        if not (text.isascii() and text.isdigit()) or len(text) > _MOST_DIGITS:
+            raise ValueError(f"content-length is no number: {text[:32]!r}")
+        length = int(text)
+        if length > self._limits.max_body_bytes:
+            raise ValueError(self._too_large())
+        return length
+
+    def _too_large(self) -> str:
+        return f"the body of a frame has more than {self._limits.max_body_bytes} bytes"
+
+    def _read_body(self) -> StompFrame | None:
+        """The frame whose head has come, if its body has."""
+        frame = self._open
+        assert frame is not None, "its head was read before"
+        buffer = self._buffer
+        length = self._body_bytes
+        if length < 0:
+            length = buffer.find(b"\0", self._searched)
+            self._searched = len(buffer)
+            if max(length, len(buffer) if length < 0 else 0) > self._limits.max_body_bytes:
+                raise ValueError(self._too_large())
+            if length < 0:
+                return None
+            frame.encoded_size += length
+        elif len(buffer) <= length:
+            return None
+        elif buffer[length]:
+            raise ValueError("no NUL follows the body whose length was given")
+        frame.body = bytes(buffer[:length])
+        del buffer[: length + 1]
+        self._searched = 0
+        self._open = None
+        return frame

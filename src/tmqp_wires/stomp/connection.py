@@ -1,0 +1,270 @@
+"""Connections of STOMP: versions and heart-beats are agreed, frames are read and written.
+
+Both sides have the manner of the other wires: bytes go in by ``receive`` and give events,
+``send_`` methods queue bytes for ``data_to_send``, and ``on_deadline`` is called when
+``next_deadline`` says so.  No clock is read: the time comes with each call, in seconds.
+
+Heart-beats.  Each side says how often it can send something and how often it wants something, in
+milliseconds; of both wishes for one direction the longer time holds, and 0 means never.  This side
+sends an empty line after half of its time, so that the whole of it never passes; the other side is
+given twice its time before it is taken for gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from tmqp_wires.stomp.codec import OF_CLIENTS, OF_SERVERS, Event, FrameDecoder
+from tmqp_wires.stomp.frames import (
+    V1_0,
+    VERSIONS,
+    FrameLimits,
+    StompFrame,
+    Violation,
+    encode_frame,
+)
+
+__all__ = ["ClientConnection", "HeartBeat", "ServerConnection"]
+
+_NEVER: Final = float("inf")
+_MS: Final = 1000.0
+_PATIENCE: Final = 2.0
+_MOST_DIGITS: Final = 10
+_BEAT: Final = b"\n"
+
+
+class HeartBeat:
+    """What one side says of heart-beats, in milliseconds; 0 for never."""
+
+    __slots__ = ("sends_ms", "wants_ms")
+
+    def __init__(self, sends_ms: int = 0, wants_ms: int = 0) -> None:
+        self.sends_ms = sends_ms
+        self.wants_ms = wants_ms
+
+    @classmethod
+    def read(cls, text: str) -> HeartBeat:
+        """That of a header.
+
+        :raises ValueError: when it is none.
+        """
+        parts = [part.strip() for part in text.split(",")]
+        for part in parts:
+            if not (part.isascii() and part.isdigit()) or len(part) > _MOST_DIGITS:
+                parts = []
+                break
+        if len(parts) != 2:
+            raise ValueError(f"heart-beat must be two numbers with a comma, not {text[:32]!r}")
+        return cls(int(parts[0]), int(parts[1]))
+
+    def __str__(self) -> str:
+        return f"{self.sends_ms},{self.wants_ms}"
+
+
+class _Connection:
+    """What both sides do.
+
+    Attributes: ``version``, the one that is agreed; ``agreed``, whether one is.
+    """
+
+    def __init__(self, limits: FrameLimits | None, commands: frozenset[str], now: float) -> None:
+        self.version = V1_0
+        self.agreed = False
+        self._decoder = FrameDecoder(limits or FrameLimits(), commands)
+        self._out: list[bytes] = []
+        #: Whether something was queued since the last look.
+        self._spoke = False
+        self._beat_s = 0.0
+        self._beat_due = _NEVER
+        self._silence_s = 0.0
+        self._silence_due = _NEVER
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of a frame that is not whole."""
+        return self._decoder.held_bytes
+
+    def forget(self) -> None:
+        """Drop what is not whole, and read nothing more."""
+        self._decoder.forget()
+
+    def receive(self, data: bytes, now: float) -> list[Event]:
+        """Read bytes; after a violation nothing more is read."""
+        if self._silence_s and data:
+            self._silence_due = now + self._silence_s
+        decoder = self._decoder
+        decoder.add(data)
+        events: list[Event] = []
+        while True:
+            # One by one: what a frame agrees holds for the next one.
+            event = decoder.next_event()
+            if event is None:
+                return events
+            if isinstance(event, StompFrame):
+                fault = self._look_at(event, now)
+                if fault is not None:
+                    decoder.forget()
+                    event = fault
+            events.append(event)
+
+    def _look_at(self, frame: StompFrame, now: float) -> Violation | None:
+        """Agree what a frame is about, if it is; or say what is wrong with it."""
+        raise NotImplementedError
+
+    def _agree(self, version: str) -> None:
+        self.version = version
+        self.agreed = True
+        self._decoder.version = version
+
+    def _keep_time(self, mine: HeartBeat, theirs: HeartBeat, now: float) -> None:
+        """Begin to send heart-beats, and to expect them, as both sides have said."""
+        if mine.sends_ms and theirs.wants_ms:
+            self._beat_s = max(mine.sends_ms, theirs.wants_ms) / _MS / 2
+            self._beat_due = now + self._beat_s
+        if mine.wants_ms and theirs.sends_ms:
+            self._silence_s = max(mine.wants_ms, theirs.sends_ms) / _MS * _PATIENCE
+            self._silence_due = now + self._silence_s
+
+    def excuse_silence(self, now: float) -> None:
+        """The peer was not read from until now."""
+        if self._silence_s:
+            self._silence_due = now + self._silence_s
+
+    def next_deadline(self) -> float | None:
+        """When :meth:`on_deadline` must be called; None for never."""
+        due = min(self._beat_due, self._silence_due)
+        return None if due == _NEVER else due
+
+    def on_deadline(self, now: float) -> list[Event]:
+        """Send a heart-beat, or give the peer up."""
+        if now >= self._beat_due:
+            if not self._spoke:
+                self.send_bytes(_BEAT)
+            self._spoke = False
+            self._beat_due = now + self._beat_s
+        if now < self._silence_due:
+            return []
+        self._silence_due = _NEVER
+        self.forget()
+        return [Violation(f"nothing was heard for {self._silence_s:g} seconds")]
+
+    def send(
+        self, command: str, headers: Iterable[tuple[str, str]] = (), body: bytes = b""
+    ) -> None:
+        """Queue a frame; give ``content-length`` where its body may have a NUL."""
+        self.send_bytes(encode_frame(command, headers, body, self.version))
+
+    def send_bytes(self, data: bytes) -> None:
+        """Queue a frame that is written already, in the version that is agreed."""
+        self._spoke = True
+        self._out.append(data)
+
+    def data_to_send(self) -> bytes:
+        """Everything queued since the last call."""
+        data = b"".join(self._out)
+        self._out = []
+        return data
+
+
+class ServerConnection(_Connection):
+    """A server's side.  The first event is a frame CONNECT or STOMP, or a violation; answer it with
+    :meth:`send_connected`, or with ``send`` and an ERROR.
+
+    :param versions: those that are spoken.
+    :param heart_beat: what the server sends, and wants.
+    """
+
+    def __init__(
+        self,
+        now: float = 0.0,
+        limits: FrameLimits | None = None,
+        *,
+        heart_beat: HeartBeat | None = None,
+        versions: Iterable[str] = VERSIONS,
+    ) -> None:
+        super().__init__(limits, OF_CLIENTS, now)
+        wanted = tuple(versions)
+        self._versions = tuple([each for each in VERSIONS if each in wanted])
+        self._mine = heart_beat or HeartBeat()
+        self._theirs = HeartBeat()
+
+    @property
+    def versions(self) -> str:
+        """Those that are spoken, as an ERROR tells a client that speaks none of them."""
+        return ",".join(reversed(self._versions))
+
+    def _look_at(self, frame: StompFrame, now: float) -> Violation | None:
+        connects = frame.command in ("CONNECT", "STOMP")
+        if self.agreed:
+            return Violation("the client has connected already") if connects else None
+        if not connects:
+            return Violation(f"{frame.command} came before CONNECT")
+        said = frame.find("accept-version")
+        wanted = (V1_0,) if said is None else tuple([each.strip() for each in said.split(",")])
+        for version in self._versions:
+            if version in wanted:
+                beat = frame.find("heart-beat")
+                if beat is not None:
+                    try:
+                        self._theirs = HeartBeat.read(beat)
+                    except ValueError as error:
+                        return Violation(str(error))
+                self._agree(version)
+                return None
+        return Violation(
+            "none of the versions is spoken here",
+            f"Supported protocol versions are {self.versions}",
+        )
+
+    def send_connected(self, now: float, headers: Iterable[tuple[str, str]] = ()) -> None:
+        """Let the client in; heart-beats begin."""
+        asked = self._theirs.sends_ms or self._theirs.wants_ms
+        mine = self._mine if asked else HeartBeat()
+        self.send("CONNECTED", [("version", self.version), ("heart-beat", str(mine)), *headers])
+        self._keep_time(mine, self._theirs, now)
+
+
+class ClientConnection(_Connection):
+    """A client's side: :meth:`send_connect`, then CONNECTED or an ERROR comes."""
+
+    def __init__(
+        self,
+        now: float = 0.0,
+        limits: FrameLimits | None = None,
+        *,
+        heart_beat: HeartBeat | None = None,
+    ) -> None:
+        super().__init__(limits, OF_SERVERS, now)
+        self._mine = heart_beat or HeartBeat()
+
+    def send_connect(
+        self,
+        headers: Iterable[tuple[str, str]] = (),
+        versions: Iterable[str] = VERSIONS,
+    ) -> None:
+        """Ask to be let in, in one of these versions; with 1.0 alone, as a client of 1.0 does."""
+        wanted = [each for each in reversed(VERSIONS) if each in tuple(versions)]
+        said: list[tuple[str, str]] = []
+        if wanted != [V1_0]:
+            said = [("accept-version", ",".join(wanted)), ("heart-beat", str(self._mine))]
+        self.send("CONNECT", [*said, *headers])
+
+    def _look_at(self, frame: StompFrame, now: float) -> Violation | None:
+        if self.agreed:
+            again = frame.command == "CONNECTED"
+            return Violation("the server has accepted the client already") if again else None
+        if frame.command == "ERROR":
+            return None
+        if frame.command != "CONNECTED":
+            return Violation(f"{frame.command} came before CONNECTED")
+        version = frame.get("version") or V1_0
+        if version not in VERSIONS:
+            return Violation(f"the server speaks version {version[:16]!r}")
+        try:
+            theirs = HeartBeat.read(frame.get("heart-beat") or "0,0")
+        except ValueError as error:
+            return Violation(str(error))
+        self._agree(version)
+        self._keep_time(self._mine, theirs, now)
+        return None
