@@ -80,7 +80,7 @@ from tmqp_server.engine.effects import (
 from tmqp_server.hub.outlets import FOR_ONE, ForOne, Outlets
 from tmqp_server.hub.questions import OF_STORAGE, Outside
 from tmqp_server.hub.relaying import Relay
-from tmqp_server.hub.rows import is_row, row_of, singly
+from tmqp_server.hub.rows import answers_among, is_row, row_of, singly
 from tmqp_server.storage.journal import Journal
 
 __all__ = ["Hub"]
@@ -183,12 +183,12 @@ class Hub:
         return rest is not None and self._run(number, list(rest), now)
 
     def receive_eof(self, number: int, now: float) -> None:
-        """The peer will send no more; what waits of it comes first: what has left it is done."""
+        """The peer will send no more; what the kernel has taken for it is done first."""
         session = self._sessions.get(number)
         if session is not None:
             self._outlets.touch(number)
-            waits = [] if self.must_wait(number) else list(self._rest.pop(number, ()))
-            self._run(number, [*waits, *session.receive_eof(now)], now)
+            waits = () if self.must_wait(number) else self._rest.pop(number, ())
+            self._run(number, [*answers_among(waits), *session.receive_eof(now)], now)
 
     def close(self, number: int, reason: str, now: float) -> None:
         """Close a session from this side, politely; what waits of its last bytes is dropped."""

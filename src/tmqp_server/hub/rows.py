@@ -11,12 +11,12 @@ client where there is no channel of that name (F116).  These are each by itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import Acknowledge, AcknowledgeRun, Command, Push, PushRun
 
-__all__ = ["is_row", "row_of", "singly"]
+__all__ = ["answers_among", "is_row", "row_of", "singly"]
 
 
 def row_of(broker: Broker, commands: Sequence[Command], at: int) -> Sequence[Command]:
@@ -62,3 +62,11 @@ def singly(commands: Sequence[Command], at: int = 0) -> Sequence[Command]:
         else:
             found.append(command)
     return found
+
+
+def answers_among(commands: Iterable[Command]) -> list[Command]:
+    """The acknowledges among commands that wait while their consumer leaves.
+
+    What they are about was handed over; it would go to another consumer if nobody carried them out.
+    """
+    return [each for each in commands if isinstance(each, (Acknowledge, AcknowledgeRun))]

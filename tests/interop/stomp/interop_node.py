@@ -11,7 +11,7 @@ from typing import Any, Final
 import anyio
 import pytest
 
-from tests.interop.nsq.clients import EXPECTED
+from tests.interop.building import EXPECTED
 from tests.tmqp_server.stomp_clients import config, port_of
 from tmqp_server import running
 
