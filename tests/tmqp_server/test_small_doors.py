@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from tmqp.address import Address
+from tmqp.models import QueueOptions
 from tmqp_client import connect
 from tmqp_server import ConfigError, Server, ServerConfig, running
 from tmqp_server.__main__ import main
@@ -203,3 +204,24 @@ def test_a_configuration_that_cannot_be_converted(
     assert done.exit_code == 2
     assert reason in done.output
     assert len(done.output.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("door", "channel", "line"),
+    [
+        (SMQ, "jobs", b"M:jobs:%b\n"),
+        (GOMS, "news", b'{"messagetype":"send","topics":["news"],"data":"%b"}\n'),
+    ],
+)
+async def test_an_operator_sees_what_a_queue_refused(
+    door: dict[str, Any], channel: str, line: bytes
+) -> None:
+    async with running(config(door)) as server:
+        lines = await Lines.dial(port_of(server, door["protocol"]))
+        async with connect(str(server.addresses[0])) as client:
+            await client.create_queue(channel, 0, QueueOptions(message_size_limit=200))
+            await lines.say(line % (b"x" * 1_000))
+            with anyio.fail_after(20):
+                while (await client.queue_information(channel, 0)).refused_messages != 1:  # noqa: ASYNC110
+                    await anyio.sleep(0.02)
+        await lines.close()

@@ -15,6 +15,7 @@ from tests.tmqp_client.server import running_server
 from tests.tmqp_server.programs import silent_port
 from tests.tmqp_server.test_small_doors import config, port_of
 from tmqp.address import Address
+from tmqp.models import QueueOptions
 from tmqp_client import OperationFailed, connect
 from tmqp_client.sync import connect as connect_blocking
 from tmqp_server import ConfigError, Server, ServerConfig, running
@@ -223,6 +224,17 @@ def test_a_million_pipelined_requests_are_answered_in_order(dialect: str, tmp_pa
     counts = [number % 65_536 for number in range(1, requests // 2 + 1)]
     expected = b"".join([b"\1\1%b%b" % (each.to_bytes(2, "little"), lasts) for each in counts])
     assert bytes(found) == expected
+
+
+async def test_an_operator_sees_what_a_channel_refused() -> None:
+    async with running(config(OLD)) as server:
+        peer = await Throttr.dial(server)
+        async with connect(str(server.addresses[0])) as client:
+            await client.create_queue("news", 0, QueueOptions(message_size_limit=200))
+            (reply,) = await peer.ask(Request(words.PUBLISH, b"news", bytes(1_000)))
+            assert not reply.ok
+            assert (await client.queue_information("news", 0)).refused_messages == 1
+        await peer.close()
 
 
 async def test_pipelined_messages_to_oneself_are_all_answered() -> None:

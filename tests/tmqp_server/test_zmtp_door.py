@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,8 +21,8 @@ from tests.tmqp_server.zmtp_sockets import (
     sockets,
     with_sockets,
 )
-from tmqp.models import QueueOptions
-from tmqp_client import connect
+from tmqp.models import QueueInformation, QueueOptions
+from tmqp_client import Client, connect
 from tmqp_server import ConfigError, running
 
 # --- Patterns ------------------------------------------------------------------------------------
@@ -330,6 +331,45 @@ async def test_a_slow_subscriber_costs_nobody_else() -> None:
 
     count, got = await with_sockets(work)
     assert 0 < got < count
+
+
+async def test_an_operator_sees_what_a_slow_subscriber_missed_and_what_was_refused() -> None:
+    count = 20_000
+
+    def publish(found: Sockets) -> None:
+        slow = found.make(zmq.SUB, RCVHWM=1, RCVBUF=4_096)
+        slow.subscribe(b"")
+        publisher = found.make(zmq.PUB, SNDHWM=0)
+        time.sleep(0.5)
+        for _ in range(count):
+            publisher.send(bytes(500))
+        publisher.close(linger=PATIENCE_MS)
+        time.sleep(0.5)
+        slow.close(linger=0)
+
+    async with running(config()) as server:
+        port = port_of(server, "zmtp")
+        await in_thread(publish, port)
+        async with connect(str(server.addresses[0])) as client:
+            with anyio.fail_after(20):
+                while True:
+                    topic = await client.queue_information("zeromq.topic", 0)
+                    missed = topic.skipped_deliveries or 0
+                    if missed and missed + topic.deliveries == count:
+                        break
+                    await anyio.sleep(0.05)
+            await in_thread(lambda found: found.send(zmq.PUSH, [b"small"]), port)
+            await until(client, lambda queue: queue.messages == 1)
+            await client.update_queue("zeromq.queue", 0, QueueOptions(message_size_limit=100))
+            await in_thread(lambda found: found.send(zmq.PUSH, [bytes(1_000)]), port)
+            await until(client, lambda queue: queue.refused_messages == 1)
+
+
+async def until(client: Client, is_so: Callable[[QueueInformation], bool]) -> None:
+    """Wait until the queue of PUSH and PULL sockets says so."""
+    with anyio.fail_after(20):
+        while not is_so(await client.queue_information("zeromq.queue", 0)):  # noqa: ASYNC110
+            await anyio.sleep(0.05)
 
 
 async def test_what_a_program_has_sent_leaves_it_within_its_linger() -> None:

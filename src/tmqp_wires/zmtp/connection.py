@@ -502,9 +502,6 @@ class ZmtpConnection:
         """Say what this side is, after ``PeerReady``, unless that was said before."""
         if self._has_said_itself:
             return
-        if self.version < (3, 0):
-            self._say_old(socket_type)
-            return
         self._introduce(socket_type)
         self._traffic = self._mechanism.traffic
         self._most = self._least_of_limits()

@@ -99,10 +99,10 @@ def settle(world: World) -> None:
         for kind in ("PUSH", "PULL", "PUB", "SUB", "REQ", "REP"):
             talk.open(f"{kind} {kind} connect {world.address}")
         talk.do(f"subscribe SUB {b'a'.hex()}")
-        time.sleep(SETTLING_S)
-        for sender, receiver in (("PUSH", "PULL"), ("PUB", "SUB"), ("REQ", "REP"), ("REP", "REQ")):
+        for sender, receiver in (("PUSH", "PULL"), ("REQ", "REP"), ("REP", "REQ")):
             talk.send(sender, two)
             assert talk.recv(receiver) == two, f"{sender} to {receiver}"
+        assert talk.again("PUB", two, "SUB") == two
 
 
 def push_pull(world: World) -> None:
@@ -142,6 +142,9 @@ def publish(world: World) -> None:
         theirs, ours = other.make(zmq.SUB), other.make(zmq.PUB)
         theirs.subscribe(b"A")
         time.sleep(SETTLING_S)
+        assert talk.again("pub", [b"C0"], "sub") == [b"C0"]
+        while talk.recv("sub", QUIET_MS) is not None:
+            pass  # it was sent more than once
         talk.send("pub", [b"B", b"not wanted"])
         for each in messages():
             talk.send("pub", [b"A", *each])
@@ -314,9 +317,15 @@ SCENARIOS: Final[dict[str, Callable[[World], None]]] = {
     "plain": plain,
 }
 
+#: JeroMQ 0.3 may say nothing on a connection, to libzmq as well, and has no time for handshakes.
+_MARKS: Final = {"jeromq-0.3.6": [pytest.mark.flaky(reruns=2)]}
+
 CASES: Final[list[Any]] = [
     pytest.param(
-        client, name, id=f"{client.name}-{name}", marks=pytest.mark.xdist_group(client.language)
+        client,
+        name,
+        id=f"{client.name}-{name}",
+        marks=[pytest.mark.xdist_group(client.language), *_MARKS.get(client.name, ())],
     )
     for client in CLIENTS
     if client.name in (EXPECTED or [each.name for each in CLIENTS])
