@@ -133,8 +133,8 @@ def test_headers_go_on_as_they_were_and_those_of_the_server_are_its_own() -> Non
     client.stomp.send("SEND", said, b"x")
     client.flush()
     message, _ = client.subscribe(receipt="s")
-    own = ("content-length", "timestamp", "destination", "message-id", "subscription")
-    own += ("priority", "expires")
+    own = {"content-length", "timestamp", "destination", "message-id", "subscription"}
+    own |= {"priority", "expires"}
     assert [each for each in message.headers if each[0] not in own] == said[1:3]
     assert message.get("message-id") != "mine"
     assert message.get("subscription") == "1"
