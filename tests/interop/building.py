@@ -28,6 +28,7 @@ __all__ = [
     "fetch",
     "made",
     "need",
+    "npm",
     "unavailable",
 ]
 
@@ -104,6 +105,17 @@ def fetch(client: str, words: list[str], folder: Path) -> None:
     if done.returncode != 0:
         last = (done.stdout.strip().splitlines() or ["no output"])[-1]
         unavailable(client, f"its packages cannot be fetched ({words[0]}: {last})")
+
+
+def npm(client: str, sources: Path, folder: Path) -> None:
+    """Have npm bring the packages that ``package.json`` names; skips the test if it cannot."""
+    need(client, "node", "npm")
+    files = [sources / "package.json", sources / "package-lock.json"]
+    with made(folder, files) as is_due:
+        if is_due:
+            for file in files:
+                shutil.copy(file, folder)
+            fetch(client, ["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"], folder)
 
 
 def compile_program(words: list[str], folder: Path) -> None:

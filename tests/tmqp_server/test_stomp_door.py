@@ -140,13 +140,13 @@ async def test_heart_beats_keep_a_silent_connection() -> None:
 async def test_an_error_says_what_went_wrong() -> None:
     def work(found: Clients) -> tuple[str, str]:
         client = found.make()
-        client.connection.send("nowhere", "x", headers={"receipt": "r"})
+        client.connection.send("/nowhere", "x", headers={"receipt": "r"})
         frame = client.error()
         return frame.headers["receipt-id"], frame.headers["message"]
 
     receipt, message = await with_clients(work)
     assert receipt == "r"
-    assert "there is no destination 'nowhere'" in message
+    assert "there is no destination '/nowhere'" in message
 
 
 ACCESS: Final = {

@@ -18,6 +18,7 @@ from tests.interop.building import (
     fetch,
     made,
     need,
+    npm,
     unavailable,
 )
 from tests.project import ROOT
@@ -43,14 +44,8 @@ def _python(name: str, version: str) -> Callable[[], tuple[list[str], Path]]:
 
 
 def _node() -> tuple[list[str], Path]:
-    need("nsqjs", "node", "npm")
     sources, folder = FOLDER / "node", CACHE / "node"
-    files = [sources / "package.json", sources / "package-lock.json"]
-    with made(folder, files) as is_due:
-        if is_due:
-            for file in files:
-                shutil.copy(file, folder)
-            fetch("nsqjs", ["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"], folder)
+    npm("nsqjs", sources, folder)
     return ["node", str(sources / "client.js")], folder
 
 

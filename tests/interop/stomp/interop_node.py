@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any, Final
 
 import anyio
 import pytest
 
-from tests.interop.building import EXPECTED
+from tests.interop.building import CACHE, EXPECTED, npm
 from tests.tmqp_server.stomp_clients import config, port_of
 from tmqp_server import running
 
@@ -31,18 +29,10 @@ _MOST_S: Final = 120
 
 
 @pytest.fixture(scope="module")
-def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def packages() -> Path:
     """A folder with the packages; the tests are skipped where that is not possible."""
-    for program in ("node", "npm"):
-        if shutil.which(program) is None:
-            pytest.skip(f"there is no {program} here")
-    folder = tmp_path_factory.mktemp("node")
-    for name in ("package.json", "package-lock.json"):
-        shutil.copy(SOURCES / name, folder)
-    words = ["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"]
-    fetched = subprocess.run(words, cwd=folder, capture_output=True, check=False, timeout=_MOST_S)
-    if fetched.returncode:
-        pytest.skip("the packages of npm cannot be fetched")
+    folder = CACHE / "stomp-node"
+    npm("stompit", SOURCES, folder)
     return folder
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
@@ -16,6 +15,7 @@ from tests.interop.building import (
     fetch,
     made,
     need,
+    npm,
 )
 
 __all__ = ["AGAIN", "CLIENTS", "CURVE", "EMPTY", "FOLDER"]
@@ -29,15 +29,8 @@ AGAIN: Final = "connecting again by itself"
 
 
 def _node() -> tuple[list[str], Path]:
-    need("zeromq.js", "node", "npm")
     sources, folder = FOLDER / "node", _CACHE / "node"
-    files = [sources / "package.json", sources / "package-lock.json"]
-    with made(folder, files) as is_due:
-        if is_due:
-            for file in files:
-                shutil.copy(file, folder)
-            words = ["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"]
-            fetch("zeromq.js", words, folder)
+    npm("zeromq.js", sources, folder)
     return ["node", str(sources / "sockets.js")], folder
 
 

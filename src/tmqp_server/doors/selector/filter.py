@@ -65,25 +65,29 @@ class SelectorFilter(SubscriptionFilter):
     :param text: as the client has written it.
     :param node: the selector.
     :param letters: reads messages of every door.
+    :param converts: how the selector was read.
     """
 
-    def __init__(self, text: str, node: Node, letters: Letters) -> None:
+    def __init__(self, text: str, node: Node, letters: Letters, *, converts: bool) -> None:
         self._text = text
         self._node = node
         self._letters = letters
+        self._converts = converts
 
     def accepts(self, message: Message) -> bool:
         """Whether it is true; where it is unknown, it is not."""
         return self._node.of(_Said(self._letters.of(message)).find) is True
 
     def identity(self) -> object:
-        """The text: the same one selects the same."""
-        return _LANGUAGE, self._text
+        """The text: the same one, read in the same way, selects the same."""
+        return _LANGUAGE, self._text, self._converts
 
 
-def selector_filter(text: str, letters: Letters) -> SelectorFilter:
+def selector_filter(text: str, letters: Letters, *, converts: bool = False) -> SelectorFilter:
     """The filter of a selector.
 
+    :param converts: see ``read_selector``.
     :raises FilterError: when it cannot be understood; the text says why.
     """
-    return SelectorFilter(text, read_selector(text), letters)
+    node = read_selector(text, converts=converts)
+    return SelectorFilter(text, node, letters, converts=converts)

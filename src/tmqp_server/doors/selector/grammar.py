@@ -176,10 +176,11 @@ def _read_sign(text: str, at: int, found: list[_Token]) -> int:
 class _Reader:
     """Reads the words of a selector one after the other."""
 
-    __slots__ = ("_at", "_depth", "_tokens")
+    __slots__ = ("_at", "_converts", "_depth", "_tokens")
 
-    def __init__(self, tokens: list[_Token]) -> None:
+    def __init__(self, tokens: list[_Token], *, converts: bool) -> None:
         self._tokens = tokens
+        self._converts = converts
         self._at = 0
         self._depth = 0
 
@@ -235,7 +236,7 @@ class _Reader:
         left = self._sum()
         operator = self._takes(_SIGN, *_COMPARISONS)
         if operator:
-            return Compared(left, operator, self._sum())
+            return Compared(left, operator, self._sum(), converts=self._converts)
         if self._takes(_WORD, "IS"):
             negative = self._takes(_WORD, "NOT")
             self._must(_WORD, "NULL")
@@ -256,7 +257,7 @@ class _Reader:
         if word == "BETWEEN":
             low = self._sum()
             self._must(_WORD, "AND")
-            return Between(left, low, self._sum())
+            return Between(left, low, self._sum(), converts=self._converts)
         if word == "IN":
             self._must(_SIGN, "(")
             texts = [self._text()]
@@ -343,11 +344,13 @@ def _segments(pattern: str, escape: str) -> list[list[str | None]]:
     return segments
 
 
-def read_selector(text: str) -> Node:
+def read_selector(text: str, *, converts: bool = False) -> Node:
     """A selector.
 
+    :param converts: a text that is compared with a number, or with true or false, counts as one if
+        it reads so: for protocols whose properties are all texts.
     :raises FilterError: when it cannot be understood, or is too long; the text says why.
     """
     if len(text.encode("utf-8", "replace")) > MAX_FILTER_BYTES:
         raise FilterError(f"a selector has at most {MAX_FILTER_BYTES} bytes")
-    return _Reader(_tokens(text)).whole()
+    return _Reader(_tokens(text), converts=converts).whole()

@@ -2,8 +2,8 @@
 
 A value is a text, a number, true or false, or None: unknown, as whatever a message does not say.
 Logic has three values, as SQL has it: what is compared with None is unknown, NOT of unknown is
-unknown, and a selector selects where it is true.  Values of unlike kinds are never equal, never
-unequal, and in no order; texts, true and false are equal or unequal and nothing else.
+unknown, and a selector selects where it is true.  Values of unlike kinds are unequal and in no
+order, as ActiveMQ has it; texts, true and false are equal or unequal and nothing else.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ Lookup: TypeAlias = Callable[[str], Value]
 
 _EQUAL: Final = "="
 _UNEQUAL: Final = "<>"
+_LONGEST_NUMBER: Final = 64
 
 
 class Node:
@@ -133,18 +134,40 @@ class Or(Node):
 
 
 class Compared(Node):
-    """Two values and one of ``= <> < > <= >=``."""
+    """Two values and one of ``= <> < > <= >=``.
 
-    __slots__ = ("left", "operator", "right")
+    :param converts: a text that is compared with a number, or with true or false, counts as one if
+        it reads so.
+    """
 
-    def __init__(self, left: Node, operator: str, right: Node) -> None:
+    __slots__ = ("converts", "left", "operator", "right")
+
+    def __init__(self, left: Node, operator: str, right: Node, *, converts: bool = False) -> None:
         self.left = left
         self.operator = operator
         self.right = right
+        self.converts = converts
 
     def of(self, lookup: Lookup) -> Value:
         """Whether it holds."""
-        return compared(self.left.of(lookup), self.operator, self.right.of(lookup))
+        left, right = self.left.of(lookup), self.right.of(lookup)
+        if self.converts:
+            left, right = _converted(left, right), _converted(right, left)
+        return compared(left, self.operator, right)
+
+
+def _converted(value: Value, other: Value) -> Value:
+    """A text as what it is compared with, if that is no text and it reads so."""
+    if not isinstance(value, str) or other is None or isinstance(other, str):
+        return value
+    if isinstance(other, bool):
+        return value.lower() == "true"
+    if len(value) > _LONGEST_NUMBER:
+        return value
+    try:
+        return int(value) if isinstance(other, int) else float(value)
+    except ValueError:
+        return value
 
 
 def compared(left: Value, operator: str, right: Value) -> Value:
@@ -155,11 +178,9 @@ def compared(left: Value, operator: str, right: Value) -> Value:
         assert isinstance(left, (int, float)), "it is a number"
         assert isinstance(right, (int, float)), "it is a number"
         return _ordered(left, operator, right)
-    if type(left) is not type(right):
-        return False
-    if operator == _EQUAL:
-        return left == right
-    return left != right if operator == _UNEQUAL else False
+    if operator == _UNEQUAL:
+        return type(left) is not type(right) or left != right
+    return operator == _EQUAL and type(left) is type(right) and left == right
 
 
 def _ordered(left: float, operator: str, right: float) -> bool:
@@ -175,21 +196,18 @@ def _ordered(left: float, operator: str, right: float) -> bool:
 
 
 class Between(Node):
-    """BETWEEN, whose bounds count."""
+    """BETWEEN, whose bounds count: the two comparisons that it is short for."""
 
-    __slots__ = ("high", "inner", "low")
+    __slots__ = ("both",)
 
-    def __init__(self, inner: Node, low: Node, high: Node) -> None:
-        self.inner = inner
-        self.low = low
-        self.high = high
+    def __init__(self, inner: Node, low: Node, high: Node, *, converts: bool = False) -> None:
+        above = Compared(inner, ">=", low, converts=converts)
+        below = Compared(inner, "<=", high, converts=converts)
+        self.both = And([above, below])
 
     def of(self, lookup: Lookup) -> Value:
-        """As the two comparisons that it is short for."""
-        value = self.inner.of(lookup)
-        above = Literal(compared(value, ">=", self.low.of(lookup)))
-        below = Literal(compared(value, "<=", self.high.of(lookup)))
-        return And([above, below]).of(lookup)
+        """Whether both hold."""
+        return self.both.of(lookup)
 
 
 class In(Node):

@@ -227,7 +227,7 @@ class SubscribingSession(SendingSession):
         text = frame.get("selector")
         if text.strip():
             try:
-                chosen = selector_filter(text, self._context.letters)
+                chosen = selector_filter(text, self._context.letters, converts=True)
             except FilterError as error:
                 raise FrameError(str(error)) from None
         if frame.get("activemq.noLocal").lower() == "true":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.names import DoorNames
@@ -17,6 +17,9 @@ from tmqp_server.engine.effects import Deliver
 from tmqp_wires.stomp.frames import V1_2, header_lines
 
 __all__ = ["StompDoor"]
+
+#: Headers that programs find in every message, and what they are where it says nothing.
+_USUAL: Final = {b"priority:": b"priority:4\n", b"expires:": b"expires:0\n"}
 
 
 @final
@@ -74,6 +77,9 @@ class StompDoor(QueuesOnly):
         own = b"content-length:%d\n" % len(body)
         if came_ms:
             own += b"timestamp:%d\n" % came_ms
+        for name, usual in _USUAL.items():
+            if not lines.startswith(name) and b"\n" + name not in lines:
+                own += usual
         if effect.redelivered:
             own += b"redelivered:true\n"
         return b"%s%s\n%s\0" % (own, lines, body)

@@ -1,6 +1,7 @@
 """Destinations of STOMP as channels.
 
-A queue ``N`` is the channel of that name, so that other protocols share it.  The others have names
+A queue ``N`` is the channel of that name, so that other protocols share it; a destination that does
+not begin with a slash is a queue, as for ActiveMQ.  The others have names
 of their own, ``topic://N`` and so on, since a queue and a topic of one name are different things.
 A temporary destination has the name of its connection in its channel's, for others to write to it:
 the client calls it ``/temp-queue/N``, and others ``/remote-temp-queue/CONNECTION/N``.
@@ -46,6 +47,8 @@ def place_of(destination: str, connection: str, names: DoorNames) -> Place:
     :param connection: the name of the client's connection.
     :raises ValueError: for what is none that is served; the text says why.
     """
+    if destination and not destination.startswith("/"):
+        return place_of(_QUEUE + destination, connection, names)
     for prefix in (_QUEUE, _TOPIC):
         if destination.startswith(prefix):
             name = destination[len(prefix) :]

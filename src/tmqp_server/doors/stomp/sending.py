@@ -195,8 +195,8 @@ class SendingSession(ReceiptSession):
             elif name in _SCHEDULED:
                 raise FrameError(f"{name} is not served: a message is delayed once")
             elif name == "priority" and name not in read:
-                priority = number_of(value)
-                if not 0 <= priority <= TOP_PRIORITY:
+                priority = min(number_of(value), TOP_PRIORITY)
+                if priority < 0:
                     raise FrameError(f"priority is a number from 0 to 9, not {value[:32]!r}")
                 if priority != REGULAR_PRIORITY:
                     kept.append((name, str(priority)))

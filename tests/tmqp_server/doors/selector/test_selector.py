@@ -41,7 +41,7 @@ def value(text: str, said: dict[str, Any] | None = None) -> Any:
         ("a <> 1", False),
         ("a < b AND b <= 2.5 AND b > 2 AND b >= 2.5", True),
         ("a = '1'", False),
-        ("a <> '1'", False),
+        ("a <> '1'", True),
         ("s < 'z'", False),
         ("yes > no", False),
         ("s = 'it''s'", True),
@@ -113,6 +113,35 @@ def value(text: str, said: dict[str, Any] | None = None) -> Any:
 )
 def test_what_a_selector_is(text: str, wanted: bool | None) -> None:
     assert value(text) is wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("n > 3", True),
+        ("3 < n", True),
+        ("n = 5.0", True),
+        ("n <> 5", False),
+        ("n BETWEEN 4 AND 6", True),
+        ("n = '5'", True),
+        ("n < '6'", False),
+        ("x > 0.4", True),
+        ("x = 0", False),
+        ("colour > 3", False),
+        ("colour <> 3", True),
+        ("yes = TRUE", True),
+        ("colour = TRUE", False),
+        ("NOT yes", None),
+        ("long = 1", False),
+        ("missing > 3", None),
+        ("n + 1 = 6", None),
+    ],
+)
+def test_texts_that_are_compared_with_numbers_where_all_properties_are_texts(
+    text: str, wanted: bool | None
+) -> None:
+    said = {"n": "5", "x": "0.5", "yes": "true", "colour": "red", "long": "0" * 99 + "1"}
+    assert read_selector(text, converts=True).of(said.get) is wanted
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_a_row_that_finds_no_room_is_refused_from_where_it_ends() -> None:
 def test_nothing_is_done_behind_a_frame_that_is_refused() -> None:
     client = Client(world_with())
     client.stomp.send("SEND", [("destination", A), ("receipt", "1")], b"x")
-    client.stomp.send("SEND", [("destination", "nowhere"), ("receipt", "2")], b"x")
+    client.stomp.send("SEND", [("destination", "/nowhere"), ("receipt", "2")], b"x")
     client.stomp.send("SEND", [("destination", A), ("receipt", "3")], b"x")
     first, second = client.flush()
     assert receipts([first]) == ["1"]

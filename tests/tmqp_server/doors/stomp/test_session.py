@@ -133,7 +133,8 @@ def test_headers_go_on_as_they_were_and_those_of_the_server_are_its_own() -> Non
     client.stomp.send("SEND", said, b"x")
     client.flush()
     message, _ = client.subscribe(receipt="s")
-    own = ("content-length", "timestamp", "destination", "message-id", "subscription")
+    own = {"content-length", "timestamp", "destination", "message-id", "subscription"}
+    own |= {"priority", "expires"}
     assert [each for each in message.headers if each[0] not in own] == said[1:3]
     assert message.get("message-id") != "mine"
     assert message.get("subscription") == "1"
@@ -193,13 +194,21 @@ def test_a_client_of_1_0_needs_no_id() -> None:
     assert client.send(b"y") == []
 
 
+def test_a_name_without_a_slash_is_a_queue() -> None:
+    client = Client(world_with())
+    client.send(b"x", "a", priority="12")
+    (message,) = client.subscribe("/queue/a")
+    assert (message.body, message.get("priority")) == (b"x", "9")
+    assert (message.get("expires"), message.get("destination")) == ("0", "/queue/a")
+
+
 def test_what_comes_first_is_what_is_urgent() -> None:
     client = Client(world_with())
     for priority in ("4", "9", "0"):
         client.send(priority.encode(), priority=priority)
     found = client.subscribe()
     assert bodies(found) == [b"9", b"4", b"0"]
-    assert [each.get("priority") for each in found] == ["9", "", "0"]
+    assert [each.get("priority") for each in found] == ["9", "4", "0"]
 
 
 def test_a_message_expires() -> None:
@@ -271,14 +280,14 @@ def test_consumers_of_a_higher_priority_come_first() -> None:
 
 WRONG_SENDS: list[tuple[dict[str, str], str]] = [
     ({"destination": ""}, "there is no destination ''"),
-    ({"destination": "queue/a"}, "begins with /queue/"),
+    ({"destination": "/queues/a"}, "begins with /queue/"),
     ({"destination": "/queue/"}, "has no name"),
     ({"destination": "/queue/a,b"}, "several destinations"),
     ({"destination": "/queue/a.*"}, "wildcards"),
     ({"destination": "/topic/>"}, "wildcards"),
     ({"destination": "/queue/a?x=1"}, "options of a destination"),
     ({"destination": "/remote-temp-queue/x/y"}, "not possible for this destination"),
-    ({"destination": A, "priority": "10"}, "from 0 to 9"),
+    ({"destination": A, "priority": "high"}, "from 0 to 9"),
     ({"destination": A, "expires": "soon"}, "expires is no time"),
     ({"destination": A, "AMQ_SCHEDULED_DELAY": "-1"}, "no number of milliseconds"),
     ({"destination": A, "AMQ_SCHEDULED_CRON": "* * * * *"}, "AMQ_SCHEDULED_CRON is not served"),
