@@ -264,11 +264,21 @@ class Ledger:
                 self.lifetimes.refused(key, command.message_id)
                 if not times:
                     del self.accepted[key][command.message_id]
-            high = self.high_waiting.get(key, {})
-            if command.message_id in high:
-                high[command.message_id] -= 1
-                if not high[command.message_id]:
-                    del high[command.message_id]
+            self._pass_high(key, command.message_id)
+
+    def hold(self, command: Push) -> None:
+        """A push waits for room: others may be quicker (seed 2021)."""
+        key = (command.channel, command.queue_id)
+        self.wishes.hold(key, command.message_id)
+        self._pass_high(key, command.message_id)
+
+    def _pass_high(self, key: tuple[str, int], uid: str) -> None:
+        """A message of high priority waits no more."""
+        waiting = self.high_waiting.get(key, {})
+        if uid in waiting:
+            waiting[uid] -= 1
+            if not waiting[uid]:
+                del waiting[uid]
 
     # -- messages in ----------------------------------------------------------------------------
 
@@ -286,8 +296,7 @@ class Ledger:
         self.wishes.pushed(self.places[key], command)
         self.arrivals += 1
         self.unsent.setdefault((key, command.message_id), []).append(self.arrivals)
-        is_deferred = self.appointments.note_deferred(command)
-        if command.high_priority and not (is_deferred or wait_ms):  # as others may be quicker
+        if not self.appointments.note_deferred(command) and command.high_priority:
             high = self.high_waiting.setdefault(key, {})
             high[command.message_id] = high.get(command.message_id, 0) + 1
         if command.wants_confirm or self.places[key].handler not in _TELL_WHO_ASKED:
@@ -440,11 +449,8 @@ class Ledger:
         if effect.wants_acknowledge != place.acks:
             raise Violation("flags", f"{uid} of {place}: acknowledges are not asked as they should")
         high = message.high_priority
-        high_waiting = self.high_waiting.get(key)
-        if high_waiting and high and effect.first_acquirer and uid in high_waiting:
-            high_waiting[uid] -= 1
-            if not high_waiting[uid]:
-                del high_waiting[uid]
+        if high and effect.first_acquirer:
+            self._pass_high(key, uid)
         times = self.accepted.get(key, {}).get(uid)
         if not times:
             return  # it was there before this life, or is a dead letter

@@ -30,6 +30,7 @@ from tmqp_server.engine.commands import (
     PushRun,
     SessionCommand,
     Unblock,
+    connection_of,
 )
 from tmqp_server.engine.delivery.feed_commits import Commit
 from tmqp_server.engine.delivery.shelving import PendingShelf
@@ -229,6 +230,8 @@ class WatchedBroker(Broker):
         _, effects = super().steps([command], 0, now, portion)
         if isinstance(command, Push):
             self._check_memory(command, command.size, before, messages)
+            if self.holds(connection_of(command.session)):
+                self.ledger.hold(command)
         return self._judge(command, effects, now)
 
     def _push_of(self, run: PushRun, now: float, portion: int) -> tuple[list[Effect], int]:

@@ -24,7 +24,7 @@ class Wishes:
         self._filters: dict[tuple[str, int], str | None] = {}
         #: Of messages by which consumers choose, their kinds.
         self._kinds: dict[tuple[tuple[str, int], str], str] = {}
-        #: Messages whose pushes wait for room; others may be quicker (seed 2021).
+        #: Messages whose pushes wait for room, or have waited.
         self._patient: set[tuple[tuple[str, int], str]] = set()
 
     def joined(self, command: Join) -> None:
@@ -37,8 +37,7 @@ class Wishes:
     def pushed(self, place: Place, command: Push) -> None:
         """A message comes."""
         key = (command.channel, command.queue_id)
-        if command.extras is not None and command.extras.wait_ms:
-            self._patient.add((key, command.message_id))
+        self._patient.discard((key, command.message_id))
         if place.groups:
             self._kinds[key, command.message_id] = self._kinship.pushed(key, command)
             return
@@ -50,8 +49,12 @@ class Wishes:
         """The kind of a message, or its key; empty where neither matters."""
         return self._kinds.get((key, uid), "")
 
+    def hold(self, key: tuple[str, int], uid: str) -> None:
+        """The push of a message waits for room."""
+        self._patient.add((key, uid))
+
     def is_patient(self, key: tuple[str, int], uid: str) -> bool:
-        """Whether a message may have waited for room before it entered its queue."""
+        """Whether a message has waited for room before it entered its queue."""
         return (key, uid) in self._patient
 
     def of_kind(self, place: Place, key: tuple[str, int], uids: dict[str, int], kind: str) -> bool:
