@@ -30,9 +30,11 @@ from tmqp_server.engine.commands import (
     PushRun,
     SessionCommand,
     Unblock,
+    connection_of,
 )
 from tmqp_server.engine.delivery.shelving import PendingShelf
 from tmqp_server.engine.effects import (
+    Append,
     AppendRun,
     ConfirmRun,
     Deliver,
@@ -74,6 +76,7 @@ from tmqp_sim.nsq_books import NsqBooks
 from tmqp_sim.outside import Outside
 from tmqp_sim.singles import single_effects
 from tmqp_sim.world import Violation, World
+from tmqp_sim.zmtp_books import ZmtpBooks
 
 __all__ = ["WatchedBroker"]
 
@@ -131,6 +134,8 @@ class WatchedBroker(Broker):
         self.copies: Copies | None = None
         #: What clients of NSQ have, if there are some.
         self.nsq: NsqBooks | None = None
+        #: And what sockets of ZeroMQ have.
+        self.zmtp: ZmtpBooks | None = None
         #: Units of work in this portion.
         self._work = 0
         self._timeouts: dict[int, int] = {}
@@ -158,6 +163,8 @@ class WatchedBroker(Broker):
             self.copies.answered(command)
         if self.nsq is not None:
             self.nsq.asked(command)
+        if self.zmtp is not None:
+            self.zmtp.asked(command)
         if self.ledger.trusting:
             self._pretend(command)
 
@@ -220,6 +227,8 @@ class WatchedBroker(Broker):
                     most_bytes -= command.size
                 elif not isinstance(command, Acknowledge):
                     steps = 0
+            if isinstance(command, (Push, PushRun)) and self.holds(connection_of(command.session)):
+                steps = 0  # nothing that came with a push that is held may go before it
             if at >= len(commands) or steps <= 0 or most_bytes <= 0 or len(out) >= _MOST_EFFECTS:
                 return at, out
 
@@ -341,10 +350,13 @@ class WatchedBroker(Broker):
             for effect in singles:
                 if isinstance(effect, Deliver):
                     self.copies.sent(effect.channel, effect.message, effect.sessions)
-        if self.nsq is not None:
-            for effect in singles:
-                if isinstance(effect, Deliver):
-                    self.nsq.sent(effect.channel, effect.message, effect.sessions)
+        for effect in singles:
+            if isinstance(effect, Deliver) and self.nsq is not None:
+                self.nsq.sent(effect.channel, effect.message, effect.sessions)
+            if isinstance(effect, Deliver) and self.zmtp is not None:
+                self.zmtp.sent(effect.channel, effect.message, effect.sessions)
+            elif isinstance(effect, Append) and self.zmtp is not None:
+                self.zmtp.kept(effect)
         self._audit.see(singles)
         for effect in singles:
             if isinstance(effect, Fetch):

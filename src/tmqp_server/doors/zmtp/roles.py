@@ -5,6 +5,8 @@ Those that ask and answer are in ``services.py``.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import deque
 from collections.abc import Sequence
 from typing import Final, Protocol
 
@@ -23,7 +25,7 @@ from tmqp_server.engine.commands import (
     PushRun,
     RunNotes,
 )
-from tmqp_server.engine.effects import Deliver, Reply
+from tmqp_server.engine.effects import Confirm, Deliver, Reply
 
 __all__ = [
     "PairRole",
@@ -44,6 +46,8 @@ class Peer(Protocol):
     """The session, as a role sees it."""
 
     wants_written: bool
+    said: int
+    """How many bytes were ever queued."""
 
     def say(self, data: bytes) -> None:
         """Queue bytes of a message."""
@@ -98,10 +102,21 @@ class SocketRole:
         """All that was queued has left."""
         return _NOTHING
 
+    def left(self, sent: int) -> None:
+        """So many of the bytes that were ever queued have left."""
+
+    def take_back(self, sent: int) -> tuple[int, Sequence[Command]]:
+        """The connection ends, and so many of the bytes that were ever queued have left.  Returns
+        how many are to be sent, -1 for all, and what is to be done."""
+        return -1, _NOTHING
+
     def replied(self, effect: Reply) -> None:
         """A command was refused, or answered."""
         if effect.code != RESULT_OK:
             self._context.refused += 1
+
+    def confirmed(self, effect: Confirm) -> None:
+        """What became of a message, if the role has asked."""
 
 
 class PushRole(SocketRole):
@@ -158,12 +173,17 @@ class PublishingRole(PushRole):
 class PullRole(SocketRole):
     """A PULL socket: it gets messages of a queue, each at most once.
 
-    A message is acknowledged when the kernel has it: nobody hears whether the program reads it.
+    A message is acknowledged when the kernel has it: nobody hears whether the program reads it.  At
+    the end of the connection one that has begun to leave counts as gone, too; the others are not
+    sent, and go to somebody else.
     """
 
     def __init__(self, context: ZmtpContext, number: int, peer: Peer, channel: str) -> None:
         super().__init__(context, number, peer, channel)
         self._ids: list[str] = []
+        #: Of each, how many bytes were queued before it.
+        self._begins: list[int] = []
+        self._is_over = False
         self._notes = RunNotes()
 
     def begin(self) -> Sequence[Command]:
@@ -178,17 +198,36 @@ class PullRole(SocketRole):
 
     def deliver(self, effect: Deliver, shared: bytes) -> None:
         """Queue it, and answer for it when it has left."""
-        self._peer.say(shared)
+        if self._is_over:
+            return  # nothing is sent any more: it goes to somebody else
+        peer = self._peer
         if effect.wants_acknowledge:
             self._ids.append(effect.message.message_id)
-            self._peer.wants_written = True
+            self._begins.append(peer.said)
+            peer.wants_written = True
+        peer.say(shared)
 
     def written(self) -> Sequence[Command]:
         """Answer for what has left."""
-        if not self._ids:
-            return _NOTHING
         ids, self._ids = self._ids, []
+        self._begins = []
+        return self._answers(ids)
+
+    def _answers(self, ids: list[str]) -> Sequence[Command]:
+        if not ids:
+            return _NOTHING
         return [AcknowledgeRun(self._number, self._channel, QUEUE, ids, ZmtpAnswers(), self._notes)]
+
+    def take_back(self, sent: int) -> tuple[int, Sequence[Command]]:
+        """Answer for what has begun to leave, and keep the rest back."""
+        if self._is_over:
+            return -1, _NOTHING
+        self._is_over = True
+        begins = self._begins
+        count = bisect_left(begins, sent)
+        end = begins[count] if count < len(begins) else -1
+        gone, self._ids, self._begins = self._ids[:count], [], []
+        return end, self._answers(gone)
 
 
 class SubscribingRole(SocketRole):
@@ -204,9 +243,10 @@ class SubscribingRole(SocketRole):
         self._prefixes_bytes = 0
         self._changed = False
         self._joined = False
-        #: Messages that are queued, and those that were handed over and have not all left.
-        self._queued = 0
-        self._handed = 0
+        #: Messages that are queued, and those that were handed over and have not left: of each how
+        #: many bytes were ever queued with it.
+        self._queued: list[int] = []
+        self._handed: deque[int] = deque()
 
     def subscribe(self, prefix: bytes) -> None:
         """Want what begins so."""
@@ -253,21 +293,27 @@ class SubscribingRole(SocketRole):
 
     def deliver(self, effect: Deliver, shared: bytes) -> None:
         """Queue it, unless too many wait."""
-        if self._handed >= self._context.limits.high_water_mark:
+        if len(self._handed) >= self._context.limits.high_water_mark:
             self._context.dropped += 1
             return
-        self._queued += 1
         self._peer.wants_written = True
         self._peer.say(shared)
+        self._queued.append(self._peer.said)
 
     def handed_over(self) -> None:
         """What was queued waits in the socket now, or behind it."""
         self._handed += self._queued
-        self._queued = 0
+        self._queued = []
+
+    def left(self, sent: int) -> None:
+        """What has left does not count any more."""
+        handed = self._handed
+        while handed and handed[0] <= sent:
+            handed.popleft()
 
     def written(self) -> Sequence[Command]:
         """Nothing waits."""
-        self._handed = 0
+        self._handed.clear()
         return _NOTHING
 
 
@@ -289,3 +335,7 @@ class PairRole(PushRole):
     def written(self) -> Sequence[Command]:
         """Answer for what has left."""
         return self._pull.written()
+
+    def take_back(self, sent: int) -> tuple[int, Sequence[Command]]:
+        """Answer for what has begun to leave, and keep the rest back."""
+        return self._pull.take_back(sent)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from tmqp.constants import RESULT_OK
+from tmqp.constants import RESULT_BUSY, RESULT_OK
 from tmqp_server.doors.zmtp.context import ZmtpContext
 from tmqp_server.doors.zmtp.message import QUEUE, ZmtpReply, ZmtpRequest, size_of
 from tmqp_server.doors.zmtp.roles import (
@@ -36,7 +36,7 @@ from tmqp_server.engine.commands import (
     Push,
     SendDirect,
 )
-from tmqp_server.engine.effects import Deliver, Reply
+from tmqp_server.engine.effects import Confirm, Deliver, Reply
 from tmqp_wires.zmtp.events import PeerReady
 from tmqp_wires.zmtp.frames import message_frames, more_frames, parts_of
 
@@ -87,6 +87,7 @@ class AskingRole(SocketRole):
             self._envelopes[name] = more_frames(envelope)
             wire = ZmtpRequest(name, self.client_id, message_frames(parts))
             size = size_of(wire.raw)
+            # It asks to be told: a request that the disk did not take is gone.
             commands.append(
                 Push(
                     self._number,
@@ -94,7 +95,7 @@ class AskingRole(SocketRole):
                     self._channel,
                     QUEUE,
                     False,
-                    False,
+                    True,
                     size,
                     wire,
                     context.waiting,
@@ -124,7 +125,17 @@ class AskingRole(SocketRole):
         request = effect.request
         if isinstance(request, ZmtpRequest) and effect.code != RESULT_OK:
             envelope = self._envelopes.pop(request.message_id, _NO_ENVELOPE)
-            self._peer.say(envelope + message_frames((_ERROR + str(effect.code).encode(),)))
+            self._fail(envelope, effect.code)
+
+    def confirmed(self, effect: Confirm) -> None:
+        """A request that was taken in and then lost is replied to as one that was refused."""
+        envelope = None if effect.positive else self._envelopes.pop(effect.message_id, None)
+        if envelope is not None:
+            self._context.refused += 1
+            self._fail(envelope, RESULT_BUSY)
+
+    def _fail(self, envelope: bytes, code: int) -> None:
+        self._peer.say(envelope + message_frames((_ERROR + str(code).encode(),)))
 
 
 class WorkingRole(SocketRole):

@@ -20,7 +20,16 @@ from tmqp_server.doors.zmtp.message import DOOR
 from tmqp_server.doors.zmtp.roles import SocketRole
 from tmqp_server.doors.zmtp.services import role_of
 from tmqp_server.engine.commands import Command, Connect, Credentials, Disconnect
-from tmqp_server.engine.effects import Accept, CloseSession, Deliver, Effect, Left, Refuse, Reply
+from tmqp_server.engine.effects import (
+    Accept,
+    CloseSession,
+    Confirm,
+    Deliver,
+    Effect,
+    Left,
+    Refuse,
+    Reply,
+)
 from tmqp_wires.zmtp import ZmtpConnection
 from tmqp_wires.zmtp.config import PLAIN, is_pair, mirror_of
 from tmqp_wires.zmtp.events import (
@@ -69,6 +78,8 @@ class ZmtpSession(DoorSession):
         self._again = False
         self._early: list[Event] = []
         self._out: list[bytes] = []
+        #: How many bytes were ever queued.
+        self.said = 0
         self._collect()
 
     # -- bytes in -------------------------------------------------------------------------------
@@ -94,14 +105,16 @@ class ZmtpSession(DoorSession):
     def _end(self, reason: str) -> Sequence[Command]:
         if self.closed:
             return _NOTHING
+        was_known = self._standing == _CONNECTED
+        # What was handed over is still sent; of what was not, nothing is that others may have.
+        answers = self.take_back(0)[1] if was_known else _NOTHING
         self.closed = True
         self.close_reason = reason
         self.forget_hello()
-        was_known = self._standing == _CONNECTED
         self._standing = _STRANGER
         if self._context.pair == self._number:
             self._context.pair = 0
-        return [Disconnect(self._number)] if was_known else _NOTHING
+        return [*answers, Disconnect(self._number)] if was_known else _NOTHING
 
     def _refuse(self, reason: str, told: str) -> Sequence[Command]:
         """End it for good."""
@@ -241,6 +254,8 @@ class ZmtpSession(DoorSession):
             return self._end(effect.reason)
         if role is not None and isinstance(effect, Reply):
             role.replied(effect)
+        elif role is not None and isinstance(effect, Confirm):
+            role.confirmed(effect)
         elif role is not None and isinstance(effect, Left):
             # The socket expects an endpoint that is always there: it comes again, and makes it.
             return self._end(f"the channel {effect.channel!r} was removed")
@@ -260,6 +275,7 @@ class ZmtpSession(DoorSession):
         """Queue bytes of a message."""
         self._out.append(data)
         self.outbound_bytes += len(data)
+        self.said += len(data)
 
     def subscribe(self, prefix: bytes) -> None:
         """Ask a publisher for what begins so."""
@@ -298,6 +314,28 @@ class ZmtpSession(DoorSession):
         """All bytes are in the kernel's hands."""
         role = self._role
         return _NOTHING if role is None or self.closed else role.written()
+
+    def left(self, waiting: int) -> None:
+        """All but so many bytes are in the kernel's hands."""
+        if self._role is not None and not self.closed:
+            self._role.left(self.said - self.outbound_bytes - waiting)
+
+    def take_back(self, waiting: int) -> tuple[int, Sequence[Command]]:
+        """Send nothing behind what has begun to leave, if that goes to another peer."""
+        role = self._role
+        if role is None or self.closed:
+            return 0, _NOTHING
+        end, commands = role.take_back(self.said - self.outbound_bytes - waiting)
+        if end < 0:
+            return 0, commands
+        surplus = self.said - end
+        own = min(self.outbound_bytes, surplus)
+        if own:
+            data = b"".join(self._out)
+            self.outbound_bytes = len(data) - own
+            self._out = [data[: self.outbound_bytes]]
+        self.said = end
+        return surplus - own, commands
 
     # -- time -----------------------------------------------------------------------------------
 
