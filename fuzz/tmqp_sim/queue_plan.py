@@ -172,8 +172,10 @@ def draw_zmtp(plan: Plan) -> None:
     own = Random(f"{plan.seed}/zmtp")
     able = not plan.is_narrow and not any(place.fleeting for place in plan.places)
     if own.random() < _ZMTP_SHARE and able:
-        plan.zmtp = own.choice((6, 15, 40, 80))
+        plan.zmtp = own.choice((15, 40, 80, 80))
         plan.zmtp_durable = own.random() < 0.7
+        if not plan.quiet and own.random() < 0.25:
+            plan.disk.fails = 100
 
 
 def draw_nsq(plan: Plan) -> None:

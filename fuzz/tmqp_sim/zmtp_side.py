@@ -62,7 +62,7 @@ class ZmtpSide:
         self._world = simulation.world
         self._ids = self._world.child("zmtp ids")
         own = Random(f"{plan.seed}/zmtp side")
-        self._mark = own.choice((2, 5, 1_000))
+        self._mark = own.choice((2, 5, 1_000, 1_000))
         self._room = own.choice((0, 0, 3))
         kinds = {fault.kind for fault in plan.faults}
         steady = not plan.disk.fails and _UNSTEADY not in kinds
@@ -83,13 +83,14 @@ class ZmtpSide:
         self._context: ZmtpContext | None = None
         self._dialled: dict[str, Link] = {}
         restless = 0.0 if plan.quiet else own.choice((0.0, 0.1, 0.3))
+        leaves = 0.0 if plan.quiet else own.choice((0.1, 0.3, 0.6))
         books = self.books
         self._pushers = [
             Pusher(simulation, f"zmtp-push-{n}", books, restless) for n in range(own.choice((1, 2)))
         ]
         self._pullers = [
             Puller(
-                simulation, f"zmtp-pull-{n}", "PULL", books, restless,
+                simulation, f"zmtp-pull-{n}", "PULL", books, leaves,
                 own.choice((0.0, 0.3, 1.0)), beats=beats,
             )
             for n in range(own.choice((1, 2, 3)))
@@ -119,11 +120,14 @@ class ZmtpSide:
             for n in range(own.choice((1, 2)))
         ]  # fmt: skip
         self._give(plan, own)
+        # Until somebody pulls, what is pushed waits.
+        late_s = own.choice((0.5, 0.5, plan.duration_s * 0.9))
         for socket in self.sockets:
             if isinstance(socket, Worker) and socket.listens:
                 self._world.at(own.random() * 0.5, self._dial, socket)
             else:
-                self._world.at(own.random() * 0.5, socket.connect)
+                is_late = isinstance(socket, Puller) and not isinstance(socket, Subscriber)
+                self._world.at(own.random() * (late_s if is_late else 0.5), socket.connect)
 
     def _give(self, plan: Plan, own: Random) -> None:
         most = own.choice((0, 30, 100, 100))
@@ -136,7 +140,7 @@ class ZmtpSide:
                 parts.append(b"y" * own.choice((0, 1, most)))
             at = own.choice(moments) if bursts else own.random() * plan.duration_s * 0.9
             self._world.at(at, own.choice(self._pushers).give, Item(uid, parts))
-        for number in range(plan.zmtp // 2):
+        for number in range(plan.zmtp):
             at = own.random() * plan.duration_s * 0.9
             self._world.at(at, own.choice(self._askers).give, f"r{number}")
 
