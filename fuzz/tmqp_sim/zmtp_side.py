@@ -120,7 +120,10 @@ class ZmtpSide:
             for n in range(own.choice((1, 2)))
         ]  # fmt: skip
         self._give(plan, own)
-        # Until somebody pulls, what is pushed waits.
+        self._begin(plan, own)
+
+    def _begin(self, plan: Plan, own: Random) -> None:
+        """Let all of them come; until somebody pulls, what is pushed waits."""
         late_s = own.choice((0.5, 0.5, plan.duration_s * 0.9))
         for socket in self.sockets:
             if isinstance(socket, Worker) and socket.listens:
@@ -262,8 +265,9 @@ class ZmtpSide:
     def owed(self) -> dict[str, int]:
         """What is left, by who has it."""
         left: dict[str, int] = {}
-        for each in (*self._pushers, *self._subscribers, *self._askers):
-            left[each.name] = each.owes
+        left.update({each.name: each.owes for each in self._pushers})
+        left.update({each.name: each.owes for each in self._subscribers})
+        left.update({each.name: each.owes for each in self._askers})
         for socket in self.sockets:
             there = socket.usable and not socket.link.dead
             left[f"{socket.name}, waiting to be let in,"] = int(not there)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 
+from tmqp_server.access.gate import Question
 from tmqp_server.engine.books import CONNECTION_BYTES
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import Command
 from tmqp_server.hub.outlets import Outlets
-from tmqp_server.hub.questions import Question
 
 __all__ = ["Looks"]
 
