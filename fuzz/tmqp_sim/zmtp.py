@@ -449,7 +449,8 @@ class Asker(ZmtpSocket):
         self._tries += 1
         uid = f"{name}.{self._tries}"
         envelope = [b""]
-        if self.random.random() < 0.5:
+        # Who has several open must know which of them is refused.
+        if self._most > 1 or self.random.random() < 0.5:
             envelope = [self.random.randbytes(4), b""]
         self._open[uid] = (name, envelope, self.connection)
         parts = [f"{uid} {'x' * self.random.choice((0, 30))}".encode()]
