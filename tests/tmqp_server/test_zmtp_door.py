@@ -455,10 +455,11 @@ async def test_a_producer_that_sent_all_the_time_gave_a_server_with_heartbeats_u
         while monitor.poll(0):
             events.append(recv_monitor_message(monitor)["event"])
         push.disable_monitor()
+        monitor.close(linger=0)
         return events
 
-    limits = {"heartbeat_timeout_s": 0.7}
-    assert await with_sockets(work, options={"heartbeat_ms": 200}, limits=limits) == []
+    settings = config(options={"heartbeat_ms": 200}, limits={"heartbeat_timeout_s": 0.7})
+    assert await with_sockets(work, settings) == []
 
 
 async def test_an_endpoint_of_one_type_refuses_others() -> None:
