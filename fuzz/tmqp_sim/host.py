@@ -10,7 +10,7 @@ from tmqp_server.shell.turn import Turn
 from tmqp_sim.network import End
 from tmqp_sim.world import World
 
-__all__ = ["NSQ", "SELF_ASKING", "THROTTR", "WEB", "Guest", "Host", "Peer"]
+__all__ = ["NSQ", "SELF_ASKING", "THROTTR", "WEB", "ZMTP", "Guest", "Host", "Peer"]
 
 #: How the hosts of those begin who come by HTTP.
 WEB: Final = "web "
@@ -18,8 +18,10 @@ WEB: Final = "web "
 NSQ: Final = "nsq "
 #: And of those who speak Throttr.
 THROTTR: Final = "throttr "
+#: And of ZeroMQ's sockets.
+ZMTP: Final = "zmtp "
 #: What the sessions of these are answered may lead to further commands.
-SELF_ASKING: Final = (WEB, NSQ, THROTTR)
+SELF_ASKING: Final = (WEB, NSQ, THROTTR, ZMTP)
 
 
 class Guest(Protocol):

@@ -116,7 +116,6 @@ class Ledger:
         self.wishes = Wishes(world, Kinship(world, self.hands, self.members))
         #: Something could not be saved in this life.
         self.disk_failed = False
-        self.high_waiting: dict[tuple[str, int], dict[str, int]] = {}
         #: When each message was taken in, by its id; several times if it was pushed again.
         self.accepted: dict[tuple[str, int], dict[str, list[float]]] = {}
         self.asked: dict[tuple[int, str], int] = {}
@@ -264,21 +263,7 @@ class Ledger:
                 self.lifetimes.refused(key, command.message_id)
                 if not times:
                     del self.accepted[key][command.message_id]
-            self._pass_high(key, command.message_id)
-
-    def hold(self, command: Push) -> None:
-        """A push waits for room: others may be quicker (seed 2021)."""
-        key = (command.channel, command.queue_id)
-        self.wishes.hold(key, command.message_id)
-        self._pass_high(key, command.message_id)
-
-    def _pass_high(self, key: tuple[str, int], uid: str) -> None:
-        """A message of high priority waits no more."""
-        waiting = self.high_waiting.get(key, {})
-        if uid in waiting:
-            waiting[uid] -= 1
-            if not waiting[uid]:
-                del waiting[uid]
+            self.wishes.pass_high(key, command.message_id)
 
     # -- messages in ----------------------------------------------------------------------------
 
@@ -297,8 +282,7 @@ class Ledger:
         self.arrivals += 1
         self.unsent.setdefault((key, command.message_id), []).append(self.arrivals)
         if not self.appointments.note_deferred(command) and command.high_priority:
-            high = self.high_waiting.setdefault(key, {})
-            high[command.message_id] = high.get(command.message_id, 0) + 1
+            self.wishes.comes_high(key, command.message_id)
         if command.wants_confirm or self.places[key].handler not in _TELL_WHO_ASKED:
             asked = (command.session, command.message_id)
             self.asked[asked] = self.asked.get(asked, 0) + 1
@@ -450,7 +434,7 @@ class Ledger:
             raise Violation("flags", f"{uid} of {place}: acknowledges are not asked as they should")
         high = message.high_priority
         if high and effect.first_acquirer:
-            self._pass_high(key, uid)
+            self.wishes.pass_high(key, uid)
         times = self.accepted.get(key, {}).get(uid)
         if not times:
             return  # it was there before this life, or is a dead letter
@@ -476,7 +460,7 @@ class Ledger:
         if self.disk_failed and (place.durable or place.overflow):
             return  # what could not be saved was dropped, or stays in memory before the rest
         kind = self.wishes.kind_of(key, uid)
-        waiting = self.high_waiting.get(key, {})
+        waiting = self.wishes.high_waiting.get(key, {})
         if (
             not high
             and self.wishes.of_kind(place, key, waiting, kind)
@@ -592,13 +576,14 @@ class Ledger:
     def _cancel(self, command: Command) -> None:
         """A message is removed on purpose: nothing can overtake it any more (seed 410)."""
         assert isinstance(command, (CancelMessage, RemoveMessage))
-        self.high_waiting.get((command.channel, command.queue_id), {}).pop(command.message_id, 0)
+        waiting = self.wishes.high_waiting.get((command.channel, command.queue_id), {})
+        waiting.pop(command.message_id, 0)
         self.appointments.cancel(command)
 
     def _clear(self, command: Command) -> None:
         """What waits in a queue is removed on purpose."""
         assert isinstance(command, ClearMessages)
-        self.high_waiting.pop((command.channel, command.queue_id), None)
+        self.wishes.high_waiting.pop((command.channel, command.queue_id), None)
 
 
 def _never(_key: tuple[str, int]) -> bool:

@@ -114,6 +114,10 @@ class _Pipe:
             self._launch(data)
         return len(data)
 
+    def narrow(self, room: int) -> None:
+        shape = self._shape
+        self._shape = Shape(shape.delay_min, shape.delay_max, min(room, shape.room), shape.splits)
+
     def put_end(self) -> None:
         """Nothing more will be sent."""
         self._launch(None)
@@ -286,6 +290,11 @@ class Link:
     def over(self) -> bool:
         """Neither side has it open."""
         return self.gone or (self.client.closed and self.server.closed)
+
+    def narrow(self, room: int) -> None:
+        """Let so many bytes be under way in a direction at the most."""
+        self.up.narrow(room)
+        self.down.narrow(room)
 
     def absorb(self, end: End, data: bytes) -> None:
         """What an end reads counts for the digest."""

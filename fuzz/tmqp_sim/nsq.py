@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import zlib
 from collections import deque
-from collections.abc import Callable
 from typing import Final
 
 from tmqp_sim.host import NSQ
-from tmqp_sim.network import Broken, End, Link
 from tmqp_sim.nsq_books import CHANNELS, MOST_TIMEOUT_S, TIMEOUT_S, TOPICS, Item, NsqBooks
+from tmqp_sim.speakers import Speaker
 from tmqp_sim.stage import Stage
 from tmqp_sim.world import Violation
 from tmqp_wires.nsq.client import ClientConnection
@@ -46,26 +45,18 @@ def _deflate() -> DeflateLayer:
     return DeflateLayer(compressor, zlib.decompressobj(wbits), zlib.Z_SYNC_FLUSH, zlib.error)
 
 
-class NsqClient:
+class NsqClient(Speaker):
     """One client; it comes back until it retires.
 
     :param restless: how likely it is in a second that it ends its connection.
     """
 
     def __init__(self, simulation: Stage, name: str, books: NsqBooks, restless: float) -> None:
-        self.simulation = simulation
-        self.world = simulation.world
-        self.name = name
+        super().__init__(simulation, name, NSQ, "NSQ")
         self.books = books
-        self.random = self.world.child(name)
-        self.end: End | None = None
-        #: Counts connections, so that what belongs to an earlier one is known.
-        self.connection = 0
         self.timeout_s = TIMEOUT_S
         self._restless = restless
         self._began = False
-        self._unsent = b""
-        self._heard_at = 0.0
         self.machine = ClientConnection({})
 
     # -- what subclasses do ---------------------------------------------------------------------
@@ -79,9 +70,6 @@ class NsqClient:
     def message(self, event: MessageReceived) -> None:
         """A message."""
 
-    def lost(self) -> None:
-        """The connection is over."""
-
     # -- its life -------------------------------------------------------------------------------
 
     @property
@@ -89,53 +77,26 @@ class NsqClient:
         """Whether what it says reaches the server."""
         return self.end is not None and self.machine.ready and not self.machine.closed
 
-    @property
-    def link(self) -> Link:
-        """The link it is connected by."""
-        assert self.end is not None
-        return self.end.link
-
-    def connect(self) -> None:
-        """Open a connection, if there is none."""
-        if self.end is not None:
-            return
-        link = self.simulation.network.open()
-        link.host = f"{NSQ}{self.name} {link.number}"
-        link.client.owner = self
-        self.end = link.client
-        self.connection += 1
+    def begins(self) -> None:
+        """Make a machine that asks for some features."""
         self._began = False
-        self._unsent = b""
-        self._heard_at = self.world.now
         fields: dict[str, object] = {"client_id": self.name, "hostname": self.name}
         fields["heartbeat_interval"] = self.random.choice((0, 1_000))
         fields["msg_timeout"] = round(self.timeout_s * 1_000)
         fields["tls_v1"] = self.random.random() < 0.25
         layer = _deflate() if self.random.random() < 0.25 else None
         self.machine = ClientConnection(fields, deflate=layer)
-        self.books.timeouts[link.number] = self.timeout_s
+        self.books.timeouts[self.link.number] = self.timeout_s
         self.world.mark("NSQ client connected")
-        self.world.after(self.random.random() * 0.02, self.simulation.server.accept, link)
+
+    def greets(self) -> None:
+        """Look at the connection from time to time."""
         self.later(_LOOK_EVERY_S, self._look)
-        self.flush()
-
-    def reconnect_soon(self) -> None:
-        """Come back after a while."""
-        self.world.after(0.05 + self.random.random() * 0.6, self.connect)
-
-    def later(self, delay_s: float, call: Callable[[], None]) -> None:
-        """Do something on this connection after a while, if it still stands then."""
-        connection = self.connection
-        self.world.after(delay_s, self._if_same, connection, call)
-
-    def _if_same(self, connection: int, call: Callable[[], None]) -> None:
-        if self.connection == connection and self.end is not None:
-            call()
 
     def _look(self) -> None:
         """See whether the server still lives; now and then end the connection."""
         self.later(_LOOK_EVERY_S, self._look)
-        if self.world.now - self._heard_at > _PATIENCE_S:
+        if self.world.now - self.heard_at > _PATIENCE_S:
             self.world.mark("NSQ client gave the server up")
             self.leave(silently=False)
         elif not self.simulation.healed and self.random.random() < self._restless:
@@ -143,72 +104,23 @@ class NsqClient:
 
     def leave(self, *, silently: bool) -> None:
         """The client is gone; the server is told, or not."""
-        if self.end is None:
-            return
-        link = self.link
-        self.world.mark("NSQ client crashed silently" if silently else "NSQ client crashed")
-        self.end.closed = True
-        if silently:
-            link.dead = True
-        else:
-            link.cut(0.0, self.random.random() * 0.3, "the client of NSQ is gone")
-        self._over()
-
-    def close(self) -> None:
-        """End the connection from this side, as far as everything was sent."""
         if self.end is not None:
-            self.end.close()
-            self._over()
+            self.world.mark("NSQ client crashed silently" if silently else "NSQ client crashed")
+            super().leave(silently=silently)
 
-    def _over(self) -> None:
-        self.end = None
-        self.lost()
-        self.reconnect_soon()
-
-    # -- as the owner of its end ----------------------------------------------------------------
+    # -- words ----------------------------------------------------------------------------------
 
     def say(self, command: bytes) -> None:
         """Send a command."""
         self.machine.send(command)
         self.flush()
 
-    def flush(self) -> None:
-        """Send what is queued as far as there is room."""
-        while self.end is not None:
-            if not self._unsent:
-                self._unsent = self.machine.data_to_send()
-                if not self._unsent:
-                    return
-            try:
-                sent = self.end.send(self._unsent)
-            except Broken:
-                return
-            if not sent:
-                return
-            self._unsent = self._unsent[sent:]
+    def more(self) -> bytes:
+        """What the machine has to send."""
+        return self.machine.data_to_send()
 
-    def writable(self) -> None:
-        """There is room."""
-        self.flush()
-
-    def broken(self, reason: str) -> None:
-        """The connection broke."""
-        if self.end is not None:
-            self._over()
-
-    def readable(self) -> None:
-        """Read all that is there."""
-        while self.end is not None:
-            data = self.end.read()
-            if data is None:
-                return
-            if not data:
-                self.close()
-                return
-            self._heard_at = self.world.now
-            self._hear(data)
-
-    def _hear(self, data: bytes) -> None:
+    def hears(self, data: bytes) -> None:
+        """Let the machine read."""
         for event in self.machine.receive(data):
             if self.end is None:
                 return

@@ -31,6 +31,7 @@ from tmqp_sim.queue_plan import (
     draw_returns,
     draw_shelves,
     draw_throttr,
+    draw_zmtp,
 )
 from tmqp_sim.raw import RAW_ROLES, RAW_SHARES
 from tmqp_sim.sprayers import SPRAYER
@@ -116,6 +117,7 @@ def draw_plan(seed: int) -> Plan:
     draw_nsq(plan)
     draw_removals(plan)
     draw_throttr(plan)
+    draw_zmtp(plan)
     if not plan.quiet:
         _draw_faults(plan, chance)
     return plan

@@ -125,6 +125,8 @@ class Plan:
         "web_producer",
         "window",
         "work_per_step",
+        "zmtp",
+        "zmtp_durable",
     )
 
     def __init__(self, seed: int) -> None:
@@ -171,6 +173,9 @@ class Plan:
         self.removals = 0
         #: So many clients speak Throttr.
         self.throttr = 0
+        #: So many items are pushed by sockets of ZeroMQ; whether queues are durable.
+        self.zmtp = 0
+        self.zmtp_durable = False
         #: The number of the producer that writes many messages at once, if there is one, and for
         #: how long it gathers them.
         self.bulk_producer = -1
@@ -209,6 +214,8 @@ class Plan:
             found.append("removals")
         if self.throttr:
             found.append("throttr")
+        if self.zmtp:
+            found.append("zmtp")
         return found
 
     def without(self, names: Iterable[str]) -> None:
@@ -230,6 +237,8 @@ class Plan:
             self.removals = 0
         if "throttr" in gone:
             self.throttr = 0
+        if "zmtp" in gone:
+            self.zmtp = 0
 
     def use_handler(self, name: str, promise: str) -> None:
         """Let a delivery handler of your own serve the ordinary queues.
@@ -283,6 +292,9 @@ class Plan:
             lines.append(f"removals: {self.removals} groups of channels")
         if self.throttr:
             lines.append(f"Throttr: {self.throttr} clients")
+        if self.zmtp:
+            kept = "durable" if self.zmtp_durable else "in memory"
+            lines.append(f"ZeroMQ: {self.zmtp} items, {kept}")
         if self.bulk_producer >= 0:
             lines.append(
                 f"bulk: producer-{self.bulk_producer} gathers for {self.bulk_linger_s} s,"

@@ -20,6 +20,7 @@ __all__ = [
     "draw_returns",
     "draw_shelves",
     "draw_throttr",
+    "draw_zmtp",
 ]
 
 #: Runs in which messages are given back faster than the disk writes.
@@ -44,6 +45,8 @@ _NSQ_SHARE: Final = 0.12
 _REMOVALS_SHARE: Final = 0.08
 #: And how many speak Throttr.
 _THROTTR_SHARE: Final = 0.06
+#: And how many have sockets of ZeroMQ.
+_ZMTP_SHARE: Final = 0.16
 
 
 def draw_durable(plan: Plan) -> None:
@@ -161,6 +164,18 @@ def draw_throttr(plan: Plan) -> None:
     own = Random(f"{plan.seed}/throttr")
     if own.random() < _THROTTR_SHARE and not plan.is_narrow and not plan.guarded:
         plan.throttr = own.choice((1, 2, 3))
+
+
+def draw_zmtp(plan: Plan) -> None:
+    """Now and then there are sockets of ZeroMQ, unless the limits of memory or the channels that
+    are destroyed when they are empty would hold for theirs."""
+    own = Random(f"{plan.seed}/zmtp")
+    able = not plan.is_narrow and not any(place.fleeting for place in plan.places)
+    if own.random() < _ZMTP_SHARE and able:
+        plan.zmtp = own.choice((15, 40, 80, 80))
+        plan.zmtp_durable = own.random() < 0.7
+        if not plan.quiet and own.random() < 0.25:
+            plan.disk.fails = 100
 
 
 def draw_nsq(plan: Plan) -> None:

@@ -12,7 +12,7 @@ monotonic clock then starts near zero, and whatever was saved before lies before
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from tmqp_server.doors.port import Door
@@ -44,7 +44,7 @@ from tmqp_server.shell.world import (
 from tmqp_sim.books import Ballast
 from tmqp_sim.cursed import CURSED, Cursed, CursedDoor
 from tmqp_sim.datagrams import UdpSocket
-from tmqp_sim.host import NSQ, THROTTR, WEB, Guest, Peer
+from tmqp_sim.host import WEB, Guest, Peer
 from tmqp_sim.network import Link
 from tmqp_sim.outside import Outside
 from tmqp_sim.promptness import Promptness
@@ -69,7 +69,7 @@ class Built:
     """What one life of the server consists of."""
 
     __slots__ = (
-        "ballast", "begin_portion", "datagrams", "door", "foreign", "nsq", "throttr", "turn", "web",
+        "ballast", "begin_portion", "datagrams", "door", "foreign", "others", "turn", "web",
     )  # fmt: skip
 
     def __init__(
@@ -81,8 +81,7 @@ class Built:
         web: Door | None = None,
         foreign: Door | None = None,
         datagrams: Datagrams | None = None,
-        nsq: Door | None = None,
-        throttr: Door | None = None,
+        others: Sequence[tuple[str, Door]] = (),
     ) -> None:
         self.turn = turn
         self.door = door
@@ -95,10 +94,8 @@ class Built:
         self.foreign = foreign
         #: Those who come by datagrams.
         self.datagrams = datagrams
-        #: The door of those who speak NSQ.
-        self.nsq = nsq
-        #: The door of those who speak Throttr.
-        self.throttr = throttr
+        #: The doors of those who speak other protocols, each with how their hosts begin.
+        self.others = others
 
 
 class Server:
@@ -174,8 +171,7 @@ class Server:
         self._door: Door
         self._web: Door | None = None
         self._foreign: Door | None = None
-        self._nsq: Door | None = None
-        self._throttr: Door | None = None
+        self._others: Sequence[tuple[str, Door]] = ()
         self.udp: UdpSocket | None = None  # where datagrams come in
         self._strangely = world.child(f"{name} foreign")
         self._handshakes = world.child(f"{name} handshakes")
@@ -233,8 +229,7 @@ class Server:
         self._door = built.door
         self._web = built.web
         self._foreign = built.foreign
-        self._nsq = built.nsq
-        self._throttr = built.throttr
+        self._others = built.others
         self.udp = None
         if built.datagrams is not None:
             self.udp = UdpSocket(self, built.datagrams, self.lateness_s)
@@ -367,13 +362,12 @@ class Server:
         self.sessions[session.number] = session
         host = session.host
         door = self._cursed_door if host.startswith(CURSED) else self._door
+        other = next((each for each in self._others if host.startswith(each[0])), None)
         if host.startswith(WEB) and self._web is not None:
             door = self._web
             self.promptness.asking_by_themselves = True
-        elif host.startswith(NSQ) and self._nsq is not None:
-            door = self._nsq
-        elif host.startswith(THROTTR) and self._throttr is not None:
-            door = self._throttr
+        elif other is not None:
+            door = other[1]
         elif (
             self._foreign is not None
             and door is self._door
@@ -383,6 +377,7 @@ class Server:
             self.world.mark("connected by a door of another kind")
         session.cursed = door is self._cursed_door
         session.by_tasks = self._tasks.random() < _BY_TASKS
+        session.is_exact = not session.by_tasks
         session.follow(self.turn.opened(session.number, door, session, host, self.now))
 
     def forget(self, session: Session) -> None:

@@ -54,7 +54,6 @@ from tmqp_sim.ledger import Ledger
 from tmqp_sim.lifetimes import Lifetimes
 from tmqp_sim.movers import FROM, MOVES, Mover
 from tmqp_sim.network import Network
-from tmqp_sim.nsq_side import NsqSide
 from tmqp_sim.operators import HANDLER, PREFIX, Operator, changes_of
 from tmqp_sim.outside import CALLS_AT_ONCE, HOOK_TIMEOUT_S, Outside
 from tmqp_sim.plan import ClientPlan, MessagePlan, Plan, draw_plan
@@ -63,10 +62,10 @@ from tmqp_sim.raw import RAW_ROLES, Raw
 from tmqp_sim.removers import REMOVER, Remover
 from tmqp_sim.results import Result
 from tmqp_sim.server import Built, Server
+from tmqp_sim.sides import Sides
 from tmqp_sim.sprayers import SPRAYER, Sprayer
 from tmqp_sim.strangers import Stranger
 from tmqp_sim.tenants import TENANTS, Tenant, Tenants
-from tmqp_sim.throttr import ThrottrSide
 from tmqp_sim.viewers import Viewer
 from tmqp_sim.web import WebProducer, WebPuller
 from tmqp_sim.world import Violation, World
@@ -175,23 +174,17 @@ class Simulation:
             self.feeders.append(feeder)
             self.good.append(feeder)
             self.world.at(0.009, feeder.connect)
-        self.nsq, self.throttr = self._sides(limits)
+        self.sides = Sides(self, plan, limits)
         self.remover = Remover(self, plan) if plan.removals else None
         self.tenants = Tenants(self, plan.memory_bytes, fails=plan.fails)
         self.bad: list[AnyBad] = []
         for each in plan.clients:
             self._add_client(each, limits)
 
-    def _sides(self, limits: ClientLimits) -> tuple[NsqSide | None, ThrottrSide | None]:
-        """Those who speak other protocols."""
-        plan = self.plan
-        nsq = NsqSide(self, plan, limits) if plan.nsq else None
-        return nsq, ThrottrSide(self, plan) if plan.throttr else None
-
     @property
     def clients(self) -> list[SimClient]:
         """Everybody with a client machine."""
-        guests = self.nsq.guests if self.nsq is not None else []
+        guests = self.sides.guests
         return [*self.good, *guests, *(each for each in self.bad if isinstance(each, SimClient))]
 
     def _producer(self, number: int, limits: ClientLimits) -> Producer:
@@ -266,10 +259,8 @@ class Simulation:
         door = NativeDoor(self._new_door_id, self.protocol, letters=letters)
         web = HttpDoor(self._new_door_id, self.web_limits, letters=letters)
         foreign = ForeignDoor(self._new_door_id, self.protocol, letters)
-        nsq = self.nsq.door(letters) if self.nsq is not None else None
-        throttr = self.throttr.door(letters) if self.throttr is not None else None
-        more = [each for each in (nsq, throttr) if each is not None]
-        journal = self.disk.new_journal([door, web, foreign, *more])
+        others = self.sides.doors(letters)
+        journal = self.disk.new_journal([door, web, foreign, *(each for _, each in others)])
         reader = LetterWires(letters)
         if self.watched:
             from tmqp_sim.watch import WatchedBroker  # noqa: PLC0415 - see WATCHABLE
@@ -284,14 +275,16 @@ class Simulation:
             )
             watched.know_wires(reader)
             watched.copies = self.copies
-            watched.nsq = self.nsq.books if self.nsq is not None else None
+            nsq, zmtp = self.sides.nsq, self.sides.zmtp
+            watched.nsq = nsq.books if nsq is not None else None
+            watched.zmtp = zmtp.books if zmtp is not None else None
             watched.ballast = Ballast(watched, self._queues())
             self.broker = watched
             turn = Turn(watched.hub, self._marks, journal, _CALLS)
             watched.datagrams = self._datagrams(turn, foreign)
             return Built(
                 turn, door, watched.ballast, watched.begin_portion, web, foreign,
-                watched.datagrams, nsq, throttr,
+                watched.datagrams, others,
             )  # fmt: skip
         self.broker = Broker(limits, options, self._handlers)
         self.broker.know_wires(reader)
@@ -299,7 +292,7 @@ class Simulation:
         hub = Hub(self.broker, plan.buffers[0], journal, guarded=plan.guarded, takes_custom=True)
         turn = Turn(hub, self._marks, journal, _CALLS)
         datagrams = self._datagrams(turn, foreign)
-        return Built(turn, door, ballast, None, web, foreign, datagrams, nsq, throttr)
+        return Built(turn, door, ballast, None, web, foreign, datagrams, others)
 
     def _queues(self) -> int:
         """How many queues are made in any case, by the operator and by clients."""
@@ -330,12 +323,11 @@ class Simulation:
         check_epochs(self)
         check_moves(self)
         self.check_feeds(begins=True)
-        if self.nsq is not None:
-            self.nsq.began()
         if self.remover is not None:
             self.remover.began()
         self.tenants.begin(self.broker)
         self.operator.begin()
+        self.sides.began()
 
     def check_feeds(self, *, begins: bool = False) -> None:
         """Of what goes through feeds nothing is on the disk twice, nor missing.
@@ -451,9 +443,7 @@ class Simulation:
         for client in self.good:
             if not client.usable or client.link.dead:
                 return False
-        if self.nsq is not None and any(self.nsq.owed().values()):
-            return False
-        if self.throttr is not None and any(self.throttr.owed().values()):
+        if any(self.sides.owed().values()):
             return False
         return all(not queue.live() for queue in self.broker.queues() if self._matters(queue))
 
@@ -481,7 +471,7 @@ class Simulation:
 
     def _matters(self, queue: Queue) -> bool:
         place = (queue.channel_name, queue.queue_id)
-        if self.nsq is not None and self.nsq.is_of(queue):
+        if self.sides.is_of(queue):
             return True
         if place[0] == SOURCE or place[0] in TARGETS:
             return True
@@ -498,10 +488,7 @@ class Simulation:
             left[mover.name] = mover.owes
         for feeder in self.feeders:
             left[feeder.name] = feeder.owes
-        if self.nsq is not None:
-            left.update(self.nsq.owed())
-        if self.throttr is not None:
-            left.update(self.throttr.owed())
+        left.update(self.sides.owed())
         for queue in self.broker.queues():
             if self._matters(queue):
                 left[repr(queue)] = queue.live()
@@ -526,8 +513,8 @@ class Simulation:
             self.check_feeds()
             if self.copies is not None and home:
                 self.copies.check_end(self.server.lives)
-            if self.nsq is not None and home:
-                self.nsq.check_end()
+            if home:
+                self.sides.check_end()
             check_staged(self)
             checker, found = judge(
                 self.history,

@@ -18,8 +18,8 @@ from tmqp_server.doors.throttr.door import ThrottrDoor
 from tmqp_server.doors.throttr.options import ThrottrLimits, ThrottrOptions
 from tmqp_sim.disk import EPOCH_S, Disk
 from tmqp_sim.host import THROTTR
-from tmqp_sim.network import Broken, End
 from tmqp_sim.plan import Plan
+from tmqp_sim.speakers import Speaker
 from tmqp_sim.stage import Stage
 from tmqp_sim.world import Violation
 from tmqp_wires.throttr import ClientConnection, Push, Reply, Request, words
@@ -39,7 +39,7 @@ _INEXACT: Final = "clock"
 _MAKING: Final = (words.INSERT, words.SET)
 
 
-class ThrottrClient:
+class ThrottrClient(Speaker):
     """One client; it comes back until the run is over.
 
     :param exact: clocks are not disturbed, so a key that ends by itself does so in time.
@@ -48,12 +48,7 @@ class ThrottrClient:
     def __init__(
         self, simulation: Stage, name: str, dialect: str, restless: float, *, exact: bool
     ) -> None:
-        self.simulation = simulation
-        self.world = simulation.world
-        self.name = name
-        self.random = self.world.child(name)
-        self.end: End | None = None
-        self.connection = 0
+        super().__init__(simulation, name, THROTTR, "Throttr")
         self._exact = exact
         self._dialect = dialect
         self._restless = restless
@@ -65,8 +60,6 @@ class ThrottrClient:
         #: Since when, at the latest, the key is there that ends by itself.
         self._short_since = -1.0
         self._asked: deque[tuple[Request, float]] = deque()
-        self._unsent = b""
-        self._heard_at = 0.0
         self._published = 0
         #: The last number that came of each publisher, on this connection.
         self._got: dict[bytes, int] = {}
@@ -80,67 +73,46 @@ class ThrottrClient:
 
     # -- its life -------------------------------------------------------------------------------
 
-    def connect(self) -> None:
-        """Open a connection, if there is none, and begin with no keys."""
-        if self.end is not None:
-            return
-        link = self.simulation.network.open()
-        link.host = f"{THROTTR}{self.name} {link.number}"
-        link.client.owner = self
-        self.end = link.client
-        self.connection += 1
+    def begins(self) -> None:
+        """Begin with no keys."""
         self._wire = ClientConnection(self._dialect, 2)
         self._known.clear()
         self._short_since = -1.0
         self._got.clear()
-        self._asked.clear()
-        self._unsent = b""
         self._synced = False
-        self._heard_at = self.world.now
         self.world.mark("Throttr client connected")
-        self.world.after(self.random.random() * 0.02, self.simulation.server.accept, link)
+
+    def greets(self) -> None:
+        """Remove the keys that the last connection had, and subscribe."""
         for key in filter(None, (*self._keys, self._short)):
             self._ask(Request(words.PURGE, key))
         self._keys = [f"{self.name}-{self.connection}-{n}".encode() for n in range(_KEYS)]
         self._short = f"{self.name}-{self.connection}-short".encode()
         self._ask(Request(words.SUBSCRIBE, _CHANNEL))
         self._ask(Request(words.WHOAMI))
-        self._later(self.connection)
+        self._work_later()
 
-    def _later(self, connection: int) -> None:
-        self.world.after(_EVERY_S * (0.5 + self.random.random()), self._work, connection)
+    def _work_later(self) -> None:
+        self.later(_EVERY_S * (0.5 + self.random.random()), self._work)
 
-    def _work(self, connection: int) -> None:
-        if self.connection != connection or self.end is None:
-            return
-        self._later(connection)
-        if self._asked and self.world.now - self._heard_at > _PATIENCE_S:
+    def _work(self) -> None:
+        self._work_later()
+        if self._asked and self.world.now - self.heard_at > _PATIENCE_S:
             self.world.mark("Throttr client gave the server up")
-            self._leave(silently=False)
+            self.leave(silently=False)
         elif self.simulation.healed:
             if not self._asked:
                 self._ask(Request(words.WHOAMI))  # the peer of a half-open connection finds out
         elif self.random.random() < self._restless * _EVERY_S:
-            self._leave(silently=self.random.random() < 0.4)
+            self.leave(silently=self.random.random() < 0.4)
         elif self._synced:
             for _ in range(self.random.randint(1, 5)):
                 if len(self._asked) < _WINDOW:
                     self._ask(self._draw())
 
-    def _leave(self, *, silently: bool) -> None:
-        assert self.end is not None
-        link = self.end.link
-        self.end.closed = True
-        if silently:
-            link.dead = True
-        else:
-            link.cut(0.0, self.random.random() * 0.3, "the client of Throttr is gone")
-        self._over()
-
-    def _over(self) -> None:
-        self.end = None
+    def lost(self) -> None:
+        """Nobody answers any more."""
         self._asked.clear()
-        self.world.after(0.05 + self.random.random() * 0.6, self.connect)
 
     # -- requests -------------------------------------------------------------------------------
 
@@ -172,51 +144,21 @@ class ThrottrClient:
         return Request(code, key)
 
     def _ask(self, request: Request) -> None:
-        self._unsent += self._wire.send(request)
+        self.unsent += self._wire.send(request)
         self._asked.append((request, self.world.now))
-        self._flush()
+        self.flush()
 
-    def _flush(self) -> None:
-        while self.end is not None and self._unsent:
-            try:
-                sent = self.end.send(self._unsent)
-            except Broken:
-                return
-            if not sent:
-                return
-            self._unsent = self._unsent[sent:]
-
-    # -- as the owner of its end ----------------------------------------------------------------
-
-    def writable(self) -> None:
-        """There is room."""
-        self._flush()
-
-    def broken(self, reason: str) -> None:
-        """The connection broke."""
-        if self.end is not None:
-            self._over()
-
-    def readable(self) -> None:
-        """Read all that is there."""
-        while self.end is not None:
-            data = self.end.read()
-            if data is None:
-                return
-            if not data:
-                self.end.close()
-                self._over()
-                return
-            self._heard_at = self.world.now
-            try:
-                heard = self._wire.receive(data)
-            except ValueError as error:
-                raise Violation("throttr", f"{self.name}: {error}") from error
-            for each in heard:
-                if isinstance(each, Push):
-                    self._take(each)
-                else:
-                    self._answered(*self._asked.popleft(), each)
+    def hears(self, data: bytes) -> None:
+        """Compare replies with what they must be."""
+        try:
+            heard = self._wire.receive(data)
+        except ValueError as error:
+            raise Violation("throttr", f"{self.name}: {error}") from error
+        for each in heard:
+            if isinstance(each, Push):
+                self._take(each)
+            else:
+                self._answered(*self._asked.popleft(), each)
 
     def _take(self, push: Push) -> None:
         publisher, _, number = push.payload.rpartition(b" ")

@@ -35,6 +35,7 @@ from tmqp_server.engine.commands import (
 from tmqp_server.engine.delivery.feed_commits import Commit
 from tmqp_server.engine.delivery.shelving import PendingShelf
 from tmqp_server.engine.effects import (
+    Append,
     AppendRun,
     ConfirmRun,
     Deliver,
@@ -76,6 +77,7 @@ from tmqp_sim.nsq_books import NsqBooks
 from tmqp_sim.outside import Outside
 from tmqp_sim.singles import single_effects
 from tmqp_sim.world import Violation, World
+from tmqp_sim.zmtp_books import ZmtpBooks
 
 __all__ = ["WatchedBroker"]
 
@@ -130,6 +132,8 @@ class WatchedBroker(Broker):
         self.copies: Copies | None = None
         #: What clients of NSQ have, if there are some.
         self.nsq: NsqBooks | None = None
+        #: And what sockets of ZeroMQ have.
+        self.zmtp: ZmtpBooks | None = None
         #: Units of work in this portion.
         self._work = 0
         self._timeouts: dict[int, int] = {}
@@ -157,6 +161,8 @@ class WatchedBroker(Broker):
             self.copies.answered(command)
         if self.nsq is not None:
             self.nsq.asked(command)
+        if self.zmtp is not None:
+            self.zmtp.asked(command)
         if self.ledger.trusting:
             self._pretend(command)
 
@@ -231,7 +237,7 @@ class WatchedBroker(Broker):
         if isinstance(command, Push):
             self._check_memory(command, command.size, before, messages)
             if self.holds(connection_of(command.session)):
-                self.ledger.hold(command)
+                self.ledger.wishes.hold(command)
         return self._judge(command, effects, now)
 
     def _push_of(self, run: PushRun, now: float, portion: int) -> tuple[list[Effect], int]:
@@ -343,10 +349,13 @@ class WatchedBroker(Broker):
             for effect in singles:
                 if isinstance(effect, Deliver):
                     self.copies.sent(effect.channel, effect.message, effect.sessions)
-        if self.nsq is not None:
-            for effect in singles:
-                if isinstance(effect, Deliver):
-                    self.nsq.sent(effect.channel, effect.message, effect.sessions)
+        for effect in singles:
+            if isinstance(effect, Deliver) and self.nsq is not None:
+                self.nsq.sent(effect.channel, effect.message, effect.sessions)
+            if isinstance(effect, Deliver) and self.zmtp is not None:
+                self.zmtp.sent(effect.channel, effect.message, effect.sessions)
+            elif isinstance(effect, Append) and self.zmtp is not None:
+                self.zmtp.kept(effect)
         self._audit.see(singles)
         for effect in singles:
             if isinstance(effect, Fetch):

@@ -15,7 +15,7 @@ __all__ = ["Wishes"]
 class Wishes:
     """Told from commands, as the ledger is, of which this is a part."""
 
-    __slots__ = ("_filters", "_kinds", "_kinship", "_patient", "_world")
+    __slots__ = ("_filters", "_kinds", "_kinship", "_patient", "_world", "high_waiting")
 
     def __init__(self, world: World, kinship: Kinship) -> None:
         self._world = world
@@ -26,6 +26,8 @@ class Wishes:
         self._kinds: dict[tuple[tuple[str, int], str], str] = {}
         #: Messages whose pushes wait for room, or have waited.
         self._patient: set[tuple[tuple[str, int], str]] = set()
+        #: Messages of high priority that nobody was sent, by queue; several if pushed again.
+        self.high_waiting: dict[tuple[str, int], dict[str, int]] = {}
 
     def joined(self, command: Join) -> None:
         """A session joins, or joins anew."""
@@ -49,13 +51,28 @@ class Wishes:
         """The kind of a message, or its key; empty where neither matters."""
         return self._kinds.get((key, uid), "")
 
-    def hold(self, key: tuple[str, int], uid: str) -> None:
-        """The push of a message waits for room."""
-        self._patient.add((key, uid))
+    def hold(self, command: Push) -> None:
+        """A push waits for room: others may be quicker (seed 2021)."""
+        key = (command.channel, command.queue_id)
+        self._patient.add((key, command.message_id))
+        self.pass_high(key, command.message_id)
 
     def is_patient(self, key: tuple[str, int], uid: str) -> bool:
         """Whether a message has waited for room before it entered its queue."""
         return (key, uid) in self._patient
+
+    def comes_high(self, key: tuple[str, int], uid: str) -> None:
+        """A message of high priority waits to be sent."""
+        waiting = self.high_waiting.setdefault(key, {})
+        waiting[uid] = waiting.get(uid, 0) + 1
+
+    def pass_high(self, key: tuple[str, int], uid: str) -> None:
+        """A message of high priority, if it is one that waits, waits no more."""
+        waiting = self.high_waiting.get(key, {})
+        if uid in waiting:
+            waiting[uid] -= 1
+            if not waiting[uid]:
+                del waiting[uid]
 
     def of_kind(self, place: Place, key: tuple[str, int], uids: dict[str, int], kind: str) -> bool:
         """Whether any of these messages is wanted by those who want this kind."""

@@ -10,6 +10,7 @@ from typing import Any, Final
 import anyio
 import pytest
 import zmq
+from zmq.utils.monitor import recv_monitor_message
 
 from tests.tmqp_server.zmtp_sockets import (
     PATIENCE_MS,
@@ -476,6 +477,29 @@ async def test_heartbeats_keep_a_quiet_socket() -> None:
         return pull.recv()
 
     assert await with_sockets(work) == b"still here"
+
+
+async def test_a_producer_that_sent_all_the_time_gave_a_server_with_heartbeats_up() -> None:
+    """To libzmq a peer is gone that has sent a PING, and then nothing for the time it named."""
+
+    def work(found: Sockets) -> list[int]:
+        push = found.unconnected(zmq.PUSH)
+        monitor = push.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        push.connect(found.address)
+        time.sleep(0.5)
+        until = time.monotonic() + 2.0
+        while time.monotonic() < until:
+            push.send(b"x")
+            time.sleep(0.02)
+        events: list[int] = []
+        while monitor.poll(0):
+            events.append(recv_monitor_message(monitor)["event"])
+        push.disable_monitor()
+        monitor.close(linger=0)
+        return events
+
+    settings = config(options={"heartbeat_ms": 200}, limits={"heartbeat_timeout_s": 0.7})
+    assert await with_sockets(work, settings) == []
 
 
 async def test_an_endpoint_of_one_type_refuses_others() -> None:

@@ -188,6 +188,13 @@ FOUND_AT: Final = {
     "writes-once": 10,
     "wrong-session-blamed": 4,
     "youngest-first": 7,
+    "zmtp-counts-on": 43,
+    "zmtp-deaf-to-the-disk": 123,
+    "zmtp-first-part": 187,
+    "zmtp-no-heartbeat": 20,
+    "zmtp-pings-the-silent": 17,
+    "zmtp-sent-twice": 199,
+    "zmtp-uncounted-drop": 20,
 }
 
 

@@ -90,6 +90,16 @@ class DoorSession:
         """All bytes were handed over, once after ``wants_written`` was set."""
         return ()
 
+    def left(self, waiting: int) -> None:
+        """All bytes were handed over but for the last *waiting*, while ``wants_written`` is set."""
+
+    def take_back(self, waiting: int) -> tuple[int, Sequence[Command]]:
+        """The connection ends, be it by the peer or by this side, and of the bytes that were given
+        to be sent the last *waiting* have not left.  Returns how many of these, from the end, are
+        not to be sent, for their messages go to somebody else, and what is to be done about the
+        others; nothing that the session still holds may be among the bytes."""
+        return 0, ()
+
     def excuse_silence(self, now: float) -> None:
         """The peer was not read from until now, for a push of it waited for room
         (``PushExtras.wait_ms``): that nothing was heard from it says nothing."""

@@ -38,7 +38,6 @@ from tmqp_server.access.gate import (
 )
 from tmqp_server.access.needs import NO_QUEUE
 from tmqp_server.doors.port import Door
-from tmqp_server.engine.books import CONNECTION_BYTES
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import (
     AcknowledgeRun,
@@ -77,6 +76,7 @@ from tmqp_server.engine.effects import (
     TellHandler,
     TellNodes,
 )
+from tmqp_server.hub.looks import Looks
 from tmqp_server.hub.outlets import FOR_ONE, ForOne, Outlets
 from tmqp_server.hub.questions import OF_STORAGE, Outside
 from tmqp_server.hub.relaying import Relay
@@ -87,7 +87,7 @@ __all__ = ["Hub"]
 
 
 @final
-class Hub:
+class Hub(Looks):
     """Broker and door sessions, joined.
 
     :param broker: the engine; the hub is its only caller.
@@ -117,7 +117,8 @@ class Hub:
         takes_custom: bool = False,
         relay: Relay | None = None,
     ) -> None:
-        self.broker = broker
+        self.outside: list[Outside] = []
+        super().__init__(broker, Outlets(portion_bytes, broker, self.outside))
         self.journal = journal
         self.notified: int = 0
         self.customs_ignored: int = 0
@@ -127,16 +128,9 @@ class Hub:
             authorities = broker if broker.has_authenticators else None
             self.gate = Gate(broker.passes_on, authorities)
         self._takes_custom = takes_custom
-        self._open: dict[int, Question] = {}
         self._last_ticket = 0
         self.relay = relay
-        self.outside: list[Outside] = []
-        self._outlets = Outlets(portion_bytes, broker, self.outside)
-        self._sessions = self._outlets.sessions
         self._following: deque[Command] = deque()
-        self._rest: dict[int, deque[Command]] = {}
-        self.woken = self._outlets.woken
-        self.awaited = self._outlets.awaited
 
     # -- sessions -------------------------------------------------------------------------------
 
@@ -225,12 +219,6 @@ class Hub:
         if number in self._sessions:
             self._step(Unblock(number), now)
 
-    def reads(self, number: int) -> bool:
-        """Whether the session wants its peer to be read from."""
-        session = self._sessions.get(number)
-        stops = session is not None and (not session.reads or session.wants_tls)
-        return not stops and not self.broker.holds(number)
-
     def begins_tls(self, number: int, now: float) -> bool:
         """Whether the session's connection is to change to TLS, after :meth:`written`."""
         session = self._sessions.get(number)
@@ -267,16 +255,18 @@ class Hub:
                 session.wants_written = False  # or it would be called again for ever
             self._follow_up(number, commands)
 
-    def close_reason(self, number: int) -> str:
-        """Why the session's protocol is closed; empty while it is not."""
+    def take_back(self, number: int, waiting: int, now: float) -> int:
+        """A session's connection ends, and the last *waiting* bytes have not left; returns how many
+        of these, from the end, are not to be sent."""
         session = self._sessions.get(number)
-        return "" if session is None else session.close_reason
+        if session is None:
+            return 0
+        count, commands = session.take_back(waiting)
+        if commands:
+            self._run(number, commands, now)
+        return count
 
     # -- what is to be sent ---------------------------------------------------------------------
-
-    def is_full(self) -> bool:
-        """Whether some session has a portion to send, or a portion of work was done."""
-        return self._outlets.full
 
     def take_outbound(self) -> Sequence[tuple[int, bytes]]:
         """What touched sessions have to send, in order; an empty piece ends one that is closed."""
@@ -306,11 +296,6 @@ class Hub:
 
     # -- time -----------------------------------------------------------------------------------
 
-    def session_deadline(self, number: int) -> float | None:
-        """When a session wants :meth:`on_session_deadline`; None for never or when it is gone."""
-        session = self._sessions.get(number)
-        return None if session is None else session.next_deadline()
-
     def on_session_deadline(self, number: int, now: float) -> None:
         """A session's deadline may have come."""
         session = self._sessions.get(number)
@@ -323,28 +308,12 @@ class Hub:
                 session.hurried = False
                 self.woken[number] = None
 
-    def broker_deadline(self) -> float | None:
-        """When the broker wants :meth:`on_broker_deadline`; None for never."""
-        return self.broker.next_deadline()
-
     def on_broker_deadline(self, now: float) -> None:
         """The broker's deadline may have come."""
         self._carry_out(self.broker.on_deadline(now), now)
         self._outlets.flush()
 
     # -- questions ------------------------------------------------------------------------------
-
-    def is_waiting(self, number: int) -> bool:
-        """Whether a question about the session is open."""
-        return number in self._open
-
-    def must_wait(self, number: int) -> bool:
-        """Whether what a session has said must wait: a question is open, or a push is held."""
-        return number in self._open or self.broker.holds(number)
-
-    def has_more(self, number: int) -> bool:
-        """Whether what a session has sent waits: it counts although the session is closed."""
-        return number in self._open or number in self._rest
 
     def decide(self, number: int, ticket: int, decision: Verdict, now: float) -> None:
         """A question is answered: work off the command that waits for it; then :meth:`go_on`.  An
@@ -412,10 +381,6 @@ class Hub:
         return self._perform(number, command, now)
 
     # -- the storage ----------------------------------------------------------------------------
-
-    def has_room(self, more: int = 0) -> bool:
-        """Whether there is memory for another connection, and for so many bytes beside."""
-        return self.broker.has_room_for_client(CONNECTION_BYTES + more)
 
     def take_down(self, effects: Iterable[Effect], now: float) -> None:
         """Have kept, and told to event handlers, what of effects is for nobody else."""

@@ -112,6 +112,7 @@ class SocketTransport(Transport):
         self.waited = False
         self.peer = peer
         self.secure = False
+        self.is_exact = True
 
     def watch(self, ready: Callable[[], None]) -> bool:
         """Where asyncio can watch sockets: its loop calls ``ready``, and no task is woken."""

@@ -39,6 +39,7 @@ from tmqp_server.shell.outbound import (
     Marks,
     Outbound,
 )
+from tmqp_server.shell.partings import part
 from tmqp_server.shell.steps import EFFECTS, END, GONE, NOT_YET, READ, SENT, WAIT
 from tmqp_server.shell.timers import Timers
 from tmqp_server.shell.world import (
@@ -77,7 +78,6 @@ class Connections:
 
     def __init__(self, hub: Hub, marks: Marks, hook_timeout_s: float) -> None:
         self.hub = hub
-        #: What a peer that reads slowly may cost.
         self.marks = marks
         self._world: list[WorldEffect] = []
         self._asking = Asking(self._world, hook_timeout_s)
@@ -89,8 +89,7 @@ class Connections:
         self._timers = Timers()
         self._in_round = False
         self._put_off = 0  # chunks of the round of which nothing was written yet
-        #: What the world was last told to wait for.
-        self._told_due = math.inf
+        self._told_due = math.inf  # what the world was last told to wait for
 
     def _turn(self, now: float) -> None:
         """Write to every touched session, then see to everything else that came of a call."""
@@ -217,13 +216,13 @@ class Connections:
         if out is not None:
             if not out.reason:
                 out.reason = reason
-            out.drop()
             self._hear_the_end(out, now)
             self._over(out, reason, now)
             self._turn(now)
         return END | (EFFECTS if self._world else 0)
 
     def _hear_the_end(self, out: Outbound, now: float) -> None:
+        part(self.hub, out, self._world, now, goes_on=not out.reason)
         try:
             self.hub.receive_eof(out.number, now)
         except Exception as error:  # noqa: BLE001 - a bug; it is logged
@@ -259,12 +258,12 @@ class Connections:
 
     def _close_politely(self, number: int, reason: str, now: float) -> None:
         out = self._outs.get(number)
-        if out is None:
-            return
-        try:
-            self.hub.close(number, reason, now)
-        except Exception as error:  # noqa: BLE001 - a bug; it is logged
-            self._fail(out, error, now)
+        if out is not None:
+            part(self.hub, out, self._world, now, goes_on=True)
+            try:
+                self.hub.close(number, reason, now)
+            except Exception as error:  # noqa: BLE001 - a bug; it is logged
+                self._fail(out, error, now)
 
     def _next(self, out: Outbound, more: bool) -> int:
         """What a reader does after its chunk."""
@@ -333,6 +332,7 @@ class Connections:
         if found & EMPTY and self.hub.awaited:
             self._tell_written(now)
             self._turn(now)
+        self.hub.left(number, out.bytes)
         if found & UNBLOCK:
             try:
                 self.hub.unblock(number, now)
@@ -445,6 +445,7 @@ class Connections:
             reason = f"slow reader: over {self.marks.max_bytes} bytes are waiting"
             self._cut(out, reason, now)
             return
+        self.hub.left(out.number, out.bytes)
         if not out.writing:
             out.writing = True
             self._world.append(StartWriting(out.number))
@@ -495,6 +496,7 @@ class Connections:
 
     def _lose(self, out: Outbound, reason: str, now: float) -> None:
         """Nobody can be sent to; what had come is worked off."""
+        part(self.hub, out, self._world, now, goes_on=False)
         if out.lose(reason, now):
             self._over(out, reason, now)
             return
@@ -522,7 +524,7 @@ class Connections:
 
     def _forget(self, out: Outbound, now: float) -> None:
         number = out.number
-        out.drop()
+        part(self.hub, out, self._world, now, goes_on=False)
         out.state = OVER
         out.waits = False
         self._tell_drained(out)

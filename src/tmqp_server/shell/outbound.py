@@ -220,6 +220,30 @@ class Outbound:
 
     # -- the end --------------------------------------------------------------------------------
 
+    def unsent(self, *, goes_on: bool) -> int:
+        """How many of the bytes that wait have not left for certain.
+
+        :param goes_on: what waits is still to be sent, so a writer keeps the piece that it has.
+        """
+        lent = self.writing and (goes_on or not self.wire.is_exact)
+        return self.bytes - (len(self._head) - self.offset if lent else 0)
+
+    def take_back(self, count: int) -> None:
+        """Do not send the last bytes that wait."""
+        self.bytes -= count
+        pieces = self._pieces
+        while count and pieces:
+            last = pieces.pop()
+            if len(last) > count:
+                pieces.append(last[: len(last) - count])
+                count = 0
+            else:
+                count -= len(last)
+        if count:
+            self._head = self._head[: len(self._head) - count]
+        if not self.bytes and self.state == BEHIND:
+            self.state = OPEN
+
     def finish(self, now: float) -> bool:
         """No more will come; True if nothing has to be waited for."""
         if self.state == BEHIND:

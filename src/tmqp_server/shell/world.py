@@ -56,9 +56,14 @@ INTERNAL_ERROR: Final = "an internal error"
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Wire:
-    """One connection as the shell sees it; ``peer`` is where it comes from, if that is known."""
+    """One connection as the shell sees it; ``peer`` is where it comes from, if that is known.
+
+    ``is_exact`` says that what it took is told at once: then what has not left is known when it
+    breaks.
+    """
 
     peer: str = ""
+    is_exact: bool = False
 
     def send(self, data: bytes) -> int:
         """Send what can be sent without waiting; must not call the shell.

@@ -109,7 +109,7 @@ class ZmtpConfig:
     handshake_s: float = 30.0
     """How long a peer has to say what it is."""
     heartbeat_s: float = 0.0
-    """After so many seconds of silence a PING is sent; 0 for never."""
+    """A PING is sent once in so many seconds; 0 for never."""
     heartbeat_timeout_s: float = 30.0
     """After so many seconds without an answer to it the peer is gone."""
 

@@ -112,6 +112,8 @@ class ZmtpConnection:
         self._patience_s = config.handshake_s
         self._handshake_due = now + config.handshake_s
         self._heard = now
+        #: When the next PING is sent, and since when one is not answered.
+        self._ping_due = _NEVER
         self._pinged = _NEVER
         #: Seconds of silence after which the peer wants this side to give up; 0 for never.
         self._ttl_s = 0.0
@@ -460,16 +462,10 @@ class ZmtpConnection:
         self._traffic = mechanism.traffic
         if self._config.mechanism != CURVE or self._traffic is not None:
             self._most = self._least_of_limits()
-        events.append(
-            PeerReady(
-                socket_type,
-                identity,
-                found,
-                mechanism.user,
-                mechanism.password,
-                mechanism.public_key,
-            )
-        )
+        if self._config.heartbeat_s > 0 and self.version >= (3, 1):
+            self._ping_due = self._heard + self._config.heartbeat_s
+        who = (mechanism.user, mechanism.password, mechanism.public_key)
+        events.append(PeerReady(socket_type, identity, found, *who))
         mechanism.password = b""
 
     def _least_of_limits(self) -> int:
@@ -561,8 +557,8 @@ class ZmtpConnection:
         if self._phase == _OPEN:
             if self._ttl_s:
                 due = min(due, self._heard + self._ttl_s)
-            if self._pings():
-                due = min(due, self._heard + self._config.heartbeat_s)
+            if self._has_said_itself:
+                due = min(due, self._ping_due)
             if self._pinged != _NEVER:
                 due = min(due, self._pinged + self._config.heartbeat_timeout_s)
         return None if due == _NEVER else due
@@ -572,13 +568,12 @@ class ZmtpConnection:
         self._heard = now
         self._pinged = _NEVER
 
-    def _pings(self) -> bool:
-        """Whether silence is to be broken by a PING; one that is not answered is enough."""
-        config = self._config
-        return config.heartbeat_s > 0 and self._pinged == _NEVER and self.version >= (3, 1)
-
     def on_deadline(self, now: float) -> list[Event]:
-        """Do what is due: a PING, or the end."""
+        """Do what is due: a PING, or the end.
+
+        As in libzmq a PING goes out time and again, however much the peer says: each tells the peer
+        for how long it may hear nothing, and to one that only speaks nothing else is said.
+        """
         events: list[Event] = []
         if self._phase == _OVER:
             return events
@@ -588,12 +583,12 @@ class ZmtpConnection:
             self._violate(text, events)
         elif self._ttl_s and now >= self._heard + self._ttl_s:
             self._violate(f"nothing was heard for {self._ttl_s:g} seconds", events)
-        elif self._pinged != _NEVER:
-            if now >= self._pinged + config.heartbeat_timeout_s:
-                text = f"a PING was not answered within {config.heartbeat_timeout_s:g} seconds"
-                self._violate(text, events)
-        elif self._pings() and now >= self._heard + config.heartbeat_s:
-            self._pinged = now
+        elif self._pinged != _NEVER and now >= self._pinged + config.heartbeat_timeout_s:
+            text = f"a PING was not answered within {config.heartbeat_timeout_s:g} seconds"
+            self._violate(text, events)
+        elif now >= self._ping_due and self._has_said_itself:
+            self._ping_due = now + config.heartbeat_s
+            self._pinged = min(self._pinged, now)
             ttl = min(int(config.heartbeat_timeout_s * _TTL_PER_S), _MOST_TTL)
             self.send_frames(command_frame(b"PING", ttl.to_bytes(2, "big")))
         return events

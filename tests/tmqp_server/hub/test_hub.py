@@ -202,12 +202,12 @@ def test_messages_sent_behind_the_hello_are_worked_off_after_the_acceptance() ->
 class _Chatty(LineSession):
     """Asks again whenever it is answered."""
 
-    left = 5_000
+    rounds = 5_000
 
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
         commands = super().apply(effect, now)
-        self.left -= 1
-        return commands if self.left < 0 else [ListClients(1, "again")]
+        self.rounds -= 1
+        return commands if self.rounds < 0 else [ListClients(1, "again")]
 
 
 class _ChattyDoor(LineDoor):

@@ -411,3 +411,35 @@ def test_the_quick_copy_and_its_slow_duplicate_agree(moves: list[tuple[bytes, in
         assert stage.wires[1].sent == wire.sent
     stage.read(100_000)
     assert stage.wires[1].sent == whole
+
+
+@pytest.mark.parametrize("count", [0, 1, 20, 21, 70, 90])
+def test_the_last_bytes_that_wait_can_be_kept_back(count: int) -> None:
+    out, wire = outbound(room=10)
+    out.give(b"a" * 100, 0.0)
+    out.give(b"b" * 50, 0.0)
+    out.give(b"c" * 20, 0.0)
+    assert out.unsent(goes_on=False) == 160
+    out.take_back(count)
+    assert out.bytes == 160 - count
+    drain(out, wire, 1_000)
+    assert wire.sent == (b"a" * 100 + b"b" * 50 + b"c" * 20)[: 170 - count]
+
+
+def test_what_waits_can_be_kept_back_whole() -> None:
+    out, _ = outbound(room=10)
+    out.give(b"a" * 100, 0.0)
+    out.take_back(90)
+    assert (out.bytes, out.state, out.piece()) == (0, OPEN, b"")
+    assert out.finish(0.0), "there is nothing to be waited for"
+
+
+def test_of_a_piece_that_a_writer_has_nobody_knows_whether_it_has_left() -> None:
+    out, wire = outbound(room=10)
+    out.give(b"a" * 100, 0.0)
+    out.give(b"b" * 50, 0.0)
+    out.writing = True
+    assert out.unsent(goes_on=False) == 50
+    wire.is_exact = True
+    assert out.unsent(goes_on=False) == 140, "all that was taken was told"
+    assert out.unsent(goes_on=True) == 50, "it is still sent"

@@ -120,7 +120,7 @@ class ZmtpOptions:
     then."""
 
     heartbeat_ms: int = 0
-    """Milliseconds of silence after which the server sends a PING; 0 for never.  Those of peers are
+    """Milliseconds between two PINGs of the server to a peer; 0 for none.  Those of peers are
     always answered."""
 
     def __post_init__(self) -> None:

@@ -5,6 +5,8 @@ Those that ask and answer are in ``services.py``.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import deque
 from collections.abc import Sequence
 from typing import Final, Protocol
 
@@ -26,7 +28,7 @@ from tmqp_server.engine.commands import (
     PushRun,
     RunNotes,
 )
-from tmqp_server.engine.effects import Deliver, Reply
+from tmqp_server.engine.effects import Confirm, Deliver, Reply
 from tmqp_wires.zmtp.frames import more_frames
 
 __all__ = [
@@ -49,6 +51,8 @@ class Peer(Protocol):
     """The session, as a role sees it."""
 
     wants_written: bool
+    said: int
+    """How many bytes were ever queued."""
 
     def say(self, data: bytes) -> None:
         """Queue bytes of a message."""
@@ -107,10 +111,21 @@ class SocketRole:
         """What is to be said before the client disconnects."""
         return _NOTHING
 
+    def left(self, sent: int) -> None:
+        """So many of the bytes that were ever queued have left."""
+
+    def take_back(self, sent: int) -> tuple[int, Sequence[Command]]:
+        """The connection ends, and so many of the bytes that were ever queued have left.  Returns
+        how many are to be sent, -1 for all, and what is to be done."""
+        return -1, _NOTHING
+
     def replied(self, effect: Reply) -> None:
         """A command was refused, or answered."""
         if effect.code != RESULT_OK:
             self._context.refused += 1
+
+    def confirmed(self, effect: Confirm) -> None:
+        """What became of a message, if the role has asked."""
 
 
 class PushRole(SocketRole):
@@ -192,13 +207,18 @@ class PublishingRole(PushRole):
 class PullRole(SocketRole):
     """A PULL socket: it gets messages of a queue, each at most once.
 
-    A message is acknowledged when the kernel has it: nobody hears whether the program reads it.
+    A message is acknowledged when the kernel has it: nobody hears whether the program reads it.  At
+    the end of the connection one that has begun to leave counts as gone, too; the others are not
+    sent, and go to somebody else.
     """
 
     def __init__(self, context: ZmtpContext, number: int, peer: Peer, channel: str) -> None:
         super().__init__(context, number, peer, channel)
-        #: What waits to leave, by queues: others than the first have their messages from elsewhere.
-        self._ids: dict[int, list[str]] = {}
+        #: What waits to leave, with its queue: other queues have their messages from elsewhere.
+        self._ids: list[tuple[int, str]] = []
+        #: Of each, how many bytes were queued before it.
+        self._begins: list[int] = []
+        self._is_over = False
         self._notes = RunNotes()
 
     def begin(self) -> Sequence[Command]:
@@ -213,22 +233,43 @@ class PullRole(SocketRole):
 
     def deliver(self, effect: Deliver, shared: bytes) -> None:
         """Queue it, and answer for it when it has left."""
-        self._peer.say(shared)
+        if self._is_over:
+            return  # nothing is sent any more: it goes to somebody else
+        peer = self._peer
         if effect.wants_acknowledge:
             message = effect.message
-            self._ids.setdefault(message.queue_id, []).append(message.message_id)
-            self._peer.wants_written = True
+            self._ids.append((message.queue_id, message.message_id))
+            self._begins.append(peer.said)
+            peer.wants_written = True
+        peer.say(shared)
 
     def written(self) -> Sequence[Command]:
         """Answer for what has left."""
-        if not self._ids:
-            return _NOTHING
-        left, self._ids = self._ids, {}
+        gone, self._ids = self._ids, []
+        self._begins = []
+        return self._answers(gone)
+
+    def _answers(self, gone: list[tuple[int, str]]) -> Sequence[Command]:
+        """Acknowledge what has left, a queue at a time."""
+        found: dict[int, list[str]] = {}
+        for queue_id, message_id in gone:
+            found.setdefault(queue_id, []).append(message_id)
         number, channel = self._number, self._channel
         return [
             AcknowledgeRun(number, channel, queue_id, ids, PlainAnswers(), self._notes)
-            for queue_id, ids in left.items()
+            for queue_id, ids in found.items()
         ]
+
+    def take_back(self, sent: int) -> tuple[int, Sequence[Command]]:
+        """Answer for what has begun to leave, and keep the rest back."""
+        if self._is_over:
+            return -1, _NOTHING
+        self._is_over = True
+        begins = self._begins
+        count = bisect_left(begins, sent)
+        end = begins[count] if count < len(begins) else -1
+        gone, self._ids, self._begins = self._ids[:count], [], []
+        return end, self._answers(gone)
 
 
 class SubscribingRole(SocketRole):
@@ -245,9 +286,10 @@ class SubscribingRole(SocketRole):
         self._prefixes_bytes = 0
         self._changed = False
         self._joined = False
-        #: Messages that are queued, and those that were handed over and have not all left.
-        self._queued = 0
-        self._handed = 0
+        #: Messages that are queued, and those that were handed over and have not left: of each how
+        #: many bytes were ever queued with it.
+        self._queued: list[int] = []
+        self._handed: deque[int] = deque()
         #: Messages that were dropped and are not counted yet.
         self._missed = 0
 
@@ -296,21 +338,27 @@ class SubscribingRole(SocketRole):
 
     def deliver(self, effect: Deliver, shared: bytes) -> None:
         """Queue it, unless too many wait."""
-        if self._handed >= self._context.limits.high_water_mark:
+        if len(self._handed) >= self._context.limits.high_water_mark:
             self._missed += 1
             return
-        self._queued += 1
         self._peer.wants_written = True
         self._peer.say(shared)
+        self._queued.append(self._peer.said)
 
     def handed_over(self) -> None:
         """What was queued waits in the socket now, or behind it."""
         self._handed += self._queued
-        self._queued = 0
+        self._queued = []
+
+    def left(self, sent: int) -> None:
+        """What has left does not count any more."""
+        handed = self._handed
+        while handed and handed[0] <= sent:
+            handed.popleft()
 
     def written(self) -> Sequence[Command]:
         """Nothing waits."""
-        self._handed = 0
+        self._handed.clear()
         return self.last_words()
 
     def last_words(self) -> Sequence[Command]:
@@ -397,3 +445,7 @@ class PairRole(PushRole):
     def written(self) -> Sequence[Command]:
         """Answer for what has left."""
         return self._pull.written()
+
+    def take_back(self, sent: int) -> tuple[int, Sequence[Command]]:
+        """Answer for what has begun to leave, and keep the rest back."""
+        return self._pull.take_back(sent)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from tmqp.constants import RESULT_BAD_REQUEST, RESULT_OK
+from tmqp.constants import RESULT_BAD_REQUEST, RESULT_BUSY, RESULT_OK
 from tmqp_server.doors.zmtp.context import ZmtpContext
 from tmqp_server.doors.zmtp.message import QUEUE, ZmtpReply, ZmtpRequest, size_of
 from tmqp_server.doors.zmtp.options import FIRST_FRAME
@@ -39,7 +39,7 @@ from tmqp_server.engine.commands import (
     Push,
     SendDirect,
 )
-from tmqp_server.engine.effects import Deliver, Reply
+from tmqp_server.engine.effects import Confirm, Deliver, Reply
 from tmqp_wires.zmtp.events import PeerReady
 from tmqp_wires.zmtp.frames import message_frames, more_frames, parts_of
 
@@ -112,6 +112,7 @@ class AskingRole(SocketRole):
             self._envelopes[name] = more_frames(envelope)
             wire = ZmtpRequest(name, self.client_id, message_frames(parts))
             size = size_of(wire.raw)
+            # It asks to be told: a request that the disk did not take is gone.
             commands.append(
                 Push(
                     self._number,
@@ -119,7 +120,7 @@ class AskingRole(SocketRole):
                     target.channel,
                     target.queue_id,
                     False,
-                    False,
+                    True,
                     size,
                     wire,
                     context.waiting,
@@ -150,6 +151,13 @@ class AskingRole(SocketRole):
         if isinstance(request, ZmtpRequest) and effect.code != RESULT_OK:
             envelope = self._envelopes.pop(request.message_id, _NO_ENVELOPE)
             self._refuse(envelope, effect.code)
+
+    def confirmed(self, effect: Confirm) -> None:
+        """A request that was taken in and then lost is replied to as one that was refused."""
+        envelope = None if effect.positive else self._envelopes.pop(effect.message_id, None)
+        if envelope is not None:
+            self._context.refused += 1
+            self._refuse(envelope, RESULT_BUSY)
 
     def _refuse(self, envelope: bytes, code: int) -> None:
         """Tell the asker that its request came to nothing."""

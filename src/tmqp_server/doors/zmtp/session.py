@@ -20,7 +20,16 @@ from tmqp_server.doors.zmtp.message import DOOR
 from tmqp_server.doors.zmtp.roles import SocketRole
 from tmqp_server.doors.zmtp.services import role_of
 from tmqp_server.engine.commands import Command, Connect, Credentials, Disconnect
-from tmqp_server.engine.effects import Accept, CloseSession, Deliver, Effect, Left, Refuse, Reply
+from tmqp_server.engine.effects import (
+    Accept,
+    CloseSession,
+    Confirm,
+    Deliver,
+    Effect,
+    Left,
+    Refuse,
+    Reply,
+)
 from tmqp_wires.zmtp import ZmtpConfig, ZmtpConnection
 from tmqp_wires.zmtp.config import CURVE, PLAIN, is_pair, mirror_of
 from tmqp_wires.zmtp.events import (
@@ -72,6 +81,8 @@ class ZmtpSession(DoorSession):
         self._again = False
         self._early: list[Event] = []
         self._out: list[bytes] = []
+        #: How many bytes were ever queued.
+        self.said = 0
         self._collect()
 
     # -- bytes in -------------------------------------------------------------------------------
@@ -97,10 +108,12 @@ class ZmtpSession(DoorSession):
     def _end(self, reason: str) -> Sequence[Command]:
         if self.closed:
             return _NOTHING
+        was_known = self._standing == _CONNECTED
+        # What was handed over is still sent; of what was not, nothing is that others may have.
+        answers = self.take_back(0)[1] if was_known else _NOTHING
         self.closed = True
         self.close_reason = reason
         self.forget_hello()
-        was_known = self._standing == _CONNECTED
         self._standing = _STRANGER
         if self._context.pair == self._number:
             self._context.pair = 0
@@ -108,7 +121,7 @@ class ZmtpSession(DoorSession):
             return _NOTHING
         role = self._role
         assert role is not None, "it was chosen before"
-        return [*role.last_words(), Disconnect(self._number)]
+        return [*answers, *role.last_words(), Disconnect(self._number)]
 
     def _refuse(self, reason: str, told: str) -> Sequence[Command]:
         """End it for good."""
@@ -250,6 +263,8 @@ class ZmtpSession(DoorSession):
             return self._end(effect.reason)
         if role is not None and isinstance(effect, Reply):
             role.replied(effect)
+        elif role is not None and isinstance(effect, Confirm):
+            role.confirmed(effect)
         elif role is not None and isinstance(effect, Left):
             # The socket expects an endpoint that is always there: it comes again, and makes it.
             return self._end(f"the channel {effect.channel!r} was removed")
@@ -277,6 +292,7 @@ class ZmtpSession(DoorSession):
     def _queue(self, data: bytes) -> None:
         self._out.append(data)
         self.outbound_bytes += len(data)
+        self.said += len(data)
 
     def subscribe(self, prefix: bytes) -> None:
         """Ask a publisher for what begins so."""
@@ -315,6 +331,28 @@ class ZmtpSession(DoorSession):
         """All bytes are in the kernel's hands."""
         role = self._role
         return _NOTHING if role is None or self.closed else role.written()
+
+    def left(self, waiting: int) -> None:
+        """All but so many bytes are in the kernel's hands."""
+        if self._role is not None and not self.closed:
+            self._role.left(self.said - self.outbound_bytes - waiting)
+
+    def take_back(self, waiting: int) -> tuple[int, Sequence[Command]]:
+        """Send nothing behind what has begun to leave, if that goes to another peer."""
+        role = self._role
+        if role is None or self.closed:
+            return 0, _NOTHING
+        end, commands = role.take_back(self.said - self.outbound_bytes - waiting)
+        if end < 0:
+            return 0, commands
+        surplus = self.said - end
+        own = min(self.outbound_bytes, surplus)
+        if own:
+            data = b"".join(self._out)
+            self.outbound_bytes = len(data) - own
+            self._out = [data[: self.outbound_bytes]]
+        self.said = end
+        return surplus - own, commands
 
     # -- time -----------------------------------------------------------------------------------
 

@@ -12,6 +12,8 @@ from tmqp_server.doors.zmtp.door import ZmtpDoor
 from tmqp_server.doors.zmtp.message import MULTIPART, ZmtpBodies, frames_of
 from tmqp_server.doors.zmtp.options import ZmtpLimits, ZmtpOptions
 from tmqp_server.engine.commands import ClearMessages, RemoveChannel, UpdateQueue
+from tmqp_server.engine.effects import Confirm
+from tmqp_server.engine.model.message import MARK_WANTS
 from tmqp_server.engine.options import QueueChanges
 from tmqp_wires.zmtp import ZmtpConfig, ZmtpConnection
 from tmqp_wires.zmtp.events import Event, MessageReceived, PeerError, PeerReady
@@ -179,6 +181,65 @@ def test_what_has_left_is_done_though_its_socket_goes_at_once() -> None:
     assert Socket(world, "PULL").take() == []
 
 
+def of_size(size: int) -> list[bytes]:
+    """A message whose frame has so many bytes."""
+    return [bytes(size - 2)]
+
+
+@pytest.mark.parametrize(
+    ("waiting", "begun"),
+    [
+        (0, 3),
+        (1, 3),
+        (99, 3),
+        (100, 2),
+        (101, 2),
+        (200, 1),
+        (300, 0),
+    ],
+)
+def test_what_a_socket_got_in_part_came_to_another_as_well(waiting: int, begun: int) -> None:
+    """Of three messages of 100 bytes some have left when the connection ends."""
+    world = world_with()
+    push, first = Socket(world, "PUSH"), Socket(world, "PULL")
+    push.say(of_size(100), of_size(100), of_size(100))
+    first.client.hear()
+    hub = world.hub
+    kept_back = hub.take_back(first.client.number, waiting, world.now)
+    assert kept_back == (3 - begun) * 100
+    hub.forget(first.client.number, world.now)
+    world.settle()
+    assert Socket(world, "PULL").take() == [of_size(100)] * (3 - begun)
+
+
+def test_what_was_not_handed_over_is_kept_back_too() -> None:
+    world = world_with()
+    push, first = Socket(world, "PUSH"), Socket(world, "PULL")
+    push.say(of_size(100))
+    first.client.hear()
+    push.say(of_size(100))
+    assert world.hub.take_back(first.client.number, 100, world.now) == 100
+    assert first.client.hear() == b""
+    push.say(of_size(100))
+    assert first.client.hear() == b"", "nothing is sent behind what was kept back"
+    world.hub.forget(first.client.number, world.now)
+    world.settle()
+    assert Socket(world, "PULL").take() == [of_size(100)] * 3
+
+
+def test_a_subscriber_that_reads_lost_messages_since_something_always_waited() -> None:
+    world = world_with(ZmtpLimits(high_water_mark=2))
+    subscriber, publisher = Socket(world, "SUB"), Socket(world, "PUB")
+    subscriber.zmtp.subscribe(b"")
+    subscriber.flush()
+    for _ in range(6):
+        publisher.say(of_size(100))
+        subscriber.client.hear()
+        world.hub.awaited[subscriber.client.number] = None  # as it is when it is written
+        world.hub.left(subscriber.client.number, 50)  # the last one has left in half
+    assert counted(world) == (0, 6)
+
+
 def test_a_slow_subscriber_misses_messages_and_nobody_else_does() -> None:
     world = world_with(ZmtpLimits(high_water_mark=2))
     slow, quick = Socket(world, "SUB"), Socket(world, "SUB")
@@ -254,6 +315,22 @@ def test_a_refused_request_is_replied_to() -> None:
     world.run(number, UpdateQueue(number, None, SERVICE, 0, changes))
     asker.say([b"envelope", b"", bytes(1_000)])
     assert asker.take() == [[b"envelope", b"", b"TMQP-ERROR 482"]]
+
+
+def test_who_had_asked_waited_for_ever_when_the_disk_lost_the_request() -> None:
+    world = world_with()
+    asker = Socket(world, "REQ")
+    number = asker.client.number
+    asker.say([b"envelope", b"", b"question"])
+    (queue,) = [each for each in world.broker.queues() if each.channel_name == "zeromq.service"]
+    (request,) = queue.regular.messages()
+    assert request.marks & MARK_WANTS
+    session = world.hub._sessions[number]
+    for positive in (True, False, False):  # only the first refusal is told
+        name = request.message_id
+        lost = Confirm(number, name, SERVICE, 0, positive, "busy", True, "", None)
+        assert session.apply(lost, world.now) == ()
+    assert asker.take() == [[b"envelope", b"", b"TMQP-ERROR 503"]]
 
 
 def test_a_probe_is_ignored() -> None:

@@ -1,0 +1,76 @@
+"""What the caller of a hub may ask about its sessions, and tells them about their bytes."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from tmqp_server.access.gate import Question
+from tmqp_server.engine.books import CONNECTION_BYTES
+from tmqp_server.engine.broker import Broker
+from tmqp_server.engine.commands import Command
+from tmqp_server.hub.outlets import Outlets
+
+__all__ = ["Looks"]
+
+
+class Looks:
+    """A look at the sessions of a hub, which completes it.
+
+    :param broker: the engine.
+    :param outlets: the sessions.
+    """
+
+    def __init__(self, broker: Broker, outlets: Outlets) -> None:
+        self.broker = broker
+        self._outlets = outlets
+        self._sessions = outlets.sessions
+        self._open: dict[int, Question] = {}
+        self._rest: dict[int, deque[Command]] = {}
+        self.woken = outlets.woken
+        self.awaited = outlets.awaited
+
+    def reads(self, number: int) -> bool:
+        """Whether the session wants its peer to be read from."""
+        session = self._sessions.get(number)
+        stops = session is not None and (not session.reads or session.wants_tls)
+        return not stops and not self.broker.holds(number)
+
+    def left(self, number: int, waiting: int) -> None:
+        """All that one of ``awaited`` had to send is in the kernel's hands, but for the last
+        *waiting* bytes."""
+        if number in self.awaited:
+            self._sessions[number].left(waiting)
+
+    def close_reason(self, number: int) -> str:
+        """Why the session's protocol is closed; empty while it is not."""
+        session = self._sessions.get(number)
+        return "" if session is None else session.close_reason
+
+    def is_full(self) -> bool:
+        """Whether some session has a portion to send, or a portion of work was done."""
+        return self._outlets.full
+
+    def is_waiting(self, number: int) -> bool:
+        """Whether a question about the session is open."""
+        return number in self._open
+
+    def must_wait(self, number: int) -> bool:
+        """Whether what a session has said must wait: a question is open, or a push is held."""
+        return number in self._open or self.broker.holds(number)
+
+    def has_more(self, number: int) -> bool:
+        """Whether what a session has sent waits: it counts although the session is closed."""
+        return number in self._open or number in self._rest
+
+    def session_deadline(self, number: int) -> float | None:
+        """When a session wants ``on_session_deadline``; None for never or when it is gone."""
+        session = self._sessions.get(number)
+        return None if session is None else session.next_deadline()
+
+    def broker_deadline(self) -> float | None:
+        """When the broker wants ``on_broker_deadline``; None for never."""
+        return self.broker.next_deadline()
+
+    def has_room(self, more: int = 0) -> bool:
+        """Whether there is memory for another connection, and for so many bytes beside."""
+        return self.broker.has_room_for_client(CONNECTION_BYTES + more)
