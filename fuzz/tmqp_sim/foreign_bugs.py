@@ -14,6 +14,7 @@ from tmqp_server.engine.model.message import Message
 from tmqp_server.engine.model.sessions import Session
 from tmqp_server.engine.operations.clients import Clients
 from tmqp_server.hub.hub import Hub
+from tmqp_server.hub.looks import Looks
 from tmqp_server.shell.outbound import Outbound
 from tmqp_server.storage.journal import Journal
 
@@ -94,7 +95,7 @@ FOREIGN_BUGS: Final = (
     ),
     (
         "stopped-and-read", "a peer is read from although its session has stopped it",
-        Hub, "reads", _always,
+        Looks, "reads", _always,
     ),
     (
         "letter-of-another", "a message that came by another door has the one before's contents",

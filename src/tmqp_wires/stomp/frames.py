@@ -13,6 +13,7 @@ from typing import Final, final
 
 __all__ = [
     "DEFAULT_PORT",
+    "UNESCAPED",
     "V1_0",
     "V1_1",
     "V1_2",

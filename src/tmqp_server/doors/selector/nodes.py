@@ -28,6 +28,7 @@ __all__ = [
     "Or",
     "Signed",
     "Value",
+    "compared",
 ]
 
 Value: TypeAlias = str | int | float | bool | None

@@ -45,7 +45,7 @@ from tmqp_server.engine.model.message import Message, SubscriptionFilter
 from tmqp_wires.stomp import StompFrame
 from tmqp_wires.stomp.frames import V1_0, V1_1, V1_2, header_lines, read_header_lines
 
-__all__ = ["Joined", "StompSubscription", "SubscribingSession"]
+__all__ = ["Joined", "NoLocal", "StompSubscription", "SubscribingSession"]
 
 _AUTO: Final = "auto"
 _CLIENT: Final = "client"

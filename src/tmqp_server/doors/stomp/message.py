@@ -20,12 +20,14 @@ from tmqp_wires.stomp.frames import V1_2, header_lines, read_header_lines
 
 __all__ = [
     "DOOR",
+    "GROUP",
     "NUMBER",
     "OF_DELIVERIES",
     "QUEUE",
     "StompBodies",
     "StompMessage",
     "headers_of",
+    "letter_of",
     "number_of",
 ]
 
