@@ -220,14 +220,21 @@ def shrink(
     """
 
     def same(candidate: Finding) -> bool:
-        try:
-            found = fuzzer.play(candidate.conversation)
-        except UnreachableError:
-            return False
-        return found is not None and found.kind == finding.kind
+        # Twice: what an earlier conversation has left may answer the first time.
+        for _ in range(1 if finding.kind == CRASH else 2):
+            try:
+                found = fuzzer.play(candidate.conversation)
+            except UnreachableError:
+                return False
+            if found is None or found.kind != finding.kind:
+                return False
+        return True
 
     def smaller(best: Finding) -> Iterator[Finding]:
-        for pieces in smaller_pieces(best.conversation):
+        for pieces in (
+            *_fewer_messages(fuzzer.subject, best.conversation),
+            *smaller_pieces(best.conversation),
+        ):
             yield Finding(finding.kind, finding.message, pieces)
 
     return smallest(finding, smaller, same, lambda: go_on() and not fuzzer.gone)
@@ -240,5 +247,18 @@ def smaller_pieces(pieces: tuple[Piece, ...]) -> Iterator[tuple[Piece, ...]]:
             yield candidate
     for place, piece in enumerate(pieces):
         for cut in shorter(tuple(piece.data)):
-            smaller = Piece(piece.line, bytes(cut), piece.place)
-            yield (*pieces[:place], smaller, *pieces[place + 1 :])
+            yield _with(pieces, place, bytes(cut))
+
+
+def _fewer_messages(subject: Subject, pieces: tuple[Piece, ...]) -> Iterator[tuple[Piece, ...]]:
+    """Conversations in which a piece has fewer messages: of a message that is cut, a server would
+    wait for the rest."""
+    for place, piece in enumerate(pieces):
+        begin, messages, rest = subject.grammars[piece.place].split(piece.data)
+        for fewer in shorter(tuple(messages)):
+            yield _with(pieces, place, begin + b"".join(fewer) + rest)
+
+
+def _with(pieces: tuple[Piece, ...], place: int, data: bytes) -> tuple[Piece, ...]:
+    piece = pieces[place]
+    return (*pieces[:place], Piece(piece.line, data, piece.place), *pieces[place + 1 :])

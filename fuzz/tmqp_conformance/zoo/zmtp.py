@@ -259,6 +259,8 @@ class _ExactNames(SmallZmtp):
 
 
 class _AlwaysRouter(SmallZmtp):
+    """But not to those of ZMTP 2.0, whom the codec tells the type that fits theirs."""
+
     def type_for(self, kind: str) -> str:
         return super().type_for(kind) and "ROUTER"
 
