@@ -150,7 +150,7 @@ ZMTP: Final[dict[str, tuple[str, Reason]]] = {
     "takes-old": ("unclean", _says(rb"^\x01\0")),
     "any-mechanism": ("unclean", _says(b"CURVE")),
     "exact-names": ("fail", _says(b"socket-TYPE")),
-    "always-router": ("fail", _hears(r"socket_type=b'(?!ROUTER)|old type")),
+    "always-router": ("fail", _hears(r"socket_type=b'(?!ROUTER)")),
     "takes-pairs": ("fail", _says(b"PAIR")),
     "refuses-silently": ("fail", _says(b"PAIR")),
     "takes-any-type": ("unclean", _says(b"NOSUCH")),
