@@ -15,6 +15,7 @@ from tmqp_server.engine.commands import (
     ListBindings,
     PushExtras,
     RemoveChannel,
+    RemoveChannels,
     RemoveQueue,
     RemoveRouter,
     SubscribeEvent,
@@ -457,6 +458,21 @@ def test_a_removed_channel_does_not_come_back() -> None:
     world.crash()
     assert world.broker.queues() == []
     assert world.broker.statistics().channels == 0
+
+
+@pytest.mark.parametrize("fails", ["", "full"])
+def test_a_removal_of_several_channels_was_answered_before_it_was_on_the_disk(fails: str) -> None:
+    """The last one was over first, so the step that answered had changed nothing (seed 51566)."""
+    world = KeptWorld(EngineLimits(max_work_per_step=1))
+    for channel, queues in (("x", 5), ("y", 1)):
+        for queue_id in range(queues):
+            world.create(DURABLE, channel=channel, queue_id=queue_id)
+    world.sync()
+    world.connect("a")
+    told = world.step(RemoveChannels(world.numbers["a"], "r", ["x", "y"])) + world.finish()
+    assert told.count("ForgetChannel 12") == told.count("ForgetChannel 16") == 1
+    assert not any(word.startswith("a r") for word in told)
+    assert world.write(fails) == ["a r: 503" if fails else "a r: 0"]
 
 
 def test_options_come_back() -> None:

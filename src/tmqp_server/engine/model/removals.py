@@ -16,6 +16,7 @@ class Removal:
     because it is empty (F101): queues that are not are left, and so is the rest when somebody joins
     meanwhile.  With ``unused`` it is removed because it has neither consumers nor feeds any more.
     ``others`` are removed together with it and must be over before the session is told.
+    ``change`` is the ticket of the last change that the storage was asked for, 0 for none.
     """
 
     __slots__ = (
@@ -27,6 +28,7 @@ class Removal:
         "unused",
         "over",
         "others",
+        "change",
     )
 
     def __init__(
@@ -40,6 +42,14 @@ class Removal:
         self.unused = False
         self.over = False
         self.others: list[Removal] | None = None
+        self.change = 0
+
+    def last_change(self) -> int:
+        """The last change of it and the others that the storage was asked for; 0 for none."""
+        last = self.change
+        for each in self.others or ():
+            last = max(last, each.change)
+        return last
 
     def waits(self) -> bool:
         """Whether others that are removed together with it are not over."""

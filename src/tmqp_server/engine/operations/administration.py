@@ -162,7 +162,32 @@ class Administration:
                 core.removals.append(removal)
 
     def _remove(self, removal: Removal) -> None:
-        """Close queues, all if they are not too many, then let their channel go."""
+        """Go on with a removal, and tell who waits for it when it is over, and safe."""
+        core = self._core
+        is_over = self._remove_portion(removal)
+        if core.change:
+            removal.change = core.change
+        if not is_over:
+            return
+        removal.over = True
+        if removal.waits():
+            core.removals.append(removal)
+            return
+        session = removal.session
+        if session is not None and session.alive:
+            # This step may have changed nothing, while what was before it is not written yet.
+            last = removal.last_change()
+            code = RESULT_OK
+            if last and not core.change:
+                if last in core.tickets:
+                    core.change = last
+                elif not core.storage_ok:
+                    code = RESULT_BUSY
+            self.reply(session, removal.request, code)
+
+    def _remove_portion(self, removal: Removal) -> bool:
+        """Close queues, all if they are not too many, then let their channel go; True if it is
+        over."""
         core = self._core
         channel = removal.channel
         looked_at = 0
@@ -172,27 +197,21 @@ class Administration:
                 queue = removal.next_queue()
                 if queue is None:
                     self._feeds.tell_changes()
-                    return  # some are not empty: each goes when it is, the channel with the last
+                    return False  # some are not empty: each goes when it is, the channel last
                 if queue.closed:
                     continue
                 if looked_at == self._most_closed or core.work - before >= self._most_work:
                     channel.leaving.append(queue)
                     core.removals.append(removal)
                     self._feeds.tell_changes()
-                    return
+                    return False
                 looked_at += 1
                 core.work += 1
                 if not removal.deserted or is_disposable(queue):
                     self._close_queue(channel, queue)
             self._feeds.tell_changes()
             self._discard(channel)
-        removal.over = True
-        if removal.waits():
-            core.removals.append(removal)
-            return
-        session = removal.session
-        if session is not None and session.alive:
-            self.reply(session, removal.request, RESULT_OK)
+        return True
 
     def go_on(self) -> None:
         """Go on with one removal that is not over."""
