@@ -258,7 +258,8 @@ class Ledger:
             key = (command.channel, command.queue_id)
             times = self.accepted.get(key, {}).get(command.message_id)
             if times is not None:
-                self.unsent[key, command.message_id].pop()
+                if arrived := self.unsent[key, command.message_id]:
+                    arrived.pop()  # one that waited for room may have had a twin (seed 97834)
                 times.pop()
                 self.lifetimes.refused(key, command.message_id)
                 if not times:
