@@ -259,7 +259,7 @@ class Ledger:
             times = self.accepted.get(key, {}).get(command.message_id)
             if times is not None:
                 if arrived := self.unsent[key, command.message_id]:
-                    arrived.pop()  # one that waited for room may have had a twin (seed 97834)
+                    arrived.pop()  # one that waited for room may have had a duplicate (seed 97834)
                 times.pop()
                 self.lifetimes.refused(key, command.message_id)
                 if not times:
