@@ -272,3 +272,14 @@ def test_consumers_that_acknowledge_make_room() -> None:
     assert world.push("c", extras=WAITS) == []
     assert world.join("consumer")[0] == "consumer <- a FA"
     assert "p goes on" in world.finish() or "p goes on" in world.wait(0.1)
+
+
+def test_more_lines_than_a_step_could_try_kept_the_broker_busy_for_ever() -> None:
+    """It tried the same ones again and again, and no time passed (seed 9979)."""
+    world = World(EngineLimits(max_work_per_step=2))
+    for queue_id in range(1, 8):
+        world.create(QueueChanges(status=STATUS_PULL, message_limit=1), queue_id=queue_id)
+        world.push(f"m{queue_id}", queue_id=queue_id)
+        world.push(f"late{queue_id}", queue_id=queue_id, producer=f"p{queue_id}", extras=SECOND)
+    world.wait(0.2)
+    assert len([word for word in world.wait(1.0) if word.endswith(": 482")]) == 7

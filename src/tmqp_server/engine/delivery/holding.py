@@ -62,7 +62,7 @@ class HeldPush:
 class Holding:
     """The table of held pushes."""
 
-    __slots__ = ("_core", "_held", "_lines", "_next_due", "_retry_at", "_trying")
+    __slots__ = ("_core", "_held", "_left", "_lines", "_next_due", "_retry_at", "_trying")
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -75,6 +75,8 @@ class Holding:
         #: When all lines are looked at anew.
         self._retry_at = NEVER
         self._trying: HeldPush | None = None
+        #: Those for which the last step had no budget: they are tried before all others.
+        self._left: list[HeldPush] = []
 
     def __len__(self) -> int:
         return len(self._held)
@@ -156,6 +158,9 @@ class Holding:
         :meth:`rest`.
         """
         core = self._core
+        left, self._left = self._left, []
+        if left:
+            return left
         found: dict[int, HeldPush] = {}
         if now >= self._next_due:
             self._next_due = NEVER
@@ -198,12 +203,12 @@ class Holding:
         core.out.append(PushDecided(held.number))
         return next(iter(line.values())) if line else None
 
-    def rest(self, is_all: bool) -> None:
-        """All were tried, unless there was no budget for some."""
+    def rest(self, left: list[HeldPush]) -> None:
+        """All were tried but for those that are *left*, for want of budget."""
         if not self._held:
             return
         core = self._core
-        if not is_all:
-            self._retry_at = self._next_due = core.now
+        self._left = left
         self._retry_at = min(self._retry_at, core.now + _RETRY_S)
-        core.wakeups.arm(core.hold_timer, min(self._retry_at, self._next_due))
+        due = core.now if left else min(self._retry_at, self._next_due)
+        core.wakeups.arm(core.hold_timer, due)

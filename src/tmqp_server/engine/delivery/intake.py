@@ -179,16 +179,18 @@ class Intake:
     def wake_held(self, now: float) -> None:
         """Try pushes again that wait for room."""
         holding = self.holding
-        is_all = True
+        left: list[HeldPush] = []
         for first in holding.due(now):
             held: HeldPush | None = first
-            while held is not None and is_all:
-                is_all = self._core.budget > 0
-                if not is_all or not holding.begin(held):
+            while held is not None:
+                if self._core.budget <= 0:
+                    left.append(held)  # else the same ones would be tried for ever (seed 9979)
+                    break
+                if not holding.begin(held):
                     break
                 self.push(held.push, now)
                 held = holding.end(held)
-        holding.rest(is_all)
+        holding.rest(left)
 
     def problem_of_deferral(self, queue: Queue, command: Push, more: int, more_bytes: int) -> int:
         """0 when a message may be deferred as it asks, or asks for no such thing, else the result
