@@ -58,7 +58,7 @@ FOUND_AT: Final = {
     "feed-doubles": 59,
     "feed-erases-alone": 68,
     "feed-erases-nothing": 42,
-    "feed-last-first": 42,
+    "feed-last-first": 258,
     "feed-never-fails": 787,
     "feed-not-restored": 96,
     "feed-owes-nothing": 785,
