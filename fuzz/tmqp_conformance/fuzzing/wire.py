@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from tmqp.testing import Seeded
 from tmqp.testing.conformance import Patience, Stage, UnreachableError
@@ -231,11 +232,9 @@ def shrink(
         return True
 
     def smaller(best: Finding) -> Iterator[Finding]:
-        for pieces in (
-            *_fewer_messages(fuzzer.subject, best.conversation),
-            *smaller_pieces(best.conversation),
-        ):
-            yield Finding(finding.kind, finding.message, pieces)
+        pieces = best.conversation
+        for fewer in chain(_fewer_messages(fuzzer.subject, pieces), smaller_pieces(pieces)):
+            yield Finding(finding.kind, finding.message, fewer)
 
     return smallest(finding, smaller, same, lambda: go_on() and not fuzzer.gone)
 
