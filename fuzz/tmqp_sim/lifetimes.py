@@ -15,16 +15,21 @@ from tmqp_sim.world import Violation, World
 __all__ = ["Lifetimes"]
 
 _EPSILON_S: Final = 1e-6
-#: How much later than it may a push that waits is tried: a broker that has failed at a deadline
-#: rests for a second (seed 37279).
-_LATENESS_S: Final = 1.2
+#: How much later than it may a push that waits is tried; and the broker, where it fails at a
+#: deadline, for it rests for a second then (seed 37279).
+_LATENESS_S: Final = 0.2
+_FAILING_S: Final = 1.0
 
 
 class Lifetimes:
-    """The times at which the server took in messages, for the places that have a timeout."""
+    """The times at which the server took in messages, for the places that have a timeout.
 
-    def __init__(self, world: World, places: dict[tuple[str, int], Place]) -> None:
+    :param fails: the broker fails at a deadline now and then.
+    """
+
+    def __init__(self, world: World, places: dict[tuple[str, int], Place], *, fails: bool) -> None:
         self._world = world
+        self._lateness_s = _LATENESS_S + _FAILING_S * fails
         self._timeouts = {key: place.expiry_s for key, place in places.items() if place.expiry_s}
         self._taken_in: dict[tuple[str, int], dict[str, list[float]]] = {
             key: {} for key in self._timeouts
@@ -36,7 +41,7 @@ class Lifetimes:
         """A message was pushed now, and entered its queue within *wait_s*."""
         if key in self._timeouts:
             self._taken_in[key].setdefault(uid, []).append(self._world.now)
-            self._waits[key, uid] = wait_s + _LATENESS_S if wait_s else 0.0
+            self._waits[key, uid] = wait_s + self._lateness_s if wait_s else 0.0
 
     def refused(self, key: tuple[str, int], uid: str) -> None:
         """The message that was pushed last under this id was refused."""

@@ -118,7 +118,7 @@ class Simulation:
         self.world = World(plan.seed)
         self.places: dict[tuple[str, int], Place] = {place.key: place for place in plan.places}
         self.history = History(self.places)
-        self.lifetimes = Lifetimes(self.world, self.places)
+        self.lifetimes = Lifetimes(self.world, self.places, fails=plan.fails)
         self.appointments = Appointments(self.world, self.history.pushes)
         self.network = Network(self.world, plan.shape)
         self.healed = False

@@ -44,7 +44,7 @@ class Desk:
             max_in_flight,
             self.sent,
             pushes,
-            Lifetimes(self.world, {self.place.key: self.place}),
+            Lifetimes(self.world, {self.place.key: self.place}, fails=False),
             Appointments(self.world, pushes),
         )
         self.client = Origin(9, "producer", None, None, "tmqp")
