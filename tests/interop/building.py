@@ -26,9 +26,11 @@ __all__ = [
     "Client",
     "compile_program",
     "fetch",
+    "go_build",
     "made",
     "need",
     "npm",
+    "run",
     "unavailable",
 ]
 
@@ -101,7 +103,7 @@ def made(folder: Path, sources: list[Path]) -> Iterator[bool]:
 
 def fetch(client: str, words: list[str], folder: Path) -> None:
     """Run what fetches packages; skips the test if they cannot be fetched."""
-    done = _run(words, folder)
+    done = run(words, folder)
     if done.returncode != 0:
         last = (done.stdout.strip().splitlines() or ["no output"])[-1]
         unavailable(client, f"its packages cannot be fetched ({words[0]}: {last})")
@@ -118,13 +120,24 @@ def npm(client: str, sources: Path, folder: Path) -> None:
             fetch(client, ["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"], folder)
 
 
+def go_build(client: str, sources: Path, folder: Path, program: str) -> None:
+    """Build a program in Go, if need be; skips the test where its modules cannot be had."""
+    need(client, "go")
+    with made(folder, [sources / name for name in ("main.go", "go.mod", "go.sum")]) as is_due:
+        if is_due:
+            fetch(client, ["go", "mod", "download"], sources)
+            words = ["go", "build", "-mod=readonly", "-o", str(folder / program), "."]
+            compile_program(words, sources)
+
+
 def compile_program(words: list[str], folder: Path) -> None:
     """Run a compiler; its errors are ours."""
-    done = _run(words, folder)
+    done = run(words, folder)
     assert done.returncode == 0, done.stdout
 
 
-def _run(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+def run(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a program in a folder; what it prints, and its errors, are its output."""
     return subprocess.run(
         words,
         cwd=folder,

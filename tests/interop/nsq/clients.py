@@ -16,6 +16,7 @@ from tests.interop.building import (
     Client,
     compile_program,
     fetch,
+    go_build,
     made,
     need,
     npm,
@@ -50,14 +51,8 @@ def _node() -> tuple[list[str], Path]:
 
 
 def _go() -> tuple[list[str], Path]:
-    need("go-nsq", "go")
-    sources, folder = FOLDER / "go", CACHE / "go"
-    with made(folder, [sources / name for name in ("main.go", "go.mod", "go.sum")]) as is_due:
-        if is_due:
-            fetch("go-nsq", ["go", "mod", "download"], sources)
-            compile_program(
-                ["go", "build", "-mod=readonly", "-o", str(folder / "client"), "."], sources
-            )
+    folder = CACHE / "go"
+    go_build("go-nsq", FOLDER / "go", folder, "client")
     return [str(folder / "client")], folder
 
 

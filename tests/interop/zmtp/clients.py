@@ -13,6 +13,7 @@ from tests.interop.building import (
     Client,
     compile_program,
     fetch,
+    go_build,
     made,
     need,
     npm,
@@ -35,13 +36,8 @@ def _node() -> tuple[list[str], Path]:
 
 
 def _go() -> tuple[list[str], Path]:
-    need("zmq4", "go")
-    sources, folder = FOLDER / "go", _CACHE / "go"
-    with made(folder, [sources / name for name in ("main.go", "go.mod", "go.sum")]) as is_due:
-        if is_due:
-            fetch("zmq4", ["go", "mod", "download"], sources)
-            words = ["go", "build", "-mod=readonly", "-o", str(folder / "sockets"), "."]
-            compile_program(words, sources)
+    folder = _CACHE / "go"
+    go_build("zmq4", FOLDER / "go", folder, "sockets")
     return [str(folder / "sockets")], folder
 
 

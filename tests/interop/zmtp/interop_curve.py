@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from typing import Final
 
@@ -10,7 +9,7 @@ import anyio
 import pytest
 import zmq
 
-from tests.interop.building import EXPECTED
+from tests.interop.building import EXPECTED, run
 from tests.interop.zmtp.clients import CURVE
 from tests.tmqp_server.zmtp_sockets import address_of, config
 from tmqp_server import running
@@ -38,22 +37,9 @@ async def test_sockets_of_jeromq_with_curve(tmp_path: Path) -> None:
     write_secret(file, secret)
     access = {"tokens": [{"name": "jeromq", "public_key": key, "roles": ["admin"]}]}
     options = {"mechanism": "curve", "curve_secret_key_file": str(file)}
-
-    def run(*keys: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*words, *keys],
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-            timeout=_MOST_S,
-        )
-
     async with running(config(access=access, options=options)) as server:
+        command = [*words, address_of(server), server_key, key, own_secret]
         with anyio.fail_after(_MOST_S):
-            done = await anyio.to_thread.run_sync(
-                run, address_of(server), server_key, key, own_secret
-            )
+            done = await anyio.to_thread.run_sync(run, command, folder)
     assert done.returncode == 0, done.stdout
     assert done.stdout.splitlines()[-1] == "done"
