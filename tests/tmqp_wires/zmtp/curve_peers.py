@@ -15,8 +15,7 @@ from nacl.secret import SecretBox
 
 from tmqp_wires.zmtp import CurveKeys, ZmtpConfig, ZmtpConnection
 from tmqp_wires.zmtp.boxes import Cryptography
-from tmqp_wires.zmtp.config import CURVE, mirror_of
-from tmqp_wires.zmtp.events import Event, PeerReady
+from tmqp_wires.zmtp.config import CURVE
 from tmqp_wires.zmtp.sodium import sodium
 
 __all__ = [
@@ -30,7 +29,6 @@ __all__ = [
     "curve_client",
     "curve_server",
     "introduced",
-    "talk",
 ]
 
 SERVER_SECRET: Final = bytes(range(1, 33))
@@ -78,26 +76,6 @@ def curve_client(
     )
     config = ZmtpConfig(socket_type=socket_type, mechanism=CURVE, keys=keys, **changes)
     return ZmtpConnection(config, 0.0)
-
-
-def talk(one: ZmtpConnection, other: ZmtpConnection) -> tuple[list[Event], list[Event]]:
-    """Let them exchange bytes until both are silent; a side that mirrors says what it is.
-
-    :returns: what each has heard.
-    """
-    heard: tuple[list[Event], list[Event]] = ([], [])
-    for _ in range(20):
-        moved = False
-        for sender, receiver, events in ((one, other, heard[1]), (other, one, heard[0])):
-            data = sender.data_to_send()
-            for event in receiver.receive(data, 0.0):
-                events.append(event)
-                if isinstance(event, PeerReady):
-                    receiver.ready(mirror_of(event.socket_type))
-            moved = moved or bool(data)
-        if not moved:
-            return heard
-    raise AssertionError("they talk for ever")
 
 
 def introduced(socket_type: bytes = b"PUSH") -> bytes:

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tmqp_wires.zmtp.talking import talk
 from tmqp_wires.zmtp import ZmtpConfig, ZmtpConnection
-from tmqp_wires.zmtp.config import PLAIN, SOCKET_TYPES, is_pair, mirror_of
+from tmqp_wires.zmtp.config import PLAIN, SOCKET_TYPES, is_pair
 from tmqp_wires.zmtp.events import Event, PeerReady
 from tmqp_wires.zmtp.frames import (
     command_frame,
@@ -39,23 +40,6 @@ def server(**changes: Any) -> ZmtpConnection:
 
 def client(socket_type: str, **changes: Any) -> ZmtpConnection:
     return ZmtpConnection(ZmtpConfig(socket_type=socket_type, **changes), 0.0)
-
-
-def talk(one: ZmtpConnection, other: ZmtpConnection) -> tuple[list[Event], list[Event]]:
-    """Let them exchange bytes until both are silent; a side that mirrors says what it is."""
-    heard: tuple[list[Event], list[Event]] = ([], [])
-    for _ in range(20):
-        moved = False
-        for sender, receiver, events in ((one, other, heard[1]), (other, one, heard[0])):
-            data = sender.data_to_send()
-            for event in receiver.receive(data, 0.0):
-                events.append(event)
-                if isinstance(event, PeerReady):
-                    receiver.ready(mirror_of(event.socket_type))
-            moved = moved or bool(data)
-        if not moved:
-            return heard
-    raise AssertionError("they talk for ever")
 
 
 def connected(socket_type: str = "PUSH", **changes: Any) -> ZmtpConnection:

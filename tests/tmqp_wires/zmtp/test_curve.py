@@ -30,8 +30,8 @@ from tests.tmqp_wires.zmtp.curve_peers import (
     curve_client,
     curve_server,
     introduced,
-    talk,
 )
+from tests.tmqp_wires.zmtp.talking import talk
 from tmqp_wires.zmtp.sodium import sodium
 
 CLIENT_PUBLIC: Final = crypto_scalarmult_base(CLIENT_SECRET)
