@@ -212,6 +212,18 @@ class End:
             raise Broken("the connection is closed")
         return self._out.put(data)
 
+    def send_all(self, data: bytes) -> bytes:
+        """Send as far as there is room; return the rest, which is all if the connection is gone."""
+        while data:
+            try:
+                sent = self.send(data)
+            except Broken:
+                break
+            if not sent:
+                break
+            data = data[sent:]
+        return data
+
     def read(self) -> bytes | None:
         """Bytes that have come; None if there are none now, empty at the end of the stream."""
         data = self._in.read()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tmqp_sim.network import Broken, End, Link
+from tmqp_sim.network import End, Link
 from tmqp_sim.stage import Stage
 
 __all__ = ["Speaker"]
@@ -133,17 +133,12 @@ class Speaker:
     def flush(self) -> None:
         """Send what is queued as far as there is room."""
         while self.end is not None:
+            self.unsent = self.unsent or self.more()
             if not self.unsent:
-                self.unsent = self.more()
-                if not self.unsent:
-                    return
-            try:
-                sent = self.end.send(self.unsent)
-            except Broken:
                 return
-            if not sent:
+            self.unsent = self.end.send_all(self.unsent)
+            if self.unsent:
                 return
-            self.unsent = self.unsent[sent:]
 
     def writable(self) -> None:
         """There is room."""

@@ -17,7 +17,7 @@ from tmqp_client.config import ClientLimits
 from tmqp_sim.consumers import Habits
 from tmqp_sim.history import Place, Receipt, Sent
 from tmqp_sim.host import WEB
-from tmqp_sim.network import Broken, End, Link
+from tmqp_sim.network import End, Link
 from tmqp_sim.producers import Producer
 from tmqp_sim.stage import Stage
 from tmqp_sim.world import Violation
@@ -102,16 +102,8 @@ class HttpLine:
 
     def writable(self) -> None:
         """Send as far as there is room."""
-        while self._unsent:
-            if self.end is None:
-                return
-            try:
-                sent = self.end.send(self._unsent)
-            except Broken:
-                return
-            if not sent:
-                return
-            self._unsent = self._unsent[sent:]
+        if self.end is not None:
+            self._unsent = self.end.send_all(self._unsent)
 
     def readable(self) -> None:
         """Read the answers that have come."""
