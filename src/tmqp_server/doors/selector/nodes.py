@@ -94,44 +94,46 @@ class Not(Node):
         return not value if isinstance(value, bool) else None
 
 
-class And(Node):
-    """AND of two or more."""
+class _Junction(Node):
+    """AND or OR of two or more.
 
-    __slots__ = ("parts",)
+    :param decides: the value of one part that is the value of all.
+    """
 
-    def __init__(self, parts: list[Node]) -> None:
+    __slots__ = ("decides", "parts")
+
+    def __init__(self, parts: list[Node], *, decides: bool) -> None:
         self.parts = parts
+        self.decides = decides
 
     def of(self, lookup: Lookup) -> Value:
-        """False if one is, else unknown if one is."""
-        found: Value = True
+        """What decides if one part is that, else unknown if one is."""
+        found: Value = not self.decides
         for part in self.parts:
             value = part.of(lookup)
-            if value is False:
-                return False
-            if value is not True:
+            if value is self.decides:
+                return value
+            if value is not (not self.decides):
                 found = None
         return found
 
 
-class Or(Node):
-    """OR of two or more."""
+class And(_Junction):
+    """AND: false if one is."""
 
-    __slots__ = ("parts",)
+    __slots__ = ()
 
     def __init__(self, parts: list[Node]) -> None:
-        self.parts = parts
+        super().__init__(parts, decides=False)
 
-    def of(self, lookup: Lookup) -> Value:
-        """True if one is, else unknown if one is."""
-        found: Value = False
-        for part in self.parts:
-            value = part.of(lookup)
-            if value is True:
-                return True
-            if value is not False:
-                found = None
-        return found
+
+class Or(_Junction):
+    """OR: true if one is."""
+
+    __slots__ = ()
+
+    def __init__(self, parts: list[Node]) -> None:
+        super().__init__(parts, decides=True)
 
 
 class Compared(Node):
