@@ -60,27 +60,52 @@ class LineDecoder:
         return self._held_bytes
 
     def receive(self, data: bytes, now: float) -> list[Event]:
-        """Read bytes; after a violation nothing more is read."""
+        """Read bytes; after a violation nothing more is read.  Messages to one queue in a row are
+        one event."""
         if self._is_over or not data:
             return []
-        lines = data.split(b"\n")
-        rest = lines.pop()
         events: list[Event] = []
-        for line in lines:
+        end = data.rfind(b"\n") + 1
+        if end:
+            whole = data[:end]
             if self._held_bytes:
-                self._parts.append(line)
-                line = b"".join(self._parts)  # noqa: PLW2901 - the whole of it
+                self._parts.append(whole)
+                whole = b"".join(self._parts)
                 self._clear()
-            if len(line) > self._most:
+            if not (self._take_row(whole, events) or self._take_lines(whole, events)):
                 return self._violated(events)
-            self._take(line, events)
-        if rest:
+        if end < len(data):
+            rest = data[end:]
             self._parts.append(rest)
             self._held_bytes += len(rest)
             if self._held_bytes > self._most:
                 return self._violated(events)
         self._due = now + SILENCE_S if self._may_be_whole() else _NEVER
         return events
+
+    def _take_row(self, lines: bytes, events: list[Event]) -> bool:
+        """Take lines that are all messages to one queue; False, with nothing done, if they are not.
+        """
+        if lines[:2] != b"M:":
+            return False
+        start = lines.find(_COLON, 2) + 1
+        head = lines[:start]
+        if not start or b"\n" in head:
+            return False
+        bodies = lines[start:-1].split(b"\n" + head)
+        if len(bodies) != lines.count(b"\n") or start + max(map(len, bodies)) > self._most:
+            return False
+        events.append(Publish(head[2:-1], bodies))
+        self._is_first = False
+        return True
+
+    def _take_lines(self, lines: bytes, events: list[Event]) -> bool:
+        """Take lines one by one; False at one that is too long."""
+        for line in lines[:-1].split(b"\n"):
+            if len(line) > self._most:
+                return False
+            self._take(line, events)
+        return True
 
     def next_deadline(self) -> float | None:
         """When :meth:`on_deadline` must be called if nothing is received before; None for never."""
@@ -126,7 +151,11 @@ class LineDecoder:
             events.append(Stats())
         elif line[:2] == b"M:":
             queue, _, body = line[2:].partition(_COLON)
-            events.append(Publish(queue, body))
+            last = events[-1] if events else None
+            if isinstance(last, Publish) and last.queue == queue:
+                last.bodies.append(body)
+            else:
+                events.append(Publish(queue, [body]))
         elif line[:2] == b"C:":
             events.append(Consume(line[2:].partition(_COLON)[0]))
         elif line[:2] == b"D:":

@@ -59,6 +59,19 @@ class NotMine(SubscriptionFilter):
         """The client."""
         return DOOR, self._source
 
+    def family(self) -> object:
+        """They all look at the sender."""
+        return FAMILY
+
+    def key_of(self, message: Message) -> object:
+        """The sender, if it does not want its message back."""
+        wire = message.wire
+        return wire.source if isinstance(wire, GomsMessage) and not wire.echoes else ""
+
+    def is_counted(self) -> bool:
+        """Every client has one of its own."""
+        return False
+
 
 def _bytes_of(data: str) -> bytes:
     """Data as they are sent and kept; what is no text in UTF-8 (half a pair) is a question mark."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from tmqp.constants import RESULT_OK
-from tmqp_server.doors.answers import PlainAnswers
+from tmqp_server.doors.answers import PlainAnswers, RowChoice
 from tmqp_server.doors.zmtp.context import ZmtpContext
 from tmqp_server.doors.zmtp.filters import TopicFilter
 from tmqp_server.doors.zmtp.message import QUEUE, ZmtpRun, size_of
@@ -43,8 +43,6 @@ __all__ = [
 ]
 
 _NOTHING: Final[Sequence[Command]] = ()
-#: For so many chunks no runs are brought after one had to be divided.
-_SINGLY_CHUNKS: Final = 64
 
 
 class Peer(Protocol):
@@ -144,8 +142,7 @@ class PushRole(SocketRole):
     ) -> None:
         super().__init__(context, number, peer, channel)
         self._routes = routes
-        self._notes = RunNotes()
-        self._singly = 0
+        self._rows = RowChoice()
 
     def extras(self) -> PushExtras:
         """What each push says."""
@@ -160,11 +157,7 @@ class PushRole(SocketRole):
 
     def take(self, raws: list[bytes]) -> Sequence[Command]:
         """Push them."""
-        if self._notes.divided:
-            self._notes.divided = False
-            self._singly = _SINGLY_CHUNKS
-        singly = self._singly > 0
-        self._singly = max(0, self._singly - 1)
+        singly = self._rows.begin_chunk()
         if self._routes is None:
             return self._pushes(self._channel, QUEUE, raws, singly)
         commands: list[Command] = []
@@ -185,9 +178,9 @@ class PushRole(SocketRole):
                 for name, raw in zip(ids, raws, strict=True)
             ]
         run = ZmtpRun(ids, raws, extras)
-        count, size, largest = len(raws), run.size(), run.largest()
+        count, size, largest, notes = len(raws), run.size(), run.largest(), self._rows.notes
         return [
-            PushRun(number, channel, queue_id, False, False, count, size, largest, run, self._notes)
+            PushRun(number, channel, queue_id, False, False, count, size, largest, run, notes)
         ]
 
 
