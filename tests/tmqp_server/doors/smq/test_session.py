@@ -195,7 +195,7 @@ def test_a_producer_that_waits_too_long_for_room_is_told_by_the_end() -> None:
 
 
 def test_a_message_that_fits_at_no_time_ends_the_connection_at_once() -> None:
-    world = world_with(engine_limits=EngineLimits(max_bytes_per_queue=200))
+    world = world_with(engine_limits=EngineLimits(max_queue_bytes=200))
     producer = world.client()
     producer.say(b"M:q:" + b"x" * 300 + b"\n")
     assert "no room" in producer.closed
@@ -204,7 +204,7 @@ def test_a_message_that_fits_at_no_time_ends_the_connection_at_once() -> None:
 @pytest.mark.parametrize("chunks", [1, 2])
 def test_a_small_message_does_not_overtake_a_large_one_that_waits_for_room(chunks: int) -> None:
     """It used to: what was refused was offered again, and what came behind it may have fitted."""
-    world = world_with(engine_limits=EngineLimits(max_bytes_per_queue=500))
+    world = world_with(engine_limits=EngineLimits(max_queue_bytes=500))
     producer, consumer = world.client(), world.client()
     first, large, small = b"1" * 200, b"2" * 300, b"3"
     lines = [b"M:q:%s\n" % body for body in (first, large, small)]
