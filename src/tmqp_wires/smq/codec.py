@@ -4,7 +4,7 @@ A line ends with a newline.  The protocol's document shows ``S``, ``C:queue`` an
 without one, because the original takes each TCP segment for a line.  So an unended ``S`` counts
 when the client has been silent for :data:`SILENCE_S`, and so does an unended ``C:`` or ``D:`` that
 is the first thing on its connection; later ones need their newline, for half a line must not act.
-A message always needs it.
+A message always needs it.  Colons that come behind an unended line that counted are its end.
 
 What the original loses is kept: lines may be cut and joined by TCP in any way.
 """
@@ -51,6 +51,8 @@ class LineDecoder:
         self._parts: list[bytes] = []
         self._held_bytes = 0
         self._is_first = True
+        #: The last line was not ended, and counted.
+        self._is_late = False
         self._due = _NEVER
         self._is_over = False
 
@@ -64,6 +66,9 @@ class LineDecoder:
         one event."""
         if self._is_over or not data:
             return []
+        if self._is_late:
+            data = data.lstrip(_COLON)
+            self._is_late = not data
         events: list[Event] = []
         end = data.rfind(b"\n") + 1
         if end:
@@ -116,6 +121,7 @@ class LineDecoder:
         if now < self._due:
             return []
         self._due = _NEVER
+        self._is_late = True
         line = b"".join(self._parts)
         self._clear()
         events: list[Event] = []
@@ -141,8 +147,8 @@ class LineDecoder:
         """Whether the unended line counts after a silence."""
         if not self._held_bytes:
             return False
-        if self._held_bytes <= 3:
-            return b"".join(self._parts) in _STATS
+        if self._held_bytes <= 3 and b"".join(self._parts) in _STATS:
+            return True
         # Of parts that have a byte each, two are enough.
         return self._is_first and b"".join(self._parts[:2])[:2] in (b"C:", b"D:")
 

@@ -117,6 +117,17 @@ def test_half_a_line_does_not_act_later_on_a_connection(data: bytes) -> None:
     assert said(b"M:q:1\n", data, silent=True) == ["Publish(b'q', b'1')"]
 
 
+@pytest.mark.parametrize("begun", [b"S", b"S:", b"S::", b"C:q"])
+@pytest.mark.parametrize("rest", [b"::\n", b":\n", b"\n", b":"])
+def test_what_ends_a_line_that_has_counted_is_no_other_line(begun: bytes, rest: bytes) -> None:
+    """S, a silence, and two colons used to be answered with UNKNOWN_TYPE, too."""
+    decoder = LineDecoder(MOST)
+    decoder.receive(begun, 0.0)
+    assert len(decoder.on_deadline(1.0)) == 1
+    assert decoder.receive(rest, 2.0) == []
+    assert [repr(event) for event in decoder.receive(b"M:q:1\n", 3.0)] == ["Publish(b'q', [b'1'])"]
+
+
 def test_an_unended_message_never_counts() -> None:
     assert said(b"M:q:half", silent=True) == []
     assert said(b"M:q:half", b" and half\n") == ["Publish(b'q', b'half and half')"]
