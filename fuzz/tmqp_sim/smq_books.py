@@ -66,6 +66,10 @@ class SmqBooks(SideBooks):
         #: had its client has counted as done, less those that were answered for.
         self._hands: dict[tuple[int, bytes], deque[str]] = {}
         self._counted: dict[tuple[int, bytes], int] = {}
+        #: Sessions of which a message was refused, and those that are over: what these still ask for
+        #: is nothing.
+        self._refused: set[int] = set()
+        self._over: set[int] = set()
 
     # -- what clients say -----------------------------------------------------------------------
 
@@ -140,7 +144,7 @@ class SmqBooks(SideBooks):
         """
         if isinstance(command, Push):
             queue = foreign_name(command.channel)
-            if queue in QUEUES:
+            if queue in QUEUES and command.session not in self._over:
                 self._push(queue, command)
         elif isinstance(command, Acknowledge):
             queue = foreign_name(command.channel)
@@ -156,6 +160,9 @@ class SmqBooks(SideBooks):
         item = self.known(command.wire.body)
         if item.queue != queue:
             raise Violation(_CHECKER, f"{item.uid} is pushed into {queue!r}, not {item.queue!r}")
+        if command.session in self._refused:
+            text = f"session {command.session} goes on with {item.uid}"
+            raise Violation(_CHECKER, f"{text}, and one before it was refused")
         self.streams.takes(command.session, item)
         self._dealings.takes(queue, command.message_id, item, command.session)
 
@@ -177,6 +184,7 @@ class SmqBooks(SideBooks):
 
     def _end(self, session: int) -> None:
         """A session is over: what it has is the server's again."""
+        self._over.add(session)
         held = self.streams.last_taken(session) if self.holds(session) else None
         self._dealings.ends(session, held)
         for queue in QUEUES:
@@ -205,6 +213,7 @@ class SmqBooks(SideBooks):
         if isinstance(effect.request, SmqMessage) and effect.code in _FULL:
             self._world.mark("Simple MQ message found no room in time")
             self._dealings.forgets(self.known(effect.request.body))
+            self._refused.add(effect.session)
 
     # -- how it must be -------------------------------------------------------------------------
 

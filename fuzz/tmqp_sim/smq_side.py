@@ -45,10 +45,10 @@ class SmqSide(Side):
         self._ids = simulation.world.child("smq ids")
         own = Random(f"{plan.seed}/smq side")
         self._durable = plan.smq_durable
-        self._room = own.choice((0, 0, 3))
+        self._room = own.choice((0, 3, 3))
         self._in_hand = own.choice((2, 10, 100_000, 100_000))
         #: Shorter than some faults last, and than some consumers work.
-        self._wait_s = own.choice((1.0, 60.0, 60.0))
+        self._wait_s = own.choice((0.3, 1.0, 60.0))
         kinds = {fault.kind for fault in plan.faults}
         steady = not plan.disk.fails and _UNSTEADY not in kinds
         self.books = books = SmqBooks(simulation.world, steady=steady)
