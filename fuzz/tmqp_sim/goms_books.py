@@ -156,7 +156,9 @@ class GomsBooks(SideBooks):
         for session in sessions:
             missed = self._missed.get(session, {})
             if uid not in missed:
-                raise Violation(_CHECKER, f"{uid} is sent to session {session}, which it is not for")
+                raise Violation(
+                    _CHECKER, f"{uid} is sent to session {session}, which it is not for"
+                )
             del missed[uid]
             self.streams.note_sent(session, uid)
 

@@ -66,8 +66,8 @@ class SmqBooks(SideBooks):
         #: had its client has counted as done, less those that were answered for.
         self._hands: dict[tuple[int, bytes], deque[str]] = {}
         self._counted: dict[tuple[int, bytes], int] = {}
-        #: Sessions of which a message was refused, and those that are over: what these still ask for
-        #: is nothing.
+        #: Sessions of which a message was refused, and those that are over: what these still ask
+        #: for is nothing.
         self._refused: set[int] = set()
         self._over: set[int] = set()
 

@@ -115,7 +115,9 @@ class Streams(Generic[_Item]):
             self._world.mark(f"{self._title} client closed, and all was read")
             if handed.taken < len(handed.items):
                 text = f"{handed.items[handed.taken].uid} was sent before a client closed"
-                raise Violation(self._checker, f"{text} session {link.number}, and was not taken in")
+                raise Violation(
+                    self._checker, f"{text} session {link.number}, and was not taken in"
+                )
 
     # -- from the server ------------------------------------------------------------------------
 

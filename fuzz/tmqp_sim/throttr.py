@@ -19,8 +19,8 @@ from tmqp_server.doors.throttr.options import ThrottrLimits, ThrottrOptions
 from tmqp_sim.disk import EPOCH_S, Disk
 from tmqp_sim.host import THROTTR
 from tmqp_sim.plan import Plan
-from tmqp_sim.speakers import Speaker
 from tmqp_sim.side import Side
+from tmqp_sim.speakers import Speaker
 from tmqp_sim.stage import Stage
 from tmqp_sim.world import Violation
 from tmqp_wires.throttr import ClientConnection, Push, Reply, Request, words

@@ -1,4 +1,4 @@
-"""The work of the doors of goMS and Simple MQ whose cost is counted: so many messages, in chunks."""
+"""The work of the doors of goMS and Simple MQ whose cost is counted: messages, in chunks."""
 
 from __future__ import annotations
 

@@ -340,8 +340,7 @@ class Outlets:
         return False
 
     def _hand_out_run_apart(self, effect: DeliverRun) -> None:
-        """The same for a run: as a whole to sessions that take it so, message by message to others.
-        """
+        """The same for a run: whole to sessions that take it so, message by message to others."""
         singly: list[int] = []
         encoded: dict[Door, bytes] = {}
         for number in effect.sessions:

@@ -89,8 +89,7 @@ class LineDecoder:
         return events
 
     def _take_row(self, lines: bytes, events: list[Event]) -> bool:
-        """Take lines that are all messages to one queue; False, with nothing done, if they are not.
-        """
+        """Take lines that are all messages to one queue; False, with nothing done, for others."""
         if lines[:2] != b"M:":
             return False
         start = lines.find(_COLON, 2) + 1

@@ -157,7 +157,17 @@ ALIKE = (
     b'{"type":"register","topics":["a"],"data":%s}',
     b'{"type":"send","topics":["a"],"data":%s}\r',
 )
-DATA = (b'"x"', b'""', b'"\\"}\\n"', b'"\\u00fc"', '"ü"'.encode(), b'"a\\\\"', b"1", b'{"a":"b"}', b'"')
+DATA = (
+    b'"x"',
+    b'""',
+    b'"\\"}\\n"',
+    b'"\\u00fc"',
+    '"ü"'.encode(),
+    b'"a\\\\"',
+    b"1",
+    b'{"a":"b"}',
+    b'"',
+)
 
 
 @pytest.mark.parametrize("form", ALIKE)

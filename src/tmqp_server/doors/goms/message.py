@@ -81,9 +81,7 @@ class GomsRun(RunWire):
         _, sizes, _ = self._contents
         count, size, largest = len(sizes), sum(sizes), max(sizes)
         channel = self.channel
-        return [
-            PushRun(session, channel, QUEUE, False, False, count, size, largest, self, notes)
-        ]
+        return [PushRun(session, channel, QUEUE, False, False, count, size, largest, self, notes)]
 
     def _singly(self, session: int) -> list[Push]:
         found: list[Push] = []

@@ -179,9 +179,7 @@ class SmqSession(WaitingSession[Event]):
             count -= len(done)
             if done:
                 answers, notes = PlainAnswers(), self._rows.notes
-                commands.append(
-                    AcknowledgeRun(self._number, channel, QUEUE, done, answers, notes)
-                )
+                commands.append(AcknowledgeRun(self._number, channel, QUEUE, done, answers, notes))
 
     def _ask_statistics(self, commands: list[Command]) -> None:
         known = self._context.known

@@ -28,7 +28,7 @@ from tmqp_server.engine.commands import (
     PushRun,
     RunNotes,
 )
-from tmqp_server.engine.effects import Confirm, Deliver, Reply
+from tmqp_server.engine.effects import Confirm, Deliver, DeliverRun, Reply
 from tmqp_wires.zmtp.frames import more_frames
 
 __all__ = [
@@ -94,6 +94,11 @@ class SocketRole:
     def deliver(self, effect: Deliver, shared: bytes) -> None:
         """A message for the peer."""
         self._peer.say(shared)
+
+    def deliver_run(self, effect: DeliverRun, raws: list[bytes], shared: bytes) -> None:
+        """Messages of a run for the peer: each of them, and all in one piece."""
+        for each, raw in zip(effect.deliveries(), raws, strict=True):
+            self.deliver(each, raw)
 
     def hear(self, data: bytes) -> None:
         """A reply for the peer: ``ZmtpDoor.encode_forward``."""
@@ -179,9 +184,7 @@ class PushRole(SocketRole):
             ]
         run = ZmtpRun(ids, raws, extras)
         count, size, largest, notes = len(raws), run.size(), run.largest(), self._rows.notes
-        return [
-            PushRun(number, channel, queue_id, False, False, count, size, largest, run, notes)
-        ]
+        return [PushRun(number, channel, queue_id, False, False, count, size, largest, run, notes)]
 
 
 class PublishingRole(PushRole):
@@ -233,6 +236,21 @@ class PullRole(SocketRole):
             message = effect.message
             self._ids.append((message.queue_id, message.message_id))
             self._begins.append(peer.said)
+            peer.wants_written = True
+        peer.say(shared)
+
+    def deliver_run(self, effect: DeliverRun, raws: list[bytes], shared: bytes) -> None:
+        """Queue them, and answer for them when they have left."""
+        if self._is_over:
+            return
+        peer = self._peer
+        if effect.wants_acknowledge:
+            queue_id = effect.run.queue_id
+            begins = peer.said
+            for name, raw in zip(effect.message_ids(), raws, strict=True):
+                self._ids.append((queue_id, name))
+                self._begins.append(begins)
+                begins += len(raw)
             peer.wants_written = True
         peer.say(shared)
 
