@@ -56,6 +56,10 @@ class GomsSide(Side):
     def _is_news_wanted(self) -> bool:
         return any(each.is_waiting for each in self._clients)
 
+    def watcher(self) -> GomsBooks:
+        """What is owed to them."""
+        return self.books
+
     def door(self, letters: Letters) -> GomsDoor:
         """The door of a life that begins."""
         door = GomsDoor(self._new_id, None, GomsOptions(topics=TOPICS), letters)

@@ -128,6 +128,10 @@ class NsqSide(Side):
         """All of them, the guest too."""
         return [*self.producers, *self.consumers, *self.guests]
 
+    def watcher(self) -> NsqBooks:
+        """What is owed to them."""
+        return self.books
+
     # -- the server's side ----------------------------------------------------------------------
 
     def door(self, letters: Letters) -> NsqDoor:

@@ -11,11 +11,14 @@ __all__ = ["Side"]
 
 
 class Side:
-    """A side without queues of its own; ``host`` is how the hosts of its clients begin
-    (``host.py``), ``books`` what is owed to them."""
+    """A side without books and queues of its own; ``host`` is how the hosts of its clients begin
+    (``host.py``)."""
 
     host = ""
-    books: SideBooks | None = None
+
+    def watcher(self) -> SideBooks | None:
+        """The books of what is owed to its clients, if there are some."""
+        return None
 
     def door(self, letters: Letters) -> Door:
         """The door of a life that begins."""

@@ -57,7 +57,8 @@ class Sides:
 
     def books(self) -> list[SideBooks]:
         """What is owed to them, for who watches the broker."""
-        return [side.books for side in self._sides if side.books is not None]
+        found = [side.watcher() for side in self._sides]
+        return [books for books in found if books is not None]
 
     def doors(self, letters: Letters) -> list[tuple[str, Door]]:
         """The doors of a life that begins, each with how the hosts of its clients begin."""

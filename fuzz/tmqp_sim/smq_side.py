@@ -91,6 +91,10 @@ class SmqSide(Side):
             item = Item(uid, own.choice((QUEUES[0], *QUEUES)), body)
             world.at(at, own.choice(self._producers).give, item)
 
+    def watcher(self) -> SmqBooks:
+        """What is owed to them."""
+        return self.books
+
     # -- the server's side ----------------------------------------------------------------------
 
     def door(self, letters: Letters) -> SmqDoor:

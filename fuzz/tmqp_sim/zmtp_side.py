@@ -163,6 +163,10 @@ class ZmtpSide(Side):
     def _is_news_wanted(self) -> bool:
         return any(each.owes for each in self._subscribers)
 
+    def watcher(self) -> ZmtpBooks:
+        """What is owed to them."""
+        return self.books
+
     # -- the server's side ----------------------------------------------------------------------
 
     def door(self, letters: Letters) -> ZmtpDoor:

@@ -22,7 +22,7 @@ FOUND_AT: Final = {
     "answered-twice": 56,
     "answers-as-they-come": 34,
     "answers-outlive": 726,
-    "any-answer": 72,
+    "any-answer": 510,
     "batch-forgets-in-part": 3,
     "batch-never-fails": 146,
     "batch-of-anybody": 146,
