@@ -226,3 +226,13 @@ def test_messages_in_a_row_go_through_the_broker_as_one() -> None:
     (queue,) = place.broker.queues()
     assert queue.counters.received == 100
     assert queue.counters.skipped == 0
+
+
+@pytest.mark.parametrize("key", [OLD, NEW])
+def test_ten_thousand_registrations_in_a_row_are_one(key: str) -> None:
+    place = world()
+    client = place.client()
+    client.say(line(key, "register", ("news",)) * 10_000)
+    assert client.hear().count(b"001002") == (9_999 if key == NEW else 0)
+    registered(place, key, "news").say(line(key, "send", ("news",), "x"))
+    assert client.hear().count(b"\n") == 1
