@@ -26,7 +26,7 @@ pytestmark = [
 
 _MOST_S: Final = 180
 
-#: What they say.  A REQ does not block where nobody works, for the broker's queue takes the request.
+#: What they say.  A REQ does not block where nobody works: the queue takes the request.
 EXPECTED_LINES: Final = """\
 reply: Hello, client 0
 reply: Hello, client 1
