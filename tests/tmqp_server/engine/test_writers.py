@@ -47,7 +47,7 @@ QUEUE_COUNTERS: Final = {
         (
             "accepted", "ack_timeouts", "acks", "cleared", "damaged", "deliveries", "done",
             "dropped", "last_received", "last_sent", "negative_acks", "received", "released",
-            "removed", "saved", "sent", "skipped", "unknown_acks", "untracked",
+            "removed", "restored", "saved", "sent", "skipped", "unknown_acks", "untracked",
         ),
         FLIGHTS,
     ),
