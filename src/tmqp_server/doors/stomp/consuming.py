@@ -54,6 +54,7 @@ _MODES: Final = (_AUTO, _CLIENT, _INDIVIDUAL)
 _PREFETCH: Final = "activemq.prefetchSize"
 _PRIORITY: Final = "activemq.priority"
 _MOST_PRIORITY: Final = 127
+_NO_LOCAL: Final = "no-local"
 #: Headers of SUBSCRIBE that ask for what is not served, when they are not false.
 _NOT_SERVED: Final = (
     "browser",
@@ -85,7 +86,19 @@ class NoLocal(SubscriptionFilter):
 
     def identity(self) -> object:
         """The client, and what else is wanted."""
-        return "no-local", self._source, None if self._also is None else self._also.identity()
+        return _NO_LOCAL, self._source, None if self._also is None else self._also.identity()
+
+    def family(self) -> object:
+        """They all look at the sender, if at nothing else."""
+        return _NO_LOCAL if self._also is None else None
+
+    def key_of(self, message: Message) -> object:
+        """The sender."""
+        return message.source if self._also is None else None
+
+    def is_counted(self) -> bool:
+        """Every connection has one of its own; what else is wanted is like any other filter."""
+        return self._also is not None
 
 
 @final
