@@ -31,7 +31,10 @@ from tmqp_server import ServerConfig, running
 from tmqp_server.config import read_config
 
 #: Cases that wait a second or longer, which a socket cannot shorten.
-SLOW: Final = ("timeout", "leaves-while-ready", "heartbeats", "heartbeat-answered")
+SLOW: Final = (
+    *("timeout", "leaves-while-ready", "heartbeats", "heartbeat-answered"),
+    *("heart-beats-come", "heart-beats-missed"),
+)
 DOORS: Final = {
     "nsq": {
         "": "nsq",
@@ -43,6 +46,7 @@ DOORS: Final = {
     "zmtp": {"": "zmtp"},
     "goms": {"": "goms"},
     "throttr": {"": "throttr", "dialect-7.3": "throttr"},
+    "stomp": {"": "stomp"},
 }
 #: What a door is told, by its pack and address.
 OPTIONS: Final[dict[tuple[str, str], dict[str, Any]]] = {
@@ -275,7 +279,7 @@ def test_cases_of_packs_are_listed_explained_and_replayed(
         (("server", "127.0.0.1:1", "--pack", "smq", "--keep-alive"), "does not go with --pack"),
         (("server", "127.0.0.1:1", "--pack", "smq", "--only", "x"), "no case fits"),
         (("replay", "127.0.0.1:1", "server.nsq-http.ping"), "needs --at http="),
-        (("list", "--pack", "stomp"), "'stomp' is not one of"),
+        (("list", "--pack", "openwire"), "'openwire' is not one of"),
     ],
 )
 def test_wrong_use_of_packs(arguments: tuple[str, ...], reason: str) -> None:
