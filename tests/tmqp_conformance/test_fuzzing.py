@@ -13,7 +13,7 @@ from tmqp.testing import Seeded, write_frame
 from tmqp.testing.conformance import Machine, MemoryStage, Patience
 from tmqp.testing.conformance.servers import SERVER_CASES
 from tmqp_conformance.__main__ import main
-from tmqp_conformance.fuzzing.differ import Difference, Differ
+from tmqp_conformance.fuzzing.differ import Differ, Difference
 from tmqp_conformance.fuzzing.findings import Found, read_found, write_model, write_wire
 from tmqp_conformance.fuzzing.model import Act, Delivered, Model, WrongError
 from tmqp_conformance.fuzzing.mutate import MUTATIONS, mutated

@@ -28,7 +28,14 @@ from tmqp_conformance.fuzzing.mutate import seeds, with_names
 from tmqp_conformance.grammar import Grammar, Oracle, Piece, Tally
 from tmqp_conformance.keeper import PROBE, Keeper
 
-__all__ = ["FIELDS", "NATIVE_GRAMMARS", "NativeGrammar", "NativeOracle", "NativeSubject", "seen_fields"]
+__all__ = [
+    "FIELDS",
+    "NATIVE_GRAMMARS",
+    "NativeGrammar",
+    "NativeOracle",
+    "NativeSubject",
+    "seen_fields",
+]
 
 _READER: Final = Limits(max_payload_bytes=268_435_456)
 _PREAMBLES: Final = (b"TMQP/2.0", b"TMQ/1.01")

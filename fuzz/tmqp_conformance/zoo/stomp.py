@@ -308,7 +308,8 @@ class SmallStomp(SmallMachine[Session]):
 
     def connect(self, session: Session, frame: Frame) -> None:
         """Let a client in."""
-        wanted = (frame.get("accept-version") or V1_0).split(",")
+        said = frame.get("accept-version")
+        wanted = [V1_0] if said is None else [each.strip() for each in said.split(",")]
         session.version = self.version_of(wanted)
         beats = HeartBeat.read(frame.get("heart-beat") or "0,0")
         mine = self.beats()
@@ -459,9 +460,7 @@ class SmallStomp(SmallMachine[Session]):
         """Whether messages of a subscription are acknowledged by the client."""
         return subscription.mode != "auto"
 
-    def headers_for(
-        self, subscription: Subscription, message: Message
-    ) -> list[tuple[str, str]]:
+    def headers_for(self, subscription: Subscription, message: Message) -> list[tuple[str, str]]:
         """The headers of the server's own."""
         headers = [
             ("destination", subscription.destination),

@@ -18,8 +18,8 @@ FACTS: Final = {
     "P8": "CONNECT or STOMP Frame: CONNECT and CONNECTED are not escaped.",
     # -- STOMP Frames (1.2) ---------------------------------------------------------------------
     "P10": "STOMP Frames: line feeds may stand between frames.",
-    "P11": "STOMP Frames: from 1.2 on, a carriage return before a line feed belongs to the line end.",
-    "P12": "Value Encoding: \\r, \\n, \\c and \\\\ are a carriage return, line feed, colon, backslash.",
+    "P11": "STOMP Frames: in 1.2 a carriage return before a line feed is part of the line end.",
+    "P12": "Value Encoding: \\r, \\n, \\c and \\\\ are carriage return, line feed, colon, backslash.",
     "P13": "Value Encoding: any other escape is fatal.",
     "P14": "Value Encoding: headers are UTF-8, and their blanks are their own (1.1 and later).",
     "P15": "Body: with content-length a body has so many bytes, NUL bytes among them; NUL follows.",
@@ -53,7 +53,7 @@ FACTS: Final = {
     "P42": "ERROR: it should say why in message; the connection is closed behind it.",
     "P43": "ERROR: the receipt of the frame that caused it should be in receipt-id.",
     "P44": "Frames and Headers: there are no other frames of clients.",
-    # -- what the specification leaves to servers --------------------------------------------------------------------
+    # -- what the specification leaves to servers --------------------------------------------------
     "P50": "Destinations: /queue/N keeps each message for one consumer.",
     "P51": "Destinations: /topic/N gives each message to everybody who is subscribed.",
 }

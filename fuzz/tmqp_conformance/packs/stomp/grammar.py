@@ -71,14 +71,16 @@ class _Reader:
 
     @property
     def inside(self) -> bool:
-        """See :class:`tmqp_conformance.packs.grammar.Reader`: before CONNECT nothing is answered."""
+        """See :class:`tmqp_conformance.packs.grammar.Reader`; before CONNECT there are no answers."""
         return self._stomp.held_bytes > 0 or not self._stomp.agreed
 
     def read(self, data: bytes) -> None:
         """See :class:`tmqp_conformance.packs.grammar.Reader`."""
+        is_whole = data.rstrip(_FEEDS)[-1:] == b"\0"
         for event in self._stomp.receive(data, 0.0):
             if not isinstance(event, StompFrame):
-                found = [rule for text, rule in _RULES.items() if text in event.text]
+                # A server may wait for the end of a frame before it looks at it.
+                found = [rule for text, rule in _RULES.items() if text in event.text and is_whole]
                 self.rule = found[0] if found else ""
                 self.doubtful = self.doubtful or not found
                 return
@@ -228,9 +230,7 @@ class StompGrammar(PackGrammar):
             return choice(draw, (b"\n", b"\r\n", b"\0", b"\n\n\0", b"GET / HTTP/1.1\r\n\r\n"))
         if kind == 2:
             return draw.some_bytes(draw.below(40))
-        lines = [
-            choice(draw, _NAMES) + b":" + choice(draw, _VALUES) for _ in range(draw.below(4))
-        ]
+        lines = [choice(draw, _NAMES) + b":" + choice(draw, _VALUES) for _ in range(draw.below(4))]
         lines.append(b"destination:" + choice(draw, _DESTINATIONS))
         # What has most fields comes more often.
         command = choice(draw, (*_COMMANDS, *(b"SEND", b"SUBSCRIBE", b"SUBSCRIBE") * 4))
