@@ -305,7 +305,7 @@ STOMP: Final[dict[str, tuple[str, Reason]]] = {
         lambda script: (
             script.hears("receipt_id")
             and script.says(
-                rb"\0(SUBSCRIBE|UNSUBSCRIBE|ACK|NACK|BEGIN|COMMIT|ABORT|DISCONNECT)\n(.+\n)*receipt:"
+                rb"\0((UN)?SUBSCRIBE|N?ACK|BEGIN|COMMIT|ABORT|DISCONNECT)\n(.+\n)*receipt:"
             )
         ),
     ),

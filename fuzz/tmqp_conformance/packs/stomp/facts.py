@@ -19,7 +19,7 @@ FACTS: Final = {
     # -- STOMP Frames (1.2) ---------------------------------------------------------------------
     "P10": "STOMP Frames: line feeds may stand between frames.",
     "P11": "STOMP Frames: in 1.2 a carriage return before a line feed is part of the line end.",
-    "P12": "Value Encoding: \\r, \\n, \\c and \\\\ are carriage return, line feed, colon, backslash.",
+    "P12": "Value Encoding: \\r, \\n, \\c and \\\\ are carriage return, feed, colon, backslash.",
     "P13": "Value Encoding: any other escape is fatal.",
     "P14": "Value Encoding: headers are UTF-8, and their blanks are their own (1.1 and later).",
     "P15": "Body: with content-length a body has so many bytes, NUL bytes among them; NUL follows.",

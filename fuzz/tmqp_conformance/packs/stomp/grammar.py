@@ -71,7 +71,7 @@ class _Reader:
 
     @property
     def inside(self) -> bool:
-        """See :class:`tmqp_conformance.packs.grammar.Reader`; before CONNECT there are no answers."""
+        """See :class:`tmqp_conformance.packs.grammar.Reader`: no CONNECT, no answers."""
         return self._stomp.held_bytes > 0 or not self._stomp.agreed
 
     def read(self, data: bytes) -> None:
