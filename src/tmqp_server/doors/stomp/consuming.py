@@ -61,8 +61,8 @@ class _InHand:
 class StompSubscription:
     """One subscription.  ``key`` is its id, or what it is called without one; ``in_hand`` are its
     unanswered deliveries by number, in the order in which they were sent; ``last`` is the number of
-    the newest delivery.  ``channels`` are the channels that it has joined, each with the
-    destination that it is for the client.  ``durable`` is the channel of a durable subscription,
+    the newest delivery.  ``channels`` are the channels that it joins, each with the destination
+    that it is for the client.  ``durable`` is the channel of a durable subscription,
     empty for none."""
 
     __slots__ = (
@@ -127,7 +127,11 @@ class ConsumingSession(SendingSession):
         message, channel = effect.message, effect.channel
         subscription.last += 1
         in_hand = subscription.last
-        destination = subscription.channels.get(channel, subscription.destination)
+        destination = subscription.destination
+        if len(subscription.channels) > 1:
+            names = self._context.names
+            exact = names.exact_channel(names.foreign_name(channel))
+            destination = subscription.channels.get(exact, destination)
         headers = self._own_headers(subscription, destination, message.message_id)
         if subscription.mode != AUTO and self._stomp.version == V1_2:
             headers.append(("ack", f"{subscription.index}-{in_hand}"))

@@ -14,7 +14,7 @@ from typing import Final, final
 from tmqp.constants import RESULT_DUPLICATE, RESULT_LIMIT_EXCEEDED, RESULT_NOT_FOUND, RESULT_OK
 from tmqp_server.doors.jms.durable import DurableSubscription, begin, durable_channel, look
 from tmqp_server.doors.selecting import FilterError
-from tmqp_server.doors.selector import NoLocal, language_of, selector_filter
+from tmqp_server.doors.selector import NoLocal, SelectorFilter, selector_filter
 from tmqp_server.doors.stomp.browsing import BrowsingSession
 from tmqp_server.doors.stomp.consuming import AUTO, MODES, OF_ID, StompSubscription
 from tmqp_server.doors.stomp.context import StompContext
@@ -130,15 +130,13 @@ class SubscribingSession(BrowsingSession):
         wanted = self._wanted_by(frame)
         subscription = self._new_subscription(self._key_of(frame), destination, mode)
         for place in places:
-            said = place.destination if len(places) > 1 else destination
-            subscription.channels[place.channel] = said
+            subscription.channels[place.channel] = place.destination
             self._make_own(place, asked, commands)
         if browses:
             self._browse(subscription, places[0].channel, wanted, asked, commands)
         elif durable is None:
             self._join(subscription, places, wanted, terms, asked, commands)
         else:
-            subscription.channels = {durable.channel: destination}
             subscription.durable = durable.channel
             request = Looked(asked, subscription, durable, terms)
             commands.append(look(self._number, request, durable))
@@ -211,18 +209,25 @@ class SubscribingSession(BrowsingSession):
     def _wanted_by(self, frame: StompFrame) -> SubscriptionFilter | None:
         """Which messages a subscription wants; None for all.
 
-        :raises FrameError: for a selector that cannot be understood.
+        :raises FrameError: when its selector cannot be understood.
         """
-        chosen: SubscriptionFilter | None = None
-        text = frame.get("selector")
-        if text.strip():
-            try:
-                chosen = selector_filter(text, self._context.letters, converts=True)
-            except FilterError as error:
-                raise FrameError(str(error)) from None
+        selector = self._selector_of(frame)
         if _says(frame, "activemq.noLocal"):
-            chosen = NoLocal(self._client_id, chosen)
-        return chosen
+            return NoLocal(self._client_id, selector)
+        return selector
+
+    def _selector_of(self, frame: StompFrame) -> SelectorFilter | None:
+        """The selector of a subscription; None without one.
+
+        :raises FrameError: when it cannot be understood.
+        """
+        text = frame.get("selector")
+        if not text.strip():
+            return None
+        try:
+            return selector_filter(text, self._context.letters, converts=True)
+        except FilterError as error:
+            raise FrameError(str(error)) from None
 
     def _terms_of(self, frame: StompFrame) -> Terms:
         """How a subscription wants its messages.
@@ -273,9 +278,7 @@ class SubscribingSession(BrowsingSession):
         if _says(frame, "activemq.noLocal"):
             raise FrameError("activemq.noLocal is not served for durable subscriptions")
         self._check_inactive(channel)
-        selector = frame.get("selector").strip()
-        topic, language = places[0].channel, language_of(converts=True)
-        return DurableSubscription(channel, topic, selector, language)
+        return DurableSubscription(channel, places[0].channel, self._selector_of(frame))
 
     def _check_inactive(self, channel: str) -> None:
         """Nobody else can have this client's durable subscription: it has the client-id.
