@@ -39,7 +39,10 @@ _MS: Final = 1000.0
 _PATIENCE: Final = 1.5
 #: Before its WireFormatInfo is read, a peer has said nothing about sizes.
 _LONGEST_HELLO: Final = 65_536
-_SHORTEST_FRAME: Final = 1_024
+_HELLO: Final = bytes((WIRE_FORMAT,)) + MAGIC
+_NO_HELLO: Final = "it does not begin with WireFormatInfo"
+#: The command that says nothing.
+_NULL: Final = b"\0"
 _IO_EXCEPTION: Final = "java.io.IOException"
 
 
@@ -79,7 +82,6 @@ class _Connection:
         self.peer = WireFormat(0)
         self._mine = mine
         self._max_frame = mine.max_frame_bytes
-        self._theirs_max = 0
         self._buffer = b""
         self._out: list[bytes] = []
         self._broken = False
@@ -109,52 +111,53 @@ class _Connection:
         buffer = self._buffer + data if self._buffer else data
         events: list[Event] = []
         at = 0
-        while not self._broken and at + _SIZE <= len(buffer):
+        fault = ""
+        while not fault and at + _SIZE <= len(buffer):
             (size,) = _I.unpack_from(buffer, at)
             most = self._max_frame if self.version else _LONGEST_HELLO
             if not 0 < size <= most:
-                self._fail(events, self._wrong_size(buffer, size, most))
+                fault = self._wrong_size(size, most)
                 break
             end = at + _SIZE + size
             if end > len(buffer):
                 break
-            self._frame(buffer[at + _SIZE : end], events, now)
+            fault = self._frame(buffer[at + _SIZE : end], events, now)
             at = end
-        self._buffer = b"" if self._broken else buffer[at:]
-        if not self.version and not self._broken and len(self._buffer) > _SIZE:
+        rest = buffer[at:]
+        if not fault and not self.version and len(rest) > _SIZE:
             # Another protocol's peer is told at once, not when a whole frame has come.
-            hello = self._buffer[_SIZE : _SIZE + 1 + len(MAGIC)]
-            if not (bytes((WIRE_FORMAT,)) + MAGIC).startswith(hello):
-                self._fail(events, "it does not begin with WireFormatInfo")
+            if not _HELLO.startswith(rest[_SIZE : _SIZE + len(_HELLO)]):
+                fault = _NO_HELLO
+        if fault:
+            self.forget()
+            events.append(Fault(fault))
+        else:
+            self._buffer = rest
         return events
 
-    def _wrong_size(self, buffer: bytes, size: int, most: int) -> str:
+    def _wrong_size(self, size: int, most: int) -> str:
         if not self.version:
-            return "it does not begin with WireFormatInfo"
+            return _NO_HELLO
         return f"a frame of {size} bytes is too long, {most} are the most"
 
-    def _fail(self, events: list[Event], text: str) -> None:
-        self.forget()
-        events.append(Fault(text))
-
-    def _frame(self, frame: bytes, events: list[Event], now: float) -> None:
+    def _frame(self, frame: bytes, events: list[Event], now: float) -> str:
+        """Take a frame; returns what is wrong with it."""
         try:
             if not self.version:
                 self._hello(WireFormat.read(frame), now)
-                return
-            if frame == b"\0":
-                return
+                return ""
+            if frame == _NULL:
+                return ""
             if frame[0] == WIRE_FORMAT:
-                raise WireError("WireFormatInfo came twice")
+                return "WireFormatInfo came twice"
             command = read_command(frame, self.version)
         except WireError as error:
-            self._fail(events, str(error))
-            return
-        if isinstance(command, KeepAliveInfo):
-            if command.response_required:
-                self.send(KeepAliveInfo())
-            return
-        events.append(command)
+            return str(error)
+        if not isinstance(command, KeepAliveInfo):
+            events.append(command)
+        elif command.response_required:
+            self.send(KeepAliveInfo())
+        return ""
 
     def _hello(self, peer: WireFormat, now: float) -> None:
         """Agree with what the other side says.
@@ -168,18 +171,12 @@ class _Connection:
                 f" {LAST_VERSION} are"
             )
         self.version = min(peer.version, self._mine.version)
-        if peer.max_frame_bytes:
-            self._theirs_max = max(_SHORTEST_FRAME, peer.max_frame_bytes)
         silence_ms = min(peer.silence_ms, self._mine.silence_ms)
         if silence_ms:
             self._silence_s = silence_ms / _MS * _PATIENCE
             self._silence_due = now + self._silence_s
             self._beat_s = silence_ms / _MS / 3
             self._beat_due = now + self._beat_s
-
-    def has_room_for(self, size: int) -> bool:
-        """Whether the other side reads a frame of so many bytes."""
-        return not self._theirs_max or size <= self._theirs_max
 
     def send(self, command: Command) -> int:
         """Queue a command, and give its number.

@@ -31,6 +31,7 @@ __all__ = [
     "PLAIN_MESSAGE",
     "STREAM_MESSAGE",
     "TEXT_MESSAGE",
+    "KeptMessage",
     "Message",
     "MessageAck",
     "MessageDispatch",
@@ -68,13 +69,40 @@ _AROUND: Final = _HEAD.size - 4 + _INNER.size + 4
 
 
 @final
+class KeptMessage:
+    """The fields of a message as they are kept, in the form of ``KEPT_VERSION``.
+
+    ``type`` is its kind.  ``sequence_at`` and ``counter_at`` are the places in ``raw`` of the
+    broker's sequence and of the redelivery counter: a dispatch writes its own there.  ``content_at``
+    and ``content_size`` tell where the body is.
+    """
+
+    __slots__ = ("content_at", "content_size", "counter_at", "raw", "sequence_at", "type")
+
+    def __init__(
+        self,
+        type: int,
+        raw: bytes,
+        sequence_at: int,
+        counter_at: int,
+        content_at: int,
+        content_size: int,
+    ) -> None:
+        self.type = type
+        self.raw = raw
+        self.sequence_at = sequence_at
+        self.counter_at = counter_at
+        self.content_at = content_at
+        self.content_size = content_size
+
+
+@final
 class Message(Command):
     """A message; ``type`` is its kind.
 
     ``content`` is the body as its kind has it, ``properties`` a primitive map; both are None where
-    there is none.  Times are in milliseconds.  ``raw`` are the fields as they came, where that was
-    in a form that is kept, with the places in it of the broker's sequence and of the redelivery
-    counter: a dispatch writes its own there.
+    there is none.  Times are in milliseconds.  ``kept`` are the fields as they came, of a message
+    that was read.
     """
 
     __slots__ = (
@@ -84,7 +112,6 @@ class Message(Command):
         "compressed",
         "content",
         "correlation_id",
-        "counter_at",
         "destination",
         "droppable",
         "expiration",
@@ -92,6 +119,7 @@ class Message(Command):
         "group_id",
         "group_sequence",
         "jms_type",
+        "kept",
         "message_id",
         "original_destination",
         "original_transaction",
@@ -99,10 +127,8 @@ class Message(Command):
         "priority",
         "producer",
         "properties",
-        "raw",
         "redelivery_counter",
         "reply_to",
-        "sequence_at",
         "structure",
         "target_consumer",
         "timestamp",
@@ -143,9 +169,7 @@ class Message(Command):
         self.broker_in = 0
         self.broker_out = 0
         self.first_for_consumer = False
-        self.raw = b""
-        self.sequence_at = 0
-        self.counter_at = 0
+        self.kept: KeptMessage | None = None
 
     def body(self, version: int) -> bytes:
         """Its fields."""
@@ -186,16 +210,29 @@ class Message(Command):
             (b"\1" if self.first_for_consumer else b"\0") if version >= 10 else b"",
         ]
 
-    def keep(self) -> None:
-        """Make ``raw`` of the fields."""
+    def keep(self) -> KeptMessage:
+        """The form that is kept of the fields as they are."""
         pieces = self._pieces(KEPT_VERSION)
-        self.raw = b"".join(pieces)
-        self.sequence_at = sum(map(len, pieces[:5])) - _Q.size
-        self.counter_at = sum(map(len, pieces[:20]))
+        sizes = [len(each) for each in pieces]
+        size = 0 if self.content is None else len(self.content)
+        return KeptMessage(
+            self.type,
+            b"".join(pieces),
+            sum(sizes[:_TO_ID]) - _Q.size,
+            sum(sizes[:_TO_COUNTER]),
+            sum(sizes[:_TO_CONTENT]) - size,
+            size,
+        )
+
+
+#: How many of the pieces of a message there are up to its id, its content, its counter.
+_TO_ID: Final = 5
+_TO_CONTENT: Final = 16
+_TO_COUNTER: Final = 20
 
 
 def dispatch_frame(
-    head: bytes, message: Message, broker_sequence: int, redeliveries: int, first: bool = False
+    head: bytes, message: KeptMessage, broker_sequence: int, redeliveries: int, first: bool = False
 ) -> bytes:
     """A MessageDispatch with a message as it is kept, for versions from 10 on.
 

@@ -48,6 +48,7 @@ from tmqp_wires.openwire.messages import (
     PLAIN_MESSAGE,
     STREAM_MESSAGE,
     TEXT_MESSAGE,
+    KeptMessage,
     Message,
     MessageAck,
     MessageDispatch,
@@ -119,7 +120,7 @@ def _message(reader: Reader, kind: int) -> Message:
     transaction = read_transaction(reader)
     original = read_destination(reader)
     message = Message(kind, read_message_id(reader), destination)
-    message.sequence_at = reader.at - 8 - start
+    sequence_at = reader.at - 8 - start
     message.producer = producer
     message.transaction = transaction
     message.original_destination = original
@@ -134,6 +135,7 @@ def _message(reader: Reader, kind: int) -> Message:
     message.timestamp = reader.long()
     message.jms_type = reader.string()
     message.content = reader.bytes_()
+    content_end = reader.at - start
     message.properties = reader.bytes_()
     if reader.flag():
         reader.enter()
@@ -142,7 +144,7 @@ def _message(reader: Reader, kind: int) -> Message:
         message.structure = inner if isinstance(inner, DestinationInfo) else None
     message.target_consumer = read_consumer(reader)
     message.compressed = reader.flag()
-    message.counter_at = reader.at - start
+    counter_at = reader.at - start
     message.redelivery_counter = reader.integer()
     _skip_brokers(reader)
     message.arrival = reader.long()
@@ -154,11 +156,14 @@ def _message(reader: Reader, kind: int) -> Message:
     message.broker_out = reader.long()
     if reader.version >= _FIRST_WITH_TEXT:
         message.first_for_consumer = reader.flag()
-        message.raw = reader.data[start : reader.at]
     if message.message_id is None:
-        message.sequence_at = 0
-    elif not message.raw:
-        message.keep()
+        return message
+    if reader.version < _FIRST_WITH_TEXT:
+        message.kept = message.keep()
+        return message
+    size = 0 if message.content is None else len(message.content)
+    raw = reader.data[start : reader.at]
+    message.kept = KeptMessage(kind, raw, sequence_at, counter_at, content_end - size, size)
     return message
 
 
@@ -376,11 +381,11 @@ def _response(reader: Reader) -> Command:
     return Response(reader.integer())
 
 
-def _keep_alive(reader: Reader) -> Command:
+def _keep_alive(_reader: Reader) -> Command:
     return KeepAliveInfo()
 
 
-def _shutdown(reader: Reader) -> Command:
+def _shutdown(_reader: Reader) -> Command:
     return ShutdownInfo()
 
 
