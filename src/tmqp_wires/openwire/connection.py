@@ -34,6 +34,7 @@ __all__ = ["ClientConnection", "Event", "Fault", "ServerConnection", "frame_of"]
 
 _I: Final = Struct(">i")
 _SIZE: Final = 4
+_MOST_ID: Final = 0x7FFFFFFF
 _NEVER: Final = float("inf")
 _MS: Final = 1000.0
 _PATIENCE: Final = 1.5
@@ -44,6 +45,11 @@ _NO_HELLO: Final = "it does not begin with WireFormatInfo"
 #: The command that says nothing.
 _NULL: Final = b"\0"
 _IO_EXCEPTION: Final = "java.io.IOException"
+
+
+def _is_hello(begun: bytes) -> bool:
+    """Whether a frame that is not whole may become a WireFormatInfo."""
+    return _HELLO.startswith(begun[_SIZE : _SIZE + len(_HELLO)])
 
 
 @final
@@ -124,10 +130,9 @@ class _Connection:
             fault = self._frame(buffer[at + _SIZE : end], events, now)
             at = end
         rest = buffer[at:]
-        if not fault and not self.version and len(rest) > _SIZE:
+        if not fault and not self.version and not _is_hello(rest):
             # Another protocol's peer is told at once, not when a whole frame has come.
-            if not _HELLO.startswith(rest[_SIZE : _SIZE + len(_HELLO)]):
-                fault = _NO_HELLO
+            fault = _NO_HELLO
         if fault:
             self.forget()
             events.append(Fault(fault))
@@ -179,15 +184,16 @@ class _Connection:
             self._beat_due = now + self._beat_s
 
     def send(self, command: Command) -> int:
-        """Queue a command, and give its number.
+        """Queue a command under a number of its own, and give the size of its frame.
 
         :raises WireError: when it cannot be written.
         """
         number = self._next_id
-        self._next_id = number % 0x7FFFFFFF + 1
+        self._next_id = number % _MOST_ID + 1
         command.command_id = number
-        self.send_bytes(frame_of(command, self.version))
-        return number
+        frame = frame_of(command, self.version)
+        self.send_bytes(frame)
+        return len(frame)
 
     def send_bytes(self, data: bytes) -> None:
         """Queue frames that are written already, in the version that is agreed."""

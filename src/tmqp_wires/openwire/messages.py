@@ -73,8 +73,8 @@ class KeptMessage:
     """The fields of a message as they are kept, in the form of ``KEPT_VERSION``.
 
     ``type`` is its kind.  ``sequence_at`` and ``counter_at`` are the places in ``raw`` of the
-    broker's sequence and of the redelivery counter: a dispatch writes its own there.  ``content_at``
-    and ``content_size`` tell where the body is.
+    broker's sequence and of the redelivery counter: a dispatch writes its own there.
+    ``content_at`` and ``content_size`` tell where the body is.
     """
 
     __slots__ = ("content_at", "content_size", "counter_at", "raw", "sequence_at", "type")
