@@ -36,6 +36,7 @@ __all__ = [
     "MessageAck",
     "MessageDispatch",
     "dispatch_frame",
+    "older_dispatch_frame",
 ]
 
 #: Kinds of messages.
@@ -258,6 +259,17 @@ def dispatch_frame(
             _I.pack(redeliveries),
         )
     )
+
+
+def older_dispatch_frame(head: bytes, message: Message, redeliveries: int, version: int) -> bytes:
+    """A MessageDispatch with a message that is written anew, for versions before 10.
+
+    :param head: as for ``dispatch_frame``.
+    """
+    whole = message.whole(version)
+    size = _HEAD.size - 4 + len(head) + 1 + len(whole) + _I.size
+    start = _HEAD.pack(size, MessageDispatch.type, 0, 0)
+    return b"".join((start, head, b"\1", whole, _I.pack(redeliveries)))
 
 
 @final

@@ -204,5 +204,3 @@ class AnsweringSession(WaitingSession[Event]):
     def held_bytes(self) -> int:
         """Half a frame, and what waits for the decision about the client."""
         return self._wire.held_bytes + super().held_bytes()
-
-

@@ -242,8 +242,8 @@ def message_of_letter(letter: Letter, sequence: int) -> Message:
     )
     body = letter.body
     if is_text:
-        text = encode_text(body.decode("utf-8", "replace"))
-        message.content = _I.pack(len(text)) + text
+        content = encode_text(body.decode("utf-8", "replace"))
+        message.content = _I.pack(len(content)) + content
     elif body:
         message.content = body
     message.correlation_id = letter.correlation_id or None
@@ -287,7 +287,7 @@ def _writable(entries: list[Entry]) -> list[Entry]:
 
 
 def _is_text(letter: Letter) -> bool:
-    """Whether a program gets a TextMessage: by what the message says of itself, else by its body."""
+    """Whether a program gets a TextMessage: by what the message says of itself, or its body."""
     for name, text in letter.headers:
         if name == _KIND:
             return text != "bytes"

@@ -68,13 +68,13 @@ def parts_of(destination: Destination) -> list[Destination]:
     found: list[Destination] = []
     for part in destination.name.split(","):
         name = part.strip().partition("?")[0]
-        type = destination.type
+        kind = destination.type
         for scheme, meant in _TYPES:
             if name.startswith(scheme):
-                name, type = name[len(scheme) :], meant
+                name, kind = name[len(scheme) :], meant
                 break
         if name:
-            found.append(Destination(type, name))
+            found.append(Destination(kind, name))
     return found
 
 
@@ -88,9 +88,9 @@ def destination_of(name: str) -> Destination:
     """The destination that a channel is, by its name in other protocols; STOMP's way of writing
     them is understood, too."""
     for table in (_TYPES, _STOMP):
-        for scheme, type in table:
+        for scheme, kind in table:
             if name.startswith(scheme):
-                return Destination(type, name[len(scheme) :])
+                return Destination(kind, name[len(scheme) :])
     return Destination(QUEUE, name)
 
 

@@ -7,5 +7,6 @@ from __future__ import annotations
 
 from tmqp_server.doors.selector.filter import SelectorFilter, selector_filter
 from tmqp_server.doors.selector.grammar import read_selector
+from tmqp_server.doors.selector.no_local import NoLocal
 
-__all__ = ["SelectorFilter", "read_selector", "selector_filter"]
+__all__ = ["NoLocal", "SelectorFilter", "read_selector", "selector_filter"]
