@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import final
 
 from tmqp_server.doors.openwire.answering import Asked
-from tmqp_server.doors.openwire.places import Place
+from tmqp_server.doors.openwire.places import Place, plain_name
 from tmqp_server.engine.model.message import SubscriptionFilter
 from tmqp_wires.openwire.commands import ConsumerInfo
 from tmqp_wires.openwire.ids import Destination, MessageId
@@ -73,7 +73,8 @@ class Consumer:
         self.filter: SubscriptionFilter | None = None
         self.channels: dict[str, Place] = {}
         self.patterns: list[Place] = []
-        self.durable = False
+        #: The channel of its durable subscription, empty for none.
+        self.durable = ""
         self.in_hand: dict[int, InHand] = {}
         self.handed = 0
         self.staged = 0
@@ -98,11 +99,19 @@ class Consumer:
         """How a dispatch of this channel begins."""
         found = self._heads.get(channel)
         if found is None:
-            place = self.channels.get(channel)
-            destination = self.info.destination if place is None else place.destination
-            found = self.dispatch(destination).head(self.version)
+            found = self.dispatch(self.destination(channel)).head(self.version)
             self._heads[channel] = found
         return found
+
+    def destination(self, channel: str) -> Destination | None:
+        """What it calls the destination that a channel is.
+
+        :param channel: by its real name, which is without the mark of exact ones.
+        """
+        for name, place in self.channels.items():
+            if len(self.channels) == 1 or plain_name(name) == channel:
+                return place.destination
+        return self.info.destination
 
     def dispatch(self, destination: Destination | None) -> MessageDispatch:
         """A dispatch without a message."""
@@ -155,7 +164,7 @@ class Joined:
 
     __slots__ = ("asked", "consumer", "must")
 
-    def __init__(self, asked: Asked | None, consumer: Consumer, *, must: bool) -> None:
+    def __init__(self, asked: Asked | None, consumer: Consumer | None, *, must: bool) -> None:
         self.asked = asked
         self.consumer = consumer
         self.must = must

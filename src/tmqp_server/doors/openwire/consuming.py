@@ -16,6 +16,7 @@ from tmqp.constants import (
     RESULT_NOT_FOUND,
     RESULT_OK,
 )
+from tmqp_server.doors.jms.patterns import has_wildcards
 from tmqp_server.doors.openwire.acknowledging import AcknowledgingSession
 from tmqp_server.doors.openwire.answering import (
     INVALID_DESTINATION,
@@ -29,7 +30,7 @@ from tmqp_server.doors.openwire.answering import (
 from tmqp_server.doors.openwire.consumers import Consumer, InHand, Joined, Pulled
 from tmqp_server.doors.openwire.context import OpenwireContext
 from tmqp_server.doors.openwire.message import OpenwireMessage, fields_of
-from tmqp_server.doors.openwire.places import Place, destination_of, has_wildcards
+from tmqp_server.doors.openwire.places import Place, plain_name
 from tmqp_server.doors.selecting import FilterError
 from tmqp_server.doors.selector import NoLocal, selector_filter
 from tmqp_server.engine.commands import (
@@ -37,6 +38,8 @@ from tmqp_server.engine.commands import (
     Grant,
     Join,
     OpenBranch,
+    SetTerms,
+    Terms,
     branch_number,
     index_of,
 )
@@ -79,6 +82,8 @@ class ConsumingSession(AcknowledgingSession):
         # connection of a client, means nothing there.
         drawn = int(context.new_id()[:_DRAWN_DIGITS], 16)
         self._dispatched = drawn << _COUNT_BITS
+        #: Deliveries that are acknowledged when all that is queued has left.
+        self._unwanted: list[tuple[Consumer, int]] = []
 
     # -- the beginning ----------------------------------------------------------------------------
 
@@ -158,7 +163,8 @@ class ConsumingSession(AcknowledgingSession):
         """Let a consumer join one destination, which is made if it is not there."""
         if asked is not None:
             asked.left += 1
-        if not place.is_temporary:
+        self._make_feed(place, commands)
+        if not (place.is_temporary or consumer.durable):
             commands.append(self._create(place, Joined(asked, consumer, must=False)))
         priority = max(0, min(consumer.info.priority, _MOST_PRIORITY))
         terms = self._context.terms(consumer.window, priority or None)
@@ -185,6 +191,7 @@ class ConsumingSession(AcknowledgingSession):
             self._settle(asked)
             return ()
         consumer = joined.consumer
+        assert consumer is not None, "it must be joined"
         name, text = fault_of_code(code)
         if code == RESULT_LIMIT_EXCEEDED and consumer.durable:
             name, text = JMS, "the durable subscription is in use"
@@ -197,6 +204,7 @@ class ConsumingSession(AcknowledgingSession):
     def _drop(self, consumer: Consumer) -> Sequence[EngineCommand]:
         """A consumer could not begin."""
         self._consumers.pop(consumer.info.consumer.key, None)
+        self._end_durable(consumer)
         if self._by_index.pop(consumer.index, None) is None:
             return ()
         return (CloseBranch(self._number, None, consumer.number),)
@@ -209,18 +217,35 @@ class ConsumingSession(AcknowledgingSession):
         :param last: the last dispatch that the program got; see ``RemoveInfo``.
         """
         del self._consumers[consumer.info.consumer.key]
+        self._end_durable(consumer)
+        if self._by_index.get(consumer.index) is not consumer:
+            return  # it is still looked for
+        if consumer.in_hand:
+            # It gets nothing of what it gives back.
+            consumer.prefetch = consumer.handed = 0
+            consumer.pulling = False
+            for channel in consumer.channels:
+                commands.append(SetTerms(consumer.number, None, channel, Terms(0)))
         # From the end on: each goes to the front of its queue.
         for number in sorted(consumer.in_hand, reverse=True):
             if not consumer.in_hand[number].staged:
                 counted = last == LAST_UNKNOWN or number <= last
                 commands.append(self._release(consumer, number, PUT_BACK_START, counted=counted))
         if consumer.staged:
-            consumer.prefetch = consumer.handed = 0
-            self._open_window(consumer, commands)
             consumer.ends = True
             return
         del self._by_index[consumer.index]
         commands.append(CloseBranch(self._number, None, consumer.number))
+
+    def _end_durable(self, consumer: Consumer) -> None:
+        """The consumer of a durable subscription has ended: another may come."""
+
+    def _make_feed(self, place: Place, commands: list[EngineCommand]) -> None:
+        """Let a queue get what is sent to its virtual topic, if it is one of such."""
+
+    def _is_unwanted(self, effect: Deliver, consumer: Consumer) -> bool:
+        """Whether a message is to be acknowledged in the place of the client."""
+        return False
 
     # -- dispatches -------------------------------------------------------------------------------
 
@@ -236,12 +261,16 @@ class ConsumingSession(AcknowledgingSession):
         if isinstance(wire, OpenwireMessage):
             if wire.reply_to is not None:
                 self._make_known(wire.reply_to)
-            if wire.channel != channel and not consumer.durable:
+            if plain_name(wire.channel) != channel and not consumer.durable:
                 kept = _moved(kept, consumer, channel)
         self._dispatched += 1
         if effect.wants_acknowledge:
             delivery = InHand(message.message_id, channel, message.queue_id, kept)
             consumer.in_hand[self._dispatched] = delivery
+            if self._is_unwanted(effect, consumer):
+                self._unwanted.append((consumer, self._dispatched))
+                self.wants_written = True
+                return
         if consumer.pulls:
             consumer.pulling = False
             consumer.pull_due = None
@@ -314,7 +343,6 @@ class ConsumingSession(AcknowledgingSession):
 def _moved(kept: KeptMessage, consumer: Consumer, channel: str) -> KeptMessage:
     """A message that has come into another queue than its sender named, as ActiveMQ tells it."""
     message = fields_of(kept)
-    place = consumer.channels.get(channel)
     message.original_destination = message.destination
-    message.destination = destination_of(channel) if place is None else place.destination
+    message.destination = consumer.destination(channel)
     return message.keep()

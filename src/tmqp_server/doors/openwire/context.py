@@ -32,15 +32,16 @@ class OpenwireContext:
     __slots__ = (
         "_converted",
         "_extras",
+        "_keeps",
         "_last",
         "_offset_s",
         "_shapes",
         "broker_id",
+        "durable",
         "letters",
         "limits",
         "names",
         "new_id",
-        "of_durable",
         "of_temporary",
         "options",
         "temporary",
@@ -64,6 +65,7 @@ class OpenwireContext:
         self.letters = letters
         self.names = names
         self._offset_s = wall_clock_offset_s
+        self._keeps = durable
         self.broker_id = f"ID:tmqp-{new_id()[:12]}-0:1"
         self.wire_format = WireFormat(
             silence_ms=options.inactivity_ms,
@@ -73,27 +75,14 @@ class OpenwireContext:
         )
         #: The temporary destinations of all connections, by the names of their channels.
         self.temporary: dict[str, Destination] = {}
+        #: The channels of durable subscriptions that have a consumer.
+        self.durable: set[str] = set()
         self.of_temporary = ChannelChanges(lifetime=WITH_OWNER, owner_only=True)
-        self.of_durable = ChannelChanges(client_limit=1)
-        dead = (options.dead_letters, 0) if options.dead_letters else None
-        keys = STICKY if options.groups else None
-
-        def queue(*, kept: bool) -> QueueChanges:
-            return QueueChanges(
-                status=STATUS_ROUND_ROBIN,
-                request_acknowledge=True,
-                durable=kept,
-                put_back_limit=-1,
-                dead_letter=dead,
-                expired_to_dead_letter=dead is not None,
-                group_keys=keys,
-            )
-
         topic = QueueChanges(status=STATUS_BROADCAST, request_acknowledge=False)
         #: How queues are made: by whether it is a topic, and whether it is temporary.
         self._shapes = {
-            (False, False): queue(kept=durable),
-            (False, True): queue(kept=False),
+            (False, False): self._queue(kept=durable),
+            (False, True): self._queue(kept=False),
             (True, False): topic,
             (True, True): topic,
         }
@@ -112,9 +101,22 @@ class OpenwireContext:
         """How the queue of a destination is made."""
         return self._shapes[place.is_topic, place.is_temporary]
 
-    def queue_shape(self) -> QueueChanges:
-        """How a queue is made that is neither temporary nor a topic."""
-        return self._shapes[False, False]
+    def _queue(self, *, kept: bool) -> QueueChanges:
+        options = self.options
+        dead = (options.dead_letters, 0) if options.dead_letters else None
+        return QueueChanges(
+            status=STATUS_ROUND_ROBIN,
+            request_acknowledge=True,
+            durable=kept,
+            put_back_limit=-1,
+            dead_letter=dead,
+            expired_to_dead_letter=dead is not None,
+            group_keys=STICKY if options.groups else None,
+        )
+
+    def durable_shape(self) -> QueueChanges:
+        """How the queue of a durable subscription is made; it may be changed."""
+        return self._queue(kept=self._keeps)
 
     def extras(self, place: Place, expires_in_ms: int = 0, delay_ms: int = 0) -> PushExtras:
         """What a push says beside its message."""

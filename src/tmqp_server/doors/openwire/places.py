@@ -19,9 +19,6 @@ __all__ = [
     "Place",
     "channel_name",
     "destination_of",
-    "durable_channel",
-    "has_wildcards",
-    "matches",
     "parts_of",
     "place_of",
     "plain_name",
@@ -97,31 +94,6 @@ def destination_of(name: str) -> Destination:
 def channel_name(destination: Destination) -> str:
     """What clients of other protocols call the channel of a destination."""
     return _SCHEMES[destination.type] + destination.name
-
-
-def durable_channel(client_id: str, name: str, names: DoorNames) -> str:
-    """The channel of a durable subscription."""
-    return names.exact_channel(f"durable://{client_id}/{name}".encode("utf-8", "replace"))
-
-
-def has_wildcards(name: str) -> bool:
-    """Whether a name means all that are like it."""
-    if "*" not in name and ">" not in name:
-        return False
-    parts = name.split(".")
-    return "*" in parts or ">" in parts
-
-
-def matches(pattern: str, name: str) -> bool:
-    """Whether a name is like a pattern: ``*`` is one part of it, ``>`` any number of them."""
-    wanted = pattern.split(".")
-    found = name.split(".")
-    for at, part in enumerate(wanted):
-        if part == ">":
-            return True
-        if at >= len(found) or part not in ("*", found[at]):
-            return False
-    return len(wanted) == len(found)
 
 
 def plain_name(channel: str) -> str:

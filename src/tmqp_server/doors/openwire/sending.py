@@ -11,6 +11,7 @@ from typing import Final, final
 
 from tmqp.constants import RESULT_DUPLICATE, RESULT_OK
 from tmqp_server.doors.bodies import bytes_around
+from tmqp_server.doors.jms.patterns import has_wildcards
 from tmqp_server.doors.openwire.answering import (
     INVALID_DESTINATION,
     JMS,
@@ -25,7 +26,6 @@ from tmqp_server.doors.openwire.message import QUEUE, OpenwireMessage, usual_pri
 from tmqp_server.doors.openwire.places import (
     ADVISORY,
     Place,
-    has_wildcards,
     parts_of,
     place_of,
 )

@@ -13,13 +13,14 @@ from typing import Any, Final, final
 from tmqp.constants import RESULT_BUSY
 from tmqp.greetings import name_greeting
 from tmqp_server.doors.openwire.acknowledging import GivenUp
-from tmqp_server.doors.openwire.advising import AdvisingSession
 from tmqp_server.doors.openwire.answering import INVALID_CLIENT, JMS
+from tmqp_server.doors.openwire.browsing import Browsed, BrowsingSession
 from tmqp_server.doors.openwire.consumers import Joined, Pulled
 from tmqp_server.doors.openwire.context import OpenwireContext
 from tmqp_server.doors.openwire.message import DOOR, OpenwireMessage
 from tmqp_server.doors.openwire.places import ADVISORY
 from tmqp_server.doors.openwire.sending import Committed, Made, Sent
+from tmqp_server.doors.openwire.subscribing import Listed, Looked, Unsubscribed
 from tmqp_server.doors.waiting import NOTHING, STRANGER
 from tmqp_server.engine.commands import Command as EngineCommand
 from tmqp_server.engine.commands import Connect, Credentials
@@ -43,6 +44,7 @@ from tmqp_wires.openwire.commands import (
     MessagePull,
     ProducerInfo,
     RemoveInfo,
+    RemoveSubscriptionInfo,
     Response,
     SessionInfo,
     ShutdownInfo,
@@ -68,7 +70,7 @@ _NOT_ALLOWED: Final = "java.lang.SecurityException"
 
 
 @final
-class OpenwireSession(AdvisingSession):
+class OpenwireSession(BrowsingSession):
     """One connection.
 
     :param context: what all connections share.
@@ -118,6 +120,7 @@ class OpenwireSession(AdvisingSession):
         hello = self._hello
         assert hello is not None, "it has begun"
         said = hello.client_id or hello.connection
+        self._durable_id = said
         name = self._context.names.channel_of(said.encode("utf-8", "replace"))
         self._client_id = f"jms:{name}"
         credentials: Credentials | None = None
@@ -183,6 +186,7 @@ class OpenwireSession(AdvisingSession):
             self._producers.pop(owner.key, None)
         elif isinstance(owner, ConsumerId):
             self._watchers.pop(owner.key, None)
+            self._end_browser(owner.key)
             consumer = self._consumers.get(owner.key)
             if consumer is not None:
                 self._end_consumer(consumer, info.last_delivered, commands)
@@ -190,6 +194,9 @@ class OpenwireSession(AdvisingSession):
             for key, each in list(self._consumers.items()):
                 if isinstance(owner, ConnectionId) or key[0] == owner.value:
                     self._end_consumer(each, info.last_delivered, commands)
+            for key in list(self._browsers):
+                if isinstance(owner, ConnectionId) or key[0] == owner.value:
+                    self._end_browser(key)
             for key in list(self._producers):
                 if isinstance(owner, ConnectionId) or key[0] == owner.value:
                     del self._producers[key]
@@ -207,6 +214,8 @@ class OpenwireSession(AdvisingSession):
         for channel in list(self._temporary):
             self._forget_temporary(channel)
         self._watchers.clear()
+        for consumer in self._consumers.values():
+            self._end_durable(consumer)
         return super().end(reason)
 
     # -- effects --------------------------------------------------------------------------------
@@ -268,6 +277,14 @@ class OpenwireSession(AdvisingSession):
             self._granted(request, now)
         elif isinstance(request, Sent):
             self._sent(effect, request)
+        elif isinstance(request, Looked):
+            return self._looked(effect, request)
+        elif isinstance(request, Listed):
+            return self._listed(effect, request)
+        elif isinstance(request, Browsed):
+            return self._browsed(effect, request)
+        elif isinstance(request, Unsubscribed):
+            self._unsubscribed(effect, request)
         return NOTHING
 
     # -- time -----------------------------------------------------------------------------------
@@ -309,6 +326,7 @@ _HANDLERS: Final[dict[int, _Handler]] = {
     TransactionInfo.type: OpenwireSession._transact,
     DestinationInfo.type: OpenwireSession._destination,
     RemoveInfo.type: OpenwireSession._remove,
+    RemoveSubscriptionInfo.type: OpenwireSession._unsubscribe,
     ShutdownInfo.type: OpenwireSession._shut_down,
     ConsumerControl.type: OpenwireSession._control,
     MessagePull.type: OpenwireSession._pull,

@@ -19,7 +19,7 @@ from tmqp.constants import (
 )
 from tmqp_server.doors.answers import PlainAnswers
 from tmqp_server.doors.selecting import FilterError
-from tmqp_server.doors.selector import NoLocal, selector_filter
+from tmqp_server.doors.selector import selector_filter
 from tmqp_server.doors.stomp.context import StompContext
 from tmqp_server.doors.stomp.message import QUEUE, number_of
 from tmqp_server.doors.stomp.places import Place
@@ -41,11 +41,11 @@ from tmqp_server.engine.commands import (
     index_of,
 )
 from tmqp_server.engine.effects import Deliver, Reply
-from tmqp_server.engine.model.message import SubscriptionFilter
+from tmqp_server.engine.model.message import Message, SubscriptionFilter
 from tmqp_wires.stomp import StompFrame
 from tmqp_wires.stomp.frames import V1_0, V1_1, V1_2, header_lines, read_header_lines
 
-__all__ = ["Joined", "StompSubscription", "SubscribingSession"]
+__all__ = ["Joined", "NoLocal", "StompSubscription", "SubscribingSession"]
 
 _AUTO: Final = "auto"
 _CLIENT: Final = "client"
@@ -63,6 +63,29 @@ _NOT_SERVED: Final = (
     "durable-subscription-name",
     "durable-subscriber-name",
 )
+
+
+@final
+class NoLocal(SubscriptionFilter):
+    """Accepts what others have sent.
+
+    :param source: the client.
+    :param also: what else must accept it; None for nothing.
+    """
+
+    def __init__(self, source: str, also: SubscriptionFilter | None) -> None:
+        self._source = source
+        self._also = also
+
+    def accepts(self, message: Message) -> bool:
+        """Whether it is another's."""
+        if message.source == self._source:
+            return False
+        return self._also is None or self._also.accepts(message)
+
+    def identity(self) -> object:
+        """The client, and what else is wanted."""
+        return "no-local", self._source, None if self._also is None else self._also.identity()
 
 
 @final
