@@ -272,6 +272,6 @@ class SubscribingSession(AdvisingSession):
 
 
 def _filter_of(pattern: Place) -> str:
-    """What finds, among all channels, those that may be like a name."""
-    said = plain_name(pattern.channel)
-    return said[: min(said.find(sign) for sign in "*>" if sign in said)] + "*"
+    """What finds, among all channels, those that may be like a name; a name's capitals may be
+    escaped in its channel, so more cannot be said."""
+    return "topic://*" if pattern.is_topic else "*"
