@@ -8,7 +8,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final, final
 
-from tmqp_wires.openwire.data import encode_string
+from tmqp_wires.openwire.data import encode_bytes, encode_string
 from tmqp_wires.openwire.ids import (
     BrokerId,
     ConnectionId,
@@ -463,9 +463,19 @@ class ConsumerControl(Command):
 
 @final
 class ConnectionControl(Command):
-    """How a connection goes on; what this class does not say is as usual."""
+    """How a connection goes on, and where else it could."""
 
-    __slots__ = ("close", "exit", "fault_tolerant", "resume", "suspend")
+    __slots__ = (
+        "close",
+        "connected_brokers",
+        "exit",
+        "fault_tolerant",
+        "rebalance",
+        "reconnect_to",
+        "resume",
+        "suspend",
+        "token",
+    )
     type = 18
 
     def __init__(self) -> None:
@@ -475,6 +485,10 @@ class ConnectionControl(Command):
         self.fault_tolerant = False
         self.resume = False
         self.suspend = False
+        self.connected_brokers: str | None = None
+        self.reconnect_to: str | None = None
+        self.rebalance = False
+        self.token: bytes | None = None
 
     def body(self, version: int) -> bytes:
         """Its fields."""
@@ -485,7 +499,10 @@ class ConnectionControl(Command):
                 _flag(self.fault_tolerant),
                 _flag(self.resume),
                 _flag(self.suspend),
-                bytes(4),
+                encode_string(self.connected_brokers),
+                encode_string(self.reconnect_to),
+                _flag(self.rebalance),
+                encode_bytes(self.token),
             )
         )
 

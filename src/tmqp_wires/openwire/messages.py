@@ -233,13 +233,12 @@ _TO_COUNTER: Final = 20
 
 
 def dispatch_frame(
-    head: bytes, message: KeptMessage, broker_sequence: int, redeliveries: int, first: bool = False
+    head: bytes, message: KeptMessage, broker_sequence: int, redeliveries: int
 ) -> bytes:
     """A MessageDispatch with a message as it is kept, for versions from 10 on.
 
     :param head: what ``MessageDispatch.head`` gives for the consumer and the destination.
     :param broker_sequence: the number of the dispatch, by which the client names it.
-    :param first: the first message of its group for this consumer.
     """
     raw = message.raw
     sequence_at = message.sequence_at
@@ -254,8 +253,7 @@ def dispatch_frame(
             _Q.pack(broker_sequence),
             raw[sequence_at + 8 : counter_at],
             _I.pack(redeliveries),
-            raw[counter_at + 4 : -1] if first else raw[counter_at + 4 :],
-            b"\1" if first else b"",
+            raw[counter_at + 4 :],
             _I.pack(redeliveries),
         )
     )

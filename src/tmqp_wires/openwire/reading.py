@@ -346,10 +346,10 @@ def _connection_control(reader: Reader) -> Command:
     control.fault_tolerant = reader.flag()
     control.resume = reader.flag()
     control.suspend = reader.flag()
-    reader.skip_string()
-    reader.skip_string()
-    reader.flag()
-    reader.bytes_()
+    control.connected_brokers = reader.string()
+    control.reconnect_to = reader.string()
+    control.rebalance = reader.flag()
+    control.token = reader.bytes_()
     return control
 
 
