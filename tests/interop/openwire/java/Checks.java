@@ -52,7 +52,7 @@ abstract class Checks {
             verdict = "no: " + error;
             failed++;
         }
-        System.out.println(title + ": " + verdict.replace('\n', ' '));
+        System.out.println(title + "\t" + verdict.replace('\n', ' '));
         System.out.flush();
         for (Connection each : connections) {
             try {
