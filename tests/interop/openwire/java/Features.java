@@ -1050,7 +1050,9 @@ public final class Features extends Checks {
             Session session = session(AUTO);
             TemporaryQueue queue = session.createTemporaryQueue();
             MessageConsumer consumer = session.createConsumer(queue);
-            send(session(AUTO), queue, "1");
+            Session other = session(AUTO);
+            Thread.sleep(100);
+            send(other, queue, "1");
             expect(consumer, "1");
         });
         check("4.4.3", "others that are there already send to a temporary queue", () -> {
@@ -1066,6 +1068,7 @@ public final class Features extends Checks {
             Session session = session(AUTO);
             TemporaryQueue queue = session.createTemporaryQueue();
             Session other = session(AUTO);
+            Thread.sleep(100);
             send(other, queue, "1");
             queue.delete();
             Thread.sleep(100);
@@ -1081,6 +1084,7 @@ public final class Features extends Checks {
             Connection connection = started();
             TemporaryQueue queue = connection.createSession(false, AUTO).createTemporaryQueue();
             Session other = session(AUTO);
+            Thread.sleep(100);
             send(other, queue, "1");
             connection.close();
             Thread.sleep(100);
@@ -1091,7 +1095,9 @@ public final class Features extends Checks {
             TemporaryTopic topic = session.createTemporaryTopic();
             MessageConsumer one = session.createConsumer(topic);
             MessageConsumer two = session.createConsumer(topic);
-            send(session(AUTO), topic, "1");
+            Session other = session(AUTO);
+            Thread.sleep(100);
+            send(other, topic, "1");
             expect(one, "1");
             expect(two, "1");
         });
