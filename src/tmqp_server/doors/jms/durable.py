@@ -19,6 +19,7 @@ from typing import Final, final
 
 from tmqp.constants import RESULT_OK
 from tmqp_server.doors.names import DoorNames
+from tmqp_server.doors.selector import SelectorFilter
 from tmqp_server.engine.commands import (
     AddFeed,
     Command,
@@ -47,21 +48,29 @@ def durable_channel(client_id: str, name: str, names: DoorNames) -> str:
 @final
 class DurableSubscription:
     """What a client says of its durable subscription: the ``channel`` that keeps its messages, the
-    ``topic`` that it is for, and its selector, empty for all messages, with the language that it is
-    read in (``selector.SelectorFilter``)."""
+    ``topic`` that it is for, and its selector, None for all messages."""
 
-    __slots__ = ("channel", "language", "selector", "topic")
+    __slots__ = ("channel", "selector", "topic")
 
-    def __init__(self, channel: str, topic: str, selector: str = "", language: str = "") -> None:
+    def __init__(self, channel: str, topic: str, selector: SelectorFilter | None = None) -> None:
         self.channel = channel
         self.topic = topic
         self.selector = selector
-        self.language = language if selector else ""
+
+    @property
+    def language(self) -> str:
+        """The language of the selector; empty without one."""
+        return "" if self.selector is None else self.selector.language
+
+    @property
+    def text(self) -> str:
+        """The selector as it was written down; empty without one."""
+        return "" if self.selector is None else self.selector.text
 
     @property
     def tag(self) -> str:
         """What the tag of its queue must be, or it is for something else."""
-        said = "\n".join((self.topic, self.language, self.selector))
+        said = f"{self.topic}\n{self.language}\n{self.text}"
         return f"durable-{sha256(said.encode('utf-8', 'replace')).hexdigest()[:_TAG_DIGITS]}"
 
 
@@ -105,9 +114,9 @@ def begin(
             QUEUE,
             channel,
             QUEUE,
-            None,
-            subscription.language,
             subscription.selector,
+            subscription.language,
+            subscription.text,
         ),
     ]
     return commands
