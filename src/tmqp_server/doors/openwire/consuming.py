@@ -32,7 +32,7 @@ from tmqp_server.doors.openwire.context import OpenwireContext
 from tmqp_server.doors.openwire.message import OpenwireMessage, fields_of
 from tmqp_server.doors.openwire.places import Place, plain_name
 from tmqp_server.doors.selecting import FilterError
-from tmqp_server.doors.selector import NoLocal, selector_filter
+from tmqp_server.doors.selector import NoLocal, SelectorFilter, selector_filter
 from tmqp_server.engine.commands import (
     CloseBranch,
     Grant,
@@ -146,16 +146,23 @@ class ConsumingSession(AcknowledgingSession):
 
         :raises CommandError: for a selector that cannot be understood.
         """
-        chosen: SubscriptionFilter | None = None
-        text = info.selector
-        if text is not None and text.strip():
-            try:
-                chosen = selector_filter(text, self._context.letters)
-            except FilterError as error:
-                raise CommandError(INVALID_SELECTOR, str(error)) from None
+        chosen: SubscriptionFilter | None = self._selector_of(info)
         if info.no_local and info.destination is not None and info.destination.is_topic:
             chosen = NoLocal(self._client_id, chosen)
         return chosen
+
+    def _selector_of(self, info: ConsumerInfo) -> SelectorFilter | None:
+        """The selector of a consumer; None without one.
+
+        :raises CommandError: when it cannot be understood.
+        """
+        text = info.selector
+        if text is None or not text.strip():
+            return None
+        try:
+            return selector_filter(text, self._context.letters)
+        except FilterError as error:
+            raise CommandError(INVALID_SELECTOR, str(error)) from None
 
     def _join(
         self, consumer: Consumer, place: Place, asked: Asked | None, commands: list[EngineCommand]

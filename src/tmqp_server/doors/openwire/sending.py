@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, final
 
-from tmqp.constants import RESULT_DUPLICATE, RESULT_OK
+from tmqp.constants import (
+    RESULT_BAD_REQUEST,
+    RESULT_DUPLICATE,
+    RESULT_NOT_FOUND,
+    RESULT_OK,
+    RESULT_UNACCEPTABLE,
+)
 from tmqp_server.doors.bodies import bytes_around
 from tmqp_server.doors.jms.patterns import has_wildcards
 from tmqp_server.doors.openwire.answering import (
@@ -62,6 +68,8 @@ __all__ = ["ANSWER_BYTES", "Committed", "Made", "SendingSession", "Sent", "Trans
 
 #: What an answer in a transaction counts, in bytes.
 ANSWER_BYTES: Final = 200
+_TEMPORARY: Final = ("temp-queue://", "temp-topic://")
+_NOT_THERE: Final = (RESULT_BAD_REQUEST, RESULT_NOT_FOUND, RESULT_UNACCEPTABLE)
 _MOST_PLACES: Final = 1_000
 #: What the client counts of a message beside its body and its properties.
 _LEAST_SIZE: Final = 1_024
@@ -318,10 +326,14 @@ class SendingSession(AnsweringSession):
     def _not_sent(self, wire: OpenwireMessage, code: int) -> None:
         """A message was refused."""
         asked = self._unconfirmed.pop(wire.message_id, None)
+        name = self._context.names.foreign_name(wire.channel).decode("utf-8", "replace")
         if asked is None:
-            name = self._context.names.foreign_name(wire.channel).decode("utf-8", "replace")
             asked = Asked(f"message to {name[:64]!r}", 0)
-        self._fail(asked, *fault_of_code(code))
+        if code in _NOT_THERE and name.startswith(_TEMPORARY):
+            # A push does not make it: it would belong to nobody.
+            self._fail(asked, INVALID_DESTINATION, "the temporary destination is gone")
+        else:
+            self._fail(asked, *fault_of_code(code))
 
     def _sent(self, effect: Reply, sent: Sent) -> None:
         """A message for several destinations is with all of them, or with none."""

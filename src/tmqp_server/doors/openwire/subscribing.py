@@ -31,7 +31,6 @@ from tmqp_server.doors.openwire.consumers import Consumer, Joined
 from tmqp_server.doors.openwire.context import OpenwireContext
 from tmqp_server.doors.openwire.message import QUEUE
 from tmqp_server.doors.openwire.places import Place, destination_of, place_of, plain_name
-from tmqp_server.doors.selector import language_of
 from tmqp_server.engine.commands import AddFeed, CreateQueue, ListChannels, RemoveChannel
 from tmqp_server.engine.commands import Command as EngineCommand
 from tmqp_server.engine.effects import Deliver, Reply
@@ -130,9 +129,8 @@ class SubscribingSession(AdvisingSession):
         consumer.channels[channel] = Place(channel, places[0].destination)
         self._consumers[info.consumer.key] = consumer
         self._context.durable.add(channel)
-        subscription = DurableSubscription(
-            channel, places[0].channel, (info.selector or "").strip(), language_of(converts=False)
-        )
+        selector = self._selector_of(info)
+        subscription = DurableSubscription(channel, places[0].channel, selector)
         commands.append(look(self._number, Looked(asked, consumer, subscription), subscription))
 
     def _looked(self, effect: Reply, looked: Looked) -> Sequence[EngineCommand]:
