@@ -12,6 +12,8 @@ from tmqp_server.doors.openwire.message import DOOR, NUMBER, OpenwireBodies
 from tmqp_server.doors.openwire.options import OpenwireLimits, OpenwireOptions
 from tmqp_server.doors.openwire.session import OpenwireSession
 from tmqp_server.doors.port import IdSource, QueuesOnly
+from tmqp_server.doors.rewriting import frame_for_node
+from tmqp_server.engine.commands import Command, Push
 from tmqp_server.engine.effects import Deliver, Inform
 
 __all__ = ["OpenwireDoor"]
@@ -60,6 +62,15 @@ class OpenwireDoor(QueuesOnly):
     def encode_delivery(self, effect: Deliver) -> bytes:
         """The fields of a message, which each session writes with what is its own."""
         return self.context.kept_of(effect.message, effect.channel).raw
+
+    def encode_for_node(self, command: Command) -> bytes | None:
+        """A push; until when it lives is said by the header that other servers read."""
+        if not isinstance(command, Push):
+            return None
+        letter = self.letter(command.wire)
+        letter.expires_ms = 0
+        frame = frame_for_node(letter, command)
+        return frame.forwarded(False, frame.pending_acknowledge, frame.ttl - 1)
 
     def encode_event(self, effect: Inform) -> bytes:
         """News of a channel, of which each session makes what its client reads."""

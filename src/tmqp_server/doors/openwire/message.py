@@ -22,7 +22,6 @@ from tmqp_server.doors.letters import (
     FLOAT,
     INT,
     LONG,
-    REGULAR_PRIORITY,
     SHORT,
     TOP_PRIORITY,
     Letter,
@@ -49,6 +48,7 @@ from tmqp_wires.openwire.messages import (
 from tmqp_wires.openwire.reading import read_kept_message
 
 __all__ = [
+    "DELAY",
     "DOOR",
     "NUMBER",
     "QUEUE",
@@ -62,6 +62,8 @@ __all__ = [
 #: The door's name and number, kept with its messages.
 DOOR: Final = "openwire"
 NUMBER: Final = 3
+#: The property that keeps a message from being delivered for so many milliseconds.
+DELAY: Final = "AMQ_SCHEDULED_DELAY"
 #: The queue of every channel.
 QUEUE: Final = 0
 
@@ -69,6 +71,8 @@ _TEXT: Final = "text/plain"
 _BYTES: Final = "application/octet-stream"
 _JSON: Final = "application/json"
 _OBJECT: Final = "application/x-java-serialized-object"
+#: The property that is the content type of other protocols, as a text.
+_CONTENT_TYPE: Final = "content-type"
 _KIND: Final = "amq-msg-type"
 _PERSISTENT: Final = "persistent"
 _USER: Final = "JMSXUserID"
@@ -145,14 +149,18 @@ def letter_of(wire: object, most_bytes: int = 1 << 24) -> Letter:
         letter.headers.append((_PERSISTENT, "true"))
     if message.user_id:
         letter.headers.append((_USER, message.user_id))
-    if message.group_id:
+    if message.group_sequence:
         letter.properties.append(Property(_GROUP_SEQUENCE, INT, message.group_sequence))
     for name, tag, value in _properties_of(message):
         kind = _KINDS.get(tag)
+        if name == DELAY:
+            continue  # it is over when somebody reads the message
         if kind is not None and isinstance(value, (bool, int, float)):
             letter.properties.append(Property(name, kind, value))
         elif not isinstance(value, str):
             continue
+        elif name == _CONTENT_TYPE:
+            letter.content_type = value
         elif name == "traceparent":
             letter.traceparent = value
         elif name == "tracestate":
@@ -255,7 +263,11 @@ def message_of_letter(letter: Letter, sequence: int) -> Message:
     message.group_id = letter.group_key or None
     message.persistent = True
     entries: dict[str, Entry] = {}
-    for name, text in (("traceparent", letter.traceparent), ("tracestate", letter.tracestate)):
+    for name, text in (
+        (_CONTENT_TYPE, letter.content_type),
+        ("traceparent", letter.traceparent),
+        ("tracestate", letter.tracestate),
+    ):
         if text:
             entries[name] = (name, primitives.STRING, text)
     for each in letter.properties:
@@ -362,8 +374,3 @@ class OpenwireBodies(OwnBodies):
             name, channel, message.kept, message.reply_to, message.group_id or "", around
         )
         return wire, name, source, channel, len(body)
-
-
-def usual_priority(priority: int) -> bool:
-    """Whether a message goes with the others."""
-    return priority <= REGULAR_PRIORITY

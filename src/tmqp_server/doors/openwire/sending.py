@@ -18,6 +18,7 @@ from tmqp.constants import (
 )
 from tmqp_server.doors.bodies import bytes_around
 from tmqp_server.doors.jms.patterns import has_wildcards
+from tmqp_server.doors.letters import REGULAR_PRIORITY
 from tmqp_server.doors.openwire.answering import (
     INVALID_DESTINATION,
     JMS,
@@ -28,7 +29,7 @@ from tmqp_server.doors.openwire.answering import (
     fault_of_code,
 )
 from tmqp_server.doors.openwire.context import OpenwireContext
-from tmqp_server.doors.openwire.message import QUEUE, OpenwireMessage, usual_priority
+from tmqp_server.doors.openwire.message import DELAY, QUEUE, OpenwireMessage
 from tmqp_server.doors.openwire.places import (
     ADVISORY,
     Place,
@@ -74,7 +75,6 @@ _MOST_PLACES: Final = 1_000
 #: What the client counts of a message beside its body and its properties.
 _LEAST_SIZE: Final = 1_024
 _SCHEDULED: Final = b"AMQ_SCHEDULED_"
-_DELAY: Final = "AMQ_SCHEDULED_DELAY"
 _REPEATED: Final = ("AMQ_SCHEDULED_PERIOD", "AMQ_SCHEDULED_REPEAT", "AMQ_SCHEDULED_CRON")
 _XA: Final = "javax.transaction.xa.XAException"
 #: XAException.XAER_RMERR, as the client reads it out of the text.
@@ -310,7 +310,7 @@ class SendingSession(AnsweringSession):
             around = self._around_of(channel)
             wire = OpenwireMessage(name, channel, kept, message.reply_to, group, around)
             extras: PushExtras = context.extras(place, expires_in_ms, delay_ms)
-            high = not usual_priority(message.priority)
+            high = message.priority > REGULAR_PRIORITY
             found.append(
                 Push(self._number, name, channel, QUEUE, high, False, wire.size, wire, extras)
             )
@@ -486,7 +486,7 @@ def _delay_of(message: Message) -> int:
     for name in _REPEATED:
         if name in said:
             raise CommandError(JMS, f"{name} is not served: a message is delayed once")
-    delay = said.get(_DELAY, 0)
+    delay = said.get(DELAY, 0)
     if isinstance(delay, bool) or not isinstance(delay, int) or delay < 0:
-        raise CommandError(JMS, f"{_DELAY} is no number of milliseconds")
+        raise CommandError(JMS, f"{DELAY} is no number of milliseconds")
     return delay

@@ -446,7 +446,8 @@ def test_a_consumer_without_a_prefetch_pulls() -> None:
     assert client.tell(MessagePull(consumer, Q, 1_000)) == []
     world.settle(1.2)
     (nothing,) = dispatches(client.hear())
-    assert nothing.message is nothing.destination is None
+    assert nothing.message is None
+    assert nothing.destination is None
     client.send("3")
     assert client.hear() == [], "a pull that is over gets nothing"
     assert texts(client.tell(MessagePull(consumer, Q, -1))) == ["3"]

@@ -330,4 +330,4 @@ def test_consumers_and_producers_have_bounds_and_ids() -> None:
 @pytest.mark.parametrize("field", ["max_frame_bytes", "max_consumers", "connect_s"])
 def test_limits_are_positive(field: str) -> None:
     with pytest.raises(ValueError, match=field):
-        OpenwireLimits(**{field: 0})  # type: ignore[arg-type]
+        OpenwireLimits(**{field: 0})
