@@ -180,6 +180,37 @@ async def test_login_and_passcode_are_those_of_the_access_table() -> None:
     assert "SEND to '/queue/secret': not allowed" in await with_clients(work, config(access=ACCESS))
 
 
+OF_SUBSCRIBERS: Final = ("join", "create-queue", "see-channel", "feed")
+
+
+@pytest.mark.parametrize("missing", ["", *OF_SUBSCRIBERS])
+async def test_the_rights_that_a_durable_subscription_needs(missing: str) -> None:
+    rights = [each for each in OF_SUBSCRIBERS if each != missing]
+    access = {
+        "roles": {
+            "subscriber": {"rights": rights, "channels": ["durable://me/*", "topic://t"]},
+            "dead": {"rights": ["push"], "channels": ["ActiveMQ.DLQ"]},
+        },
+        "tokens": [
+            {"name": "ann", "user": "ann", "password": "pw", "roles": ["subscriber", "dead"]}
+        ],
+    }
+
+    def work(found: Clients) -> str:
+        client = found.unconnected()
+        client.connect("ann", "pw", **{"client-id": "me"})
+        headers = {"activemq.subscriptionName": "n"}
+        if not missing:
+            client.subscribe("/topic/t", **headers)
+            return ""
+        client.connection.subscribe("/topic/t", "1", headers=headers)
+        message: str = client.error().headers["message"]
+        return message
+
+    told = await with_clients(work, config(access=access))
+    assert ("not allowed" in told or "may not be made" in told) == bool(missing), told
+
+
 async def test_many_messages_to_two_consumers() -> None:
     def work(found: Clients) -> list[int]:
         consumers = [found.make() for _ in range(2)]
