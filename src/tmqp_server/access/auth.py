@@ -50,8 +50,10 @@ from tmqp_server.access.rights import (
     SEE_CHANNEL,
     SEE_CLIENTS,
     SEE_CONSUMERS,
+    SEE_METRICS,
     SEE_NODES,
     SEE_ROUTERS,
+    SEE_SERVER,
     SUBSCRIBE,
     TRANSACT,
     UPDATE_CHANNEL,
@@ -321,6 +323,14 @@ class Access:
     async def may_see_nodes(self, who: Identity) -> bool | Answer:
         """See the list of the cluster's nodes, and what the server says of itself."""
         return await self.may(who, SEE_NODES, "", NO_QUEUE)
+
+    async def may_see_metrics(self, who: Identity) -> bool | Answer:
+        """See the metrics of the server, which name its doors and the queues chosen for them."""
+        return await self.may(who, SEE_METRICS, "", NO_QUEUE)
+
+    async def may_see_server(self, who: Identity) -> bool | Answer:
+        """See how the server is: what it waits for, and what fails."""
+        return await self.may(who, SEE_SERVER, "", NO_QUEUE)
 
     async def may_configure(self, who: Identity) -> bool | Answer:
         """Change settings of the running server, as NSQ's ``PUT /config`` does."""
