@@ -64,7 +64,7 @@ class Turn(Connections):
         self._answers: deque[Command] = deque()
         self.saving: Saving | None = None
         if journal is not None:
-            self.saving = Saving(journal, self._world, self._answers)
+            self.saving = Saving(journal, self._world, self._answers, self.tally)
         self._calls = Calls(self._world, settings)
         self.links = Links(self._world, masters, marks, connect_timeout_s)
         #: The sockets whose peers send datagrams.
@@ -86,6 +86,8 @@ class Turn(Connections):
     def _turn(self, now: float) -> None:
         self._write_out(now)
         saving = self.saving
+        if saving is not None and saving.first_s < 0.0:
+            saving.note(now)
         if (
             self.hub.outside
             or self._answers

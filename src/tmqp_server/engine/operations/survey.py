@@ -50,8 +50,8 @@ class QueueSample:
         "waiting",
         "spilled",
         "deferred",
-        "in_flight",
-        "bytes",
+        "unanswered",
+        "taken_bytes",
         "oldest_age_s",
         "consumers",
         "counters",
@@ -63,8 +63,8 @@ class QueueSample:
         self.waiting = 0
         self.spilled = 0
         self.deferred = 0
-        self.in_flight = 0
-        self.bytes = 0
+        self.unanswered = 0
+        self.taken_bytes = 0
         self.oldest_age_s = 0.0
         self.consumers = 0
         self.counters = QueueCounters()
@@ -77,8 +77,8 @@ class QueueSample:
         self.waiting += queue.high_count + queue.regular_count
         self.spilled += queue.spilled
         self.deferred += len(queue.deferred)
-        self.in_flight += queue.in_flight()
-        self.bytes += queue.bytes
+        self.unanswered += queue.in_flight()
+        self.taken_bytes += queue.bytes
         self.oldest_age_s = max(self.oldest_age_s, _oldest_age(queue, now))
         self.consumers += len(queue.audience.subscriptions)
 
