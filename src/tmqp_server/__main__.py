@@ -19,6 +19,7 @@ from tmqp.limits import Limits
 from tmqp_server.access.auth import load_access
 from tmqp_server.access.custom import load_hook
 from tmqp_server.access.tokens import hash_token, new_token
+from tmqp_server.admin.world import AdminWorld
 from tmqp_server.commands import (
     backup,
     check,
@@ -28,7 +29,6 @@ from tmqp_server.commands import (
     import_messages,
 )
 from tmqp_server.config import ConfigError, ServerConfig, parse_config
-from tmqp_server.doors.registry import DoorRegistry
 from tmqp_server.io.event_loop import BACKENDS, how_to_run
 from tmqp_server.io.listener import ListenError
 from tmqp_server.io.tls import server_context
@@ -38,6 +38,7 @@ from tmqp_server.storage.port import DamageError, StoreError
 from tmqp_server.wiring.app import Server, serve_forever
 from tmqp_server.wiring.assembly import build_broker, declare, summary
 from tmqp_server.wiring.doors import Doors
+from tmqp_server.wiring.watched import make_registry
 
 __all__ = ["hash_token_command", "main", "settle_collector"]
 
@@ -270,7 +271,7 @@ def _print_check(config: ServerConfig) -> None:
 
     :raises ConfigError: as a start would.
     """
-    Doors(config, DoorRegistry(), lambda: "", 0.0)
+    Doors(config, make_registry(AdminWorld()), lambda: "", 0.0)
     broker = build_broker(config)
     declare(broker, config, 0.0)
     load_access(config.access)
