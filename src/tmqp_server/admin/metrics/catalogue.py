@@ -34,7 +34,7 @@ PREFIX: Final = "tmqp_"
 
 #: Doors of one server, for the bound of a label: as many as an operator has configured.
 _DOORS: Final = 10
-#: The most queues that are shown, unless ``max_queues`` says otherwise.
+#: The most queues that are shown, unless ``max_metrics_queues`` says otherwise.
 _QUEUES: Final = 1_000
 
 
@@ -246,7 +246,7 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     Metric("events_lost", COUNTER, "Events that were not told to their handlers or subscribers."),
     Metric("metrics_series", GAUGE, "Time series of this answer."),
     Metric(
-        "metrics_queues_left_out", GAUGE, "Chosen queues beyond max_queues, which are only summed."
+        "metrics_queues_left_out", GAUGE, "Chosen queues beyond max_metrics_queues: only summed."
     ),
 )
 
