@@ -6,37 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Final, final
 
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.shell.tallies import ProcessFacts
 from tmqp_server.shell.turn import Turn
 
-__all__ = ["AdminWorld", "ProcessFacts"]
+__all__ = ["AdminWorld"]
 
 #: Seconds without a beat of the event loop's timer after which the server is not alive.
 _PULSE_S: Final = 10.0
-
-
-@final
-class ProcessFacts:
-    """What the operating system says; None where it cannot say it, or there is no such thing.
-
-    ``storage_bytes`` is the size of the data directory, ``free_bytes`` what is free on its disk.
-    """
-
-    __slots__ = (
-        "cpu_s",
-        "free_bytes",
-        "max_fds",
-        "open_fds",
-        "resident_bytes",
-        "storage_bytes",
-    )
-
-    def __init__(self) -> None:
-        self.cpu_s: float | None = None
-        self.resident_bytes: int | None = None
-        self.open_fds: int | None = None
-        self.max_fds: int | None = None
-        self.storage_bytes: int | None = None
-        self.free_bytes: int | None = None
 
 
 @final

@@ -43,7 +43,7 @@ from tmqp_server.engine.model.removals import Removal
 from tmqp_server.engine.model.sessions import Audience, Pulling, Session
 from tmqp_server.engine.model.tails import Tail
 from tmqp_server.engine.model.timers import HoldTimer, Wakeups
-from tmqp_server.engine.model.totals import Tally
+from tmqp_server.engine.model.totals import EngineTally
 from tmqp_server.engine.model.trash import Trash
 from tmqp_server.engine.notices import Notices
 from tmqp_server.engine.options import BrokerOptions
@@ -249,7 +249,7 @@ class Core(Books):
         self.fetches: dict[int, PendingRead] = {}
         self.last_fetch = 0
         self.counters = BrokerCounters()
-        self.tally = Tally()
+        self.tally = EngineTally()
         #: Whether a session may be a node; else its Connect says so in vain.
         self.takes_nodes = False
         #: Whether nodes tell each other what their queues are done with (F63).

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from tmqp_server.admin.world import ProcessFacts
+from tmqp_server.shell.tallies import ProcessFacts
 
 __all__ = ["process_facts"]
 

@@ -21,6 +21,7 @@ __all__ = [
     "STALL",
     "STOPPING",
     "DoorTally",
+    "ProcessFacts",
     "ShellTally",
     "count_one",
 ]
@@ -115,3 +116,28 @@ class ShellTally:
         if found is None:
             found = self.doors[name] = DoorTally()
         return found
+
+
+@final
+class ProcessFacts:
+    """What the operating system says; None where it cannot say it, or there is no such thing.
+
+    ``storage_bytes`` is the size of the data directory, ``free_bytes`` what is free on its disk.
+    """
+
+    __slots__ = (
+        "cpu_s",
+        "free_bytes",
+        "max_fds",
+        "open_fds",
+        "resident_bytes",
+        "storage_bytes",
+    )
+
+    def __init__(self) -> None:
+        self.cpu_s: float | None = None
+        self.resident_bytes: int | None = None
+        self.open_fds: int | None = None
+        self.max_fds: int | None = None
+        self.storage_bytes: int | None = None
+        self.free_bytes: int | None = None

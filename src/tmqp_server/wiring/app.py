@@ -135,7 +135,7 @@ class Server:
     """A server; see :func:`running`.
 
     Attributes: ``broker`` and ``cluster`` for their statistics; ``access`` that it asks, None where
-    everybody may do everything.
+    everybody may do everything; ``world``, what its admin doors see of it.
     """
 
     def __init__(
@@ -157,7 +157,6 @@ class Server:
         started_s = anyio.current_time()
         offset_s = time.time() - started_s
         registry = DoorRegistry() if registry is None else registry
-        #: What its admin doors see of it.
         self.world = AdminWorld() if world is None else world
         #: Its doors beside TMQP's are ``doors.further``.
         self.doors = Doors(config, registry, _new_id, offset_s, started_s, guarded=_asks(access))
@@ -165,9 +164,7 @@ class Server:
         self._store = store
         self._journal = None if store is None else Journal(self.doors.bodies, offset_s)
         hooks = ChannelHooks({}, {}) if hooks is None else hooks
-        self._asked = [*hooks.authenticators.values()]
-        if access is not None:
-            self._asked.insert(0, access)
+        self._asked = [*([] if access is None else [access]), *hooks.authenticators.values()]
         #: Its part in a cluster; None while it stands alone.
         self.cluster: Membership | None = None
         if config.cluster is not None and filters is not None:
@@ -209,7 +206,6 @@ class Server:
         self._udp = UdpSockets(self.doors.further)
         self._last_number = 0
         self._announcing = announcing(registry.nsq, self._shell, self._new_number, _new_id)
-        # Counted here and not by the turn, which hears of a session only when its task runs.
         self._connected_now = Connected(config.max_connections, config.max_connections_per_address)
         watch(self.world, config, self._turn, lambda: self.sessions)
 
@@ -262,6 +258,7 @@ class Server:
     @property
     def sessions(self) -> int:
         """Connections, and sources of datagrams that have a session, at this moment."""
+        # Not counted by the turn, which hears of a session only when its task runs.
         return self._connected_now.count + self._udp.sessions
 
     async def begin(self) -> None:
@@ -480,8 +477,7 @@ async def running(
     """
     if access is None:
         access = load_access(config.access)
-    world = AdminWorld()
-    registry = make_registry(world, doors)
+    registry = make_registry(world := AdminWorld(), doors)
     _check_reach(config, access, registry)
     if custom_messages is None and config.custom_messages:
         custom_messages = load_hook(config.custom_messages)

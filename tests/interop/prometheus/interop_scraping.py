@@ -75,7 +75,7 @@ async def _asked(http: httpx.AsyncClient, query: str) -> list[Any]:
 async def _found(http: httpx.AsyncClient, query: str) -> list[Any]:
     """The same, as soon as there is something."""
     with anyio.fail_after(_MOST_S):
-        while not (found := await _asked(http, query)):
+        while not (found := await _asked(http, query)):  # noqa: ASYNC110 - of another program
             await anyio.sleep(0.2)
     return found
 

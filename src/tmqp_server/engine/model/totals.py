@@ -9,7 +9,7 @@ from __future__ import annotations
 from tmqp_server.engine.model.histograms import Histogram
 from tmqp_server.engine.model.sessions import Session
 
-__all__ = ["SessionTotals", "Tally"]
+__all__ = ["EngineTally", "SessionTotals"]
 
 
 class SessionTotals:
@@ -55,7 +55,7 @@ class SessionTotals:
         return found
 
 
-class Tally:
+class EngineTally:
     """What one broker has counted.
 
     Attributes: ``confirms`` and ``negative_confirms``, messages whose producers were told what

@@ -10,7 +10,7 @@ of every queue and session that is there, which are read later, whether or not i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import final
+from typing import Final, final
 
 from tmqp_server.engine.core import Core, PendingRun
 from tmqp_server.engine.model.channels import matches
@@ -23,7 +23,7 @@ from tmqp_server.engine.model.totals import SessionTotals
 __all__ = ["QueueChoice", "QueueSample", "Survey"]
 
 #: Queues, or sessions, of one portion.
-PORTION = 250
+_PORTION: Final = 250
 
 
 @final
@@ -161,7 +161,7 @@ class Survey:
         self._sessions: list[Session] = list(core.sessions.values())
         self._at = 0
 
-    def go_on(self, now: float, portion: int = PORTION) -> bool:
+    def go_on(self, now: float, portion: int = _PORTION) -> bool:
         """Look at so many queues or sessions more; True when that was all."""
         end = self._at + portion
         queues = self._queues
