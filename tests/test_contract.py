@@ -161,6 +161,7 @@ TREE: Final[dict[str, tuple[str, ...]]] = {
     "tmqp_server.shell.outbound": ("tmqp_server.shell.world",),
     "tmqp_server.shell.partings": ("tmqp_server.shell.outbound",),
     "tmqp_server.shell.peers": ("tmqp_server.shell.outbound", "tmqp_server.shell.tallies"),
+    "tmqp_server.shell.refusals": (),
     "tmqp_server.shell.saving": ("tmqp_server.shell.world", "tmqp_server.storage.journal"),
     "tmqp_server.shell.steps": (),
     "tmqp_server.shell.tallies": (),
