@@ -30,6 +30,7 @@ from tmqp_server.settings.cluster import ClusterConfig, cluster_settings
 from tmqp_server.settings.doors import DoorSettings, door_settings
 from tmqp_server.settings.extensions import ClassSetting, class_settings
 from tmqp_server.settings.http import HttpSettings, http_settings
+from tmqp_server.settings.log import LogSettings, log_settings
 from tmqp_server.settings.options import (
     DeclaredChannel,
     channel_changes,
@@ -268,6 +269,9 @@ class ServerConfig:
     doors: tuple[DoorSettings, ...] = ()
     """Further protocols, and where they listen."""
 
+    log: LogSettings = attrs.field(factory=LogSettings)
+    """What the command ``tmqp-server`` writes to its log."""
+
     cluster: ClusterConfig | None = None
     """This server's part in a cluster; None while it stands alone."""
 
@@ -387,6 +391,7 @@ _READERS: dict[str, Callable[[Any], object]] = {
     "tls": lambda value: tls_settings(table_of(value, "tls")),
     "web": lambda value: _web_config(table_of(value, "web")),
     "doors": door_settings,
+    "log": lambda value: log_settings(table_of(value, "log")),
     "cluster": lambda value: cluster_settings(table_of(value, "cluster")),
 }
 

@@ -23,7 +23,8 @@ class AdminWorld:
     are the labels of ``build_info``; ``started_s``, in Unix time; ``limits`` of the engine;
     ``max_connections`` and ``connections``, how many there are; ``floor_bytes`` of the storage, 0
     where nothing is kept; ``listening`` and ``draining``; ``beat_s``, when the event loop's timer
-    fired last, in the engine's time, below 0 if never.
+    fired last, in the engine's time, below 0 if never; ``reloads`` of the configuration by result,
+    and ``last_reload_failed``.
     """
 
     def __init__(self) -> None:
@@ -38,6 +39,13 @@ class AdminWorld:
         self.listening = False
         self.draining = False
         self.beat_s = -1.0
+        self.reloads = {"done": 0, "failed": 0}
+        self.last_reload_failed = False
+
+    def count_reload(self, *, ok: bool) -> None:
+        """Count that the configuration was read again, and whether it could be used."""
+        self.reloads["done" if ok else "failed"] += 1
+        self.last_reload_failed = not ok
 
     def is_alive(self, now: float) -> bool:
         """Whether the event loop's timer fires."""

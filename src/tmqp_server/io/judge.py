@@ -181,6 +181,10 @@ class Judge:
         # What went wrong once is asked anew the next time.
         return NO if answer is None else Verdict(answer, access.keep_s)
 
+    def known(self) -> dict[int, Identity]:
+        """Who is connected, by session."""
+        return dict(self._known)
+
     def forget(self, session: int) -> None:
         """A session is over."""
         self._known.pop(session, None)
@@ -196,7 +200,8 @@ class Judge:
             "authenticate", lambda: access.authenticate(applicant), place, (bool, Admission)
         )
         if answer is None or answer is False:
-            logger.warning("%s: refused as %r", place.peer, applicant.client_id)
+            # The turn logs the refusal, with its code.
+            logger.debug("%s: not admitted as %r", place.peer, applicant.client_id)
             return NO
         admission = answer if isinstance(answer, Admission) else Admission()
         accepted = Connect(

@@ -77,6 +77,11 @@ class Connected:
         self._by_host[host] = here + 1
         return ""
 
+    def limit_to(self, most: int, most_per_host: int) -> None:
+        """Let in no more than so many from now on; whoever is there stays."""
+        self._most = most
+        self._most_per_host = most_per_host
+
     def leave(self, host: str) -> None:
         """A connection that was let in has ended."""
         self.count -= 1

@@ -25,7 +25,7 @@ import anyio.abc
 import anyio.to_thread
 
 from tmqp.address import Address
-from tmqp_server.access.auth import Access, load_access
+from tmqp_server.access.auth import Access, Identity, load_access
 from tmqp_server.access.channel_hooks import (
     ChannelEventHandler,
     ChannelHooks,
@@ -66,6 +66,7 @@ from tmqp_server.wiring.clustering import Filters, Membership, join_cluster
 from tmqp_server.wiring.datagrams import UdpSockets
 from tmqp_server.wiring.doors import Doors, OpenDoor, door_name, sealed_addresses
 from tmqp_server.wiring.lookups import announcing
+from tmqp_server.wiring.reloading import reload_config
 from tmqp_server.wiring.watched import beat, make_registry, watch
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ logger = logging.getLogger("tmqp_server")
 
 #: What ends a server that runs until it is told to.
 _ENDING: Final = (signal.SIGINT, signal.SIGTERM)
+#: What has it read its configuration again; not every system has it.
+_RELOAD: Final[signal.Signals | None] = getattr(signal, "SIGHUP", None)
 
 
 def _marks_of(limits: OutboundLimits) -> Marks:
@@ -185,13 +188,14 @@ class Server:
             () if self.cluster is None else self.cluster.links,
             config.connection.handshake_timeout_s,
         )
-        self._tls = TlsContexts(config.tls, config.connection.handshake_timeout_s)
+        self.tls = TlsContexts(config.tls, config.connection.handshake_timeout_s)
         for policy in ("", *[door.settings.tls_client_auth for door in self.doors.further]):
-            self._tls.of(policy)
+            self.tls.of(policy)
+        self._judge = _judge(config, access, custom_messages, hooks, registry.nsq.identities)
         self._shell = Shell(
             self._turn,
             self.doors.native,
-            _judge(config, access, custom_messages, hooks, registry.nsq.identities),
+            self._judge,
             _caller_of(config),
             Teller(hooks.event_handlers),
             store,
@@ -324,6 +328,20 @@ class Server:
         assert gate is not None, "there is a gate where somebody is asked"
         gate.forget_answers(session)
 
+    def apply(self, config: ServerConfig) -> None:
+        """Be limited by this from now on; of all else it is what the server began with."""
+        self.config = config
+        self._connected_now.limit_to(config.max_connections, config.max_connections_per_address)
+        self.world.max_connections = config.max_connections
+        self._turn.marks = _marks_of(config.outbound)
+
+    def end_sessions(self, gone: Callable[[Identity], bool], reason: str) -> None:
+        """Close the connections of some clients politely."""
+        for session, who in self._judge.known().items():
+            if gone(who):
+                self._turn.finish_session(session, reason, self._shell.now())
+        self._shell.attend()
+
     def stop(self) -> None:
         """Let :meth:`run` come to its end, within ``shutdown_timeout_s``."""
         self._stopping.set()
@@ -412,7 +430,7 @@ class Server:
     ) -> None:
         """A connection's whole life; a fault in it is logged and ends it alone."""
         try:
-            tls = self._tls.of("" if door is None else door.settings.tls_client_auth)
+            tls = self.tls.of("" if door is None else door.settings.tls_client_auth)
             assert tls is not None or not secure, "who listens so has a certificate"
             transport = await self._transport(sock, name, tls if secure else None)
             if transport is not None:
@@ -534,15 +552,24 @@ def _check_reach(config: ServerConfig, access: Access | None, registry: DoorRegi
             logger.warning("%s: tokens travel unencrypted on this address", address)
 
 
-async def serve_forever(config: ServerConfig, started: Callable[[Server], None]) -> None:
+async def serve_forever(
+    config: ServerConfig,
+    started: Callable[[Server], None],
+    read: Callable[[], ServerConfig] | None = None,
+) -> None:
     """Run a server until SIGINT or SIGTERM; the process is to end then, and hears no more of them.
 
     :param started: called once, when it listens.
+    :param read: reads the configuration again on SIGHUP; None, and that ends the process.
     """
-    with anyio.open_signal_receiver(*_ENDING) as signals:
+    reloading = [] if read is None or _RELOAD is None else [_RELOAD]
+    with anyio.open_signal_receiver(*_ENDING, *reloading) as signals:
         async with running(config) as server:
             started(server)
             async for number in signals:
+                if read is not None and number == _RELOAD:
+                    reload_config(server, read)
+                    continue
                 logger.info("%s: stopping", signal.Signals(number).name)
                 break
         if hasattr(signal, "pthread_sigmask"):

@@ -85,6 +85,8 @@ def test_the_dashboard_shows_all_but_single_queues() -> None:
     assert hidden == {
         "acknowledges",
         "channels",
+        "config_reload_success",
+        "config_reloads",
         "confirms",
         "confirms_skipped",
         "events_lost",

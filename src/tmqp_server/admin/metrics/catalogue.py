@@ -244,6 +244,8 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     Metric("storage_floor_bytes", GAUGE, "Free space below which durable messages are refused."),
     # -- further --------------------------------------------------------------------------------
     Metric("events_lost", COUNTER, "Events that were not told to their handlers or subscribers."),
+    Metric("config_reload_success", GAUGE, "0 if the last reload of the configuration failed."),
+    Metric("config_reloads", COUNTER, "Reloads of the configuration.", result=2),
     Metric("metrics_series", GAUGE, "Time series of this answer."),
     Metric(
         "metrics_queues_left_out", GAUGE, "Chosen queues beyond max_metrics_queues: only summed."

@@ -115,6 +115,10 @@ class Collector:
         yield from self._of_storage(turn, survey)
         levels = survey.levels()
         yield Family("events_lost", [_one(turn.lost_events + levels["events_skipped"])])
+        world = self._world
+        yield Family("config_reload_success", [_one(int(not world.last_reload_failed))])
+        reloads: list[Row] = [((how,), count) for how, count in world.reloads.items()]
+        yield Family("config_reloads", reloads)
         if survey.samples:
             yield Family("metrics_queues_left_out", [_one(survey.left_out)])
 
