@@ -186,6 +186,7 @@ pictures: $(READY) ## draw the pictures and tables that documents show of the so
 	PYTHONPATH=src $(PY) -m tools.make_speed
 	PYTHONPATH=src $(PY) -m tools.make_state_diagram
 	PYTHONPATH=src $(PY) -m tools.make_limits
+	PYTHONPATH=src $(PY) -m tools.make_metrics
 	PYTHONPATH=src $(PY) -m tools.make_nsq_flags
 	PYTHONPATH=src $(PY) -m tools.make_options
 	PYTHONPATH=src $(PY) -m tools.make_register

@@ -172,9 +172,11 @@ class Flights(DeferralFlights):
 
     def sent(self, queue: Queue, message: Message, deliveries: int, now: float) -> None:
         """Count a message that was sent to so many."""
+        counters = queue.counters
+        if message.attempts:
+            counters.redelivered += 1
         message.attempts += 1
         message.sent_at = now
-        counters = queue.counters
         counters.sent += 1
         counters.deliveries += deliveries
         counters.last_sent = now
@@ -191,9 +193,11 @@ class Flights(DeferralFlights):
 
         Returns whether it is in flight.
         """
+        counters = queue.counters
+        if message.attempts:
+            counters.redelivered += 1
         message.attempts += 1
         message.sent_at = now
-        counters = queue.counters
         counters.removed += 1
         counters.sent += 1
         counters.deliveries += len(audience.everyone)

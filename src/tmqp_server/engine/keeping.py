@@ -226,6 +226,7 @@ class Keeper:
             self._outcomes.skip_confirms(len(told))
         elif told:
             first = run.messages[0]
+            core.tally.count_confirms(len(told))
             core.out.append(ConfirmRun(run.producer.number, told, first.channel, first.queue_id))
 
     def _answered_between(self, queue: Queue, message: Message, sequence: int, ok: bool) -> None:
@@ -353,6 +354,7 @@ class Keeper:
             held.reason = NACK_ERROR
             held.source = ""
             held.forwarded = None
+        self._core.tally.count_confirms(1, saved)
         self._core.out.append(held)
 
     # --- On disk only ----------------------------------------------------------------------------
