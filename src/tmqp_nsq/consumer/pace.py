@@ -33,11 +33,6 @@ class Pace:
         self._turned_at = -math.inf
         self._stopped = False
 
-    @property
-    def is_backing_off(self) -> bool:
-        """Whether failures have slowed the consumer down."""
-        return self._level > 0
-
     def join(self, number: int, limit: int) -> None:
         """Add a connection."""
         self._limits[number] = max(1, limit)
