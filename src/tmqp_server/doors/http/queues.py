@@ -19,6 +19,7 @@ from tmqp_server.doors.http.messages import (
     of_result,
     problem,
 )
+from tmqp_server.doors.selecting import FilterError, filter_of, read_by
 from tmqp_server.engine.commands import (
     Acknowledge,
     Browse,
@@ -31,6 +32,7 @@ from tmqp_server.engine.commands import (
     PushExtras,
 )
 from tmqp_server.engine.effects import AnswerPull, Confirm, DeliverPulled, Effect, EndPull, Reply
+from tmqp_server.engine.model.message import SubscriptionFilter
 from tmqp_server.engine.model.snapshots import BrowseSnapshot
 
 __all__ = ["acknowledge", "cancel", "look", "publish", "read_latest", "refuse", "take"]
@@ -59,6 +61,20 @@ def _place(exchange: Exchange) -> tuple[str, int]:
     if queue_id > MAX_QUEUE_ID:
         raise BadRequest(404, f"the largest queue id is {MAX_QUEUE_ID}")
     return request.text("channel"), queue_id
+
+
+def _filter_of(exchange: Exchange) -> SubscriptionFilter | None:
+    """Which messages are wanted; None for all."""
+    query = exchange.wanted.query
+    text, language = query.get("filter"), query.get("filter_language")
+    if text is None and language is None:
+        return None
+    try:
+        chosen = filter_of(language, text)
+    except FilterError as error:
+        raise BadRequest(400, str(error)) from error
+    read_by(chosen, exchange.client.letters)
+    return chosen
 
 
 class _Publish(Handler):
@@ -178,6 +194,7 @@ class _Peek(Handler):
         self._limit = request.count("max", _SHOWN, 1, _MOST_SHOWN)
         self._states = _STATES[request.word("state", tuple(_STATES))]
         self._id = request.query.get("id", "")
+        self._filter = _filter_of(exchange)
 
     def start(self, now: float) -> Sequence[Command]:
         return [
@@ -191,6 +208,7 @@ class _Peek(Handler):
                 0,
                 self._states,
                 self._id,
+                self._filter,
             )
         ]
 
@@ -381,7 +399,7 @@ def cancel(exchange: Exchange) -> Handler:
 
 def look(exchange: Exchange) -> Handler:
     """``GET .../messages``: what is in a queue now."""
-    exchange.wanted.check_query("from", "max", "state", "id")
+    exchange.wanted.check_query("from", "max", "state", "id", "filter", "filter_language")
     return _Peek(exchange)
 
 

@@ -51,6 +51,7 @@ from tmqp_server.doors.native.clients import (
     subscription_command,
 )
 from tmqp_server.doors.native.copies import add_copies, copy_addresses
+from tmqp_server.doors.native.filters import FILTERED
 from tmqp_server.doors.native.information import event_frame
 from tmqp_server.doors.native.listing import most_items
 from tmqp_server.doors.native.nodes import decision_of, passed_on
@@ -74,13 +75,11 @@ from tmqp_server.doors.rewriting import exact_target, without_exact_name
 from tmqp_server.doors.selecting import read_by
 from tmqp_server.engine.commands import (
     Acknowledge,
-    AddFeed,
     Command,
     Connect,
     Credentials,
     Decline,
     Disconnect,
-    Join,
     ListCommand,
     PassAnswer,
     Push,
@@ -468,7 +467,7 @@ class NativeSession(AnsweringSession):
                 elif isinstance(command, ListCommand):
                     most_bytes = self._door.limits.max_payload_bytes
                     command.most_items = most_items(type(command), most_bytes)
-                elif isinstance(command, (Join, AddFeed)):
+                elif isinstance(command, FILTERED):
                     read_by(command.filter, self._door.letters)
                 commands.append(command)
         except BadRequestError as error:
