@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
+from tmqp.backoff import Backoff
 from tmqp.constants import MAX_QUEUE_ID, RESULT_OK, RESULT_UNAUTHORIZED, NoContent
 from tmqp.extensions import HEADER_DELAY, HEADER_DELIVER_AT, HEADER_MESSAGE_TIMEOUT
 from tmqp.frames import Frame
@@ -39,9 +40,8 @@ __all__ = ["acknowledge", "cancel", "look", "publish", "read_latest", "refuse", 
 
 _RAW: Final = "application/octet-stream"
 _DEFAULT_WAIT_S: Final = 10.0
-#: Pauses between two looks at an empty queue, in seconds.
-_FIRST_PAUSE_S: Final = 0.05
-_LONGEST_PAUSE_S: Final = 0.5
+#: Pauses between two looks at an empty queue.
+_PAUSES: Final = Backoff(0.05, 0.5, 0.0)
 _MAX_DELAY_MS: Final = 1 << 40
 _MAX_UNIX_MS: Final = 1 << 49
 _MAX_SEQUENCE: Final = 10**15 - 1
@@ -250,7 +250,7 @@ class _Take(Handler):
         if self._raw and (not exchange.wanted.accepts(_RAW) or most > 1):
             raise BadRequest(406, f"the answer is JSON, or {_RAW} for one message")
         self._until = 0.0
-        self._pause_s = _FIRST_PAUSE_S
+        self._pauses = 0
         #: A join was asked for since the last pause, and was answered.
         self._joins = False
         self._joined = False
@@ -340,8 +340,8 @@ class _Take(Handler):
             self._complete(HttpResponse(204))
         elif reason in (NoContent.EMPTY, NoContent.END):
             if now < self._until:
-                self.due = min(now + self._pause_s, self._until)
-                self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
+                self._pauses += 1
+                self.due = min(now + _PAUSES.delay_s(self._pauses), self._until)
             else:
                 self._tell_empty()
         elif reason == NoContent.UNAUTHORIZED:
