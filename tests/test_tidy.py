@@ -106,10 +106,8 @@ DOCUMENT_PHRASES: Final = {
     "anew": "again",
     "are no block": "are not a valid block",
     "ask anew": "retry",
-    "as much waits": "the buffer is full",
     "at home": "written to disk",
     "bears": "carries",
-    "bytes and the time in": "you pass in bytes and the current time",
     "come home": "are delivered",
     "comes home": "is delivered",
     "come into being": "are created",
@@ -126,7 +124,6 @@ DOCUMENT_PHRASES: Final = {
     "is no text": "is not text",
     "is none that can be": "is not supported",
     "is told so": "gets an answer",
-    "lives still": "is still open",
     "nobody there": "no such client",
     "pass on": "forward",
     "pass over": "skip",
@@ -155,6 +152,8 @@ DOCUMENT_PHRASES: Final = {
 }
 #: Phrases that no text of the project uses any more.
 PHRASES: Final = {
+    "as much waits": "the buffer is full",
+    "bytes and the time in": "you pass in bytes and the current time",
     "code of one's own": "your own code",
     "comes into being": "is created",
     "came into being": "was created",
@@ -162,6 +161,7 @@ PHRASES: Final = {
     "is for the queue": "the queue decides",
     "is said for people": "is human-readable",
     "kept in a row": "stored as one block",
+    "lives still": "is still open",
     "of its own accord": "voluntarily",
     "of one's own": "your own",
     "stands twice": "is in two places",

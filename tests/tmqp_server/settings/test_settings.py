@@ -268,7 +268,7 @@ def test_a_mistake_names_its_key(text: str, reason: str) -> None:
         ("[[channels]]\nname = 'a b'", r"channels.a b: a name or a value is not possible \(400\)"),
         (
             "[[channels]]\nname = 'a'\nqueues = [{id = 1, delivery_handler = 'mine'}]",
-            r"channels.a.queues.1: no delivery handler has the name given.*\(406\)",
+            r"channels.a.queues.1: a delivery handler, .* is not registered.*\(406\)",
         ),
         (
             "[[channels]]\nname = 'a'\nqueue_limit = 1\nqueues = [{id = 1}, {id = 2}]",
