@@ -320,7 +320,7 @@ class _Take(Handler):
                 message,
                 exchange.client.letters,
                 hides_source=effect.hide_source,
-                attempt=max(message.attempts, 1),
+                attempt=effect.attempt,
             )
             exchange.send((b'{"items":[' if self._taken == 1 else b",") + as_json(item))
         if not effect.wants_acknowledge:
