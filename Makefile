@@ -158,7 +158,7 @@ bench-clients: build/compiled/.stamp ## measure the client beside other librarie
 	$(PIP) install --quiet --editable '.[bench-peers]'
 	PYTHONPATH=fuzz/bench $(PY) -m tmqp_bench clients --peers $(ARGS)
 
-bench-peers: build/compiled/.stamp build/peers/.stamp ## the same beside the other brokers that are installed (an hour)
+bench-peers: build/compiled/.stamp build/peers/.stamp ## the same beside other brokers (an hour)
 	$(PIP) install --quiet --editable '.[bench-peers]'
 	PYTHONPATH=fuzz/bench $(PY) -m tmqp_bench brokers --peers --plot build/brokers.svg $(ARGS)
 	@$(MAKE) bench-kafka ARGS='$(KAFKA_ARGS)'

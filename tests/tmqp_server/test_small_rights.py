@@ -55,7 +55,9 @@ async def messages_and_counts(client: Lines, lines: bytes) -> tuple[list[bytes],
     return found[:-1], json.loads(found[-1])
 
 
-@pytest.mark.parametrize("missing", [rights.PUSH, rights.JOIN, rights.SEE_CHANNEL, rights.REMOVE_QUEUE])
+@pytest.mark.parametrize(
+    "missing", [rights.PUSH, rights.JOIN, rights.SEE_CHANNEL, rights.REMOVE_QUEUE]
+)
 async def test_a_line_of_simple_mq_needs_a_right(missing: str) -> None:
     async with two_doors(SMQ, missing) as (full, limited):
         assert await messages_and_counts(full, b"M:jobs:1\n") == ([], {"jobs": 1})
