@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, final
 
-from tmqp_server.doors.letters import Letter
+from tmqp_server.doors.letter import Letter
 from tmqp_server.doors.names import foreign_name
 from tmqp_server.doors.port import OwnBodies
 from tmqp_server.engine.model.message import Message
