@@ -39,7 +39,9 @@ from tmqp.names import EXACT_MARK
 from tmqp.runs import FrameRun
 from tmqp.state import Role
 from tmqp_server.doors.bodies import KeptFrames
-from tmqp_server.doors.letters import Letter, Letters, letter_of_frame
+from tmqp_server.doors.letter import Letter
+from tmqp_server.doors.letter_frames import letter_of_frame
+from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.native.answering import AnsweringSession
 from tmqp_server.doors.native.answers import (
     ConfirmWriter,
