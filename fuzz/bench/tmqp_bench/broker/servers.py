@@ -98,6 +98,7 @@ _DOORS: Final = {
     "goms": f'topics = ["{TOPIC}"]',
     "nsq": "",
     "smq": "",
+    "stomp": "",
     "throttr": "",
     "zmtp": "",
 }

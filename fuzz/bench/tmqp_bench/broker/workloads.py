@@ -288,6 +288,12 @@ def _stomp(*, persistent: bool) -> Connect:
     return connect
 
 
+_ACTIVEMQ_ON_DISK: Final = Contender(
+    "ActiveMQ, persistent", "activemq", "kahadb", _stomp(persistent=True), _JVM_S
+)
+_ACTIVEMQ_IN_MEMORY: Final = Contender(
+    "ActiveMQ, non-persistent", "activemq", "memory", _stomp(persistent=False), _JVM_S
+)
 _OUR_BROADCAST: Final = _ours("broadcast", _BROADCAST, confirms=False, acks=False)
 _BROADCASTERS: Final = (
     *_both_builds(_OUR_BROADCAST),
@@ -344,9 +350,7 @@ def _durable(window: int, aims: tuple[Aim, ...] = ()) -> Workload:
             Contender("NATS JetStream on file", "nats", "jetstream", _jetstream(on_file=True)),
             Contender("Redis stream, AOF always", "redis", "always", _redis_stream),
             Contender("RabbitMQ, persistent", "rabbitmq", "", _amqp(persistent=True)),
-            Contender(
-                "ActiveMQ, persistent", "activemq", "kahadb", _stomp(persistent=True), _JVM_S
-            ),
+            _ACTIVEMQ_ON_DISK,
         ),
         aims,
         window=window,
@@ -388,6 +392,21 @@ def _of_door(name: str, title: str, connect: Connect, consumers: int) -> Workloa
         consumers=consumers,
         copies=min(consumers, 1),
         payload_bytes=200,
+        group="doors",
+    )
+
+
+def _of_stomp(name: str, title: str, setting: str, other: Contender) -> Workload:
+    """The same bytes to the door of STOMP and to ActiveMQ: each message has a receipt, and is
+    acknowledged by itself."""
+    return Workload(
+        name,
+        title,
+        (
+            *_both_builds(_stomp(persistent=bool(setting)), f"{setting}+stomp"),
+            other,
+        ),
+        (Aim(other.title, 2.0),),
         group="doors",
     )
 
@@ -446,9 +465,7 @@ WORKLOADS: Final[tuple[Workload, ...]] = (
             Contender("Redis stream", "redis", "memory", _redis_stream),
             Contender("Mosquitto QoS 1", "mosquitto", "", _mqtt(1)),
             Contender("RabbitMQ, transient", "rabbitmq", "", _amqp(persistent=False)),
-            Contender(
-                "ActiveMQ, non-persistent", "activemq", "memory", _stomp(persistent=False), _JVM_S
-            ),
+            _ACTIVEMQ_IN_MEMORY,
         ),
         (
             Aim("NATS JetStream in memory", 4.0),
@@ -516,5 +533,9 @@ WORKLOADS: Final[tuple[Workload, ...]] = (
     _of_door("zmtp", "ZeroMQ: a PUSH socket and two PULL sockets", _zmtp, 2),
     _of_door("throttr", "Throttr: UPDATE behind UPDATE, pipelined", _throttr, 0),
     _of_door("goms", "goMS: a sender and one that is registered", _goms, 1),
+    _of_stomp("stomp", "STOMP: receipts and single ACKs", "", _ACTIVEMQ_IN_MEMORY),
+    _of_stomp(
+        "stomp-durable", "STOMP: the same, on disk", "+durable", _ACTIVEMQ_ON_DISK
+    ),
     _of_door("smq", "Simple MQ: a producer, and a consumer that says what it has done", _smq, 1),
 )  # fmt: skip
