@@ -59,7 +59,8 @@ import sys
 from tmqp_server.doors.registry import DoorRegistry
 [kind.bodies() for kind in DoorRegistry() if kind.number]
 doors = ("goms", "openwire", "smq", "stomp", "throttr")
-print([name for name in sys.modules if name.split(".")[-2:][0] in doors and name[-8:] == ".message"])
+paths = [name.split(".") for name in sys.modules if name.endswith(".message")]
+print([path for path in paths if path[-2] in doors])
 """
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
