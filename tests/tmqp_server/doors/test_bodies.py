@@ -58,8 +58,9 @@ def test_a_server_without_small_doors_does_not_load_their_messages() -> None:
 import sys
 from tmqp_server.doors.registry import DoorRegistry
 [kind.bodies() for kind in DoorRegistry() if kind.number]
-doors = ("goms", "message", "smq", "stomp", "throttr")
-print([name for name in sys.modules if ".doors." in name and name.split(".")[-1] in doors])
+doors = ("goms", "openwire", "smq", "stomp", "throttr")
+paths = [name.split(".") for name in sys.modules if name.endswith(".message")]
+print([path for path in paths if path[-2] in doors])
 """
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
