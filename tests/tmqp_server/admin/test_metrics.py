@@ -316,7 +316,7 @@ def test_a_long_page_is_made_in_portions() -> None:
     portions = 1
     while not survey.go_on(stage.now):
         portions += 1
-    assert portions == 5
+    assert portions == 10
     assert survey.queues == 1_200
 
 
