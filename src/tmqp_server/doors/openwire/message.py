@@ -15,7 +15,7 @@ from struct import Struct
 from typing import Final, final
 
 from tmqp_server.doors.bodies import bytes_around
-from tmqp_server.doors.letters import (
+from tmqp_server.doors.letter import (
     BOOLEAN,
     BYTE,
     DOUBLE,
