@@ -134,6 +134,7 @@ MARKS: Final[dict[str, str]] = {
         f"seen: {state}": "somebody looked into a queue and saw a message so"
         for state in ("waiting", "deferred", "in-flight")
     },
+    "seen: by a filter": "somebody looked for some of the messages of a queue, and saw one",
     "deferred message cancelled": "its producer took it back before it was due",
     "receivers told": "a confirm said to how many consumers a message went",
     "answer forged": "a client answered for the server",

@@ -76,6 +76,7 @@ from tmqp_sim.ledger import Ledger
 from tmqp_sim.outside import Outside
 from tmqp_sim.side_books import SideBooks
 from tmqp_sim.singles import single_effects
+from tmqp_sim.wishes import is_wanted
 from tmqp_sim.world import Violation, World
 
 __all__ = ["WatchedBroker"]
@@ -403,6 +404,8 @@ class WatchedBroker(Broker):
             there += [(each, BROWSED_WAITING) for each in queue.regular.messages()]
             there += [(each, BROWSED_IN_FLIGHT) for each in queue.all_flights().values()]
             there += [(each, BROWSED_DEFERRED) for each in queue.deferred.messages()]
+            if (chosen := command.filter) is not None:
+                there = [pair for pair in there if is_wanted(chosen, pair[0])]
             states = {each.sequence: state for each, state in there}
             wanted = sorted([each for each in states.items() if each[0] >= command.first])
             shown = [(item.sequence, item.state) for item in body.items]

@@ -98,6 +98,7 @@ FOUND_AT: Final = {
     "letter-of-another": 22,
     "letter-owes-nothing": 101,
     "look-overlooks": 11,
+    "look-shows-all": 142,
     "look-takes": 11,
     "looked-at-once": 13,
     "lost-nack": 3,

@@ -152,5 +152,6 @@ def _answers_with(first: AcknowledgeRun, other: Command) -> bool:
     return (
         isinstance(other, AcknowledgeRun)
         and other.session == first.session
+        and other.channel == first.channel
         and other.queue_id == first.queue_id
     )

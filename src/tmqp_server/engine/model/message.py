@@ -232,7 +232,8 @@ class Message:
         self.marks = marks
         self.sequence = sequence
         self.attempts = 0
-        #: Monotonic seconds of the last sending.
+        #: Monotonic seconds of the last sending; of one that was never sent, since when it waits,
+        #: or 0 if that is not known.
         self.sent_at = 0.0
         #: The one consumer that has it, or None.
         self.holder: Client | None = None
