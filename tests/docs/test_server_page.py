@@ -13,7 +13,9 @@ from tests.docs.pages import blocks, page, section, table
 from tests.project import ROOT
 from tmqp_server import OutboundLimits, ServerConfig, StorageConfig, parse_config
 from tmqp_server.engine.model.handlers import built_in_handlers
+from tmqp_server.settings.admin import ADMIN
 from tmqp_server.settings.http import HttpSettings
+from tmqp_server.settings.log import LogSettings
 from tmqp_server.settings.options import CHANNEL_KEYS, QUEUE_KEYS
 from tmqp_server.settings.routers import BINDING_KEYS
 from tmqp_server.settings.tls import TlsSettings
@@ -44,7 +46,8 @@ SERVER, OUTBOUND = section(PAGE, "Configuration").split("`[outbound]`, a client"
 
 
 def test_every_key() -> None:
-    assert sorted(first_cells(SERVER, "key", "default")) == keys(ServerConfig)
+    # [admin] is short for one of the [[doors]].
+    assert sorted(first_cells(SERVER, "key", "default")) == sorted([*keys(ServerConfig), ADMIN])
 
 
 def test_the_keys_of_tables() -> None:
@@ -58,6 +61,7 @@ def test_the_keys_of_tables() -> None:
         StorageConfig
     )
     assert sorted(first_cells(section(PAGE, "TLS"), "key", "default")) == keys(TlsSettings)
+    assert sorted(first_cells(section(PAGE, "Log"), "key", "default")) == keys(LogSettings)
     assert set(first_cells(section(PAGE, "Routers"), "key", "of")) == set(BINDING_KEYS)
 
 
@@ -103,3 +107,10 @@ def test_the_page_of_the_interoperability_server() -> None:
     assert [(row[0].strip("`"), row[1]) for row in rows] == [
         (queue["delivery_handler"], f"`handlers`, {queue['id']}") for queue in channel["queues"]
     ]
+
+
+def test_a_server_is_started_again_without_a_disk(capsys: pytest.CaptureFixture[str]) -> None:
+    (program,) = blocks(section(PAGE, "Tests of your own classes"), "python")
+    exec(program, {})  # noqa: S102 - it is on our own page
+    (shown,) = re.findall(r"# (\[.*\])$", program, re.MULTILINE)
+    assert capsys.readouterr().out == f"{shown}\n"

@@ -46,9 +46,11 @@ CALLS: Final = {
     "round robin by keys in headers, with both acknowledges": 185.0,
     "round robin by credit": 146.0,
     "durable push with both acknowledges": 26.7,
-    "NSQ: MPUB": 23.2,
-    "NSQ: MPUB and FIN": 71.9,
+    "NSQ: MPUB": 22.1,
+    "NSQ: MPUB and FIN": 70.8,
     "NSQ: a durable PUB and FIN": 502.0,
+    "goMS: a row of 200 to one that is registered": 20.0,
+    "Simple MQ: a row of 200, counted as done": 52.6,
     "pushes through a feed with both acknowledges": 69.9,
     "a push through a feed with both acknowledges": 257.0,
     "a chunk through the shell": 171.0,
@@ -94,6 +96,8 @@ def prepared(name: str) -> str:
         return "NSQ single publications and answers"
     if name.startswith("NSQ"):
         return "NSQ publications and answers" if "FIN" in name else "NSQ publications"
+    if name.startswith(("goMS", "Simple MQ")):
+        return f"lines of {name.partition(':')[0]}"
     if "both" not in name:
         return "pushes"
     return "headed pushes and answers" if "headers" in name else "pushes and answers"

@@ -129,9 +129,11 @@ class Flights(DeferralFlights):
 
     def close_tail(self, queue: Queue, tail: Tail, high_priority: bool) -> None:
         """Forget a tail that has come back; what is missing then cannot be read any more."""
-        lost = queue.close_tail(tail, high_priority)
-        if tail.count == 0:
-            self.forget_tail(queue, tail)
+        if tail.unsynced or (tail.count and tail.after < tail.last):
+            return
+        lost = tail.count
+        self.forget_tail(queue, tail)
+        queue.set_tail(high_priority, None)
         queue.counters.damaged += lost
         queue.counters.dropped += lost
 
@@ -172,9 +174,11 @@ class Flights(DeferralFlights):
 
     def sent(self, queue: Queue, message: Message, deliveries: int, now: float) -> None:
         """Count a message that was sent to so many."""
+        counters = queue.counters
+        if message.attempts:
+            counters.redelivered += 1
         message.attempts += 1
         message.sent_at = now
-        counters = queue.counters
         counters.sent += 1
         counters.deliveries += deliveries
         counters.last_sent = now
@@ -191,9 +195,11 @@ class Flights(DeferralFlights):
 
         Returns whether it is in flight.
         """
+        counters = queue.counters
+        if message.attempts:
+            counters.redelivered += 1
         message.attempts += 1
         message.sent_at = now
-        counters = queue.counters
         counters.removed += 1
         counters.sent += 1
         counters.deliveries += len(audience.everyone)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import os
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,13 +10,9 @@ from typing import Final
 
 from tests.interop.building import (
     CACHE,
-    QUICK_JAVA,
     Client,
-    compile_program,
-    fetch,
     go_build,
-    made,
-    need,
+    java_build,
     npm,
     unavailable,
 )
@@ -60,20 +54,10 @@ def _go() -> tuple[list[str], Path]:
 
 def java(main: str) -> tuple[list[str], Path]:
     """Give the command of a Java program, and its folder, with nsq-client beside it."""
-    need("nsq-client", "java", "javac", "mvn")
     sources, folder = FOLDER / "java", CACHE / "java"
     programs = sorted(sources.glob("*.java"))
-    with made(folder, [sources / "pom.xml", *programs]) as is_due:
-        if is_due:
-            goal = ["dependency:copy-dependencies", "-DincludeScope=runtime"]
-            shutil.rmtree(folder / "lib", ignore_errors=True)
-            words = ["mvn", "-q", "-B", "-f", str(sources / "pom.xml"), *goal]
-            fetch("nsq-client", [*words, f"-DoutputDirectory={folder / 'lib'}"], folder)
-            shutil.rmtree(folder / "classes", ignore_errors=True)
-            words = ["javac", "-Xlint:all,-processing", "-Werror", "-d", "classes", "-cp", "lib/*"]
-            compile_program([*words, *map(str, programs)], folder)
-    path = os.pathsep.join(["classes", "lib/*"])
-    return ["java", *QUICK_JAVA, "-cp", path, main], folder
+    words = java_build("nsq-client", sources / "pom.xml", folder, programs, {})
+    return [*words, main], folder
 
 
 _NO_LAYERS: Final = "its methods for this raise NotImplementedError"
