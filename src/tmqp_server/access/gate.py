@@ -396,7 +396,8 @@ class Gate:
         if isinstance(command, Pull):
             return [EndPull(command.session, command.request, NoContent.UNAUTHORIZED.value)]
         if isinstance(command, Connect):
-            return [Refuse(command.session, command.request, RESULT_UNAUTHORIZED)]
+            client_id = command.client_id
+            return [Refuse(command.session, command.request, RESULT_UNAUTHORIZED, client_id)]
         # F128: who may not subscribe is told what he is told who names no channel.
         code = RESULT_FAILED if isinstance(command, SubscribeEvent) else RESULT_UNAUTHORIZED
         request = getattr(command, "request", None)

@@ -12,6 +12,7 @@ from tmqp_server.engine.effects import (
     FindOffsets,
     MeasureStored,
     ReadStored,
+    Refuse,
     RouterFailed,
     SplitStored,
     TellHandler,
@@ -37,7 +38,9 @@ ReaderQuestion: TypeAlias = FindOffsets | MeasureStored | ReadStored | SplitStor
 StorageQuestion: TypeAlias = Fetch | ReaderQuestion
 OF_STORAGE: Final = (Fetch, FindOffsets, MeasureStored, ReadStored, SplitStored)
 #: What is for somebody outside, each answered by a call but for failures.
-Outside: TypeAlias = Question | CallHttp | TellHandler | RouterFailed | Fault | StorageQuestion
+Outside: TypeAlias = (
+    Question | CallHttp | TellHandler | RouterFailed | Fault | Refuse | StorageQuestion
+)
 
 
 def refusal_of(asked: ReaderQuestion, code: int) -> Command:

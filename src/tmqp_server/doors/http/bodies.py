@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from tmqp.codec import FrameDecoder
 from tmqp.frames import Frame
-from tmqp.limits import Limits
+from tmqp_server.doors.bodies import KeptFrames
 from tmqp_server.doors.letter import Letter
 from tmqp_server.doors.letter_frames import letter_of_frame
 from tmqp_server.doors.port import OwnBodies
@@ -19,8 +18,6 @@ __all__ = ["DOOR_NAME", "HttpBodies"]
 
 #: The name of the door, and the type of its clients.
 DOOR_NAME: Final = "http"
-#: What was kept was accepted once, whatever the limits are now.
-_KEPT: Final = Limits(max_payload_bytes=1 << 40)
 
 
 @final
@@ -31,7 +28,7 @@ class HttpBodies(OwnBodies):
     number = 9
 
     def __init__(self) -> None:
-        self._decoder = FrameDecoder(_KEPT)
+        self._kept = KeptFrames()
 
     def stored(self, message: Message) -> tuple[bytes, int, int]:
         """The TMQP message, and where its payload is."""
@@ -50,10 +47,4 @@ class HttpBodies(OwnBodies):
 
         :raises ValueError: when the bytes are not one message.
         """
-        decoder = self._decoder
-        frames = decoder.feed(body)
-        if len(frames) != 1 or decoder.buffered or decoder.error is not None:
-            self._decoder = FrameDecoder(_KEPT)
-            raise ValueError(f"{len(body)} bytes were kept that are not one message")
-        frame = frames[0]
-        return frame, frame.message_id, frame.source, frame.target, len(body)
+        return self._kept.restored(body)

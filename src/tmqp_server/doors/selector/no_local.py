@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from tmqp_server.engine.model.message import Message, SubscriptionFilter
 
 __all__ = ["NoLocal"]
+
+_NO_LOCAL: Final = "no-local"
 
 
 @final
@@ -29,4 +31,16 @@ class NoLocal(SubscriptionFilter):
 
     def identity(self) -> object:
         """The client, and what else is wanted."""
-        return "no-local", self._source, None if self._also is None else self._also.identity()
+        return _NO_LOCAL, self._source, None if self._also is None else self._also.identity()
+
+    def family(self) -> object:
+        """They all look at the sender, if at nothing else."""
+        return _NO_LOCAL if self._also is None else None
+
+    def key_of(self, message: Message) -> object:
+        """The sender."""
+        return message.source if self._also is None else None
+
+    def is_counted(self) -> bool:
+        """Every connection has one of its own; what else is wanted is like any other filter."""
+        return self._also is not None
