@@ -16,6 +16,7 @@ import math
 from collections.abc import Iterable
 from typing import Protocol, final
 
+from tmqp._compat import mypyc_attr
 from tmqp.constants import TYPE_DIRECT_MESSAGE
 from tmqp.frames import Frame
 from tmqp.names import EXACT_MARK
@@ -54,6 +55,7 @@ __all__ = [
     "RESERVED_HEADERS",
     "SHORT",
     "TOP_PRIORITY",
+    "GroupedWire",
     "Letter",
     "LetterOwner",
     "Letters",
@@ -62,6 +64,17 @@ __all__ = [
     "frame_of_letter",
     "letter_of_frame",
 ]
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class GroupedWire:
+    """The form of a message that has its ``group`` at hand, the group key of its letter: for that
+    no letter need be made."""
+
+    __slots__ = ("group",)
+
+    def __init__(self, group: str) -> None:
+        self.group = group
 
 
 class LetterOwner(Protocol):
