@@ -343,7 +343,7 @@ def _of_stomp(name: str, title: str, setting: str, other: Contender) -> Workload
         name,
         title,
         (
-            *_both_builds(_stomp(persistent=bool(setting)), f"{setting}+stomp"),
+            *both_builds(_stomp(persistent=bool(setting)), f"{setting}+stomp"),
             other,
         ),
         (Aim(other.title, 2.0),),
