@@ -20,50 +20,12 @@ from tmqp._compat import mypyc_attr
 from tmqp.constants import TYPE_DIRECT_MESSAGE
 from tmqp.frames import Frame
 from tmqp.names import EXACT_MARK
-from tmqp_server.doors.letter import (
-    BOOLEAN,
-    BYTE,
-    DOUBLE,
-    FLOAT,
-    INT,
-    LONG,
-    REGULAR_PRIORITY,
-    SHORT,
-    TOP_PRIORITY,
-    Letter,
-    Property,
-    PropertyValue,
-)
-from tmqp_server.doors.letter_frames import (
-    OF_DEAD_LETTERS,
-    RESERVED_HEADERS,
-    frame_of_letter,
-    letter_of_frame,
-)
+from tmqp_server.doors.letter import REGULAR_PRIORITY, TOP_PRIORITY, Letter
+from tmqp_server.doors.letter_frames import OF_DEAD_LETTERS, frame_of_letter, letter_of_frame
 from tmqp_server.engine.effects import Forward
 from tmqp_server.engine.model.message import Message
 
-__all__ = [
-    "BOOLEAN",
-    "BYTE",
-    "DOUBLE",
-    "FLOAT",
-    "INT",
-    "LONG",
-    "OF_DEAD_LETTERS",
-    "REGULAR_PRIORITY",
-    "RESERVED_HEADERS",
-    "SHORT",
-    "TOP_PRIORITY",
-    "GroupedWire",
-    "Letter",
-    "LetterOwner",
-    "Letters",
-    "Property",
-    "PropertyValue",
-    "frame_of_letter",
-    "letter_of_frame",
-]
+__all__ = ["GroupedWire", "LetterOwner", "Letters"]
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

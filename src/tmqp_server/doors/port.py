@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tmqp._compat import mypyc_attr
-from tmqp_server.doors.letters import Letter
+from tmqp_server.doors.letter import Letter
 from tmqp_server.doors.rewriting import frame_for_node
 from tmqp_server.engine.commands import Command, Push
 from tmqp_server.engine.effects import Deliver, DeliverRun, Effect, Forward, Inform

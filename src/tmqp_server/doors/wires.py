@@ -15,7 +15,8 @@ from tmqp.extensions import (
     HEADER_GROUP_KEY,
 )
 from tmqp.frames import Frame
-from tmqp_server.doors.letters import OF_DEAD_LETTERS, GroupedWire, Letters
+from tmqp_server.doors.letter_frames import OF_DEAD_LETTERS
+from tmqp_server.doors.letters import GroupedWire, Letters
 from tmqp_server.doors.rewriting import rewritten, writable_headers
 from tmqp_server.doors.selecting import LANGUAGES, filter_of, read_by
 from tmqp_server.doors.selector import SELECTORS

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tests.tmqp_server.outputs import sent
 from tmqp import ConnectionInformation, Frame, FrameDecoder, Limits, MessageType
 from tmqp.constants import Operation
-from tmqp_server.doors.letters import Letter, Letters
+from tmqp_server.doors.letter import Letter
+from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.doors.selecting import (
     MAX_CONDITIONS,

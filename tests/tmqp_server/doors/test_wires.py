@@ -8,7 +8,8 @@ from tmqp.codec import FrameDecoder
 from tmqp.constants import MAX_HEADER_BLOCK_BYTES, TYPE_QUEUE_MESSAGE
 from tmqp.frames import Frame
 from tmqp.testing import write_frame
-from tmqp_server.doors.letters import Letter, Letters
+from tmqp_server.doors.letter import Letter
+from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.wires import LetterWires
 from tmqp_server.engine.model.client import Origin
 from tmqp_server.engine.model.message import Message

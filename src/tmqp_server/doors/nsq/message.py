@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from tmqp_server.doors.letters import Letter
+from tmqp_server.doors.letter import Letter
 from tmqp_server.doors.names import exact_channel
 from tmqp_server.doors.port import OwnBodies
 from tmqp_server.engine.commands import (

@@ -15,7 +15,7 @@ from struct import Struct
 from typing import Final, final
 
 from tmqp_server.doors.bodies import bytes_around
-from tmqp_server.doors.letters import (
+from tmqp_server.doors.letter import (
     BOOLEAN,
     BYTE,
     DOUBLE,
@@ -24,10 +24,10 @@ from tmqp_server.doors.letters import (
     LONG,
     SHORT,
     TOP_PRIORITY,
-    GroupedWire,
     Letter,
     Property,
 )
+from tmqp_server.doors.letters import GroupedWire
 from tmqp_server.doors.names import exact_channel, foreign_name
 from tmqp_server.doors.openwire.places import channel_name, destination_of
 from tmqp_server.doors.port import OwnBodies

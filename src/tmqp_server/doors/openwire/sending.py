@@ -18,7 +18,7 @@ from tmqp.constants import (
 )
 from tmqp_server.doors.bodies import bytes_around
 from tmqp_server.doors.jms.patterns import has_wildcards
-from tmqp_server.doors.letters import REGULAR_PRIORITY
+from tmqp_server.doors.letter import REGULAR_PRIORITY
 from tmqp_server.doors.openwire.answering import (
     INVALID_DESTINATION,
     JMS,

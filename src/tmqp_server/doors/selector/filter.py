@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
-from tmqp_server.doors.letters import Letter, Letters
+from tmqp_server.doors.letter import Letter
+from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.selecting import TextFilter
 from tmqp_server.doors.selector.grammar import read_selector
 from tmqp_server.doors.selector.nodes import Node, Value

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from tmqp.constants import RESULT_NOT_FOUND, RESULT_OK
-from tmqp_server.doors.stomp.consuming import ConsumingSession, StompSubscription
+from tmqp_server.doors.stomp.consuming import DeliveringSession, StompSubscription
 from tmqp_server.doors.stomp.context import StompContext
 from tmqp_server.doors.stomp.delivering import delivery_bytes
 from tmqp_server.doors.stomp.message import QUEUE
@@ -51,7 +51,7 @@ class Browser:
         self.next = 0
 
 
-class BrowsingSession(ConsumingSession):
+class BrowsingSession(DeliveringSession):
     """The part of a session that looks into queues, one after the other."""
 
     def __init__(self, context: StompContext, number: int, now: float) -> None:

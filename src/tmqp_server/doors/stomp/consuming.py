@@ -34,7 +34,7 @@ from tmqp_server.engine.effects import Deliver
 from tmqp_wires.stomp import StompFrame
 from tmqp_wires.stomp.frames import V1_0, V1_1, V1_2, header_lines
 
-__all__ = ["AUTO", "MODES", "OF_ID", "ConsumingSession", "StompSubscription"]
+__all__ = ["AUTO", "MODES", "OF_ID", "DeliveringSession", "StompSubscription"]
 
 AUTO: Final = "auto"
 _CLIENT: Final = "client"
@@ -104,7 +104,7 @@ class _Staged:
         self.delivery = delivery
 
 
-class ConsumingSession(SendingSession):
+class DeliveringSession(SendingSession):
     """The part of a session that consumes."""
 
     def __init__(self, context: StompContext, number: int, now: float) -> None:

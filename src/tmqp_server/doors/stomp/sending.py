@@ -11,7 +11,7 @@ from typing import Final, final
 
 from tmqp.constants import RESULT_DUPLICATE, RESULT_OK
 from tmqp_server.doors.bodies import bytes_around
-from tmqp_server.doors.letters import REGULAR_PRIORITY, TOP_PRIORITY
+from tmqp_server.doors.letter import REGULAR_PRIORITY, TOP_PRIORITY
 from tmqp_server.doors.stomp.context import StompContext
 from tmqp_server.doors.stomp.message import OF_DELIVERIES, QUEUE, StompMessage, number_of
 from tmqp_server.doors.stomp.places import Place, places_of, seen_by_others

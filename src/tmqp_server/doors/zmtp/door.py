@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from tmqp_server.doors.letters import Letters, letter_of_frame
+from tmqp_server.doors.letter_frames import letter_of_frame
+from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.names import DoorNames
 from tmqp_server.doors.port import IdSource, QueuesOnly
 from tmqp_server.doors.zmtp.context import ZmtpContext
