@@ -227,7 +227,7 @@ async def test_tls(tmp_path: Path) -> None:
     values = config({**door(), "tls": True}, tls=settings)
     async with (
         running(values) as server,
-        program(port_of(server, "openwire"), tls=trusting) as found,
+        program(port_of(server, "openwire+tls"), tls=trusting) as found,
     ):
         await found.send("secret")
         await found.consume()
