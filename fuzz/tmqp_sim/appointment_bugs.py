@@ -73,6 +73,15 @@ def _overlooks_flights(original: Any) -> Any:
     return begin
 
 
+def _shows_any_kind(original: Any) -> Any:
+    def consider(self: Browsing, look: Any, message: Message) -> None:
+        chosen, look.command.filter = look.command.filter, None
+        original(self, look, message)
+        look.command.filter = chosen
+
+    return consider
+
+
 def _takes_what_it_shows(_original: Any) -> Any:
     def snapshot(self: WaitingList) -> list[Message]:
         return [message for messages in self.detach() for message in messages]
@@ -146,5 +155,9 @@ APPOINTMENT_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], .
     (
         "look-takes", "who looks into a queue takes away what waits",
         WaitingList, "snapshot", _takes_what_it_shows,
+    ),
+    (
+        "look-shows-all", "who looks for some messages of a queue is shown others",
+        Browsing, "_consider", _shows_any_kind,
     ),
 )  # fmt: skip

@@ -33,6 +33,12 @@ __all__ = ["BulkProducer", "Producer"]
 
 #: How long an honest producer waits before it tries a refused message again.
 RETRY_S: Final = 0.4
+
+#: How often a message is refused before its producer waits longer, twice as long each time.
+_PROMPT_RETRIES: Final = 16
+
+#: The most times that the wait is doubled.
+_MOST_DOUBLINGS: Final = 6
 #: How long it waits for the first confirm; twice as long each time, or its repetitions alone could
 #: keep a slow consumer busy for ever.
 _PATIENCE_S: Final = 2.0
@@ -162,10 +168,14 @@ class Producer(SimClient):
         """Once for all that is refused or not confirmed meanwhile.
 
         If each refusal had all of it pushed again there would be ever more of them (seed 1010132).
+        And what a queue takes in but cannot save, it refuses each time and has once more: if its
+        producer did not wait longer and longer, it would grow for ever (seed 60798).
         """
         if not self._waiting:
             self._waiting = True
-            self.world.after(RETRY_S, self._try_again)
+            refusals = max((sent.refusals for sent in self.ready), default=0)
+            doublings = min(max(0, refusals - _PROMPT_RETRIES), _MOST_DOUBLINGS)
+            self.world.after(RETRY_S * 2**doublings, self._try_again)
 
     def _try_again(self) -> None:
         self._waiting = False

@@ -56,7 +56,7 @@ def _keeps_its_copy(original: Any) -> Any:
 
 def _waits_for_its_copy(_original: Any) -> Any:
     def forget(_self: DeferralFlights, _queue: Any, _message: Any) -> None:
-        """It stands there for nothing."""
+        """It is there for nothing."""
 
     return forget
 

@@ -275,9 +275,7 @@ class Simulation:
             )
             watched.know_wires(reader)
             watched.copies = self.copies
-            nsq, zmtp = self.sides.nsq, self.sides.zmtp
-            watched.nsq = nsq.books if nsq is not None else None
-            watched.zmtp = zmtp.books if zmtp is not None else None
+            watched.sides = self.sides.books()
             watched.ballast = Ballast(watched, self._queues())
             self.broker = watched
             turn = Turn(watched.hub, self._marks, journal, _CALLS)
@@ -338,11 +336,14 @@ class Simulation:
         if self.copies is None:
             return
         there: dict[str, list[str]] = {}
+        feeds: list[str] = []  # none, too, where the disk does not know the source (seed 84672)
         for queue in self.broker.queues():
             if queue.channel_name == SOURCE or queue.channel_name in TARGETS:
                 there[queue.channel_name] = found_on(self.disk.store, queue.key)
-            if queue.channel_name == SOURCE and begins:
-                self.copies.check_feeds([feed.kept().target for feed in queue.feeds or ()])
+            if queue.channel_name == SOURCE:
+                feeds += [feed.kept().target for feed in queue.feeds or ()]
+        if begins:
+            self.copies.check_feeds(feeds)
         self.copies.check_disk(there)
         if begins:
             self.copies.began()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from tmqp_server.doors.selecting import TextFilter
 from tmqp_server.engine.commands import Join, Push
-from tmqp_server.engine.model.message import Message
+from tmqp_server.engine.model.message import Message, SubscriptionFilter
 from tmqp_sim.history import Place
 from tmqp_sim.kinship import Kinship, header_of
 from tmqp_sim.world import Violation, World
 
-__all__ = ["Wishes"]
+__all__ = ["Wishes", "is_wanted"]
 
 
 class Wishes:
@@ -91,10 +91,19 @@ class Wishes:
         if not place.kinds or text is None:
             return
         self._world.mark("delivered by a filter")
-        kind = _kind(message.wire)
-        if text != f"kind={kind}":
-            what = f"{message.message_id} of {place}, of kind {kind},"
+        if not _is_of(text, message):
+            what = f"{message.message_id} of {place}, of kind {_kind(message.wire)},"
             raise Violation("audience", f"{what} goes to session {session}, which wants {text}")
+
+
+def is_wanted(chosen: SubscriptionFilter, message: Message) -> bool:
+    """Whether a message is of the kind that a filter wants, told without asking the filter."""
+    assert isinstance(chosen, TextFilter), "clients write it down"
+    return _is_of(chosen.text, message)
+
+
+def _is_of(text: str, message: Message) -> bool:
+    return text == f"kind={_kind(message.wire)}"
 
 
 def _kind(wire: object) -> str | None:

@@ -1,8 +1,9 @@
 """TMQP/2.0, the protocol of the Twino Messaging Queue server 3.0, without any I/O.
 
-Two ways in: :class:`Connection` is one side of a connection (bytes and the time in, events and
-bytes out), :class:`FrameDecoder` and :func:`encode` are the codec alone.  Nothing here opens a
-socket, reads a clock or draws a random number; ``docs/io-contract.md`` says what the caller owes.
+There are two ways to use it.  :class:`Connection` is one side of a connection: you pass in received
+bytes and the current time, and it returns events and bytes to send.  :class:`FrameDecoder` and
+:func:`encode` are the codec alone.  Nothing here opens a socket, reads a clock or draws a random
+number; ``docs/io-contract.md`` says what the caller owes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One connection, either side of it: bytes and the time in, events and bytes out.
+"""One connection, on either side: pass in received bytes and the current time.
 
 Theory of operation.  Whatever happens is turned into one :class:`tmqp.state.Input`, looked up in
 the flattened table of :mod:`tmqp.state`, and the action found there is carried out; no other code

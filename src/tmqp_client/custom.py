@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Self, final
 
 from tmqp.constants import TYPE_CUSTOM
-from tmqp.frames import Frame
 from tmqp_client._core.board import CUSTOM_MESSAGES
-from tmqp_client._core.pending import NO_QUEUE, Kind
-from tmqp_client._core.requests import Headers, Request, to_pairs
+from tmqp_client._core.letters import WrittenRequest
+from tmqp_client._core.pending import Kind
+from tmqp_client._core.requests import Headers
 from tmqp_client._listening import Listening
 from tmqp_client._port import Port
 from tmqp_client._received import ReceivedMessage
@@ -16,10 +16,10 @@ from tmqp_client._received import ReceivedMessage
 __all__ = ["CustomMessage", "CustomMessages", "CustomRequest"]
 
 
-class CustomRequest(Request):
+class CustomRequest(WrittenRequest):
     """A custom message, ready to be given an id."""
 
-    __slots__ = ("content_type", "high_priority")
+    __slots__ = ()
 
     def __init__(
         self,
@@ -31,25 +31,8 @@ class CustomRequest(Request):
         high_priority: bool,
     ) -> None:
         word = "custom request" if kind == Kind.REQUEST else "custom message"
-        super().__init__(0, word, target, tuple(to_pairs(headers)), payload, NO_QUEUE, kind)
-        self.content_type = content_type
-        self.high_priority = high_priority
-
-    def to_frame(self, message_id: str, source: str, answer: bool) -> Frame:
-        """The frame to send.
-
-        :raises LocalProtocolError: when a part does not fit the wire.
-        """
-        return Frame.build(
-            TYPE_CUSTOM,
-            self.target,
-            self.content_type,
-            self.payload,
-            message_id=message_id,
-            source=source,
-            headers=self.headers,
-            high_priority=self.high_priority,
-            pending_response=answer and self.kind == Kind.REQUEST,
+        super().__init__(
+            TYPE_CUSTOM, word, kind, target, content_type, payload, headers, False, high_priority
         )
 
 

@@ -133,7 +133,7 @@ class _Function:
 
     @property
     def converted(self) -> bool:
-        """It wants a value that a converter makes."""
+        """Whether a converter is needed for the value."""
         return self.kind is not None and self.kind is not bytes and self.kind is not str
 
 

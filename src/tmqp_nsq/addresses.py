@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tmqp_nsq.flags import FlagError
 
-__all__ = ["Address", "http_base", "parse_address"]
+__all__ = ["Address", "parse_address"]
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,3 @@ def parse_address(text: str, flag: str, *, listening: bool = False) -> Address:
     if int(port) == 0 and not listening:
         raise FlagError(f"--{flag} needs a port, not {text!r}")
     return Address(host or ("0.0.0.0" if listening else "127.0.0.1"), int(port))  # noqa: S104
-
-
-def http_base(text: str, flag: str) -> str:
-    """Read an HTTP address: ``HOST:PORT``, or a URL, which is returned without its last slash.
-
-    :raises FlagError: naming *flag*, if the text is neither.
-    """
-    if text.startswith(("http://", "https://")):
-        return text.rstrip("/")
-    return f"http://{parse_address(text, flag)}"

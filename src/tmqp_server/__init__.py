@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from tmqp_server.settings.checks import ConfigError
     from tmqp_server.settings.doors import DoorSettings
     from tmqp_server.settings.tls import TlsSettings
+    from tmqp_server.storage.memory import MemoryStore
     from tmqp_server.storage.port import StoreError
     from tmqp_server.wiring.app import Server, running, serve_forever
 
@@ -116,6 +117,7 @@ __all__ = [
     "EngineLimits",
     "Identity",
     "ListenError",
+    "MemoryStore",
     "Message",
     "MessageFact",
     "MessageHook",
@@ -172,6 +174,7 @@ _HOMES: Final = {
     "settings.checks": "ConfigError",
     "settings.doors": "DoorSettings",
     "settings.tls": "TlsSettings",
+    "storage.memory": "MemoryStore",
     "storage.port": "StoreError",
     "wiring.app": "Server running serve_forever",
 }

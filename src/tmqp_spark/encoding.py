@@ -4,7 +4,7 @@ Theory of operation.  A push message is a few parts one after another (F1 to F7)
 head and the extended length, the message id, source and target, the header block, the payload.
 For a batch each part is a column: constant, computed with numpy, or the user's own.  Joining the
 columns row by row gives one column of whole messages, and Arrow keeps a column of bytes as a single
-piece of memory: so the messages stand there one behind the other as the wire wants them, and a
+piece of memory: so the messages are there one behind the other as the wire wants them, and a
 block to send is a slice of it.
 
 The acknowledges that a server will send for these messages are made likewise.  They are compared

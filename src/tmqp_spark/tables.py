@@ -35,7 +35,7 @@ class Table:
         """Check a schema that a user gave: any of the columns, in any order.
 
         :param fields: name, Spark's simple type, and whether it may be null, of each column.
-        :raises InvalidSchema: for an unknown column, naming the nearest, for one that stands there
+        :raises InvalidSchema: for an unknown column, naming the nearest, for one that is given
             twice, and for another type.
         """
         listed = list(fields)

@@ -107,3 +107,10 @@ def test_the_page_of_the_interoperability_server() -> None:
     assert [(row[0].strip("`"), row[1]) for row in rows] == [
         (queue["delivery_handler"], f"`handlers`, {queue['id']}") for queue in channel["queues"]
     ]
+
+
+def test_a_server_is_started_again_without_a_disk(capsys: pytest.CaptureFixture[str]) -> None:
+    (program,) = blocks(section(PAGE, "Tests of your own classes"), "python")
+    exec(program, {})  # noqa: S102 - it is on our own page
+    (shown,) = re.findall(r"# (\[.*\])$", program, re.MULTILINE)
+    assert capsys.readouterr().out == f"{shown}\n"

@@ -64,7 +64,7 @@ ERRORS: dict[str, ClientError] = {
     "the parts add up": MalformedParts("the parts add up"),
     "too late": Refuse("too late", 410),
     "no pizza": Unreadable("no pizza"),
-    "as much waits": WouldBlock("as much waits"),
+    "the send buffer is full": WouldBlock("the send buffer is full"),
     "ping: no answer within 1.5 s": OperationTimeout("ping", "id", 1.5),
     "ping: no answer within 2 s; why": OperationTimeout("ping", "id", 2.0, "; why"),
 }

@@ -75,7 +75,7 @@ def test_an_http_server_is_named() -> None:
 
 def test_a_machine_is_started_once_for_each_connection() -> None:
     pair = Pair()
-    with pytest.raises(LocalProtocolError, match="lives still"):
+    with pytest.raises(LocalProtocolError, match="is still open"):
         pair.machine.start(1.0)
 
 

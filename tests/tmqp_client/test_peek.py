@@ -48,6 +48,8 @@ async def test_a_queue_is_seen_and_left_as_it_is(place: str, channel: str) -> No
         assert abs(due_at - datetime.now(UTC) - timedelta(seconds=60)) < timedelta(seconds=30)
         only = [each.text async for each in client.peek(channel, 1, message_id=late)]
         assert only == ["late"]
+        some = [each.text async for each in client.peek(channel, 1, filter="n=3", limit=1)]
+        assert some == ["x3"]
         await client.join(channel)
         async for message in client.pull(channel, 1, 1):
             flying = [each async for each in client.peek(channel, 1, states=["in-flight"])]
@@ -64,6 +66,13 @@ async def test_what_cannot_be_seen(place: str, channel: str) -> None:
         assert refused.value.code == 404
         with pytest.raises(LocalProtocolError, match="a state is one of"):
             client.peek(channel, 1, states=["gone"])
+        with pytest.raises(LocalProtocolError, match="filter_language"):
+            client.peek(channel, 1, filter_language="prefix")
+        await client.create_queue(channel, 1)
+        with pytest.raises(OperationFailed) as refused:
+            await anext(client.peek(channel, 1, filter="=x"))
+        assert refused.value.code == 400
+        assert "a condition is" in str(refused.value)
 
 
 def test_the_blocking_client_sees_too(place: str, channel: str) -> None:
@@ -71,6 +80,8 @@ def test_the_blocking_client_sees_too(place: str, channel: str) -> None:
         client.create_queue(channel, 1, status="pull")
         client.push(channel, 1, "x")
         assert [message.text for message in client.peek(channel, 1)] == ["x"]
+        chosen = client.peek(channel, 1, filter="y", filter_language="prefix")
+        assert [message.text for message in chosen] == []
 
 
 def test_the_command_shows_a_queue(place: str, channel: str) -> None:
@@ -89,5 +100,8 @@ def test_the_command_shows_a_queue(place: str, channel: str) -> None:
     assert json.loads(shown.stdout)["expires_at"]
     assert tmqp(place, "peek", channel, "1", "-n", "1").stdout.split() == ["one"]
     assert tmqp(place, "peek", channel, "1", "--first", "2").stdout.split() == ["two"]
+    chosen = tmqp(place, "peek", channel, "1", "--filter", "t", "--filter-language", "prefix")
+    assert chosen.stdout.split() == ["two"]
+    assert tmqp(place, "peek", channel, "1", "--filter", "delay").stdout.split() == ["two"]
     assert tmqp(place, "peek", channel, "7").exit_code == 1
     assert tmqp(place, "peek", channel, "1", "--state", "gone").exit_code == 2

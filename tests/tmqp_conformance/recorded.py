@@ -257,7 +257,7 @@ class RecordedServer:
         return place
 
     def _answer(self, place: int, now: float) -> None:
-        """Say what the original said to what stands there."""
+        """Say what the original said to what is there."""
         began_s = self._steps[place].at_s
         self._place = self._next(place + 1)
         for answer in self._steps[place + 1 : self._place]:

@@ -18,6 +18,7 @@ from tests.tmqp_nsq.broker import FakeBroker, broker
 from tests.tmqp_nsq.nodes import FakeLookupd, FakeNode, FakeNsqd, serving
 from tests.tmqp_server.programs import silent_port
 from tests.waiting import until
+from tmqp.backoff import Backoff
 from tmqp_nsq import nsq_to_file, nsq_to_http
 from tmqp_nsq.flags import FlagError, FlagTable, FlagValues, parse
 from tmqp_nsq.starting import ProgramError, guarded
@@ -177,7 +178,7 @@ async def test_topics_of_a_pattern_are_found(tmp_path: Path) -> None:
 async def test_a_broker_that_goes_is_connected_to_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tmqp_nsq.consumer.consumer._FIRST_PAUSE_S", 0.05)
+    monkeypatch.setattr("tmqp_nsq.consumer.consumer._PAUSES", Backoff(0.05, 15.0, 0.0))
     server = FakeBroker([b"one"])
     port = silent_port()
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=port)

@@ -140,6 +140,8 @@ CASES: dict[int, list[Make]] = {
             queue(9),
             queue(10),
             [*queue(10), ("Limit", "1")],
+            [*queue(1), ("Filter", "kind=order")],
+            [*queue(10), ("Filter", "x"), ("Filter-Language", "prefix")],
             [*queue(1), ("From", "90000")],
             [*queue(1), ("Message-Id", "none")],
             [*queue(9), ("State", "deferred"), ("Message-Id", "m99999")],

@@ -1,6 +1,6 @@
 """A job on a cluster, given to it by spark-submit: run by a test.
 
-It does what docs/guides/spark_cluster.md says, with the code that stands there, while an executor
+It does what docs/guides/spark_cluster.md says, with the code of that page, while an executor
 is killed and a task is slower than the others.  Arguments: the broker's address, the cluster's, a
 folder, into which it writes what came of it as JSON.
 """

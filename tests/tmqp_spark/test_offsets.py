@@ -55,7 +55,7 @@ def test_a_checkpoint_of_something_else_is_said_so(data: dict[str, object], text
 
 
 def test_ten_thousand_queues_are_a_megabyte_and_no_more() -> None:
-    """Spark writes all of it for each micro-batch, so what stands there for a queue is short."""
+    """Spark writes all of it for each micro-batch, so the part of a queue is short."""
     found = {f"orders-{number}/{number}": Place("f" * 32, 10**9) for number in range(10_000)}
     text = json.dumps(write_checkpoint(found))
     assert len(text) < 1_000_000

@@ -24,6 +24,7 @@ __all__ = [
     "DirectRequest",
     "RouterRequest",
     "SubscriptionRequest",
+    "WrittenRequest",
     "acknowledge_frame",
     "response_frame",
     "subscription",
@@ -41,13 +42,18 @@ _NEED_A_CHANNEL = frozenset(
 )
 
 
-class DirectRequest(Request):
-    """A direct message, ready to be given an id."""
+class WrittenRequest(Request):
+    """A message that the program writes, ready to be given an id.
 
-    __slots__ = ("content_type", "first_only", "high_priority")
+    :param type: of the frame.
+    """
+
+    __slots__ = ("content_type", "first_only", "high_priority", "type")
 
     def __init__(
         self,
+        type: int,
+        word: str,
         kind: int,
         target: str,
         content_type: int,
@@ -56,18 +62,11 @@ class DirectRequest(Request):
         first_only: bool,
         high_priority: bool,
     ) -> None:
-        word = "request to" if kind == Kind.REQUEST else "direct message to"
         super().__init__(0, word, target, tuple(to_pairs(headers)), payload, NO_QUEUE, kind)
-        if not target:
-            raise LocalProtocolError("a direct message names who is to get it")
+        self.type = type
         self.content_type = content_type
         self.first_only = first_only
         self.high_priority = high_priority
-
-    def asks(self, client_id: str) -> bool:
-        """Whether that client may be among those it names (F113)."""
-        target = self.target
-        return target == client_id or target.startswith((TARGET_NAME_PREFIX, TARGET_TYPE_PREFIX))
 
     def to_frame(self, message_id: str, source: str, answer: bool) -> Frame:
         """The frame to send.
@@ -75,7 +74,7 @@ class DirectRequest(Request):
         :raises LocalProtocolError: when a part does not fit the wire.
         """
         return Frame.build(
-            TYPE_DIRECT_MESSAGE,
+            self.type,
             self.target,
             self.content_type,
             self.payload,
@@ -89,10 +88,46 @@ class DirectRequest(Request):
         )
 
 
-class RouterRequest(Request):
+class DirectRequest(WrittenRequest):
+    """A direct message, ready to be given an id."""
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        kind: int,
+        target: str,
+        content_type: int,
+        payload: bytes,
+        headers: Headers,
+        first_only: bool,
+        high_priority: bool,
+    ) -> None:
+        word = "request to" if kind == Kind.REQUEST else "direct message to"
+        super().__init__(
+            TYPE_DIRECT_MESSAGE,
+            word,
+            kind,
+            target,
+            content_type,
+            payload,
+            headers,
+            first_only,
+            high_priority,
+        )
+        if not target:
+            raise LocalProtocolError("a direct message names who is to get it")
+
+    def asks(self, client_id: str) -> bool:
+        """Whether that client may be among those it names (F113)."""
+        target = self.target
+        return target == client_id or target.startswith((TARGET_NAME_PREFIX, TARGET_TYPE_PREFIX))
+
+
+class RouterRequest(WrittenRequest):
     """A message for a router, ready to be given an id (F123)."""
 
-    __slots__ = ("content_type", "high_priority")
+    __slots__ = ()
 
     def __init__(
         self,
@@ -104,32 +139,14 @@ class RouterRequest(Request):
         high_priority: bool,
     ) -> None:
         word = "request to router" if kind == Kind.REQUEST else "publish to router"
-        pairs = tuple(to_pairs(headers))
-        super().__init__(0, word, check_channel(router), pairs, payload, NO_QUEUE, kind)
-        self.content_type = content_type
-        self.high_priority = high_priority
+        name = check_channel(router)
+        super().__init__(
+            TYPE_ROUTER, word, kind, name, content_type, payload, headers, False, high_priority
+        )
 
     def asks(self, client_id: str) -> bool:
         """Whether the router may bring it to that client: its bindings decide."""
         return True
-
-    def to_frame(self, message_id: str, source: str, answer: bool) -> Frame:
-        """The frame to send.
-
-        :raises LocalProtocolError: when a part does not fit the wire.
-        """
-        return Frame.build(
-            TYPE_ROUTER,
-            self.target,
-            self.content_type,
-            self.payload,
-            message_id=message_id,
-            source=source,
-            headers=self.headers,
-            high_priority=self.high_priority,
-            pending_response=answer and self.kind == Kind.REQUEST,
-            pending_acknowledge=answer and self.kind == Kind.DIRECT,
-        )
 
 
 class SubscriptionRequest(Request):

@@ -85,14 +85,15 @@ class ClientMachine(Reception):
 
     @property
     def full(self) -> bool:
-        """As much is outstanding as may be (``max_outstanding``, ``unconfirmed_bytes``)."""
+        """Whether no more may be outstanding (``max_outstanding``, ``unconfirmed_bytes``)."""
         limits = self.limits
         table = self._pendings
         return len(table) >= limits.max_outstanding or table.held_bytes >= limits.unconfirmed_bytes
 
     @property
     def buffer_full(self) -> bool:
-        """As much waits for a connection as may (``buffered_messages``, ``buffered_bytes``)."""
+        """Whether the buffer for the next connection is full (``buffered_messages``,
+        ``buffered_bytes``)."""
         outbox = self.outbox
         if not outbox.size_bytes:  # as it is while there is a connection
             return False
@@ -115,7 +116,7 @@ class ClientMachine(Reception):
         :raises LocalProtocolError: while another one lives, or if the information cannot be sent.
         """
         if self._connection is not None and self.lost is None:
-            raise LocalProtocolError("the connection before lives still")
+            raise LocalProtocolError("the previous connection is still open")
         if self._lasting and self.over is not None:
             raise self.over.error()
         connection = Connection(Role.CLIENT, self.limits.protocol, now=now)

@@ -179,7 +179,7 @@ class PendingTable:
         return message_id in self._by_id
 
     def add(self, pending: Pending) -> None:
-        """Enter one; its id must not be there already."""
+        """Add one.  Its id must not be in use."""
         assert pending.message_id not in self._by_id, "whoever asks checks the id"
         self._by_id[pending.message_id] = pending
         if pending.frame is not None:

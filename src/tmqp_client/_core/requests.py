@@ -93,6 +93,7 @@ __all__ = [
     "create_channel",
     "create_queue",
     "extend",
+    "filter_headers",
     "grant",
     "join",
     "leave",
@@ -445,14 +446,22 @@ def join(
 
     :raises LocalProtocolError: for a language without a filter.
     """
-    headers: list[tuple[str, str]] = []
-    if filter is not None:
-        headers.append((HEADER_FILTER, filter))
+    headers = (*filter_headers(filter, language), *terms)
+    return Request(OP_JOIN, "join channel", check_channel(channel), headers)
+
+
+def filter_headers(filter: str | None, language: str | None) -> Pairs:
+    """The headers that say which messages are wanted; none if all are.
+
+    :raises LocalProtocolError: for a language without a filter.
+    """
+    if filter is None:
         if language is not None:
-            headers.append((HEADER_FILTER_LANGUAGE, language))
-    elif language is not None:
-        raise LocalProtocolError("filter_language is the language of filter, which is missing")
-    return Request(OP_JOIN, "join channel", check_channel(channel), (*headers, *terms))
+            raise LocalProtocolError("filter_language is the language of filter, which is missing")
+        return NO_HEADERS
+    if language is None:
+        return ((HEADER_FILTER, filter),)
+    return ((HEADER_FILTER, filter), (HEADER_FILTER_LANGUAGE, language))
 
 
 def with_terms(joining: Request, terms: Pairs, before: Pairs | None = None) -> Request:

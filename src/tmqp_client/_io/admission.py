@@ -1,7 +1,7 @@
 """Who may send: everybody while there is room, else in the order they came.
 
-There is no room while more than ``outbound_bytes`` wait for the socket, or as much waits for a
-connection as may; for what awaits an answer, also while too many answers are awaited already.
+There is no room while more than ``outbound_bytes`` wait for the socket, or while the buffer for the
+next connection is full; for what awaits an answer, also while too many answers are awaited already.
 Those who want an answer wait in one line, all others in another.
 """
 
@@ -122,7 +122,7 @@ class Admission:
 
     def _may_wait(self, *, confirm: bool, nowait: bool) -> None:
         if nowait or (self._when_full != "block" and (confirm or self._when_full == "raise")):
-            raise WouldBlock("as much waits to be sent or answered as may")
+            raise WouldBlock("the send buffer is full, or too many answers are awaited")
         if self._when_full == "drop":
             self._machine.counters.unsent += 1
             raise Dropped

@@ -78,7 +78,7 @@ class Pushes:
 
     @property
     def full(self) -> bool:
-        """As many are under way as may."""
+        """Whether as many pushes are in flight as allowed."""
         return len(self._under_way) >= self._limit
 
     async def room(self) -> None:

@@ -176,6 +176,7 @@ Examples:
   tmqp peek orders 1
   tmqp peek orders 1 --state in-flight --json
   tmqp peek orders 1 --id 6d9f0c
+  tmqp peek orders 1 --filter 'kind=order; region=eu*'
 """
 )
 @click.argument("channel", type=CHANNEL)
@@ -188,6 +189,8 @@ Examples:
     help="Only messages that are so; repeat for more.",
 )
 @click.option("--id", "message_id", default="", help="Only messages with this id.")
+@click.option("--filter", "wanted", help="Only messages that pass this filter.")
+@click.option("--filter-language", "language", help="headers (the default) or prefix.")
 @click.option("--first", type=_SEQUENCE, default=0, help="From this sequence on.")
 @click.option("-n", "--count", type=click.IntRange(1), help="Stop after so many messages.")
 @json_option("Print one JSON object a line.")
@@ -197,6 +200,8 @@ def peek(
     queue: int,
     states: tuple[str, ...],
     message_id: str,
+    wanted: str | None,
+    language: str | None,
     first: int,
     count: int | None,
     as_json: bool,
@@ -208,7 +213,13 @@ def peek(
     async def work(client: Client) -> None:
         seen = 0
         async for message in client.peek(
-            channel, queue, states=states, message_id=message_id, first=first
+            channel,
+            queue,
+            states=states,
+            message_id=message_id,
+            filter=wanted,
+            filter_language=language,
+            first=first,
         ):
             line = _peeked(message) if as_json else to_text(message.payload, to_terminal)
             await anyio.to_thread.run_sync(write_line, line, abandon_on_cancel=True)

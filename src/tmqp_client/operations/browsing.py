@@ -19,7 +19,13 @@ from tmqp.extensions import (
     STATE_IN_FLIGHT,
     STATE_WAITING,
 )
-from tmqp_client._core.requests import Request, check_channel, check_queue_id
+from tmqp_client._core.requests import (
+    Pairs,
+    Request,
+    check_channel,
+    check_queue_id,
+    filter_headers,
+)
 from tmqp_client._port import Operations
 from tmqp_client.operations.reading import number_text
 from tmqp_client.reading import PeekedMessage, peeked_messages
@@ -39,6 +45,8 @@ class Browsing(Operations):
         *,
         states: Iterable[str] = (),
         message_id: str = "",
+        filter: str | None = None,
+        filter_language: str | None = None,
         first: int = 0,
         limit: int | None = None,
     ) -> PeekedMessages:
@@ -51,28 +59,37 @@ class Browsing(Operations):
 
         They come by rising sequence, in portions: what moves meanwhile may be missing, and what is
         pushed meanwhile may come.  The client need not have joined; it needs the right ``browse``.
-        Each step raises ``OperationFailed`` when the server refuses: 404, 401, 503 while it is
-        busy; and ``BlockError`` when the answer is not what was written.
+        Each step raises ``OperationFailed`` when the server refuses: 404, 401, 400 for a filter
+        that it cannot read, 503 while it is busy; and ``BlockError`` when the answer is not what
+        was written.
 
         :param states: only messages that are ``waiting``, ``deferred`` or ``in-flight``; all if
             empty.
         :param message_id: only messages with this id.
+        :param filter: only messages that pass, such as ``kind=order; region=eu*``.  Servers that do
+            not know filters here show all.
+        :param filter_language: ``headers`` (as above, the default), or ``prefix``: the beginning of
+            the payload.
         :param first: from this sequence on.
         :param limit: messages in a portion; as many as the server shows if None.
-        :raises LocalProtocolError: for another state.
+        :raises LocalProtocolError: for another state, or a language without a filter.
         """
         wanted = tuple(states)
         for state in wanted:
             if state not in _STATES:
                 raise LocalProtocolError(f"a state is one of {', '.join(_STATES)}, not {state!r}")
-        return PeekedMessages(self, channel, queue_id, wanted, message_id, first, limit)
+        which = list(filter_headers(filter, filter_language))
+        if wanted:
+            which.append((HEADER_STATE, ",".join(wanted)))
+        if message_id:
+            which.append((HEADER_MESSAGE_ID, message_id))
+        return PeekedMessages(self, channel, queue_id, tuple(which), first, limit)
 
     async def _browse(
         self,
         channel: str,
         queue_id: int,
-        states: tuple[str, ...],
-        message_id: str,
+        which: Pairs,
         first: int,
         limit: int | None,
     ) -> list[PeekedMessage]:
@@ -82,13 +99,10 @@ class Browsing(Operations):
             (HeaderName.QUEUE_ID.value, str(check_queue_id(queue_id))),
             (HEADER_FROM, number_text(HEADER_FROM, first)),
             (HEADER_MAX_BYTES, number_text(HEADER_MAX_BYTES, most_bytes)),
+            *which,
         ]
         if limit is not None:
             headers.append((HEADER_LIMIT, number_text(HEADER_LIMIT, limit)))
-        if states:
-            headers.append((HEADER_STATE, ",".join(states)))
-        if message_id:
-            headers.append((HEADER_MESSAGE_ID, message_id))
         request = Request(OP_BROWSE, "look into", check_channel(channel), tuple(headers))
         return peeked_messages(await self._answer(request, None))
 
@@ -103,16 +117,14 @@ class PeekedMessages:
         client: Browsing,
         channel: str,
         queue_id: int,
-        states: tuple[str, ...],
-        message_id: str,
+        which: Pairs,
         first: int,
         limit: int | None,
     ) -> None:
         self._client = client
         self._channel = channel
         self._queue_id = queue_id
-        self._states = states
-        self._message_id = message_id
+        self._which = which
         self._first = first
         self._limit = limit
         self._portion: deque[PeekedMessage] = deque()
@@ -124,12 +136,7 @@ class PeekedMessages:
         if not self._portion:
             self._portion.extend(
                 await self._client._browse(
-                    self._channel,
-                    self._queue_id,
-                    self._states,
-                    self._message_id,
-                    self._first,
-                    self._limit,
+                    self._channel, self._queue_id, self._which, self._first, self._limit
                 )
             )
             if not self._portion:

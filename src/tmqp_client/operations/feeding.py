@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from tmqp.constants import HeaderName
-from tmqp.errors import LocalProtocolError
 from tmqp.extensions import (
     HEADER_FEED_CHANNEL,
     HEADER_FEED_QUEUE,
-    HEADER_FILTER,
-    HEADER_FILTER_LANGUAGE,
     OP_ADD_FEED,
     OP_LIST_FEEDS,
     OP_REMOVE_FEED,
 )
 from tmqp.models import FeedInformation
-from tmqp_client._core.requests import Request, check_channel, check_queue_id
+from tmqp_client._core.requests import Request, check_channel, check_queue_id, filter_headers
 from tmqp_client._port import Operations
 
 __all__ = ["Feeding"]
@@ -53,14 +50,9 @@ class Feeding(Operations):
         :param filter: copy only messages that pass; in the language ``headers`` if none is given.
         :raises LocalProtocolError: for a language without a filter.
         """
-        headers = list(_place(queue_id, target, target_queue))
-        if filter is not None:
-            headers.append((HEADER_FILTER, filter))
-            if filter_language is not None:
-                headers.append((HEADER_FILTER_LANGUAGE, filter_language))
-        elif filter_language is not None:
-            raise LocalProtocolError("filter_language is the language of filter, which is missing")
-        request = Request(OP_ADD_FEED, "add feed", check_channel(channel), tuple(headers))
+        place = _place(queue_id, target, target_queue)
+        headers = (*place, *filter_headers(filter, filter_language))
+        request = Request(OP_ADD_FEED, "add feed", check_channel(channel), headers)
         await self._answer(request, timeout_s)
 
     async def remove_feed(

@@ -309,6 +309,8 @@ class Kept(Blocking[Client]):
         *,
         states: Iterable[str] = (),
         message_id: str = "",
+        filter: str | None = None,
+        filter_language: str | None = None,
         first: int = 0,
         limit: int | None = None,
     ) -> PeekedMessages:
@@ -319,6 +321,8 @@ class Kept(Blocking[Client]):
             queue_id,
             states=states,
             message_id=message_id,
+            filter=filter,
+            filter_language=filter_language,
             first=first,
             limit=limit,
         )

@@ -13,6 +13,7 @@ import anyio.lowlevel
 from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectReceiveStream
 
+from tmqp.backoff import Backoff
 from tmqp_nsq.addresses import Address
 from tmqp_nsq.consumer.discovery import Discovery
 from tmqp_nsq.consumer.line import Line, LineError
@@ -25,8 +26,7 @@ __all__ = ["Consumer", "Delivery"]
 logger = logging.getLogger("tmqp_nsq")
 
 #: How long to wait before connecting again to an nsqd of the command line.
-_FIRST_PAUSE_S: Final = 0.5
-_LONGEST_PAUSE_S: Final = 15.0
+_PAUSES: Final = Backoff(0.5, 15.0, 0.0)
 #: How long stopping waits for answers to what is in flight.
 _STOP_S: Final = 30.0
 #: How long stopping waits for the last answers to be sent.
@@ -193,14 +193,14 @@ class Consumer:
 
     async def _keep(self, address: Address) -> None:
         """Consume from an nsqd of the command line; connect again when the connection ends."""
-        pause_s = _FIRST_PAUSE_S
+        failures = 0
         while not self._stopping:
             start = anyio.current_time()
             await self._once(address)
-            if anyio.current_time() - start > _LONGEST_PAUSE_S:
-                pause_s = _FIRST_PAUSE_S
-            await anyio.sleep(pause_s)
-            pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+            if anyio.current_time() - start > _PAUSES.most_s:
+                failures = 0
+            failures += 1
+            await anyio.sleep(_PAUSES.delay_s(failures))
 
     async def _once(self, address: Address) -> None:
         """Consume from an nsqd until the connection ends."""

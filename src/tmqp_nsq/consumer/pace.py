@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 
+from tmqp.backoff import Backoff
+
 __all__ = ["Pace"]
 
 
@@ -22,8 +24,7 @@ class Pace:
         self, max_in_flight: int, multiplier_s: float, max_backoff_s: float, turn_s: float
     ) -> None:
         self._max_in_flight = max_in_flight
-        self._multiplier_s = multiplier_s
-        self._max_backoff_s = max_backoff_s
+        self._backoff = Backoff(multiplier_s * 2, max_backoff_s, 0.0)
         self._turn_s = turn_s
         #: The largest RDY that each connection's server takes.
         self._limits: dict[int, int] = {}
@@ -32,11 +33,6 @@ class Pace:
         self._turn = 0
         self._turned_at = -math.inf
         self._stopped = False
-
-    @property
-    def is_backing_off(self) -> bool:
-        """Whether failures have slowed the consumer down."""
-        return self._level > 0
 
     def join(self, number: int, limit: int) -> None:
         """Add a connection."""
@@ -57,16 +53,14 @@ class Pace:
             return
         if success:
             self._level -= 1
-        elif self._pause_s(self._level) < self._max_backoff_s:
+        elif self._pause_s(self._level) < self._backoff.most_s:
             self._level += 1
         if self._level:
             self._resume_at = now + self._pause_s(self._level)
             self._turn += 1
 
     def _pause_s(self, level: int) -> float:
-        if level == 0:
-            return 0.0
-        return float(min(self._multiplier_s * 2**level, self._max_backoff_s))
+        return self._backoff.delay_s(level) if level else 0.0
 
     def shares(self, now: float) -> dict[int, int]:
         """The RDY count of each connection."""

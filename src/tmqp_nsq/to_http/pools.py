@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol
 
+from tmqp.backoff import Backoff
+
 __all__ = ["AllPool", "FastestPool", "HealthyPool", "Pool", "RoundRobinPool", "make_pool"]
 
 #: A host that failed is tried again after this time, which doubles with each further failure.
-_FIRST_PAUSE_S: Final = 30.0
-_LONGEST_PAUSE_S: Final = 900.0
+_PAUSES: Final = Backoff(30.0, 900.0, 0.0)
 #: The share of messages with which the fastest pool tries others than the fastest host.
 _EXPLORED: Final = 0.1
 #: How much a new time counts in a host's average.
@@ -63,7 +64,7 @@ class HealthyPool:
         self._count = count
         self._next = -1
         self._retry_at = [0.0] * count
-        self._pause_s = [0.0] * count
+        self._failures = [0] * count
 
     def choose(self, now: float, chance: float) -> Sequence[int]:
         """The next healthy one; if none is, the next of all."""
@@ -82,11 +83,11 @@ class HealthyPool:
     def mark(self, place: int, ok: bool, took_s: float, now: float) -> None:
         """A failure pauses an address, a success ends its pauses."""
         if ok:
-            self._retry_at[place] = self._pause_s[place] = 0.0
+            self._retry_at[place] = 0.0
+            self._failures[place] = 0
         elif self._retry_at[place] <= now:
-            pause_s = min(self._pause_s[place] * 2 or _FIRST_PAUSE_S, _LONGEST_PAUSE_S)
-            self._pause_s[place] = pause_s
-            self._retry_at[place] = now + pause_s
+            self._failures[place] += 1
+            self._retry_at[place] = now + _PAUSES.delay_s(self._failures[place])
 
 
 class FastestPool(HealthyPool):

@@ -1,22 +1,28 @@
 """What is kept of messages, for a store that is read whether or not a door of theirs is open.
 
-A protocol whose messages are a body and a place shares its form (:class:`PlainBodies`).  The size
-of such a message is that of what is kept of it, so it counts the same before and after a restart.
-What few servers ever need is loaded when the first message does (:class:`LateBodies`).
+Protocols whose messages are a body and a place share a form (:class:`PlainBodies`).  The size of
+such a message is that of what is kept of it, so it counts the same before and after a restart.
+Others keep frames of TMQP (:class:`KeptFrames`).  What few servers ever need is loaded when the
+first message does (:class:`LateBodies`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, final
+from typing import Final, Protocol, final
 
+from tmqp.codec import FrameDecoder
+from tmqp.limits import Limits
 from tmqp_server.doors.letters import Letter
 from tmqp_server.doors.names import foreign_name
 from tmqp_server.doors.port import OwnBodies
 from tmqp_server.engine.model.message import Message
 from tmqp_wires.common import kept
 
-__all__ = ["Bodies", "LateBodies", "PlainBodies", "bytes_around"]
+__all__ = ["Bodies", "KeptFrames", "LateBodies", "PlainBodies", "bytes_around"]
+
+#: What was kept was accepted once, whatever the limits are now.
+_KEPT: Final = Limits(max_payload_bytes=1 << 40)
 
 
 class Bodies(Protocol):
@@ -39,6 +45,26 @@ class Bodies(Protocol):
 
     def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
         """See ``Door.with_headers``."""
+
+
+class KeptFrames:
+    """Reads messages that are kept as the bytes of a frame of TMQP."""
+
+    def __init__(self) -> None:
+        self._decoder = FrameDecoder(_KEPT)
+
+    def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
+        """See ``Door.restored``.
+
+        :raises ValueError: when the bytes are not one frame.
+        """
+        decoder = self._decoder
+        frames = decoder.feed(body)
+        if len(frames) != 1 or decoder.buffered or decoder.error is not None:
+            self._decoder = FrameDecoder(_KEPT)
+            raise ValueError(f"{len(body)} bytes were kept that are not one message")
+        frame = frames[0]
+        return frame, frame.message_id, frame.source, frame.target, len(body)
 
 
 def bytes_around(source: str, channel: str) -> int:

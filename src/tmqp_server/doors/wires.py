@@ -17,10 +17,14 @@ from tmqp.extensions import (
 from tmqp.frames import Frame
 from tmqp_server.doors.letters import OF_DEAD_LETTERS, Letters
 from tmqp_server.doors.rewriting import rewritten, writable_headers
-from tmqp_server.doors.selecting import filter_of, read_by
+from tmqp_server.doors.selecting import LANGUAGES, filter_of, read_by
+from tmqp_server.doors.selector import SELECTORS
 from tmqp_server.engine.model.message import Message, SubscriptionFilter, Wires
 
 __all__ = ["LetterWires"]
+
+# Here, and not by the doors of JMS: a stored feed may have a selector although no such door is on.
+LANGUAGES.update(SELECTORS)
 
 
 class LetterWires(Wires):

@@ -92,6 +92,11 @@ class Flights(DeferralFlights):
         """Open the books on messages that are on disk only."""
         queue.counters.accepted += count
 
+    def restore(self, queue: Queue, count: int) -> None:
+        """The same for messages that were there before the server was."""
+        queue.counters.restored += count
+        self.admit_on_disk(queue, count)
+
     def take_back(self, queue: Queue, count: int) -> None:
         """Messages of a commit or batch that failed were never pushed."""
         queue.counters.received -= count

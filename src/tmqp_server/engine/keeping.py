@@ -393,7 +393,7 @@ class Keeper:
                 queue.spilled -= 1
                 self._flights.take_from_disk(tail, kept.size)
             else:
-                self._flights.admit_on_disk(queue, 1)
+                self._flights.restore(queue, 1)
                 self._flights.store(queue, kept.size)
             self._bring_back(queue, kept, returned)
         tail.after = max(tail.after, command.up_to)
@@ -460,7 +460,7 @@ class Keeper:
         queue.safe = command.sequence
         queue.suspect = command.suspect
         queue.spilled = command.high_count + command.regular_count
-        self._flights.admit_on_disk(queue, queue.spilled)
+        self._flights.restore(queue, queue.spilled)
         if queue.spilled:
             queue.bounded = True
         self._flights.store(queue, command.high_bytes + command.regular_bytes)

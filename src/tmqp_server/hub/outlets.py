@@ -331,10 +331,9 @@ class Outlets:
                 data = encoded[door] = self._encoded(door, effect)
             self._give(number, session, data)
         if apart and isinstance(effect, Deliver):
-            self._hand_out_apart(effect)
+            self._hand_out_apart(effect, effect.sessions)
         elif apart and isinstance(effect, DeliverRun):
-            for each in effect.deliveries():
-                self._hand_out_apart(each)
+            self._hand_out_run_apart(effect)
 
     def _some_apart(self, numbers: list[int]) -> bool:
         for number in numbers:  # noqa: SIM110 - any() would make a generator
@@ -342,26 +341,50 @@ class Outlets:
                 return True
         return False
 
-    def _hand_out_apart(self, effect: Deliver) -> None:
-        """Encode once a door what its sessions share; each writes the rest."""
+    def _hand_out_run_apart(self, effect: DeliverRun) -> None:
+        """The same for a run: whole to sessions that take it so, message by message to others."""
+        singly: list[int] = []
         encoded: dict[Door, bytes] = {}
         for number in effect.sessions:
-            session = self.sessions.get(number)
-            if session is None or number not in self._apart:
+            door = self.doors.get(number)
+            if door is None or number not in self._apart:
                 continue
-            door = self.doors[number]
-            data = encoded.get(door)
-            if data is None:
-                data = encoded[door] = self._encoded(door, effect)
-            if not data:
-                continue  # a bug of the door, which is noted
-            self._touched[number] = None
-            try:
+            if door.own_runs:
+                self._give_own(number, door, effect, encoded)
+            else:
+                singly.append(number)
+        if singly:
+            for each in effect.deliveries():
+                self._hand_out_apart(each, singly)
+
+    def _hand_out_apart(self, effect: Deliver, numbers: list[int]) -> None:
+        """Encode once a door what its sessions share; each writes the rest."""
+        encoded: dict[Door, bytes] = {}
+        for number in numbers:
+            door = self.doors.get(number)
+            if door is not None and number in self._apart:
+                self._give_own(number, door, effect, encoded)
+
+    def _give_own(
+        self, number: int, door: Door, effect: Deliver | DeliverRun, encoded: dict[Door, bytes]
+    ) -> None:
+        """Let a session write its own part of a delivery, or of a run's."""
+        data = encoded.get(door)
+        if data is None:
+            data = encoded[door] = self._encoded(door, effect)
+        if not data:
+            return  # a bug of the door, which is noted
+        session = self.sessions[number]
+        self._touched[number] = None
+        try:
+            if isinstance(effect, DeliverRun):
+                session.deliver_own_run(effect, data, number)
+            else:
                 session.deliver_own(effect, data, number)
-            except Exception as error:  # noqa: BLE001 - hurts this session, not the producer's
-                self._outside.append(Fault(connection_of(number), error))
-            if session.outbound_bytes >= self.portion_bytes:
-                self.full = True
+        except Exception as error:  # noqa: BLE001 - hurts this session, not the producer's
+            self._outside.append(Fault(connection_of(number), error))
+        if session.outbound_bytes >= self.portion_bytes:
+            self.full = True
 
     def send(self, numbers: Sequence[int], data: bytes) -> None:
         """Queue whole messages for sessions, as they are to be sent."""

@@ -212,7 +212,7 @@ def door_option(text: str) -> DoorSettings:
 
 
 def _address(value: object, key: str, *, tls: bool, written: str = "") -> Address:
-    """``HOST:PORT`` or ``unix:PATH``; *written* is how it stands there if not so."""
+    """``HOST:PORT`` or ``unix:PATH``; *written* is how the file has it if not so."""
     if not isinstance(value, str) or not (value or written):
         raise ConfigError(f"{key}: an address is a text, got {value!r}")
     is_path = value.startswith("unix:")

@@ -161,7 +161,7 @@ def channel_changes(
 def declared_channels(tables: object) -> tuple[DeclaredChannel, ...]:
     """Read ``[[channels]]``: a name, options, ``queue`` defaults, ``queues`` and ``feeds``.
 
-    :raises ConfigError: for an unknown key, a bad value or a name that stands there twice.
+    :raises ConfigError: for an unknown key, a bad value or a name that is declared twice.
     """
     channels: list[DeclaredChannel] = []
     for number, table in enumerate(tables_of(tables, "channels"), 1):
@@ -169,7 +169,7 @@ def declared_channels(tables: object) -> tuple[DeclaredChannel, ...]:
         values = known(table, keys, f"channels[{number}].")
         name = text_of(values.pop("name", None), f"channels[{number}].name")
         if any(name.lower() == each.name.lower() for each in channels):
-            raise ConfigError(f"channels: {name!r} stands there twice")
+            raise ConfigError(f"channels: {name!r} is declared twice")
         prefix = f"channels.{name}."
         queue = queue_changes(
             table_of(values.pop("queue", {}), f"{prefix}queue"), f"{prefix}queue."
@@ -209,7 +209,7 @@ def _declared_queues(tables: object, key: str) -> tuple[DeclaredQueue, ...]:
         values = known(_renamed(table, f"{key}."), ("id", *QUEUE_KEYS), f"{key}.")
         queue_id = number_of(values.pop("id", None), f"{key}.id", 0, MAX_QUEUE_ID)
         if any(queue_id == each.queue_id for each in queues):
-            raise ConfigError(f"{key}: the queue {queue_id} stands there twice")
+            raise ConfigError(f"{key}: the queue {queue_id} is declared twice")
         queues.append(DeclaredQueue(queue_id, queue_changes(values, f"{key}.")))
     return tuple(queues)
 

@@ -60,14 +60,14 @@ class DeclaredRouter:
 def declared_routers(tables: object) -> tuple[DeclaredRouter, ...]:
     """Read ``[[routers]]``.
 
-    :raises ConfigError: for an unknown key, a bad value or a name that stands there twice.
+    :raises ConfigError: for an unknown key, a bad value or a name that is declared twice.
     """
     routers: list[DeclaredRouter] = []
     for number, table in enumerate(tables_of(tables, "routers"), 1):
         values = known(table, _ROUTER_KEYS, f"routers[{number}].")
         name = text_of(values.get("name"), f"routers[{number}].name")
         if any(name == each.name for each in routers):
-            raise ConfigError(f"routers: {name!r} stands there twice")
+            raise ConfigError(f"routers: {name!r} is declared twice")
         prefix = f"routers.{name}."
         method = word_of(values.get("method", "distribute"), f"{prefix}method", _METHODS)
         enabled = flag_of(values.get("enabled", True), f"{prefix}enabled")
@@ -75,7 +75,7 @@ def declared_routers(tables: object) -> tuple[DeclaredRouter, ...]:
         for each in tables_of(values.get("bindings", []), f"{prefix}bindings"):
             binding = _binding(each, f"{prefix}bindings.")
             if any(binding.name == other.name for other in bindings):
-                raise ConfigError(f"{prefix}bindings: {binding.name!r} stands there twice")
+                raise ConfigError(f"{prefix}bindings: {binding.name!r} is declared twice")
             bindings.append(binding)
         routers.append(DeclaredRouter(name, method, enabled, tuple(bindings)))
     return tuple(routers)

@@ -19,7 +19,8 @@ What a transaction puts aside before its commit goes the same way, in the order 
 says so: it is there before the commit that names it, and gone after whatever drops it.
 
 A message that is appended and settled within one batch is not written, unless its queue retains
-what is settled.
+what is settled.  Nor is what its door keeps of it made, if it is settled at once, as that of a
+message is which feeds have passed on: that is done for some messages at a time, a little later.
 
 It is pure.  What a message looks like on disk is its door's business (``BodyCodec``).
 """
@@ -27,7 +28,7 @@ It is pure.  What a message looks like on disk is its door's business (``BodyCod
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import final
+from typing import Final, final
 
 from tmqp.blocks import FLAG_DOOR_SHIFT, FLAG_HIGH, FLAG_TRANSIENT, FLAG_WANTS, StoredMessage
 from tmqp_server.engine.commands import KeptMessage, Synced
@@ -93,10 +94,13 @@ from tmqp_server.storage.topology import (
 
 __all__ = ["Journal", "UnknownDoorError", "Writing"]
 
-_MAX_COUNT = 65_535
-_SECOND_US = 1_000_000
+_MAX_COUNT: Final = 65_535
+_SECOND_US: Final = 1_000_000
 #: No sequence is larger.
-_LAST = 2**63 - 1
+_LAST: Final = 2**63 - 1
+#: Messages of which it is not made yet what their doors keep of them: few, so that it never takes
+#: long, and more than a step leaves behind that passes a message on.
+_MOST_BARE: Final = 64
 
 
 class UnknownDoorError(Exception):
@@ -150,6 +154,8 @@ class Journal:
         self._retained: dict[int, None] = {}
         self._changes: list[TopologyChange] = []
         self._appended: dict[int, dict[int, StoredMessage]] = {}
+        #: Those of them that have no body yet, and the messages of which it will be made.
+        self._bare: dict[StoredMessage, Message] = {}
         #: Runs that were appended and are kept in one piece.
         self._whole: dict[int, list[StoredRun]] = {}
         self._portions: list[Gathered] = []
@@ -193,7 +199,10 @@ class Journal:
         if effect.transient:
             flags |= FLAG_TRANSIENT
         timestamp_us = self._unix_us(now)
-        kept = self._stored(message, effect.sequence, flags, timestamp_us, now)
+        kept = self._head(message, effect.sequence, flags, timestamp_us, now)
+        if len(self._bare) >= _MOST_BARE:
+            self._make_bodies()
+        self._bare[kept] = message
         appended = self._appended.get(effect.key)
         if appended is None:
             self._appended[effect.key] = {effect.sequence: kept}
@@ -264,7 +273,27 @@ class Journal:
     def _stored(
         self, message: Message, sequence: int, flags: int, timestamp_us: int, now: float
     ) -> StoredMessage:
+        """What is kept of a message."""
+        kept = self._head(message, sequence, flags, timestamp_us, now)
+        self._make_body(kept, message)
+        return kept
+
+    def _make_bodies(self) -> None:
+        """Make what doors keep of those messages that have not been settled since."""
+        for kept, message in self._bare.items():
+            self._make_body(kept, message)
+        self._bare.clear()
+
+    def _make_body(self, kept: StoredMessage, message: Message) -> None:
         body, payload_offset, payload_size = self._by_name[message.producer.door].stored(message)
+        kept.body = body
+        kept.payload_offset = payload_offset
+        kept.payload_size = payload_size
+
+    def _head(
+        self, message: Message, sequence: int, flags: int, timestamp_us: int, now: float
+    ) -> StoredMessage:
+        """The same without its body, which nothing that becomes of the message changes."""
         rare = message.rare
         expires_us = due_us = put_backs = hops = 0
         if rare is not None:
@@ -282,9 +311,9 @@ class Journal:
             min(message.attempts, _MAX_COUNT),
             put_backs,
             hops,
-            payload_offset,
-            payload_size,
-            body,
+            0,
+            0,
+            b"",
         )
 
     def _erase_run(self, effect: EraseRun) -> None:
@@ -302,8 +331,11 @@ class Journal:
                     if run is not None:
                         run.settle(sequence)
                         continue
-                if not appended or appended.pop(sequence, None) is None:
+                kept = None if not appended else appended.pop(sequence, None)
+                if kept is None:
                     others.append(sequence)
+                else:
+                    self._bare.pop(kept, None)
         if others:
             settled = self._settled.get(key)
             if settled is None:
@@ -316,7 +348,9 @@ class Journal:
         key = effect.key
         if key not in self._retained:
             appended = self._appended.get(key)
-            if appended is not None and appended.pop(effect.sequence, None) is not None:
+            kept = None if appended is None else appended.pop(effect.sequence, None)
+            if kept is not None:
+                self._bare.pop(kept, None)
                 return
             runs = self._whole.get(key)
             run = None if runs is None else find_run(runs, effect.sequence)
@@ -453,6 +487,7 @@ class Journal:
 
     def take(self) -> Writing:
         """The batch gathered so far; the next one begins."""
+        self._make_bodies()
         batch = StoreBatch()
         batch.changes = self._changes + self._marks
         for key in self._sealed:

@@ -98,9 +98,17 @@ class _Queue:
 
 
 class MemoryStore:
-    """Keeps messages in memory; a ``Store``.
+    """A store in memory, for tests of programs that run a server: ``running(config, store=...)``.
 
-    ``capacity_bytes`` of bodies find room, 0 is any number.
+    The server behaves as with a data directory, and may be started again with what is left::
+
+        async with running(config, store=store):
+            ...
+        async with running(config, store=store.restarted()):
+            ...
+
+    :param store_id: what distinguishes it from other stores.
+    :param capacity_bytes: so many bytes of messages find room; 0 for any number.
     """
 
     def __init__(self, store_id: str = "memory", capacity_bytes: int = 0) -> None:
@@ -124,7 +132,10 @@ class MemoryStore:
         return list(self._staged)
 
     def restarted(self) -> MemoryStore:
-        """What is found after the process that used this one has ended."""
+        """The store that the next server finds, once the one that used this has ended.
+
+        If that server did not stop in order, the next one finds what a crash leaves.
+        """
         other = MemoryStore(self.store_id, self.capacity_bytes)
         other._was_clean = self._was_clean and not self._is_open
         other._last_key = self._last_key

@@ -53,6 +53,7 @@ from tmqp_server.io.shell import Shell
 from tmqp_server.io.tls import TlsContexts
 from tmqp_server.io.tls import secure as handshake
 from tmqp_server.io.transport import SocketTransport, Transport, peer_name
+from tmqp_server.io.tuning import tune
 from tmqp_server.shell.admitting import Connected
 from tmqp_server.shell.calls import CallSettings
 from tmqp_server.shell.outbound import Marks
@@ -383,8 +384,7 @@ class Server:
             self._refuse(sock, name, reason, self._connected_now.limit)
             return
         try:
-            if sock.family != socket.AF_UNIX:
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            tune(sock)
             sock.setblocking(False)
         except OSError as error:
             # Some systems say here that the peer has gone already.

@@ -222,7 +222,7 @@ _REASONS = {
     401: "the URL is not among those that http.allow allows",
     404: "there is no such queue",
     406: (
-        "no delivery handler has the name given, nor an authenticator or event handler, or the"
+        "a delivery handler, authenticator or event handler with this name is not registered, the"
         " channel does not allow this queue, or a feed leads back to its own queue"
     ),
     482: "it is past a limit of [broker] or of its channel",

@@ -486,8 +486,16 @@ async def test_a_file_names_them_and_declares_channels_with_them() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        ('"closed"\nevent', '"nope"\nevent', "channels.c: no delivery handler has the name"),
-        ('handler = "log"', 'handler = "nope"', "channels.c: no delivery handler has the name"),
+        (
+            '"closed"\nevent',
+            '"nope"\nevent',
+            "channels.c: a delivery handler, .* is not registered",
+        ),
+        (
+            'handler = "log"',
+            'handler = "nope"',
+            "channels.c: a delivery handler, .* is not registered",
+        ),
         ("Listener", "Recorder", "not a ChannelEventHandler"),
         ("Recorder", "Listener", "cannot be made"),
         ("[[channels]]", '[channel]\nauthenticator = "nope"\n[[channels]]', "'nope'"),

@@ -15,6 +15,7 @@ from wsproto.events import BytesMessage, Request
 from wsproto.events import Event as WebSocketEvent
 
 from tests.tmqp_server.doors.http.stage import HttpPeer
+from tests.tmqp_server.doors.matrix_openwire import Openwire
 from tests.tmqp_server.doors.matrix_parts import (
     CHANNEL,
     EVERYTHING,
@@ -456,6 +457,7 @@ _MAKE: Final[tuple[Callable[[], Adapter], ...]] = (
     Throttr,
     Zmtp,
     Stomp,
+    Openwire,
     Toy,
     ToyPull,
 )

@@ -9,6 +9,7 @@ from tmqp_server.doors.bodies import LateBodies
 from tmqp_server.doors.goms.message import GomsBodies
 from tmqp_server.doors.http.bodies import HttpBodies
 from tmqp_server.doors.nsq.message import NsqBodies
+from tmqp_server.doors.openwire.message import OpenwireBodies
 from tmqp_server.doors.port import OwnBodies
 from tmqp_server.doors.registry import DoorRegistry
 from tmqp_server.doors.smq.message import SmqBodies, SmqMessage
@@ -23,6 +24,7 @@ def test_the_registry_names_and_numbers_protocols_as_they_do_themselves() -> Non
         GomsBodies(),
         HttpBodies(),
         NsqBodies(),
+        OpenwireBodies(),
         SmqBodies(),
         StompBodies(),
         ThrottrBodies(),
@@ -56,7 +58,8 @@ def test_a_server_without_small_doors_does_not_load_their_messages() -> None:
 import sys
 from tmqp_server.doors.registry import DoorRegistry
 [kind.bodies() for kind in DoorRegistry() if kind.number]
-print([name for name in sys.modules if name.split(".")[-1] in ("goms", "smq", "stomp", "throttr")])
+doors = ("goms", "message", "smq", "stomp", "throttr")
+print([name for name in sys.modules if ".doors." in name and name.split(".")[-1] in doors])
 """
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60

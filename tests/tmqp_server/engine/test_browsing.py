@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from typing import TypeAlias
 
 import pytest
 
@@ -31,6 +32,10 @@ LATER = PushExtras(delay_ms=60_000)
 PULLED = QueueChanges(status=STATUS_PULL)
 
 
+#: What a look may ask for.
+Wanted: TypeAlias = int | str | SubscriptionFilter | None
+
+
 class Looks:
     """Asks a world, and keeps the answers, which the world puts into words only."""
 
@@ -56,21 +61,23 @@ class Looks:
         max_bytes: int = 0,
         states: int = BROWSED_ALL,
         message_id: str = "",
-        queue_id: int = 1,
+        filter: SubscriptionFilter | None = None,
     ) -> Reply | None:
         """The answer, when it comes at once or with what the storage says."""
         self.answers.clear()
         number = self.world.numbers["viewer"]
         self.world.step(
-            Browse(number, "browse", "ch", queue_id, first, limit, max_bytes, states, message_id)
+            Browse(number, "browse", "ch", 1, first, limit, max_bytes, states, message_id, filter)
         )
         self.world.finish()
-        if not self.answers and isinstance(self.world, KeptWorld):
+        for _ in range(100):  # it may have to look on behind what the storage has looked at
+            if self.answers or not isinstance(self.world, KeptWorld):
+                break
             self.world.fetch()
             self.world.finish()
         return self.answers[0] if self.answers else None
 
-    def items(self, **wanted: int | str) -> list[BrowsedMessage]:
+    def items(self, **wanted: Wanted) -> list[BrowsedMessage]:
         """What one look shows."""
         answer = self.ask(**wanted)  # type: ignore[arg-type]
         assert answer is not None
@@ -78,13 +85,15 @@ class Looks:
         assert isinstance(answer.body, BrowseSnapshot)
         return answer.body.items
 
-    def ids(self, **wanted: int | str) -> list[str]:
+    def ids(self, **wanted: Wanted) -> list[str]:
         return [item.message_id for item in self.items(**wanted)]
 
-    def everything(self, limit: int) -> Iterator[BrowsedMessage]:
+    def everything(
+        self, limit: int, filter: SubscriptionFilter | None = None
+    ) -> Iterator[BrowsedMessage]:
         """Portion by portion."""
         first = 0
-        while items := self.items(first=first, limit=limit):
+        while items := self.items(first=first, limit=limit, filter=filter):
             yield from items
             first = items[-1].sequence + 1
 
@@ -171,6 +180,78 @@ def test_messages_that_no_consumer_accepts_are_shown() -> None:
     looks = Looks(world)
     assert looks.ids(states=BROWSED_WAITING) == ["long-1", "long-2"]
     assert looks.ids() == ["long-1", "m1", "long-2", "m2"]
+
+
+class Odd(SubscriptionFilter):
+    """Takes messages whose ids end in an odd number."""
+
+    def __init__(self) -> None:
+        self.looked_at = 0
+
+    def accepts(self, message: Message) -> bool:
+        self.looked_at += 1
+        return int(message.message_id[-1]) % 2 == 1
+
+
+class Broken(SubscriptionFilter):
+    """Cannot say which it takes."""
+
+    def accepts(self, message: Message) -> bool:
+        raise ValueError(message)
+
+
+def test_a_look_shows_what_passes_its_filter() -> None:
+    world = World()
+    world.create(PULLED)
+    for number in range(10):
+        world.push(f"m{number}", extras=LATER if number > 6 else None)
+    looks = Looks(world)
+    assert looks.ids(filter=Odd()) == ["m1", "m3", "m5", "m7", "m9"]
+    assert looks.ids(filter=Odd(), states=BROWSED_DEFERRED) == ["m7", "m9"]
+    assert looks.ids(filter=Odd(), message_id="m4") == []
+    assert [item.message_id for item in looks.everything(2, Odd())] == looks.ids(filter=Odd())
+    only = Odd()
+    assert looks.ids(filter=only, message_id="m3") == ["m3"]
+    assert only.looked_at == 1
+    assert looks.ids(filter=Broken()) == []
+    errors = world.queue().counters.errors
+    assert errors == 0  # that of a consumer counts; who looks changes nothing
+
+
+@pytest.mark.parametrize("most", [2, 5, 1_000])
+def test_a_filter_finds_what_is_far_behind_on_the_disk(most: int) -> None:
+    world = KeptWorld(EngineLimits(max_browse_messages=most))
+    world.create(QueueChanges(status=STATUS_PULL, durable=True, memory_limit=2))
+    for number in range(40):
+        world.push(f"m{number}0" if number < 37 else f"m{number}1")
+    for number in range(4):
+        world.push(f"late-{number}", extras=LATER)
+    world.sync()
+    looks = Looks(world)
+    shown = [item.message_id for item in looks.everything(1_000, Odd())]
+    assert shown == ["m371", "m381", "m391", "late-1", "late-3"]
+
+
+def test_a_filter_looks_into_few_messages_a_step() -> None:
+    world = World()
+    world.create(PULLED)
+    count = 3 * browsing._FILTERED_PORTION
+    for number in range(count):
+        world.push(f"m{number}")
+    world.connect("viewer")
+    odd = Odd()
+    number = world.numbers["viewer"]
+    effects = world.broker.step(
+        Browse(number, "browse", "ch", 1, 0, 0, 0, BROWSED_ALL, "", odd), world.now
+    )
+    most = odd.looked_at
+    while world.broker.next_deadline() == world.now:
+        before = odd.looked_at
+        effects += world.broker.on_deadline(world.now)
+        most = max(most, odd.looked_at - before)
+    assert most <= browsing._FILTERED_PORTION
+    assert odd.looked_at == count
+    assert len(effects) == 1
 
 
 def test_portions_follow_one_another() -> None:
@@ -319,6 +400,10 @@ def test_looks_do_as_a_list_does(seed: int) -> None:
             queue = world.queue()
             before = state_of_queue(queue)
             shown = list(looks.everything(draw.choice([1, 3, 1_000])))
+            odd = list(looks.everything(draw.choice([1, 3, 1_000]), Odd()))
+            assert [item.message_id for item in odd] == [
+                item.message_id for item in shown if int(item.message_id[-1]) % 2
+            ]
             assert state_of_queue(queue) == before
             assert [item.sequence for item in shown] == sorted({item.sequence for item in shown})
             flying = [item.message_id for item in shown if item.state == BROWSED_IN_FLIGHT]

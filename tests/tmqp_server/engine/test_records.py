@@ -48,7 +48,7 @@ def test_a_delivery_prints_everything() -> None:
     assert repr(delivery) == (
         "Deliver(sessions=[1, 2], message=Message('id' of 'p' in 'ch'/1, sequence=5, attempts=0,"
         " size=9, marks=3, wire=b'w'), channel='Ch', first_acquirer=True,"
-        " wants_acknowledge=False, redelivered=True, hide_source=False)"
+        " wants_acknowledge=False, redelivered=True, hide_source=False, attempt=1)"
     )
 
 

@@ -12,8 +12,8 @@ from tmqp.constants import (
     STATUS_PULL,
     STATUS_ROUND_ROBIN,
 )
-from tmqp_server.engine.commands import Acknowledge, Join, Release
-from tmqp_server.engine.effects import Append
+from tmqp_server.engine.commands import Acknowledge, Command, Join, Push, Release
+from tmqp_server.engine.effects import Append, Deliver
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.delivery import ALLOW, Decision, DeliveryHandler, QueueFacts
 from tmqp_server.engine.model.message import Message
@@ -106,6 +106,22 @@ def test_what_counts_is_given_up_at_last() -> None:
     assert world.release("a", "m1") == []
     assert world.books()["dead"] == 1
     assert world.books("graves", 7)["messages"] == 1
+
+
+def test_a_first_sending_was_counted_as_the_second_of_its_step() -> None:
+    world = World()
+    world.create(QueueChanges(status=STATUS_ROUND_ROBIN))
+    world.join("a")
+    number = world.numbers["a"]
+    commands: list[Command] = [
+        Push(number, "m1", "ch", 1, False, False, 9, b"m1"),
+        Release(number, None, "m1", "ch", 1, PUT_BACK_START),
+    ]
+    at, effects = world.broker.steps(commands, 0, world.now, 1 << 20)
+    assert at == len(commands), "they are carried out in one go"
+    sent = [each for each in effects if isinstance(each, Deliver)]
+    assert [(each.attempt, each.redelivered) for each in sent] == [(1, False), (2, True)]
+    assert sent[0].message.attempts == 2
 
 
 def test_what_does_not_count_is_not() -> None:

@@ -47,8 +47,8 @@ QUEUE_COUNTERS: Final = {
         (
             "accepted", "ack_timeouts", "acks", "cleared", "damaged", "deliveries", "done",
             "dropped", "last_received", "last_sent", "negative_acks", "received", "redelivered",
-            "released",
-            "removed", "saved", "sent", "skipped", "unknown_acks", "untracked",
+            "released", "removed", "restored", "saved", "sent", "skipped", "unknown_acks",
+            "untracked",
         ),
         FLIGHTS,
     ),

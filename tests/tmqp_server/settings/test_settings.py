@@ -211,11 +211,11 @@ def test_what_is_declared_is_there_when_the_server_starts() -> None:
         ("[channels]\nname = 'a'", "channels must be a list of tables"),
         ("channels = [1]", "channels must be a list of tables"),
         ("[[channels]]\nqueues = []", "channels.1..name must be a text, got None"),
-        ("[[channels]]\nname = 'a'\n[[channels]]\nname = 'A'", "channels: 'A' stands there twice"),
+        ("[[channels]]\nname = 'a'\n[[channels]]\nname = 'A'", "channels: 'A' is declared twice"),
         ("[[channels]]\nname = 'a'\nqueues = [{}]", "channels.a.queues.id must be a whole number"),
         (
             "[[channels]]\nname = 'a'\nqueues = [{id = 1}, {id = 1}]",
-            "channels.a.queues: the queue 1 stands there twice",
+            "channels.a.queues: the queue 1 is declared twice",
         ),
         (
             "[[channels]]\nname = 'a'\nqueues = [{id = 1, tga = 't'}]",
@@ -223,7 +223,7 @@ def test_what_is_declared_is_there_when_the_server_starts() -> None:
         ),
         ("[[routers]]\nmethod = 'distribute'", "routers.1..name must be a text"),
         ("[[routers]]\nname = 'r'\nmethod = 'all'", "routers.r.method must be one of distribute"),
-        ("[[routers]]\nname = 'r'\n[[routers]]\nname = 'r'", "routers: 'r' stands there twice"),
+        ("[[routers]]\nname = 'r'\n[[routers]]\nname = 'r'", "routers: 'r' is declared twice"),
         ("[[routers]]\nname = 'r'\nbindings = [{}]", "routers.r.bindings.kind must be one of dir"),
         (
             "[[routers]]\nname = 'r'\nbindings = [{kind = 'tag', name = 'b'}]",
@@ -238,7 +238,7 @@ def test_what_is_declared_is_there_when_the_server_starts() -> None:
                 "[[routers]]\nname = 'r'\nbindings = [{kind = 'tag', name = 'b', target = 't'},"
                 " {kind = 'tag', name = 'b', target = 't'}]"
             ),
-            "routers.r.bindings: 'b' stands there twice",
+            "routers.r.bindings: 'b' is declared twice",
         ),
         ("[handlers]\nx = 1", "handlers.x must be a text, got 1"),
         ("[handlers]\nx = 'module'", "handlers.x must be like"),
@@ -268,7 +268,7 @@ def test_a_mistake_names_its_key(text: str, reason: str) -> None:
         ("[[channels]]\nname = 'a b'", r"channels.a b: a name or a value is not possible \(400\)"),
         (
             "[[channels]]\nname = 'a'\nqueues = [{id = 1, delivery_handler = 'mine'}]",
-            r"channels.a.queues.1: no delivery handler has the name given.*\(406\)",
+            r"channels.a.queues.1: a delivery handler, .* is not registered.*\(406\)",
         ),
         (
             "[[channels]]\nname = 'a'\nqueue_limit = 1\nqueues = [{id = 1}, {id = 2}]",

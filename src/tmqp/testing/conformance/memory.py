@@ -1,7 +1,8 @@
 """The stage in memory: cases against any server or client without I/O, with a clock of its own.
 
-What is under test is a :class:`Machine`: bytes and the time in, bytes out.  A server's machine has
-many connections; a client's is asked to connect (:meth:`Machine.open`) like a server.
+What is under test is a :class:`Machine`, which takes bytes and the current time and returns bytes.
+A server's machine has many connections; a client's is asked to connect (:meth:`Machine.open`) like
+a server.
 """
 
 from __future__ import annotations

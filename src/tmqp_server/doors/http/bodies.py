@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from tmqp.codec import FrameDecoder
 from tmqp.frames import Frame
-from tmqp.limits import Limits
+from tmqp_server.doors.bodies import KeptFrames
 from tmqp_server.doors.letters import Letter, letter_of_frame
 from tmqp_server.doors.port import OwnBodies
 from tmqp_server.engine.model.message import Message
@@ -18,8 +17,6 @@ __all__ = ["DOOR_NAME", "HttpBodies"]
 
 #: The name of the door, and the type of its clients.
 DOOR_NAME: Final = "http"
-#: What was kept was accepted once, whatever the limits are now.
-_KEPT: Final = Limits(max_payload_bytes=1 << 40)
 
 
 @final
@@ -30,7 +27,7 @@ class HttpBodies(OwnBodies):
     number = 9
 
     def __init__(self) -> None:
-        self._decoder = FrameDecoder(_KEPT)
+        self._kept = KeptFrames()
 
     def stored(self, message: Message) -> tuple[bytes, int, int]:
         """The TMQP message, and where its payload is."""
@@ -49,10 +46,4 @@ class HttpBodies(OwnBodies):
 
         :raises ValueError: when the bytes are not one message.
         """
-        decoder = self._decoder
-        frames = decoder.feed(body)
-        if len(frames) != 1 or decoder.buffered or decoder.error is not None:
-            self._decoder = FrameDecoder(_KEPT)
-            raise ValueError(f"{len(body)} bytes were kept that are not one message")
-        frame = frames[0]
-        return frame, frame.message_id, frame.source, frame.target, len(body)
+        return self._kept.restored(body)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
+from tmqp.backoff import Backoff
 from tmqp.constants import MAX_QUEUE_ID, RESULT_OK, RESULT_UNAUTHORIZED, NoContent
 from tmqp.extensions import HEADER_DELAY, HEADER_DELIVER_AT, HEADER_MESSAGE_TIMEOUT
 from tmqp.frames import Frame
@@ -19,6 +20,7 @@ from tmqp_server.doors.http.messages import (
     of_result,
     problem,
 )
+from tmqp_server.doors.selecting import FilterError, filter_of, read_by
 from tmqp_server.engine.commands import (
     Acknowledge,
     Browse,
@@ -31,15 +33,15 @@ from tmqp_server.engine.commands import (
     PushExtras,
 )
 from tmqp_server.engine.effects import AnswerPull, Confirm, DeliverPulled, Effect, EndPull, Reply
+from tmqp_server.engine.model.message import SubscriptionFilter
 from tmqp_server.engine.model.snapshots import BrowseSnapshot
 
 __all__ = ["acknowledge", "cancel", "look", "publish", "read_latest", "refuse", "take"]
 
 _RAW: Final = "application/octet-stream"
 _DEFAULT_WAIT_S: Final = 10.0
-#: Pauses between two looks at an empty queue, in seconds.
-_FIRST_PAUSE_S: Final = 0.05
-_LONGEST_PAUSE_S: Final = 0.5
+#: Pauses between two looks at an empty queue.
+_PAUSES: Final = Backoff(0.05, 0.5, 0.0)
 _MAX_DELAY_MS: Final = 1 << 40
 _MAX_UNIX_MS: Final = 1 << 49
 _MAX_SEQUENCE: Final = 10**15 - 1
@@ -59,6 +61,20 @@ def _place(exchange: Exchange) -> tuple[str, int]:
     if queue_id > MAX_QUEUE_ID:
         raise BadRequest(404, f"the largest queue id is {MAX_QUEUE_ID}")
     return request.text("channel"), queue_id
+
+
+def _filter_of(exchange: Exchange) -> SubscriptionFilter | None:
+    """Which messages are wanted; None for all."""
+    query = exchange.wanted.query
+    text, language = query.get("filter"), query.get("filter_language")
+    if text is None and language is None:
+        return None
+    try:
+        chosen = filter_of(language, text)
+    except FilterError as error:
+        raise BadRequest(400, str(error)) from error
+    read_by(chosen, exchange.client.letters)
+    return chosen
 
 
 class _Publish(Handler):
@@ -178,6 +194,7 @@ class _Peek(Handler):
         self._limit = request.count("max", _SHOWN, 1, _MOST_SHOWN)
         self._states = _STATES[request.word("state", tuple(_STATES))]
         self._id = request.query.get("id", "")
+        self._filter = _filter_of(exchange)
 
     def start(self, now: float) -> Sequence[Command]:
         return [
@@ -191,6 +208,7 @@ class _Peek(Handler):
                 0,
                 self._states,
                 self._id,
+                self._filter,
             )
         ]
 
@@ -232,7 +250,7 @@ class _Take(Handler):
         if self._raw and (not exchange.wanted.accepts(_RAW) or most > 1):
             raise BadRequest(406, f"the answer is JSON, or {_RAW} for one message")
         self._until = 0.0
-        self._pause_s = _FIRST_PAUSE_S
+        self._pauses = 0
         #: A join was asked for since the last pause, and was answered.
         self._joins = False
         self._joined = False
@@ -302,7 +320,7 @@ class _Take(Handler):
                 message,
                 exchange.client.letters,
                 hides_source=effect.hide_source,
-                attempt=max(message.attempts, 1),
+                attempt=effect.attempt,
             )
             exchange.send((b'{"items":[' if self._taken == 1 else b",") + as_json(item))
         if not effect.wants_acknowledge:
@@ -322,8 +340,8 @@ class _Take(Handler):
             self._complete(HttpResponse(204))
         elif reason in (NoContent.EMPTY, NoContent.END):
             if now < self._until:
-                self.due = min(now + self._pause_s, self._until)
-                self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
+                self._pauses += 1
+                self.due = min(now + _PAUSES.delay_s(self._pauses), self._until)
             else:
                 self._tell_empty()
         elif reason == NoContent.UNAUTHORIZED:
@@ -381,7 +399,7 @@ def cancel(exchange: Exchange) -> Handler:
 
 def look(exchange: Exchange) -> Handler:
     """``GET .../messages``: what is in a queue now."""
-    exchange.wanted.check_query("from", "max", "state", "id")
+    exchange.wanted.check_query("from", "max", "state", "id", "filter", "filter_language")
     return _Peek(exchange)
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tmqp.codec import FrameDecoder
 from tmqp.connection import Connection
 from tmqp.constants import (
     OP_DECISION_OVER_NODE,
@@ -39,6 +38,7 @@ from tmqp.limits import Limits
 from tmqp.names import EXACT_MARK
 from tmqp.runs import FrameRun
 from tmqp.state import Role
+from tmqp_server.doors.bodies import KeptFrames
 from tmqp_server.doors.letters import Letter, Letters, letter_of_frame
 from tmqp_server.doors.native.answering import AnsweringSession
 from tmqp_server.doors.native.answers import (
@@ -51,6 +51,7 @@ from tmqp_server.doors.native.clients import (
     subscription_command,
 )
 from tmqp_server.doors.native.copies import add_copies, copy_addresses
+from tmqp_server.doors.native.filters import FILTERED
 from tmqp_server.doors.native.information import event_frame
 from tmqp_server.doors.native.listing import most_items
 from tmqp_server.doors.native.nodes import decision_of, passed_on
@@ -74,13 +75,11 @@ from tmqp_server.doors.rewriting import exact_target, without_exact_name
 from tmqp_server.doors.selecting import read_by
 from tmqp_server.engine.commands import (
     Acknowledge,
-    AddFeed,
     Command,
     Connect,
     Credentials,
     Decline,
     Disconnect,
-    Join,
     ListCommand,
     PassAnswer,
     Push,
@@ -122,8 +121,6 @@ _HELLO_BYTES = 2_048
 _PROPERTY_BYTES = 256
 #: Bytes of a JSON body that are read for one unit of work.
 _BODY_BYTES_PER_UNIT = 16
-#: What was kept was accepted once, whatever the limits are now.
-_KEPT = Limits(max_payload_bytes=1 << 40)
 
 
 class NativeDoor(Door):
@@ -150,7 +147,7 @@ class NativeDoor(Door):
         self.limits = limits
         self.wall_clock_offset_s = wall_clock_offset_s
         self.confirms = ConfirmWriter()
-        self._decoder = FrameDecoder(_KEPT)
+        self._kept = KeptFrames()
 
     def open(self, session: int, now: float) -> NativeSession:
         """A new connection."""
@@ -200,13 +197,7 @@ class NativeDoor(Door):
 
         :raises ValueError: when the bytes are not one frame.
         """
-        decoder = self._decoder
-        frames = decoder.feed(body)
-        if len(frames) != 1 or decoder.buffered or decoder.error is not None:
-            self._decoder = FrameDecoder(_KEPT)
-            raise ValueError(f"{len(body)} bytes were kept that are not one message")
-        frame = frames[0]
-        return frame, frame.message_id, frame.source, frame.target, len(body)
+        return self._kept.restored(body)
 
     def letter(self, wire: object) -> Letter:
         """What a frame says."""
@@ -468,7 +459,7 @@ class NativeSession(AnsweringSession):
                 elif isinstance(command, ListCommand):
                     most_bytes = self._door.limits.max_payload_bytes
                     command.most_items = most_items(type(command), most_bytes)
-                elif isinstance(command, (Join, AddFeed)):
+                elif isinstance(command, FILTERED):
                     read_by(command.filter, self._door.letters)
                 commands.append(command)
         except BadRequestError as error:

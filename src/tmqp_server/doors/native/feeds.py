@@ -10,14 +10,14 @@ from tmqp.extensions import (
     HEADER_FILTER_LANGUAGE,
 )
 from tmqp.frames import Frame
+from tmqp_server.doors.native.filters import filter_in
 from tmqp_server.doors.native.parameters import (
     BadRequestError,
     number_header,
     queue_id_of,
 )
-from tmqp_server.doors.selecting import FilterError, TextFilter, filter_of
+from tmqp_server.doors.selecting import TextFilter
 from tmqp_server.engine.commands import AddFeed, ListFeeds, RemoveFeed
-from tmqp_server.engine.model.message import SubscriptionFilter
 
 __all__ = ["add_feed_of", "list_feeds_of", "remove_feed_of"]
 
@@ -30,12 +30,7 @@ def add_feed_of(session: int, frame: Frame) -> AddFeed:
     target, target_queue = _target_of(frame)
     text = frame.header(HEADER_FILTER)
     language = frame.header(HEADER_FILTER_LANGUAGE)
-    chosen: SubscriptionFilter | None = None
-    if text is not None or language is not None:
-        try:
-            chosen = filter_of(language, text)
-        except FilterError as error:
-            raise BadRequestError(str(error), tell=True) from error
+    chosen = filter_in(frame)
     # As it was understood: a server of another default reads it again after a restart.
     kept = chosen.language if isinstance(chosen, TextFilter) else (language or "")
     return AddFeed(

@@ -42,8 +42,6 @@ from tmqp.extensions import (
     DEAD_LETTER_HEADERS,
     HEADER_DELAY,
     HEADER_DELIVER_AT,
-    HEADER_FILTER,
-    HEADER_FILTER_LANGUAGE,
     HEADER_MESSAGE_ID,
     HEADER_MESSAGE_TIMEOUT,
     HEADER_RECEIVERS,
@@ -66,10 +64,10 @@ from tmqp.header_names import HeaderNames
 from tmqp.models import BindingInformation, ChannelOptions, ModelError, QueueOptions
 from tmqp_server.doors.native.cells import CELLS
 from tmqp_server.doors.native.feeds import add_feed_of, list_feeds_of, remove_feed_of
+from tmqp_server.doors.native.filters import filter_in
 from tmqp_server.doors.native.parameters import BadRequestError, number_header, queue_id_of
 from tmqp_server.doors.native.reading import READING
 from tmqp_server.doors.native.terms import extend_of, grant_of, join_of, set_terms_of
-from tmqp_server.doors.selecting import FilterError, filter_of
 from tmqp_server.engine.commands import (
     AddBinding,
     CancelMessage,
@@ -385,21 +383,9 @@ def _remove_binding(session: int, frame: Frame) -> Command:
     return RemoveBinding(session, frame, frame.target, name)
 
 
-def _join(session: int, frame: Frame) -> Command:
-    text = frame.header(HEADER_FILTER)
-    language = frame.header(HEADER_FILTER_LANGUAGE)
-    if text is None and language is None:
-        return join_of(session, frame, None)
-    try:
-        chosen = filter_of(language, text)
-    except FilterError as error:
-        raise BadRequestError(str(error), tell=True) from error
-    return join_of(session, frame, chosen)
-
-
 #: The operations by number, each with what makes a command of it.
 OPERATIONS: dict[int, Callable[[int, Frame], Command]] = {
-    OP_JOIN: _join,
+    OP_JOIN: lambda session, frame: join_of(session, frame, filter_in(frame)),
     OP_LEAVE: lambda session, frame: Leave(session, frame, frame.target),
     OP_CREATE_CHANNEL: _create_channel,
     OP_REMOVE_CHANNEL: lambda session, frame: RemoveChannel(session, frame, frame.target),

@@ -38,6 +38,7 @@ from tmqp.extensions import (
     STATE_WAITING,
 )
 from tmqp.frames import Frame
+from tmqp_server.doors.native.filters import filter_in
 from tmqp_server.doors.native.parameters import (
     MOST,
     BadRequestError,
@@ -165,6 +166,7 @@ def _browse(session: int, frame: Frame) -> Command:
         number_header(frame, HEADER_MAX_BYTES) or 0,
         states or sum(_STATES.values()),
         (frame.header(HEADER_MESSAGE_ID) or "").strip(),
+        filter_in(frame),
     )
 
 

@@ -44,13 +44,13 @@ class NsqDoor(QueuesOnly):
         that of its letter."""
         message = effect.message
         wire = message.wire
-        attempts = message.attempts
+        attempt = effect.attempt
         if isinstance(wire, bytes) and message.producer.door == DOOR:
-            return wire if attempts <= 1 else retried(wire, attempts)
+            return wire if attempt == 1 else retried(wire, attempt)
         letter = self.letters.of(message, effect.channel)
         name = self.context.name_of_foreign(effect)
         timestamp_ns = letter.timestamp_ms * _NS_PER_MS or self.context.unix_ns(self.context.time_s)
-        return message_frame(timestamp_ns, max(attempts, 1), name, letter.body)
+        return message_frame(timestamp_ns, attempt, name, letter.body)
 
     def encode_run(self, effect: DeliverRun) -> bytes:
         """The frames of a run."""

@@ -64,6 +64,8 @@ class WritingSession(DoorSession):
         #: The publication behind which nothing is answered.
         self._ended_at = NEVER
         self._ends = False
+        #: Why it ends: the session's ``close_reason`` once all is answered, for then it is closed.
+        self._why = ""
         self._linger_due = NEVER
         #: The channel that it consumes, as the engine names it; empty before SUB.
         self._channel = ""
@@ -174,7 +176,7 @@ class WritingSession(DoorSession):
         if self._ends:
             self._answers.finish(slot)
         else:
-            self.close_reason = text.decode("utf-8", "replace")
+            self._why = text.decode("utf-8", "replace")
             self._begin_end(order, now)
             self._answers.finish(slot, error_frame(text))
         return self._end_if_answered()
@@ -193,7 +195,7 @@ class WritingSession(DoorSession):
         """Close when an error was the last answer."""
         self._note()
         if self._ends and not len(self._answers):
-            return self._end(self.close_reason)
+            return self._end(self._why)
         return NOTHING
 
     def _end(self, reason: str) -> Sequence[Command]:
@@ -202,7 +204,7 @@ class WritingSession(DoorSession):
             return NOTHING
         self._note()
         self.closed = True
-        self.close_reason = self.close_reason or reason
+        self.close_reason = self._why or reason
         self._answers.clear()
         self._forget_publications()
         self._context.forget(self._number)

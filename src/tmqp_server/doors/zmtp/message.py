@@ -125,6 +125,11 @@ class ZmtpRun(RunWire):
             for name, raw in zip(self.ids, self.raws, strict=True)
         ]
 
+    def some(self, start: int, step: int, stop: int) -> list[bytes]:
+        """The frames of some of the messages."""
+        raws = self.raws
+        return raws if stop - start == len(raws) and step == 1 else raws[start:stop:step]
+
     def contents(self) -> tuple[list[str], list[int], list[object]]:
         """Of each message its id, what it costs, and its frames."""
         return self.ids, [size_of(raw) for raw in self.raws], list(self.raws)

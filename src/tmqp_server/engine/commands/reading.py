@@ -7,6 +7,7 @@ through the engine unseen.
 from __future__ import annotations
 
 from tmqp_server.engine.commands.base import Command, SessionCommand
+from tmqp_server.engine.model.message import SubscriptionFilter
 from tmqp_server.engine.model.snapshots import KeptOffsets
 from tmqp_server.engine.records import Record
 
@@ -283,8 +284,8 @@ class Browse(SessionCommand):
 
     From ``first`` on, up to ``limit`` messages and ``max_bytes`` of them, 0 for as many as the
     server shows; ``states`` are bits of ``BROWSED_...``; with a ``message_id`` only messages that
-    have it.  Answered with a ``BrowseSnapshot``; 404, and 503 when the session looks already, or
-    too many do.
+    have it, with a ``filter`` only those that it accepts.  Answered with a ``BrowseSnapshot``; 404,
+    and 503 when the session looks already, or too many do.
     """
 
     __slots__ = (
@@ -296,6 +297,7 @@ class Browse(SessionCommand):
         "max_bytes",
         "states",
         "message_id",
+        "filter",
     )
 
     def __init__(
@@ -309,6 +311,7 @@ class Browse(SessionCommand):
         max_bytes: int,
         states: int,
         message_id: str,
+        filter: SubscriptionFilter | None = None,
     ) -> None:
         super().__init__(session)
         self.request = request
@@ -319,6 +322,7 @@ class Browse(SessionCommand):
         self.max_bytes = max_bytes
         self.states = states
         self.message_id = message_id
+        self.filter = filter
 
 
 class Blocks(Record):

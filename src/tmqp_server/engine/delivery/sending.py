@@ -157,7 +157,8 @@ class Sender:
         name = queue.channel_name
         out = self._core.out
         if message.attempts:
-            out.append(Deliver(everyone, message, name, False, wants, True, hides))
+            attempt = message.attempts + 1
+            out.append(Deliver(everyone, message, name, False, wants, True, hides, attempt))
         else:
             out.append(Deliver(audience.first, message, name, True, wants, False, hides))
             if count > 1:
@@ -194,7 +195,8 @@ class Sender:
         name = queue.channel_name
         out = self._core.out
         if message.attempts:
-            out.append(Deliver(chosen.numbers, message, name, False, wants, True, hides))
+            attempt = message.attempts + 1
+            out.append(Deliver(chosen.numbers, message, name, False, wants, True, hides, attempt))
         else:
             out.append(Deliver(chosen.first, message, name, True, wants, False, hides))
             if chosen.rest:
@@ -244,6 +246,7 @@ class Sender:
                 wants,
                 not first,
                 options.hide_client_names,
+                message.attempts + 1,
             )
         )
         flights = self._flights
@@ -366,7 +369,8 @@ class Sender:
         out = self._core.out
         numbers = list(chosen)
         if message.attempts:
-            out.append(Deliver(numbers, message, name, False, wants, True, hides))
+            attempt = message.attempts + 1
+            out.append(Deliver(numbers, message, name, False, wants, True, hides, attempt))
         else:
             out.append(Deliver(numbers[:1], message, name, True, wants, False, hides))
             if len(numbers) > 1:
@@ -448,6 +452,7 @@ class Sender:
                 queue.high_in_all() if pulling.info else -1,
                 queue.regular_in_all() if pulling.info else -1,
                 queue.channel_name,
+                message.attempts + 1,
             )
         )
         session.delivered += 1

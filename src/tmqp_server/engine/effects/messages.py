@@ -26,7 +26,8 @@ class Deliver(Effect):
     The list may be shared with other effects: never change it.  ``channel`` is the channel's real
     name, ``message.channel`` the producer's spelling of it.  ``wants_acknowledge`` tells consumers
     to answer (F94); ``first_acquirer`` is the flag of F87; ``redelivered`` is true when the
-    message was sent before; ``hide_source`` blanks the producer's name (F76).
+    message was sent before; ``hide_source`` blanks the producer's name (F76); ``attempt`` is which
+    sending this is, from 1: the message itself may have been sent again in the same step.
     """
 
     __slots__ = (
@@ -37,6 +38,7 @@ class Deliver(Effect):
         "wants_acknowledge",
         "redelivered",
         "hide_source",
+        "attempt",
     )
 
     def __init__(
@@ -48,6 +50,7 @@ class Deliver(Effect):
         wants_acknowledge: bool,
         redelivered: bool,
         hide_source: bool,
+        attempt: int = 1,
     ) -> None:
         self.sessions = sessions
         self.message = message
@@ -56,6 +59,7 @@ class Deliver(Effect):
         self.wants_acknowledge = wants_acknowledge
         self.redelivered = redelivered
         self.hide_source = hide_source
+        self.attempt = attempt
 
 
 @mypyc_attr(acyclic=True)
@@ -79,6 +83,7 @@ class DeliverPulled(Effect):
         "high_left",
         "regular_left",
         "channel",
+        "attempt",
     )
 
     def __init__(
@@ -94,6 +99,7 @@ class DeliverPulled(Effect):
         high_left: int,
         regular_left: int,
         channel: str = "",
+        attempt: int = 1,
     ) -> None:
         self.session = session
         self.request = request
@@ -106,6 +112,7 @@ class DeliverPulled(Effect):
         self.high_left = high_left
         self.regular_left = regular_left
         self.channel = channel
+        self.attempt = attempt
 
 
 @mypyc_attr(acyclic=True)

@@ -19,6 +19,7 @@ class QueueCounters:
 
     __slots__ = (
         "accepted",
+        "restored",
         "done",
         "expired",
         "dead",
@@ -50,6 +51,8 @@ class QueueCounters:
 
     def __init__(self) -> None:
         self.accepted = 0
+        #: Those of them that were on disk when the server started.
+        self.restored = 0
         self.done = 0
         self.expired = 0
         self.dead = 0

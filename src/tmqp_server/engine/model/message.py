@@ -368,6 +368,12 @@ class SubscriptionFilter:
         are accepted, or not, alike.  None when it is not worth comparing."""
         return None
 
+    def is_counted(self) -> bool:
+        """Whether it is one of the few that an audience may have (``MAX_FILTERS``).  One that looks
+        at nothing but who has sent a message need not be, if it has a family and keys: what it
+        accepts is found out once for each sender."""
+        return True
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Wires:

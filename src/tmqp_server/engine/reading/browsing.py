@@ -35,6 +35,7 @@ from tmqp_server.engine.model.message import (
     MARK_SAVED,
     MARK_SAVING,
     Message,
+    SubscriptionFilter,
 )
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session
@@ -50,8 +51,9 @@ from tmqp_server.engine.model.times import AT_ONCE, NEVER
 
 __all__ = ["Browsing", "PendingBrowse"]
 
-#: Messages that one step looks at.
+#: Messages that one step looks at, and those that it looks into, for a filter.
 _PORTION: Final = 4_000
+_FILTERED_PORTION: Final = 400
 #: Messages that are looked at for one unit of work, see ``Core.charge_names``; one that is shown is
 #: a unit.
 _LOOKED_AT_PER_UNIT: Final = 16
@@ -265,7 +267,8 @@ class Browsing:
 
     def _go_through(self, look: _Look) -> None:
         """Look through a portion of what is in memory; behind the last one, ask for the rest."""
-        left = _PORTION
+        is_filtered = look.command.filter is not None
+        left = _FILTERED_PORTION if is_filtered else _PORTION
         work = 0
         while look.lists and left > 0:
             messages = look.lists[0]
@@ -291,7 +294,7 @@ class Browsing:
             if stop == len(entries):
                 look.deferred.pop(0)
                 look.place = 0
-        self._core.work += work // _LOOKED_AT_PER_UNIT
+        self._core.work += work if is_filtered else work // _LOOKED_AT_PER_UNIT
         if not look.lists and not look.deferred:
             self._fetch(look)
 
@@ -305,6 +308,8 @@ class Browsing:
         if len(found) >= look.most and sequence >= found[0].sequence:
             return
         if command.message_id and message.message_id != command.message_id:
+            return
+        if not _passes(command.filter, message):
             return
         self._keep(look, _Found(sequence, message, None))
 
@@ -354,7 +359,9 @@ class Browsing:
     def _fetch_part(self, look: _Look, pending: PendingBrowse, after: int) -> None:
         limits = self._core.limits
         look.awaited += 1
-        most = limits.max_browse_messages if look.removes else look.most
+        # Where most of them are left out, few questions should do.
+        chooses = look.removes or look.command.filter is not None
+        most = limits.max_browse_messages if chooses else look.most
         most_bytes = min(look.command.max_bytes or limits.max_read_bytes, limits.max_read_bytes)
         self._core.fetch(pending, after, pending.last, most, most_bytes)
 
@@ -373,6 +380,8 @@ class Browsing:
                 continue
             item = _of_kept(look.queue, kept, asked.high_priority, self._core.now)
             if look.removes and not item.state & BROWSED_WAITING:
+                continue
+            if not _passes(look.command.filter, item.message):
                 continue
             self._keep(look, _Found(kept.sequence, None, item))
         if not look.awaited:
@@ -508,6 +517,16 @@ class Browsing:
         look.lists = []
         look.deferred = []
         self._looks.pop(look.session.number, None)
+
+
+def _passes(chooser: SubscriptionFilter | None, message: Message) -> bool:
+    """Whether a message is wanted; a filter that raises wants none."""
+    if chooser is None:
+        return True
+    try:
+        return chooser.accepts(message)
+    except Exception:  # noqa: BLE001 - a door's filter hurts those who look only
+        return False
 
 
 def _of_kept(queue: Queue, kept: KeptMessage, high_priority: bool, now: float) -> BrowsedMessage:

@@ -443,7 +443,7 @@ class Shelf:
 
         None when it is damaged and damage is passed over.  With ``index_only`` all but the bodies.
 
-        :raises DamageError: when another block stands there, or none.
+        :raises DamageError: when another block is there, or none.
         """
         size = index_end(extent.count)
         if not index_only:
@@ -556,7 +556,7 @@ def _check_head(extent: Extent, data: bytes, size: int) -> None:
         raise DamageError(f"{len(data)} bytes are there, not {size}")
     told = (extent.key, extent.first, extent.last, extent.count, extent.size)
     if head_of(data) != told:
-        raise DamageError("there stands another block")
+        raise DamageError("another block is there")
 
 
 def _checked(extent: Extent, block: Block) -> Block:
@@ -567,8 +567,7 @@ def _checked(extent: Extent, block: Block) -> Block:
     told = (extent.key, extent.first, extent.last, extent.count, extent.size)
     if (block.key, block.first, block.last, block.count, block.body_size) != told:
         raise DamageError(
-            f"there stands another block: messages {block.first} to {block.last}"
-            f" of queue {block.key}"
+            f"another block is there: messages {block.first} to {block.last} of queue {block.key}"
         )
     return block
 

@@ -124,7 +124,7 @@ def _verify_block(extent: Extent, data: object) -> None:
     block = decode_block(data)
     told = (extent.key, extent.first, extent.last, extent.count, extent.size)
     if (block.key, block.first, block.last, block.count, block.body_size) != told:
-        raise DamageError("another block stands in its place")
+        raise DamageError("another block is in its place")
     before = -1
     for place in range(block.count):
         message = block.message(place)

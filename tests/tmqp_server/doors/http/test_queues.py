@@ -322,10 +322,14 @@ def test_a_queue_is_looked_at() -> None:
         ("state=deferred", ["m2"]),
         ("state=in-flight", []),
         ("id=m1", ["m1"]),
+        ("filter=message-timeout%3D6*", ["m1"]),
+        ("filter=!message-timeout", ["m2"]),
+        ("filter=on&filter_language=prefix", ["m1"]),
     ):
         found = peer.ask("GET", f"{QUEUE}/messages?{query}").items
         assert [each["id"] for each in found] == expected
-    assert peer.ask("GET", f"{QUEUE}/messages?state=gone").status == 400
+    for query in ("state=gone", "filter=%3Dx", "filter_language=prefix"):
+        assert peer.ask("GET", f"{QUEUE}/messages?{query}").status == 400
     assert peer.ask("GET", "/api/v1/channels/none/queues/1/messages").status == 404
 
 

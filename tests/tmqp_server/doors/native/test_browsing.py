@@ -69,13 +69,17 @@ def test_messages_come_as_a_block_with_what_is_known_of_them() -> None:
         ([("Message-Id", "m1")], [1]),
         ([("Message-Id", "m9")], []),
         ([("State", "in-flight")], []),
+        ([("Filter", "kind=a")], [2, 4]),
+        ([("Filter", "kind=a"), ("State", "waiting")], [2]),
+        ([("Filter", "x3"), ("Filter-Language", "prefix")], [3]),
     ],
 )
 def test_headers_choose(headers: list[tuple[str, str]], expected: list[int]) -> None:
     _, peer = ready()
-    for number in range(1, 4):
-        peer.say(push("c", 1, f"m{number}"))
-    peer.say(push("c", 1, "m4", headers=[("Delay", "60000")]))
+    for number in range(1, 5):
+        more = [("Kind", "ba"[number % 2 == 0])]
+        more += [("Delay", "60000")] if number == 4 else []
+        peer.say(push("c", 1, f"m{number}", b"x%d" % number, headers=more))
     answer = peer.ask(BROWSE, "c", headers=[*QUEUE, *headers])
     assert answer.content_type == 0
     found = [each.sequence for block in split_blocks(answer.payload) for each in block.messages()]
@@ -91,6 +95,8 @@ def test_headers_choose(headers: list[tuple[str, str]], expected: list[int]) -> 
         ("c", [*QUEUE, ("From", "x")], 400),
         ("c", [*QUEUE, ("Limit", "-1")], 400),
         ("c", [*QUEUE, ("State", "gone")], 400),
+        ("c", [*QUEUE, ("Filter", "=x")], 400),
+        ("c", [*QUEUE, ("Filter-Language", "prefix")], 400),
     ],
 )
 def test_what_makes_no_sense_is_refused(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import pytest
+
 from tests.tmqp_server.doors.nsq.server import EPOCH_S, Server
 from tmqp_server.doors.nsq.message import NsqBodies
 from tmqp_server.engine.effects import Fetch
@@ -11,7 +13,7 @@ from tmqp_server.hub.recovery import answer_of, recover
 from tmqp_server.storage.journal import Journal
 from tmqp_server.storage.memory import MemoryStore
 from tmqp_wires.nsq import writing
-from tmqp_wires.nsq.events import MessageReceived, ResponseReceived
+from tmqp_wires.nsq.events import ErrorReceived, MessageReceived, ResponseReceived
 
 OK: Final = ResponseReceived(b"OK")
 _ALL: Final = 100
@@ -73,6 +75,27 @@ def fill(server: Server) -> None:
     consumer = server.subscriber("t", "a", 1)
     consumer.send(writing.fin(consumer.message().message_id))
     consumer.close()
+
+
+@pytest.mark.parametrize(
+    ("commands", "error"),
+    [
+        (writing.pub(b"t", b"x") + b"NOPE\n", b"E_INVALID invalid command NOPE"),
+        (2 * writing.sub(b"t", b"c"), b"E_INVALID cannot SUB in current state"),
+        (
+            writing.sub(b"t", b"c") + writing.identify({}),
+            b"E_INVALID cannot IDENTIFY in current state",
+        ),
+    ],
+)
+def test_an_error_closed_the_connection_before_the_disk_had_what_came_before_it(
+    commands: bytes, error: bytes
+) -> None:
+    server = KeptServer(MemoryStore(), _ALL)
+    client = server.connect()
+    client.send(commands)
+    assert client.take() == [OK, ErrorReceived(*error.split(b" ", 1))]
+    assert client.number in server.ended
 
 
 def test_messages_on_disk_counted_other_bytes_after_a_restart() -> None:
