@@ -37,8 +37,7 @@ class LineClient(Speaker):
         super().__init__(simulation, name, host, protocol)
         self._restless = restless
         self._room = room
-        self._pace_s = pace_s
-        self._rests = False
+        self.pace_s = pace_s
         #: It closes its connection as soon as all is sent.
         self.lingers = False
 
@@ -55,7 +54,7 @@ class LineClient(Speaker):
     def begins(self) -> None:
         """A new connection."""
         self.link.narrow(self._room)
-        self._rests = self.lingers = False
+        self.lingers = False
         self.world.mark(f"{self._protocol} client connected")
 
     def greets(self) -> None:
@@ -92,20 +91,6 @@ class LineClient(Speaker):
         self.leave(silently=silently)
         if silently:
             self.world.after(_KEEPALIVE_S, _give_up, link)
-
-    # -- reading --------------------------------------------------------------------------------
-
-    def readable(self) -> None:
-        """Read, now or after a while."""
-        if not self._pace_s or self.simulation.healed:
-            super().readable()
-        elif not self._rests:
-            self._rests = True
-            self.later(self._pace_s * self.random.random(), self._read_on)
-
-    def _read_on(self) -> None:
-        self._rests = False
-        super().readable()
 
 
 def _give_up(link: Link) -> None:

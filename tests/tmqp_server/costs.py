@@ -356,7 +356,7 @@ def _through_the_shell(count: int, *, consumers: int) -> None:
 
 
 #: What is counted, for so many messages.
-def _write(lines: Callable[[int], list[bytes]], count: int) -> None:
+def _write_lines(lines: Callable[[int], list[bytes]], count: int) -> None:
     """What the work of a door begins with."""
     assert lines(count)
 
@@ -393,9 +393,9 @@ WORKS: Final[dict[str, Callable[[int], None]]] = {
     "durable push with both acknowledges": _durably,
     "NSQ publications": lambda count: _nsq_prepare(count, answers=False),
     "NSQ publications and answers": lambda count: _nsq_prepare(count, answers=True),
-    "lines of goMS": lambda count: _write(goms_lines, count),
+    "lines of goMS": lambda count: _write_lines(goms_lines, count),
     "goMS: a row of 200 to one that is registered": goms_sent,
-    "lines of Simple MQ": lambda count: _write(smq_lines, count),
+    "lines of Simple MQ": lambda count: _write_lines(smq_lines, count),
     "Simple MQ: a row of 200, counted as done": smq_consumed,
     "NSQ: MPUB": nsq_published,
     "NSQ: MPUB and FIN": nsq_consumed,

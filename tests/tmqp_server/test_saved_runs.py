@@ -25,6 +25,7 @@ from tests.tmqp_server.test_push_runs import (
     pushes,
 )
 from tmqp import Limits
+from tmqp.codec import FrameDecoder
 from tmqp.constants import Operation
 from tmqp_server.doors.native.door import NativeDoor, NativeSession
 from tmqp_server.engine.broker import Broker
@@ -404,5 +405,5 @@ def test_answers_come_in_portions_that_follow_one_another() -> None:
 
 
 def _wire(number: int) -> object:
-    (frame,) = NativeDoor(lambda: "", Limits())._decoder.feed(pushes(number, 1, 5))
+    (frame,) = FrameDecoder(Limits()).feed(pushes(number, 1, 5))
     return frame

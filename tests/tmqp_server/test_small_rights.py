@@ -10,35 +10,16 @@ from typing import Any
 import anyio
 import pytest
 
+from tests.tmqp_server.all_but_one import all_but_one
 from tests.tmqp_server.test_small_doors import GOMS, SMQ, Lines
-from tmqp.address import Address
-from tmqp_server import ServerConfig, running
+from tmqp_server import running
 from tmqp_server.access import rights
-from tmqp_server.config import read_config
 
 
 @asynccontextmanager
 async def two_doors(door: dict[str, Any], missing: str) -> AsyncIterator[tuple[Lines, Lines]]:
     """A client with every right, and one of another door with all but one."""
-    others = [each for each in rights.RIGHTS if each != missing]
-    everything = {"channels": ["*"], "clients": ["*"], "routers": ["*"], "spaces": ["*"]}
-    door = {**door, "listen": ["127.0.0.1:0"]}
-    values = read_config(
-        {
-            "doors": [{**door, "as": "all"}, {**door, "as": "some"}],
-            "access": {
-                "roles": {
-                    "all": {"rights": ["all"], **everything},
-                    "some": {"rights": others, **everything, "applications": ["*"]},
-                },
-                "tokens": [
-                    {"name": "all", "token": "1" * 20, "roles": ["all"]},
-                    {"name": "some", "token": "2" * 20, "roles": ["some"]},
-                ],
-            },
-        }
-    )
-    async with running(ServerConfig(**{**values, "listen": (Address("127.0.0.1", 0),)})) as server:
+    async with running(all_but_one({**door, "listen": ["127.0.0.1:0"]}, missing)) as server:
         ports = [int(each.rpartition(":")[2]) for each in server.door_addresses()]
         full, limited = [await Lines.dial(port) for port in ports[-2:]]
         yield full, limited

@@ -129,9 +129,11 @@ class Flights(DeferralFlights):
 
     def close_tail(self, queue: Queue, tail: Tail, high_priority: bool) -> None:
         """Forget a tail that has come back; what is missing then cannot be read any more."""
-        lost = queue.close_tail(tail, high_priority)
-        if tail.count == 0:
-            self.forget_tail(queue, tail)
+        if tail.unsynced or (tail.count and tail.after < tail.last):
+            return
+        lost = tail.count
+        self.forget_tail(queue, tail)
+        queue.set_tail(high_priority, None)
         queue.counters.damaged += lost
         queue.counters.dropped += lost
 

@@ -322,11 +322,9 @@ class Keeper:
             tail.skip.pop(stored, None)
             self._leave_on_disk(queue, message, tail)
             return False
-        flights.take_from_disk(tail, message.size)
+        flights.take_from_disk(queue, tail, 1, message.size)
         if not saved:
             flights.unstore(queue, message.size)
-        tail.count -= 1
-        queue.spilled -= 1
         flights.close_tail(queue, tail, message.marks & MARK_HIGH != 0)
         queue.put_last(message)
         if stored > tail.after:
@@ -389,9 +387,7 @@ class Keeper:
             if kept.sequence in tail.skip:
                 continue
             if tail.count > 0:
-                tail.count -= 1
-                queue.spilled -= 1
-                self._flights.take_from_disk(tail, kept.size)
+                self._flights.take_from_disk(queue, tail, 1, kept.size)
             else:
                 self._flights.restore(queue, 1)
                 self._flights.store(queue, kept.size)
@@ -459,15 +455,15 @@ class Keeper:
         queue.appended = command.sequence
         queue.safe = command.sequence
         queue.suspect = command.suspect
-        queue.spilled = command.high_count + command.regular_count
-        self._flights.restore(queue, queue.spilled)
-        if queue.spilled:
+        count = command.high_count + command.regular_count
+        self._flights.restore(queue, count)
+        if count:
             queue.bounded = True
         self._flights.store(queue, command.high_bytes + command.regular_bytes)
         if command.high_count:
-            queue.high_tail = Tail(0, command.sequence, command.high_count)
-            self._flights.put_on_disk(queue.high_tail, command.high_bytes)
+            tail = queue.high_tail = Tail(0, command.sequence)
+            self._flights.put_on_disk(queue, tail, command.high_count, command.high_bytes)
         if command.regular_count:
-            queue.regular_tail = Tail(0, command.sequence, command.regular_count)
-            self._flights.put_on_disk(queue.regular_tail, command.regular_bytes)
+            tail = queue.regular_tail = Tail(0, command.sequence)
+            self._flights.put_on_disk(queue, tail, command.regular_count, command.regular_bytes)
         core.refill(queue)

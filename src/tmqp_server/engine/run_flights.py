@@ -129,18 +129,23 @@ class RunFlights:
         """Count bytes of messages that the storage may forget, or could not keep."""
         queue.disk_bytes -= size
 
-    def put_on_disk(self, tail: Tail, size: int) -> None:
-        """Messages of so many bytes, counted already, are on disk only from now on."""
+    def put_on_disk(self, queue: Queue, tail: Tail, count: int, size: int) -> None:
+        """Messages, whose bytes are counted already, are on disk only from now on."""
+        tail.count += count
         tail.bytes += size
+        queue.spilled += count
 
-    def take_from_disk(self, tail: Tail, size: int) -> None:
-        """A message of that size is no longer on disk only."""
+    def take_from_disk(self, queue: Queue, tail: Tail, count: int, size: int) -> None:
+        """Messages of so many bytes in all are no longer on disk only."""
+        tail.count -= count
         tail.bytes -= size
+        queue.spilled -= count
 
     def forget_tail(self, queue: Queue, tail: Tail) -> None:
         """Whatever is still counted of a tail is there no more: cleared, or it cannot be read."""
         queue.disk_bytes -= tail.bytes
-        tail.bytes = 0
+        queue.spilled -= tail.count
+        tail.count = tail.bytes = 0
 
     def _fill(self, client: Client) -> None:
         """Let no queue that keeps its messages send to *client* before it has answered some."""

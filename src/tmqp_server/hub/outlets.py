@@ -43,7 +43,7 @@ from tmqp_server.engine.effects import (
     Reply,
 )
 from tmqp_server.hub.coalescing import Coalesced, Coalescer
-from tmqp_server.hub.questions import Fault
+from tmqp_server.hub.questions import Fault, Refusal
 
 __all__ = ["FOR_ONE", "ForOne", "Outlets"]
 
@@ -275,7 +275,7 @@ class Outlets:
         if self.strangers and isinstance(effect, (Accept, Refuse)):
             self._settle(number)
             if isinstance(effect, Refuse):
-                self._outside.append(effect)
+                self._outside.append(Refusal(session.peer, effect.code, effect.client_id))
             encoder = session.encoder()
             if encoder is not None:
                 self.doors[number] = encoder

@@ -18,9 +18,9 @@ from typing import Final, final
 from tmqp_server.access.gate import Question
 from tmqp_server.cluster.link import MasterLink
 from tmqp_server.engine.commands import Command, HttpAnswered
-from tmqp_server.engine.effects import CallHttp, Refuse, RouterFailed, TellHandler
+from tmqp_server.engine.effects import CallHttp, RouterFailed, TellHandler
 from tmqp_server.hub.hub import Hub
-from tmqp_server.hub.questions import Fault
+from tmqp_server.hub.questions import Fault, Refusal
 from tmqp_server.shell.calls import Calls, CallSettings
 from tmqp_server.shell.connections import Connections
 from tmqp_server.shell.datagrams import Datagrams
@@ -148,23 +148,23 @@ class Turn(Connections):
         elif isinstance(wanted, RouterFailed):
             text = f"the router {wanted.router!r} failed"
             self._world.append(Log(ERROR, text, 0, wanted.error))
-        elif isinstance(wanted, Refuse):
+        elif isinstance(wanted, Refusal):
             self._note_refusal(wanted, now)
         else:
             assert self.saving is not None, "who keeps nothing asks no storage"
             self.saving.ask(wanted)  # type: ignore[arg-type]  # all else is for the storage
 
-    def _note_refusal(self, refuse: Refuse, now: float) -> None:
+    def _note_refusal(self, refusal: Refusal, now: float) -> None:
         """Log that a client was refused, unless there are too many lines about its address."""
-        out = self._outs.get(refuse.session)
-        suppressed = -1 if out is None else self._refusals.note(out.host, now)
+        peer = refusal.peer or "unknown"
+        suppressed = self._refusals.note(peer.rpartition(":")[0] or peer, now)
         if suppressed < 0:
             return
-        why = _REFUSED.get(refuse.code, "refused")
-        text = f"refused client {refuse.client_id!r}: {refuse.code} {why}"
+        why = _REFUSED.get(refusal.code, "refused")
+        text = f"{peer}: refused client {refusal.client_id!r}: {refusal.code} {why}"
         if suppressed:
             text += f" ({suppressed} more from this address were not logged)"
-        self._world.append(Log(WARNING, text, refuse.session, topic="refusals"))
+        self._world.append(Log(WARNING, text, topic="refusals"))
 
     def _blame(self, fault: Fault, now: float) -> None:
         out = self._outs.get(fault.session)

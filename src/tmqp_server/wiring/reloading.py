@@ -15,6 +15,9 @@ import attrs
 from tmqp_server.access.auth import TableAccess
 from tmqp_server.access.roles import TABLE, AccessConfig
 from tmqp_server.config import ConfigError, ServerConfig
+from tmqp_server.engine.option_table import CHANNEL_OPTIONS, QUEUE_OPTIONS
+from tmqp_server.engine.options import ChannelChanges, QueueChanges
+from tmqp_server.settings.options import DeclaredChannel, DeclaredQueue
 from tmqp_server.wiring.logs import set_up_log
 
 if TYPE_CHECKING:
@@ -45,7 +48,7 @@ def changes(old: ServerConfig, new: ServerConfig) -> tuple[list[str], list[str]]
     later: list[str] = []
     for field in attrs.fields(ServerConfig):
         before, after = getattr(old, field.name), getattr(new, field.name)
-        if before == after:
+        if _plain(before) == _plain(after):
             continue
         if field.name == "access":
             live = before.kind == after.kind == TABLE
@@ -55,6 +58,20 @@ def changes(old: ServerConfig, new: ServerConfig) -> tuple[list[str], list[str]]
         else:
             later.append(field.name)
     return now, later
+
+
+def _plain(value: Any) -> Any:
+    """A value that equals another one that says the same: the engine's options do not compare."""
+    if isinstance(value, QueueChanges):
+        return [getattr(value, option.name) for option in QUEUE_OPTIONS]
+    if isinstance(value, ChannelChanges):
+        own = [getattr(value, option.name) for option in CHANNEL_OPTIONS]
+        return [own, _plain(value.queue)]
+    if isinstance(value, (DeclaredChannel, DeclaredQueue)):
+        return [_plain(getattr(value, each.name)) for each in attrs.fields(type(value))]
+    if isinstance(value, (tuple, list)):
+        return [_plain(each) for each in value]
+    return value
 
 
 def _field_changes(name: str, before: Any, after: Any) -> list[str]:

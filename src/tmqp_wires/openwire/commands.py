@@ -43,7 +43,6 @@ __all__ = [
     "ConsumerInfo",
     "DestinationInfo",
     "ExceptionResponse",
-    "IntegerResponse",
     "KeepAliveInfo",
     "MessagePull",
     "ProducerAck",
@@ -585,19 +584,3 @@ class ExceptionResponse(Response):
         """Its fields."""
         exception = self.exception
         return super().body(version) + (b"\0" if exception is None else exception.encoded())
-
-
-@final
-class IntegerResponse(Response):
-    """A command was carried out, with this result."""
-
-    __slots__ = ("result",)
-    type = 34
-
-    def __init__(self, correlation_id: int, result: int) -> None:
-        super().__init__(correlation_id)
-        self.result = result
-
-    def body(self, version: int) -> bytes:
-        """Its fields."""
-        return super().body(version) + _I.pack(self.result)

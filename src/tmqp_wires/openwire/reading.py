@@ -15,7 +15,6 @@ from tmqp_wires.openwire.commands import (
     ConsumerInfo,
     DestinationInfo,
     ExceptionResponse,
-    IntegerResponse,
     KeepAliveInfo,
     MessagePull,
     ProducerAck,
@@ -372,11 +371,6 @@ def _exception_response(reader: Reader) -> Command:
     return ExceptionResponse(correlation_id, _throwable(reader))
 
 
-def _integer_response(reader: Reader) -> Command:
-    correlation_id = reader.integer()
-    return IntegerResponse(correlation_id, reader.integer())
-
-
 def _response(reader: Reader) -> Command:
     return Response(reader.integer())
 
@@ -411,5 +405,4 @@ _READERS: Final[dict[int, _Read]] = {
     MessageAck.type: _ack,
     Response.type: _response,
     ExceptionResponse.type: _exception_response,
-    IntegerResponse.type: _integer_response,
 }

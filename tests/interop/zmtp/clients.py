@@ -18,7 +18,7 @@ from tests.interop.building import (
     npm,
 )
 
-__all__ = ["AGAIN", "CLIENTS", "CURVE", "EMPTY", "FOLDER"]
+__all__ = ["AGAIN", "CLIENTS", "CURVE", "EMPTY", "FOLDER", "NOTES"]
 
 FOLDER: Final = Path(__file__).parent
 _CACHE: Final = CACHE / "zmtp"
@@ -96,3 +96,5 @@ CLIENTS: Final = (
 CURVE: Final = Client(
     "jeromq-curve", "0.6.0", "Java", _java("jeromq-curve", "0.6.0", "CurveSockets"), {}
 )
+#: The programs of the users' notes, with their version.
+NOTES: Final = Client("jeromq-notes", "0.4.2", "Java", _java("jeromq-notes", "0.4.2", "Notes"), {})

@@ -11,7 +11,7 @@ from tests.tmqp_server.peers import greeting
 from tests.tmqp_server.shell.stage import StubWire, marks
 from tmqp.frames import Frame
 from tmqp.limits import Limits
-from tmqp_server.access.gate import AUTHENTICATE, Question, Verdict
+from tmqp_server.access.gate import Question, Verdict
 from tmqp_server.admin.door import AdminKind
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.doors.kinds import DoorContext
@@ -22,7 +22,7 @@ from tmqp_server.engine.commands import Connect
 from tmqp_server.hub.hub import Hub
 from tmqp_server.shell.tallies import count_one
 from tmqp_server.shell.turn import Turn
-from tmqp_server.shell.world import Ask, Close, GoOn
+from tmqp_server.shell.world import Ask, Close, GoOn, Log
 
 __all__ = ["Stage", "value_of", "values_of"]
 
@@ -48,6 +48,7 @@ class Stage:
         self.now = 1.0
         self.wires: dict[int, StubWire] = {}
         self.closed: list[int] = []
+        self.logs: list[Log] = []
         self._numbers = count(1)
 
     def connect(self, name: str) -> int:
@@ -82,6 +83,8 @@ class Stage:
                     )
                 elif isinstance(effect, GoOn):
                     self.turn.go_on(self.now)
+                elif isinstance(effect, Log):
+                    self.logs.append(effect)
                 elif isinstance(effect, Close):
                     self.closed.append(effect.session)
 
@@ -107,10 +110,6 @@ class Stage:
         status, text = self.get("/metrics")
         assert status == 200
         return text
-
-    def refuse(self, question: Question, right: str) -> bool:
-        """A policy that allows everything but one right."""
-        return question.right != right or question.right == AUTHENTICATE
 
     def count_refused(self, reason: str) -> None:
         """A connection is not let in."""

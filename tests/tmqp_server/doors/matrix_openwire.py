@@ -16,14 +16,7 @@ from tests.tmqp_server.doors.matrix_parts import (
     one_table,
 )
 from tests.tmqp_server.doors.matrix_stage import MatrixStage
-from tmqp_server.doors.letter import (
-    BOOLEAN,
-    DOUBLE,
-    INT,
-    LONG,
-    Letter,
-    Property,
-)
+from tmqp_server.doors.letter import BOOLEAN, DOUBLE, INT, LONG, Letter, Property
 from tmqp_wires.openwire import ClientConnection, Command, Message, MessageAck, MessageDispatch
 from tmqp_wires.openwire import data as d
 from tmqp_wires.openwire.commands import ConnectionInfo, ConsumerInfo, ExceptionResponse, Response

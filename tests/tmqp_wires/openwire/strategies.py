@@ -178,7 +178,6 @@ COMMANDS = _with(
         ),
         st.builds(c.Response, INT),
         st.builds(c.ExceptionResponse, INT, st.none() | THROWABLE),
-        st.builds(c.IntegerResponse, INT, INT),
     ),
     command_id=INT,
     response_required=FLAG,

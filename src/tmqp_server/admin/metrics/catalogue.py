@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
+from tmqp_server.access.rights import RIGHTS
 from tmqp_server.shell.tallies import CLOSINGS, REFUSALS
 
 __all__ = [
@@ -163,7 +164,12 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     Metric("sent_bytes", COUNTER, "Bytes written to connections.", door=_DOORS),
     Metric("authentications", COUNTER, "Log-ins that were decided.", door=_DOORS, result=2),
     Metric("tls_handshakes", COUNTER, "TLS handshakes of connections that begin so.", result=2),
-    Metric("permission_denied", COUNTER, "Commands that were refused for want of a right."),
+    Metric(
+        "permission_denied",
+        COUNTER,
+        "Commands that were refused for want of this right; other is a command that needs several.",
+        right=len(RIGHTS) + 1,
+    ),
     # -- messages -------------------------------------------------------------------------------
     Metric("sessions", GAUGE, "Clients that are logged in.", door=_DOORS),
     Metric("subscriptions", GAUGE, "Channels that clients have joined.", door=_DOORS),

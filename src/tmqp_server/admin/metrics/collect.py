@@ -240,7 +240,9 @@ def _of_connections(turn: Turn) -> _Families:
     shaken: list[Row] = [((how,), count) for how, count in sorted(tally.handshakes.items())]
     yield Family("tls_handshakes", shaken)
     gate = turn.hub.gate
-    yield Family("permission_denied", [_one(0 if gate is None else gate.refused)])
+    denied = {} if gate is None else gate.denied
+    rights: list[Row] = [((right,), count) for right, count in sorted(denied.items())]
+    yield Family("permission_denied", rights)
 
 
 def _of_queues(survey: Survey) -> _Families:

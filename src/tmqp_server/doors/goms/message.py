@@ -27,7 +27,7 @@ NUMBER: Final = 7
 #: The queue of every channel.
 QUEUE: Final = 0
 #: That of filters that look at the sender.
-FAMILY: Final = f"{DOOR}-source"
+_FAMILY: Final = f"{DOOR}-source"
 
 
 @final
@@ -100,7 +100,7 @@ class GomsRun(RunWire):
 
     def sample(self, family: object) -> object:
         """The first, for filters that look at the sender."""
-        return self._first if family == FAMILY else None
+        return self._first if family == _FAMILY else None
 
     def lines(self, start: int, step: int, stop: int) -> bytes:
         """The data of some of the messages, as sessions share them."""
@@ -134,7 +134,7 @@ class NotMine(SubscriptionFilter):
 
     def family(self) -> object:
         """They all look at the sender."""
-        return FAMILY
+        return _FAMILY
 
     def key_of(self, message: Message) -> object:
         """The sender, if it does not want its message back."""

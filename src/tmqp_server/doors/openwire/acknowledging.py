@@ -12,12 +12,12 @@ from typing import Final, final
 
 from tmqp.constants import PUT_BACK_END, RESULT_OK
 from tmqp_server.doors.answers import PlainAnswers
-from tmqp_server.doors.openwire.answering import JMS, Asked, CommandError
-from tmqp_server.doors.openwire.consumers import Consumer, InHand, Staged
+from tmqp_server.doors.openwire.answering import JMS, AskedCommand, CommandError
+from tmqp_server.doors.openwire.consumers import Consumer, InHand, StagedAnswer
 from tmqp_server.doors.openwire.context import OpenwireContext
 from tmqp_server.doors.openwire.message import QUEUE, OpenwireMessage, fields_of
 from tmqp_server.doors.openwire.places import place_of
-from tmqp_server.doors.openwire.sending import ANSWER_BYTES, SendingSession, Transaction
+from tmqp_server.doors.openwire.sending import ANSWER_BYTES, LocalTransaction, ProducerSession
 from tmqp_server.engine.commands import (
     Acknowledge,
     AcknowledgeRun,
@@ -68,14 +68,14 @@ class GivenUp:
         self.delivery = delivery
 
 
-class AcknowledgingSession(SendingSession):
+class AcknowledgingSession(ProducerSession):
     """The part of a session that answers for messages."""
 
     def __init__(self, context: OpenwireContext, number: int, now: float) -> None:
         super().__init__(context, number, now)
         self._consumers: dict[tuple[int, int], Consumer] = {}
         self._by_index: dict[int, Consumer] = {}
-        self._staged: dict[int, list[Staged]] = {}
+        self._staged: dict[int, list[StagedAnswer]] = {}
         self._notes = RunNotes()
 
     def _answer(self, ack: MessageAck, commands: list[EngineCommand], now: float) -> None:
@@ -164,7 +164,9 @@ class AcknowledgingSession(SendingSession):
 
     # -- transactions -----------------------------------------------------------------------------
 
-    def _stage(self, transaction: Transaction, consumer: Consumer, numbers: Iterable[int]) -> None:
+    def _stage(
+        self, transaction: LocalTransaction, consumer: Consumer, numbers: Iterable[int]
+    ) -> None:
         """Keep answers until the commit; until then the deliveries are in nobody else's hands."""
         for number in numbers:
             delivery = consumer.in_hand[number]
@@ -176,13 +178,13 @@ class AcknowledgingSession(SendingSession):
                 # As for ActiveMQ: a transaction may be larger than the prefetch.
                 delivery.handed = True
                 consumer.handed += 1
-            self._staged.setdefault(transaction.number, []).append(Staged(consumer, number))
+            self._staged.setdefault(transaction.number, []).append(StagedAnswer(consumer, number))
             command = Acknowledge(
                 consumer.number, delivery.message_id, delivery.channel, delivery.queue_id
             )
             self._add(transaction, command, ANSWER_BYTES)
 
-    def _rolled_back(self, transaction: Transaction, commands: list[EngineCommand]) -> None:
+    def _rolled_back(self, transaction: LocalTransaction, commands: list[EngineCommand]) -> None:
         """What was answered for is in hand again."""
         for each in self._staged.pop(transaction.number, ()):
             delivery = each.consumer.in_hand.get(each.number)
@@ -191,7 +193,7 @@ class AcknowledgingSession(SendingSession):
                 each.consumer.staged -= 1
         self._close_ended(commands)
 
-    def _done(self, transaction: Transaction, commands: list[EngineCommand]) -> None:
+    def _done(self, transaction: LocalTransaction, commands: list[EngineCommand]) -> None:
         """What was answered for is in hand no more."""
         touched: dict[int, Consumer] = {}
         for each in self._staged.pop(transaction.number, ()):
@@ -273,7 +275,9 @@ class AcknowledgingSession(SendingSession):
                 given.delivery.staged = False
                 consumer.staged -= 1
                 name = self._context.options.dead_letters
-                self._fail(Asked(f"dead letter to {name!r}", 0), JMS, f"refused ({effect.code})")
+                self._fail(
+                    AskedCommand(f"dead letter to {name!r}", 0), JMS, f"refused ({effect.code})"
+                )
         self._close_ended(commands)
         return commands
 

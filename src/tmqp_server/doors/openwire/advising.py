@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import Final, final
 
 from tmqp_server.doors.names import DoorNames
-from tmqp_server.doors.openwire.answering import Asked
-from tmqp_server.doors.openwire.consuming import ConsumingSession
+from tmqp_server.doors.openwire.answering import AskedCommand
+from tmqp_server.doors.openwire.consuming import ConsumerSession
 from tmqp_server.doors.openwire.context import OpenwireContext
 from tmqp_server.doors.openwire.places import ADVISORY, destination_of, plain_name
 from tmqp_server.engine.commands import Command as EngineCommand
@@ -24,7 +24,7 @@ from tmqp_wires.openwire.commands import ADD, REMOVE, ConsumerInfo, DestinationI
 from tmqp_wires.openwire.ids import TEMP_TOPIC, TOPIC, Destination, MessageId, ProducerId
 from tmqp_wires.openwire.messages import PLAIN_MESSAGE, Message, MessageDispatch
 
-__all__ = ["AdvisingSession", "Watching", "news_of"]
+__all__ = ["AdvisingSession", "WatchingChannels", "news_of"]
 
 _TEMPORARY: Final = ("temp-queue://", "temp-topic://")
 _OF_QUEUES: Final = f"{ADVISORY}TempQueue"
@@ -36,7 +36,7 @@ _MOST_KNOWN: Final = 10_000
 
 
 @final
-class Watching:
+class WatchingChannels:
     """What the answer to asking for news of channels is about."""
 
     __slots__ = ()
@@ -51,7 +51,7 @@ def news_of(effect: Inform) -> bytes:
     return sign + fact.name.encode("utf-8", "replace")
 
 
-class AdvisingSession(ConsumingSession):
+class AdvisingSession(ConsumerSession):
     """The part of a session that tells of destinations."""
 
     def __init__(self, context: OpenwireContext, number: int, now: float) -> None:
@@ -67,10 +67,10 @@ class AdvisingSession(ConsumingSession):
         if not self._watches:
             self._watches = True
             for event in (CHANNEL_CREATED, CHANNEL_REMOVED):
-                commands.append(SubscribeEvent(self._number, Watching(), event))
+                commands.append(SubscribeEvent(self._number, WatchingChannels(), event))
 
     def _begin_watcher(
-        self, info: ConsumerInfo, asked: Asked, commands: list[EngineCommand]
+        self, info: ConsumerInfo, asked: AskedCommand, commands: list[EngineCommand]
     ) -> None:
         """A consumer of advisories begins: it is told of all that there are."""
         self._settle(asked)

@@ -40,9 +40,9 @@ __all__ = [
     "JMS",
     "OVER_LIMIT",
     "SECURITY",
-    "AnsweringSession",
-    "Asked",
+    "AskedCommand",
     "CommandError",
+    "RespondingSession",
     "fault_of_code",
 ]
 
@@ -88,7 +88,7 @@ class CommandError(ValueError):
 
 
 @final
-class Asked:
+class AskedCommand:
     """What an answer of the broker is about: ``what`` is the command as an exception names it,
     ``number`` that of the command, 0 where the client wants no response; ``left`` is how many
     answers of the broker it takes."""
@@ -102,7 +102,7 @@ class Asked:
         self.answered = False
 
 
-class AnsweringSession(WaitingSession[Event]):
+class RespondingSession(WaitingSession[Event]):
     """The part of a session that writes.
 
     :param context: what all connections share.
@@ -125,16 +125,16 @@ class AnsweringSession(WaitingSession[Event]):
         if major.isdigit() and int(major) >= _FIRST_JAKARTA:
             self._jms = "jakarta.jms."
 
-    def _asked(self, what: str, command: Command) -> Asked:
+    def _asked(self, what: str, command: Command) -> AskedCommand:
         """Note whether a command wants a response."""
         if not command.response_required:
-            return Asked(what, 0)
+            return AskedCommand(what, 0)
         self._unanswered += 1
         if self._unanswered >= self._context.limits.max_unanswered:
             self.reads = False
-        return Asked(what, command.command_id)
+        return AskedCommand(what, command.command_id)
 
-    def _respond(self, asked: Asked, response: Response) -> None:
+    def _respond(self, asked: AskedCommand, response: Response) -> None:
         if asked.answered:
             return
         asked.answered = True
@@ -146,13 +146,13 @@ class AnsweringSession(WaitingSession[Event]):
             self.reads = True
             self.hurried = True
 
-    def _settle(self, asked: Asked) -> None:
+    def _settle(self, asked: AskedCommand) -> None:
         """A command was carried out, or a part of it."""
         asked.left -= 1
         if asked.left <= 0:
             self._respond(asked, Response(asked.number))
 
-    def _fail(self, asked: Asked, name: str, text: str) -> None:
+    def _fail(self, asked: AskedCommand, name: str, text: str) -> None:
         """A command was not carried out.  Of one that wants no response the client is told by a
         ConnectionError, once for each reason."""
         if asked.answered:

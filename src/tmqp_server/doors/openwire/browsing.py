@@ -14,14 +14,14 @@ from tmqp.constants import RESULT_NOT_FOUND, RESULT_OK
 from tmqp_server.doors.openwire.answering import (
     INVALID_DESTINATION,
     OVER_LIMIT,
-    Asked,
+    AskedCommand,
     CommandError,
     fault_of_code,
 )
 from tmqp_server.doors.openwire.consumers import Consumer
 from tmqp_server.doors.openwire.context import OpenwireContext
 from tmqp_server.doors.openwire.message import QUEUE
-from tmqp_server.doors.openwire.subscribing import SubscribingSession
+from tmqp_server.doors.openwire.subscribing import SubscriberSession
 from tmqp_server.engine.commands import Browse
 from tmqp_server.engine.commands import Command as EngineCommand
 from tmqp_server.engine.effects import Reply
@@ -33,7 +33,7 @@ from tmqp_server.engine.model.snapshots import (
 )
 from tmqp_wires.openwire.commands import ConsumerInfo
 
-__all__ = ["Browsed", "BrowsingSession"]
+__all__ = ["Browsed", "LookingSession"]
 
 _SHOWN: Final = BROWSED_WAITING | BROWSED_IN_FLIGHT
 
@@ -51,7 +51,7 @@ class Browsed:
         self.first = 0
 
 
-class BrowsingSession(SubscribingSession):
+class LookingSession(SubscriberSession):
     """The part of a session that browses."""
 
     def __init__(self, context: OpenwireContext, number: int, now: float) -> None:
@@ -62,7 +62,7 @@ class BrowsingSession(SubscribingSession):
         self._looks = False
 
     def _begin_consumer(
-        self, info: ConsumerInfo, asked: Asked, commands: list[EngineCommand]
+        self, info: ConsumerInfo, asked: AskedCommand, commands: list[EngineCommand]
     ) -> None:
         """Begin a consumer of whatever kind.
 
@@ -112,7 +112,7 @@ class BrowsingSession(SubscribingSession):
                 browsed.first = item.sequence + 1
                 shown += 1
         elif effect.code not in (RESULT_OK, RESULT_NOT_FOUND):
-            asked = Asked("browser", 0)
+            asked = AskedCommand("browser", 0)
             self._fail(asked, *fault_of_code(effect.code))
         if not shown:
             browsed.channels.pop(0)

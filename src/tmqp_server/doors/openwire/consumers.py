@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import final
 
-from tmqp_server.doors.openwire.answering import Asked
-from tmqp_server.doors.openwire.places import Place, plain_name
+from tmqp_server.doors.openwire.answering import AskedCommand
+from tmqp_server.doors.openwire.places import JmsPlace, plain_name
 from tmqp_server.engine.model.message import SubscriptionFilter
 from tmqp_wires.openwire.commands import ConsumerInfo
 from tmqp_wires.openwire.ids import Destination, MessageId
 from tmqp_wires.openwire.messages import KeptMessage, MessageDispatch
 
-__all__ = ["Consumer", "InHand", "Joined", "Pulled", "Staged"]
+__all__ = ["Consumer", "InHand", "JoinedConsumer", "Pulled", "StagedAnswer"]
 
 
 @final
@@ -44,7 +44,7 @@ class Consumer:
     __slots__ = (
         "_heads",
         "channels",
-        "durable",
+        "kept_in",
         "ends",
         "filter",
         "granted",
@@ -71,10 +71,10 @@ class Consumer:
         self.prefetch = prefetch
         self.version = version
         self.filter: SubscriptionFilter | None = None
-        self.channels: dict[str, Place] = {}
-        self.patterns: list[Place] = []
+        self.channels: dict[str, JmsPlace] = {}
+        self.patterns: list[JmsPlace] = []
         #: The channel of its durable subscription, empty for none.
-        self.durable = ""
+        self.kept_in = ""
         self.in_hand: dict[int, InHand] = {}
         self.handed = 0
         self.staged = 0
@@ -147,7 +147,7 @@ class Consumer:
 
 
 @final
-class Staged:
+class StagedAnswer:
     """An answer in a transaction: of which consumer, and which dispatch."""
 
     __slots__ = ("consumer", "number")
@@ -158,13 +158,15 @@ class Staged:
 
 
 @final
-class Joined:
+class JoinedConsumer:
     """What the answers are about by which a consumer begins; ``must`` says that it cannot begin
     without this one."""
 
     __slots__ = ("asked", "consumer", "must")
 
-    def __init__(self, asked: Asked | None, consumer: Consumer | None, *, must: bool) -> None:
+    def __init__(
+        self, asked: AskedCommand | None, consumer: Consumer | None, *, must: bool
+    ) -> None:
         self.asked = asked
         self.consumer = consumer
         self.must = must

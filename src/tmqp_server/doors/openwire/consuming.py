@@ -23,14 +23,14 @@ from tmqp_server.doors.openwire.answering import (
     INVALID_SELECTOR,
     JMS,
     OVER_LIMIT,
-    Asked,
+    AskedCommand,
     CommandError,
     fault_of_code,
 )
-from tmqp_server.doors.openwire.consumers import Consumer, InHand, Joined, Pulled
+from tmqp_server.doors.openwire.consumers import Consumer, InHand, JoinedConsumer, Pulled
 from tmqp_server.doors.openwire.context import OpenwireContext
 from tmqp_server.doors.openwire.message import OpenwireMessage, fields_of
-from tmqp_server.doors.openwire.places import Place, plain_name
+from tmqp_server.doors.openwire.places import JmsPlace, plain_name
 from tmqp_server.doors.selecting import FilterError
 from tmqp_server.doors.selector import NoLocal, SelectorFilter, selector_filter
 from tmqp_server.engine.commands import (
@@ -61,7 +61,7 @@ from tmqp_wires.openwire.messages import (
 )
 from tmqp_wires.openwire.reading import read_kept_message
 
-__all__ = ["ConsumingSession"]
+__all__ = ["ConsumerSession"]
 
 _FIRST_KEPT: Final = 10
 _COUNT_BITS: Final = 31
@@ -72,7 +72,7 @@ _AT_ONCE_S: Final = 0.05
 _MOST_PRIORITY: Final = 127
 
 
-class ConsumingSession(AcknowledgingSession):
+class ConsumerSession(AcknowledgingSession):
     """The part of a session that consumes."""
 
     def __init__(self, context: OpenwireContext, number: int, now: float) -> None:
@@ -97,7 +97,7 @@ class ConsumingSession(AcknowledgingSession):
             self._fail(asked, error.name, str(error))
 
     def _begin_consumer(
-        self, info: ConsumerInfo, asked: Asked, commands: list[EngineCommand]
+        self, info: ConsumerInfo, asked: AskedCommand, commands: list[EngineCommand]
     ) -> None:
         """Begin a consumer of whatever kind.
 
@@ -134,11 +134,13 @@ class ConsumingSession(AcknowledgingSession):
         consumer.filter = self._wanted_by(info)
         return consumer
 
-    def _enter(self, consumer: Consumer, asked: Asked, commands: list[EngineCommand]) -> None:
+    def _enter(
+        self, consumer: Consumer, asked: AskedCommand, commands: list[EngineCommand]
+    ) -> None:
         self._consumers[consumer.info.consumer.key] = consumer
         self._by_index[consumer.index] = consumer
         commands.append(
-            OpenBranch(self._number, Joined(asked, consumer, must=True), consumer.number)
+            OpenBranch(self._number, JoinedConsumer(asked, consumer, must=True), consumer.number)
         )
 
     def _wanted_by(self, info: ConsumerInfo) -> SubscriptionFilter | None:
@@ -165,17 +167,21 @@ class ConsumingSession(AcknowledgingSession):
             raise CommandError(INVALID_SELECTOR, str(error)) from None
 
     def _join(
-        self, consumer: Consumer, place: Place, asked: Asked | None, commands: list[EngineCommand]
+        self,
+        consumer: Consumer,
+        place: JmsPlace,
+        asked: AskedCommand | None,
+        commands: list[EngineCommand],
     ) -> None:
         """Let a consumer join one destination, which is made if it is not there."""
         if asked is not None:
             asked.left += 1
         self._make_feed(place, commands)
-        if not (place.is_temporary or consumer.durable):
-            commands.append(self._create(place, Joined(asked, consumer, must=False)))
+        if not (place.is_temporary or consumer.kept_in):
+            commands.append(self._create(place, JoinedConsumer(asked, consumer, must=False)))
         priority = max(0, min(consumer.info.priority, _MOST_PRIORITY))
         terms = self._context.terms(consumer.window, priority or None)
-        joined = Joined(asked, consumer, must=True)
+        joined = JoinedConsumer(asked, consumer, must=True)
         commands.append(
             Join(
                 consumer.number,
@@ -188,7 +194,7 @@ class ConsumingSession(AcknowledgingSession):
             )
         )
 
-    def _joined(self, effect: Reply, joined: Joined) -> Sequence[EngineCommand]:
+    def _joined(self, effect: Reply, joined: JoinedConsumer) -> Sequence[EngineCommand]:
         """One of the commands by which a consumer begins was answered."""
         code = effect.code
         asked = joined.asked
@@ -200,7 +206,7 @@ class ConsumingSession(AcknowledgingSession):
         consumer = joined.consumer
         assert consumer is not None, "it must be joined"
         name, text = fault_of_code(code)
-        if code == RESULT_LIMIT_EXCEEDED and consumer.durable:
+        if code == RESULT_LIMIT_EXCEEDED and consumer.kept_in:
             name, text = JMS, "the durable subscription is in use"
         elif code == RESULT_NOT_FOUND:
             name = INVALID_DESTINATION
@@ -247,7 +253,7 @@ class ConsumingSession(AcknowledgingSession):
     def _end_durable(self, consumer: Consumer) -> None:
         """The consumer of a durable subscription has ended: another may come."""
 
-    def _make_feed(self, place: Place, commands: list[EngineCommand]) -> None:
+    def _make_feed(self, place: JmsPlace, commands: list[EngineCommand]) -> None:
         """Let a queue get what is sent to its virtual topic, if it is one of such."""
 
     def _is_unwanted(self, effect: Deliver, consumer: Consumer) -> bool:
@@ -268,7 +274,7 @@ class ConsumingSession(AcknowledgingSession):
         if isinstance(wire, OpenwireMessage):
             if wire.reply_to is not None:
                 self._make_known(wire.reply_to)
-            if plain_name(wire.channel) != channel and not consumer.durable:
+            if plain_name(wire.channel) != channel and not consumer.kept_in:
                 kept = _moved(kept, consumer, channel)
         self._dispatched += 1
         if effect.wants_acknowledge:

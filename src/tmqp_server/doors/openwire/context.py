@@ -9,7 +9,7 @@ from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.names import DoorNames
 from tmqp_server.doors.openwire.message import OpenwireMessage, message_of_letter
 from tmqp_server.doors.openwire.options import OpenwireLimits, OpenwireOptions
-from tmqp_server.doors.openwire.places import Place
+from tmqp_server.doors.openwire.places import JmsPlace
 from tmqp_server.doors.port import IdSource
 from tmqp_server.engine.commands import PushExtras, Terms
 from tmqp_server.engine.model.message import Message
@@ -37,7 +37,7 @@ class OpenwireContext:
         "_offset_s",
         "_shapes",
         "broker_id",
-        "durable",
+        "in_use",
         "letters",
         "limits",
         "names",
@@ -76,7 +76,7 @@ class OpenwireContext:
         #: The temporary destinations of all connections, by the names of their channels.
         self.temporary: dict[str, Destination] = {}
         #: The channels of durable subscriptions that have a consumer.
-        self.durable: set[str] = set()
+        self.in_use: set[str] = set()
         self.of_temporary = ChannelChanges(lifetime=WITH_OWNER, owner_only=True)
         topic = QueueChanges(status=STATUS_BROADCAST, request_acknowledge=False)
         #: How queues are made: by whether it is a topic, and whether it is temporary.
@@ -97,7 +97,7 @@ class OpenwireContext:
         self._last: Message | None = None
         self._converted: KeptMessage | None = None
 
-    def shape(self, place: Place) -> QueueChanges:
+    def shape(self, place: JmsPlace) -> QueueChanges:
         """How the queue of a destination is made."""
         return self._shapes[place.is_topic, place.is_temporary]
 
@@ -118,7 +118,7 @@ class OpenwireContext:
         """How the queue of a durable subscription is made; it may be changed."""
         return self._queue(kept=self._keeps)
 
-    def extras(self, place: Place, expires_in_ms: int = 0, delay_ms: int = 0) -> PushExtras:
+    def extras(self, place: JmsPlace, expires_in_ms: int = 0, delay_ms: int = 0) -> PushExtras:
         """What a push says beside its message."""
         usual = self._extras[place.is_topic, place.is_temporary]
         if not expires_in_ms and not delay_ms:

@@ -16,7 +16,7 @@ from tmqp_wires.openwire.ids import QUEUE, TEMP_QUEUE, TEMP_TOPIC, TOPIC, Destin
 
 __all__ = [
     "ADVISORY",
-    "Place",
+    "JmsPlace",
     "channel_name",
     "destination_of",
     "parts_of",
@@ -48,7 +48,7 @@ _STOMP: Final = (
 
 
 @final
-class Place:
+class JmsPlace:
     """A destination that is one: the ``channel`` that it is, and what it was called."""
 
     __slots__ = ("channel", "destination", "is_temporary", "is_topic")
@@ -75,10 +75,10 @@ def parts_of(destination: Destination) -> list[Destination]:
     return found
 
 
-def place_of(destination: Destination, names: DoorNames) -> Place:
+def place_of(destination: Destination, names: DoorNames) -> JmsPlace:
     """The channel of a destination that is one."""
     said = _SCHEMES[destination.type] + destination.name
-    return Place(names.exact_channel(said.encode("utf-8", "replace")), destination)
+    return JmsPlace(names.exact_channel(said.encode("utf-8", "replace")), destination)
 
 
 def destination_of(name: str) -> Destination:

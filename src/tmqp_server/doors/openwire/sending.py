@@ -23,16 +23,16 @@ from tmqp_server.doors.openwire.answering import (
     INVALID_DESTINATION,
     JMS,
     OVER_LIMIT,
-    AnsweringSession,
-    Asked,
+    AskedCommand,
     CommandError,
+    RespondingSession,
     fault_of_code,
 )
 from tmqp_server.doors.openwire.context import OpenwireContext
 from tmqp_server.doors.openwire.message import DELAY, QUEUE, OpenwireMessage
 from tmqp_server.doors.openwire.places import (
     ADVISORY,
-    Place,
+    JmsPlace,
     parts_of,
     place_of,
 )
@@ -65,7 +65,7 @@ from tmqp_wires.openwire.ids import (
 )
 from tmqp_wires.openwire.messages import Message
 
-__all__ = ["ANSWER_BYTES", "Committed", "Made", "SendingSession", "Sent", "Transaction"]
+__all__ = ["ANSWER_BYTES", "Committed", "LocalTransaction", "Made", "ProducerSession", "Sent"]
 
 #: What an answer in a transaction counts, in bytes.
 ANSWER_BYTES: Final = 200
@@ -87,7 +87,7 @@ class Made:
 
     __slots__ = ("asked", "channel", "removes")
 
-    def __init__(self, asked: Asked | None, channel: str, *, removes: bool = False) -> None:
+    def __init__(self, asked: AskedCommand | None, channel: str, *, removes: bool = False) -> None:
         self.asked = asked
         self.channel = channel
         self.removes = removes
@@ -99,12 +99,12 @@ class Sent:
 
     __slots__ = ("asked",)
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: AskedCommand) -> None:
         self.asked = asked
 
 
 @final
-class Transaction:
+class LocalTransaction:
     """What a transaction holds: ``commands`` in their order; ``fault``, why it can only be rolled
     back."""
 
@@ -123,30 +123,30 @@ class Committed:
 
     __slots__ = ("asked", "transaction")
 
-    def __init__(self, asked: Asked, transaction: Transaction) -> None:
+    def __init__(self, asked: AskedCommand, transaction: LocalTransaction) -> None:
         self.asked = asked
         self.transaction = transaction
 
 
-class SendingSession(AnsweringSession):
+class ProducerSession(RespondingSession):
     """The part of a session that sends, and keeps transactions."""
 
     def __init__(self, context: OpenwireContext, number: int, now: float) -> None:
         super().__init__(context, number, now)
-        self._places: dict[tuple[int, str], list[Place]] = {}
+        self._places: dict[tuple[int, str], list[JmsPlace]] = {}
         #: Windows of producers, by their ids.
         self._producers: dict[tuple[int, int], int] = {}
         #: Of messages that are not confirmed: their commands.
-        self._unconfirmed: dict[str, Asked] = {}
+        self._unconfirmed: dict[str, AskedCommand] = {}
         self._temporary: dict[str, Destination] = {}
-        self._transactions: dict[int, Transaction] = {}
+        self._transactions: dict[int, LocalTransaction] = {}
         self._transactions_bytes = 0
         self._measured = ""
         self._around = 0
 
     # -- destinations ---------------------------------------------------------------------------
 
-    def _places_of(self, destination: Destination | None) -> list[Place]:
+    def _places_of(self, destination: Destination | None) -> list[JmsPlace]:
         """What a destination means.
 
         :raises CommandError: when it means nothing here.
@@ -168,7 +168,7 @@ class SendingSession(AnsweringSession):
             self._places[key] = found
         return found
 
-    def _create(self, place: Place, request: object) -> EngineCommand:
+    def _create(self, place: JmsPlace, request: object) -> EngineCommand:
         shape = self._context.shape(place)
         return CreateQueue(self._number, request, place.channel, QUEUE, shape)
 
@@ -187,7 +187,11 @@ class SendingSession(AnsweringSession):
             self._fail(asked, error.name, str(error))
 
     def _make_or_remove(
-        self, info: DestinationInfo, place: Place, asked: Asked, commands: list[EngineCommand]
+        self,
+        info: DestinationInfo,
+        place: JmsPlace,
+        asked: AskedCommand,
+        commands: list[EngineCommand],
     ) -> None:
         context = self._context
         if info.operation == REMOVE:
@@ -328,7 +332,7 @@ class SendingSession(AnsweringSession):
         asked = self._unconfirmed.pop(wire.message_id, None)
         name = self._context.names.foreign_name(wire.channel).decode("utf-8", "replace")
         if asked is None:
-            asked = Asked(f"message to {name[:64]!r}", 0)
+            asked = AskedCommand(f"message to {name[:64]!r}", 0)
         if code in _NOT_THERE and name.startswith(_TEMPORARY):
             # A push does not make it: it would belong to nobody.
             self._fail(asked, INVALID_DESTINATION, "the temporary destination is gone")
@@ -353,7 +357,7 @@ class SendingSession(AnsweringSession):
 
     # -- transactions ---------------------------------------------------------------------------
 
-    def _transaction_of(self, wanted: TransactionId | None) -> Transaction | None:
+    def _transaction_of(self, wanted: TransactionId | None) -> LocalTransaction | None:
         """The transaction that a command belongs to, if it does.
 
         :raises CommandError: when there is no such.
@@ -374,7 +378,7 @@ class SendingSession(AnsweringSession):
             if transaction is not None and not transaction.fault:
                 transaction.fault = text
 
-    def _add(self, transaction: Transaction, command: EngineCommand, size: int) -> None:
+    def _add(self, transaction: LocalTransaction, command: EngineCommand, size: int) -> None:
         """Put a command into a transaction, if there is room in it."""
         limits = self._context.limits
         if transaction.fault:
@@ -407,7 +411,7 @@ class SendingSession(AnsweringSession):
         else:
             self._fail(asked, JMS, f"operation {info.operation} is not for local transactions")
 
-    def _begin_transaction(self, number: int, asked: Asked) -> None:
+    def _begin_transaction(self, number: int, asked: AskedCommand) -> None:
         most = self._context.limits.max_transactions
         if number in self._transactions:
             # A client that has come back by failover says it again.
@@ -415,17 +419,17 @@ class SendingSession(AnsweringSession):
         elif len(self._transactions) >= most:
             self._fail(asked, OVER_LIMIT, f"a connection has at most {most} open transactions")
         else:
-            self._transactions[number] = Transaction(number)
+            self._transactions[number] = LocalTransaction(number)
             self._settle(asked)
 
-    def _take_transaction(self, number: int) -> Transaction | None:
+    def _take_transaction(self, number: int) -> LocalTransaction | None:
         """End a transaction; None when there is no such."""
         transaction = self._transactions.pop(number, None)
         if transaction is not None:
             self._transactions_bytes -= transaction.size
         return transaction
 
-    def _commit(self, number: int, asked: Asked, commands: list[EngineCommand]) -> None:
+    def _commit(self, number: int, asked: AskedCommand, commands: list[EngineCommand]) -> None:
         transaction = self._take_transaction(number)
         asked.what = "commit"
         if transaction is None:
@@ -439,10 +443,10 @@ class SendingSession(AnsweringSession):
         else:
             self._settle(asked)
 
-    def _rolled_back(self, transaction: Transaction, commands: list[EngineCommand]) -> None:
+    def _rolled_back(self, transaction: LocalTransaction, commands: list[EngineCommand]) -> None:
         """A transaction came to nothing."""
 
-    def _done(self, transaction: Transaction, commands: list[EngineCommand]) -> None:
+    def _done(self, transaction: LocalTransaction, commands: list[EngineCommand]) -> None:
         """All of a transaction was done."""
 
     def _batch_answered(self, effect: Reply, committed: Committed) -> Sequence[EngineCommand]:

@@ -14,13 +14,13 @@ from tmqp.constants import RESULT_BUSY
 from tmqp.greetings import name_greeting
 from tmqp_server.doors.openwire.acknowledging import GivenUp
 from tmqp_server.doors.openwire.answering import INVALID_CLIENT, JMS
-from tmqp_server.doors.openwire.browsing import Browsed, BrowsingSession
-from tmqp_server.doors.openwire.consumers import Joined, Pulled
+from tmqp_server.doors.openwire.browsing import Browsed, LookingSession
+from tmqp_server.doors.openwire.consumers import JoinedConsumer, Pulled
 from tmqp_server.doors.openwire.context import OpenwireContext
 from tmqp_server.doors.openwire.message import DOOR, OpenwireMessage
 from tmqp_server.doors.openwire.places import ADVISORY
 from tmqp_server.doors.openwire.sending import Committed, Made, Sent
-from tmqp_server.doors.openwire.subscribing import Listed, Looked, Unsubscribed
+from tmqp_server.doors.openwire.subscribing import Listed, LookedFor, Unsubscribed
 from tmqp_server.doors.waiting import NOTHING, STRANGER
 from tmqp_server.engine.commands import Command as EngineCommand
 from tmqp_server.engine.commands import Connect, Credentials
@@ -70,7 +70,7 @@ _NOT_ALLOWED: Final = "java.lang.SecurityException"
 
 
 @final
-class OpenwireSession(BrowsingSession):
+class OpenwireSession(LookingSession):
     """One connection.
 
     :param context: what all connections share.
@@ -211,6 +211,8 @@ class OpenwireSession(BrowsingSession):
 
     def end(self, reason: str) -> Sequence[EngineCommand]:
         """The connection is over, and its temporary destinations with it."""
+        if self.closed:
+            return NOTHING  # what was its own may be somebody else's by now
         for channel in list(self._temporary):
             self._forget_temporary(channel)
         self._watchers.clear()
@@ -265,7 +267,7 @@ class OpenwireSession(BrowsingSession):
         request = effect.request
         if isinstance(request, OpenwireMessage):
             self._not_sent(request, effect.code)
-        elif isinstance(request, Joined):
+        elif isinstance(request, JoinedConsumer):
             return self._joined(effect, request)
         elif isinstance(request, Made):
             self._made(effect, request)
@@ -277,7 +279,7 @@ class OpenwireSession(BrowsingSession):
             self._granted(request, now)
         elif isinstance(request, Sent):
             self._sent(effect, request)
-        elif isinstance(request, Looked):
+        elif isinstance(request, LookedFor):
             return self._looked(effect, request)
         elif isinstance(request, Listed):
             return self._listed(effect, request)

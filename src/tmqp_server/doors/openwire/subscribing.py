@@ -23,14 +23,14 @@ from tmqp_server.doors.openwire.advising import AdvisingSession
 from tmqp_server.doors.openwire.answering import (
     INVALID_DESTINATION,
     JMS,
-    Asked,
+    AskedCommand,
     CommandError,
     fault_of_code,
 )
-from tmqp_server.doors.openwire.consumers import Consumer, Joined
+from tmqp_server.doors.openwire.consumers import Consumer, JoinedConsumer
 from tmqp_server.doors.openwire.context import OpenwireContext
 from tmqp_server.doors.openwire.message import QUEUE
-from tmqp_server.doors.openwire.places import Place, destination_of, place_of, plain_name
+from tmqp_server.doors.openwire.places import JmsPlace, destination_of, place_of, plain_name
 from tmqp_server.engine.commands import AddFeed, CreateQueue, ListChannels, RemoveChannel
 from tmqp_server.engine.commands import Command as EngineCommand
 from tmqp_server.engine.effects import Deliver, Reply
@@ -38,18 +38,20 @@ from tmqp_server.engine.model.snapshots import ChannelSnapshot
 from tmqp_wires.openwire.commands import ConsumerInfo, RemoveSubscriptionInfo
 from tmqp_wires.openwire.ids import TOPIC, Destination
 
-__all__ = ["Listed", "Looked", "SubscribingSession", "Unsubscribed"]
+__all__ = ["Listed", "LookedFor", "SubscriberSession", "Unsubscribed"]
 
 _MOST_FED: Final = 1_000
 
 
 @final
-class Looked:
+class LookedFor:
     """What the answer is about to looking for a durable subscription."""
 
     __slots__ = ("asked", "consumer", "subscription")
 
-    def __init__(self, asked: Asked, consumer: Consumer, subscription: DurableSubscription) -> None:
+    def __init__(
+        self, asked: AskedCommand, consumer: Consumer, subscription: DurableSubscription
+    ) -> None:
         self.asked = asked
         self.consumer = consumer
         self.subscription = subscription
@@ -61,7 +63,7 @@ class Listed:
 
     __slots__ = ("asked", "consumer", "pattern")
 
-    def __init__(self, asked: Asked, consumer: Consumer, pattern: Place) -> None:
+    def __init__(self, asked: AskedCommand, consumer: Consumer, pattern: JmsPlace) -> None:
         self.asked = asked
         self.consumer = consumer
         self.pattern = pattern
@@ -73,24 +75,24 @@ class Unsubscribed:
 
     __slots__ = ("asked",)
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: AskedCommand) -> None:
         self.asked = asked
 
 
-class SubscribingSession(AdvisingSession):
+class SubscriberSession(AdvisingSession):
     """The part of a session that subscribes."""
 
     def __init__(self, context: OpenwireContext, number: int, now: float) -> None:
         super().__init__(context, number, now)
         #: What consumers with wildcards have to join, when all that is queued has left.
-        self._to_join: list[tuple[Consumer, Place]] = []
+        self._to_join: list[tuple[Consumer, JmsPlace]] = []
         #: The name of the client in its durable subscriptions.
         self._durable_id = ""
         #: Queues that get the messages of their virtual topics already.
         self._fed: set[str] = set()
 
     def _begin_consumer(
-        self, info: ConsumerInfo, asked: Asked, commands: list[EngineCommand]
+        self, info: ConsumerInfo, asked: AskedCommand, commands: list[EngineCommand]
     ) -> None:
         """Begin a consumer of whatever kind.
 
@@ -111,7 +113,7 @@ class SubscribingSession(AdvisingSession):
     # -- durable subscriptions --------------------------------------------------------------------
 
     def _begin_durable(
-        self, info: ConsumerInfo, name: str, asked: Asked, commands: list[EngineCommand]
+        self, info: ConsumerInfo, name: str, asked: AskedCommand, commands: list[EngineCommand]
     ) -> None:
         """Begin the consumer of a durable subscription.
 
@@ -121,19 +123,19 @@ class SubscribingSession(AdvisingSession):
         if len(places) != 1:
             raise CommandError(INVALID_DESTINATION, "a durable subscription is for one topic")
         channel = durable_channel(self._durable_id, name, self._context.names)
-        if channel in self._context.durable:
+        if channel in self._context.in_use:
             raise CommandError(JMS, f"the durable subscription {name[:64]!r} is in use")
         consumer = self._new_consumer(info)
         consumer.filter = None
-        consumer.durable = channel
-        consumer.channels[channel] = Place(channel, places[0].destination)
+        consumer.kept_in = channel
+        consumer.channels[channel] = JmsPlace(channel, places[0].destination)
         self._consumers[info.consumer.key] = consumer
-        self._context.durable.add(channel)
+        self._context.in_use.add(channel)
         selector = self._selector_of(info)
         subscription = DurableSubscription(channel, places[0].channel, selector)
-        commands.append(look(self._number, Looked(asked, consumer, subscription), subscription))
+        commands.append(look(self._number, LookedFor(asked, consumer, subscription), subscription))
 
-    def _looked(self, effect: Reply, looked: Looked) -> Sequence[EngineCommand]:
+    def _looked(self, effect: Reply, looked: LookedFor) -> Sequence[EngineCommand]:
         """It is known whether a durable subscription is there."""
         consumer = looked.consumer
         if effect.code not in (RESULT_OK, RESULT_NOT_FOUND):
@@ -143,7 +145,7 @@ class SubscribingSession(AdvisingSession):
             return ()
         commands = begin(
             self._number,
-            Joined(None, consumer, must=False),
+            JoinedConsumer(None, consumer, must=False),
             looked.subscription,
             effect,
             self._context.shape(place_of(Destination(TOPIC, "-"), self._context.names)),
@@ -157,8 +159,8 @@ class SubscribingSession(AdvisingSession):
 
     def _end_durable(self, consumer: Consumer) -> None:
         """The consumer of a durable subscription has ended: another may come."""
-        if consumer.durable:
-            self._context.durable.discard(consumer.durable)
+        if consumer.kept_in:
+            self._context.in_use.discard(consumer.kept_in)
 
     def _unsubscribe(
         self, info: RemoveSubscriptionInfo, commands: list[EngineCommand], now: float
@@ -167,7 +169,7 @@ class SubscribingSession(AdvisingSession):
         name = info.name or ""
         asked = self._asked(f"durable subscription {name[:64]!r}", info)
         channel = durable_channel(self._durable_id, name, self._context.names)
-        if channel in self._context.durable:
+        if channel in self._context.in_use:
             self._fail(asked, JMS, "it is in use")
         else:
             commands.append(RemoveChannel(self._number, Unsubscribed(asked), channel))
@@ -183,7 +185,7 @@ class SubscribingSession(AdvisingSession):
     def _is_unwanted(self, effect: Deliver, consumer: Consumer) -> bool:
         """Whether a durable subscription has a message of its own connection, and wants none."""
         info = consumer.info
-        return info.no_local and consumer.durable != "" and effect.message.source == self._client_id
+        return info.no_local and consumer.kept_in != "" and effect.message.source == self._client_id
 
     # -- wildcards --------------------------------------------------------------------------------
 
@@ -203,7 +205,7 @@ class SubscribingSession(AdvisingSession):
         self._settle(listed.asked)
         return commands
 
-    def _like(self, pattern: Place, channel: str) -> Place | None:
+    def _like(self, pattern: JmsPlace, channel: str) -> JmsPlace | None:
         """The destination that a channel is, if it is like a name."""
         name = self._context.names.foreign_name(channel).decode("utf-8", "replace")
         destination = destination_of(plain_name(name))
@@ -214,7 +216,7 @@ class SubscribingSession(AdvisingSession):
             return None
         return place_of(destination, self._context.names)
 
-    def _join_one(self, consumer: Consumer, place: Place, commands: list[EngineCommand]) -> None:
+    def _join_one(self, consumer: Consumer, place: JmsPlace, commands: list[EngineCommand]) -> None:
         most = self._context.limits.max_matches
         if place.channel in consumer.channels or len(consumer.channels) >= most:
             return
@@ -251,7 +253,7 @@ class SubscribingSession(AdvisingSession):
 
     # -- virtual topics ---------------------------------------------------------------------------
 
-    def _make_feed(self, place: Place, commands: list[EngineCommand]) -> None:
+    def _make_feed(self, place: JmsPlace, commands: list[EngineCommand]) -> None:
         """Let a queue get what is sent to its virtual topic, if it is one of such."""
         if place.destination.is_topic or place.is_temporary:
             return
@@ -262,14 +264,14 @@ class SubscribingSession(AdvisingSession):
             self._fed.clear()
         self._fed.add(place.channel)
         topic = place_of(Destination(TOPIC, name), self._context.names)
-        made = Joined(None, None, must=False)
+        made = JoinedConsumer(None, None, must=False)
         commands.append(self._create(topic, made))
         shape = self._context.shape(place)
         commands.append(CreateQueue(self._number, made, place.channel, QUEUE, shape))
         commands.append(AddFeed(self._number, made, topic.channel, QUEUE, place.channel, QUEUE))
 
 
-def _filter_of(pattern: Place) -> str:
+def _filter_of(pattern: JmsPlace) -> str:
     """What finds, among all channels, those that may be like a name; a name's capitals may be
     escaped in its channel, so more cannot be said."""
     return "topic://*" if pattern.is_topic else "*"

@@ -103,9 +103,7 @@ class Deferring:
         """Remove a message that waits on the disk only."""
         core = self._core
         tail.skip[item.sequence] = None  # a portion with it may be on its way
-        tail.count -= 1
-        queue.spilled -= 1
-        self._flights.take_from_disk(tail, item.size)
+        self._flights.take_from_disk(queue, tail, 1, item.size)
         self._flights.unstore(queue, item.size)
         self._flights.count_cleared(queue, 1)
         self._flights.close_tail(queue, tail, item.high_priority)

@@ -92,17 +92,15 @@ class Saver:
             self._append(queue, message, queue.sequence, marks == 0 and not queue.saves)
         tail = queue.tail_of(message)
         if tail is None:
-            tail = Tail(rare.stored - 1, rare.stored - 1, 0)
+            tail = Tail(rare.stored - 1, rare.stored - 1)
             queue.set_tail(message.marks & MARK_HIGH != 0, tail)
         tail.skip.pop(rare.stored, None)
         if message.marks & MARK_SHARED:
             # What other nodes decide does not reach what is on disk only.
             message.marks &= ~MARK_SHARED
             forget(queue, message)
-        tail.count += 1
         tail.unsynced += 1
-        queue.spilled += 1
-        self._flights.put_on_disk(tail, message.size)
+        self._flights.put_on_disk(queue, tail, 1, message.size)
         pending = self._core.tickets[rare.ticket]
         assert isinstance(pending, PendingSave)
         pending.tail = tail
@@ -213,7 +211,6 @@ class Saver:
     def _clear_tail(self, queue: Queue, tail: Tail, high_priority: bool) -> None:
         self._flights.count_cleared(queue, tail.count)
         self._flights.forget_tail(queue, tail)
-        queue.spilled -= tail.count
         queue.set_tail(high_priority, None)
         if queue.closed:
             return

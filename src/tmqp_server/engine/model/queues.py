@@ -382,20 +382,6 @@ class Queue(QueueFacts):
         else:
             self.regular_tail = tail
 
-    def close_tail(self, tail: Tail, high_priority: bool) -> int:
-        """Forget a tail that has come back; returns how many messages are missing, which cannot be
-        read any more.  The caller must count them."""
-        if tail.unsynced:
-            return 0
-        lost = 0
-        if tail.count and tail.after >= tail.last:
-            lost = tail.count
-            self.spilled -= lost
-            tail.count = 0
-        if tail.count == 0:
-            self.set_tail(high_priority, None)
-        return lost
-
     def must_save(self) -> bool:
         """Whether a message that comes in goes to the storage, because all do or memory is full."""
         return self.saves or (self.bounded and not self.options.ephemeral and self.is_full())

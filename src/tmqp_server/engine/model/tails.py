@@ -21,13 +21,13 @@ class Tail:
 
     __slots__ = ("after", "bytes", "count", "fetching", "last", "skip", "unsynced")
 
-    def __init__(self, after: int, last: int, count: int) -> None:
+    def __init__(self, after: int, last: int) -> None:
         #: Everything up to this sequence has come back.
         self.after = after
         #: The last sequence that the storage has confirmed.
         self.last = last
         #: Messages in it, those the storage has not confirmed included.
-        self.count = count
+        self.count = 0
         #: The bytes of these messages.
         self.bytes = 0
         #: Messages in it that the storage has not confirmed.

@@ -23,7 +23,7 @@ from tmqp_server.engine.model.totals import SessionTotals
 __all__ = ["QueueChoice", "QueueSample", "Survey"]
 
 #: Queues, or sessions, of one portion.
-_PORTION: Final = 250
+_PORTION: Final = 125
 
 
 @final
@@ -126,6 +126,7 @@ class Survey:
         "_channel",
         "_choices",
         "_core",
+        "_counters",
         "_most",
         "_queues",
         "_sessions",
@@ -153,11 +154,10 @@ class Survey:
         self._sum: QueueSample | None = None
         self._channel = ""
         self._allowed: list[int] = []
-        self._queues: list[tuple[Queue, QueueCounters]] = [
-            (queue, queue.counters)
-            for channel in core.channels.by_key.values()
-            for queue in channel.queues.values()
-        ]
+        self._queues: list[Queue] = []
+        for channel in core.channels.by_key.values():
+            self._queues.extend(channel.queues.values())
+        self._counters = [queue.counters for queue in self._queues]
         self._sessions: list[Session] = list(core.sessions.values())
         self._at = 0
 
@@ -166,8 +166,7 @@ class Survey:
         end = self._at + portion
         queues = self._queues
         for place in range(self._at, min(end, len(queues))):
-            queue, counters = queues[place]
-            self._look(queue, counters, now)
+            self._look(queues[place], self._counters[place], now)
         at = max(self._at - len(queues), 0)
         self._at = end
         for session in self._sessions[at : max(end - len(queues), 0)]:
@@ -175,6 +174,7 @@ class Survey:
         if end < len(queues) + len(self._sessions):
             return False
         self._queues = []
+        self._counters = []
         self._sessions = []
         return True
 

@@ -232,20 +232,20 @@ def hold_tails(flights: Flights, entry: CommittedQueue, first: int) -> None:
     """Hold the tails open for what a commit brings, from a sequence on."""
     regular = entry.count - entry.high
     if entry.high:
-        entry.high_tail = _held_tail(entry.queue, first, entry.high, True)
-        flights.put_on_disk(entry.high_tail, entry.high_size)
+        entry.high_tail = _held_tail(entry.queue, first, True)
+        flights.put_on_disk(entry.queue, entry.high_tail, entry.high, entry.high_size)
     if regular:
-        entry.regular_tail = _held_tail(entry.queue, first, regular, False)
-        flights.put_on_disk(entry.regular_tail, entry.size - entry.high_size)
+        entry.regular_tail = _held_tail(entry.queue, first, False)
+        size = entry.size - entry.high_size
+        flights.put_on_disk(entry.queue, entry.regular_tail, regular, size)
 
 
-def _held_tail(queue: Queue, first: int, count: int, high_priority: bool) -> Tail:
-    """A priority's tail with so many messages more, from a sequence on, held open for them."""
+def _held_tail(queue: Queue, first: int, high_priority: bool) -> Tail:
+    """A priority's tail, held open for messages that come from a sequence on."""
     tail = queue.high_tail if high_priority else queue.regular_tail
     if tail is None:
-        tail = Tail(first - 1, first - 1, 0)
+        tail = Tail(first - 1, first - 1)
         queue.set_tail(high_priority, tail)
-    tail.count += count
     tail.unsynced += 1
     return tail
 
@@ -265,9 +265,7 @@ def release_tail(flights: Flights, entry: CommittedQueue, high_priority: bool, o
     else:
         count = entry.high if high_priority else entry.count - entry.high
         size = entry.high_size if high_priority else entry.size - entry.high_size
-        tail.count -= count
-        queue.spilled -= count
-        flights.take_from_disk(tail, size)
+        flights.take_from_disk(queue, tail, count, size)
         flights.unstore(queue, size)
         flights.take_back(queue, count)
     flights.close_tail(queue, tail, high_priority)

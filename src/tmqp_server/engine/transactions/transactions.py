@@ -430,7 +430,6 @@ class Transactions:
             queue.appended = last
             self._flights.receive(queue, staged.count, now)
             self._flights.admit_on_disk(queue, staged.count)
-            queue.spilled += staged.count
             self._flights.store(queue, staged.size)
             entry = CommittedQueue(staged, last)
             hold_tails(self._flights, entry, first)
