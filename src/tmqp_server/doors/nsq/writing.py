@@ -60,6 +60,8 @@ class WritingSession(DoorSession):
         self._plain: list[bytes] = []
         self._layer: Layer | None = None
         self._answers = OrderedAnswers()
+        #: SUB is not answered, and what follows from it comes behind its answer.
+        self._subscribing = False
         self._orders = 0
         #: The publication behind which nothing is answered.
         self._ended_at = NEVER
@@ -98,6 +100,7 @@ class WritingSession(DoorSession):
         if answers.ready_bytes:
             self._plain.append(answers.take())
         if not len(answers):
+            self._subscribing = False
             self._all_answered()
         total = 0
         for piece in self._sealed:
@@ -114,6 +117,9 @@ class WritingSession(DoorSession):
         if row is not None:
             row.message_count += _frames_in(data)
             self._tell_in_flight(row)
+        if self._subscribing:
+            self._answer(data)
+            return
         self._plain.append(data)
         self.outbound_bytes += len(data)
 
