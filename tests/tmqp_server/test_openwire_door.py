@@ -16,6 +16,7 @@ from anyio.streams.tls import TLSStream
 from tests.certificates import make_certificate
 from tests.tmqp_server.test_doors import config
 from tests.tmqp_server.test_small_doors import port_of
+from tests.tmqp_server.test_stomp_door import ACCESS
 from tmqp_client import connect
 from tmqp_server import running
 from tmqp_server.settings.tls import TlsSettings
@@ -39,15 +40,6 @@ from tmqp_wires.openwire.messages import ACK_STANDARD, TEXT_MESSAGE
 
 Q: Final = Destination(QUEUE, "jobs")
 T: Final = Destination(TOPIC, "t")
-ACCESS: Final = {
-    "roles": {
-        "jobs": {
-            "rights": ["push", "join", "create-channel", "create-queue"],
-            "channels": ["jobs", "ActiveMQ.DLQ"],
-        }
-    },
-    "tokens": [{"name": "ann", "user": "ann", "password": "pw", "roles": ["jobs"]}],
-}
 _PATIENCE_S: Final = 10.0
 _Command = TypeVar("_Command", bound=Command)
 _NAMES: Final = count(1)
