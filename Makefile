@@ -23,6 +23,8 @@ SOAK_SEEDS ?= 1000000..1999999
 ARGS ?=
 # The foreign clients that make interop runs, which must be there; all that are there if empty.
 CLIENTS ?=
+# The nats-server that bench-peers builds.
+NATS_SERVER ?= v2.15.3
 # Handed by bench-peers to bench-kafka, which it ends with.
 KAFKA_ARGS ?=
 
@@ -156,10 +158,18 @@ bench-clients: build/compiled/.stamp ## measure the client beside other librarie
 	$(PIP) install --quiet --editable '.[bench-peers]'
 	PYTHONPATH=fuzz/bench $(PY) -m tmqp_bench clients --peers $(ARGS)
 
-bench-peers: build/compiled/.stamp ## the same beside the other brokers that are installed (an hour)
+bench-peers: build/compiled/.stamp build/peers/.stamp ## the same beside other brokers (an hour)
 	$(PIP) install --quiet --editable '.[bench-peers]'
 	PYTHONPATH=fuzz/bench $(PY) -m tmqp_bench brokers --peers --plot build/brokers.svg $(ARGS)
 	@$(MAKE) bench-kafka ARGS='$(KAFKA_ARGS)'
+
+# The distribution's is years older than what people run.
+build/peers/.stamp:
+	@mkdir -p $(@D)
+	@if command -v go >/dev/null; then \
+	  GOBIN='$(CURDIR)/$(@D)' go install github.com/nats-io/nats-server/v2@$(NATS_SERVER); \
+	else echo 'go is not here: nats-server is the one that is installed, if any'; fi
+	@touch $@
 
 bench-spark: build/compiled/.stamp ## measure reading and writing with Spark beside alternatives
 	PYTHONPATH=build/compiled:fuzz/bench $(PY) -m tmqp_bench spark --json-logs $(ARGS)
@@ -176,6 +186,7 @@ pictures: $(READY) ## draw the pictures and tables that documents show of the so
 	PYTHONPATH=src $(PY) -m tools.make_speed
 	PYTHONPATH=src $(PY) -m tools.make_state_diagram
 	PYTHONPATH=src $(PY) -m tools.make_limits
+	PYTHONPATH=src $(PY) -m tools.make_metrics
 	PYTHONPATH=src $(PY) -m tools.make_nsq_flags
 	PYTHONPATH=src $(PY) -m tools.make_options
 	PYTHONPATH=src $(PY) -m tools.make_register

@@ -34,7 +34,17 @@ ACTING: Final = ("tmqp_server/engine/", "tmqp_server/storage/", "tmqp_server/com
 #: Doors of other protocols say how the queues of these are made.
 SHAPING: Final = tuple(
     f"tmqp_server/doors/{name}"
-    for name in ("nsq", "smq/", "goms/", "throttr/", "zmtp/", "stomp/", "registry.py")
+    for name in (
+        "nsq",
+        "smq/",
+        "goms/",
+        "throttr/",
+        "zmtp/",
+        "stomp/",
+        "openwire/",
+        "jms/",
+        "registry.py",
+    )
 )
 #: What goes through all options, and the few that it treats by themselves.
 DERIVED: Final[dict[str, frozenset[str]]] = {

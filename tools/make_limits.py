@@ -44,6 +44,7 @@ _LOOKUPD: Final = ROOT / "src" / "tmqp_server" / "doors" / "nsq_lookup" / "table
 _SMQ: Final = ROOT / "src" / "tmqp_server" / "doors" / "smq" / "options.py"
 _GOMS: Final = ROOT / "src" / "tmqp_server" / "doors" / "goms" / "options.py"
 _THROTTR: Final = ROOT / "src" / "tmqp_server" / "doors" / "throttr" / "options.py"
+_OPENWIRE: Final = ROOT / "src" / "tmqp_server" / "doors" / "openwire" / "options.py"
 _STOMP: Final = ROOT / "src" / "tmqp_server" / "doors" / "stomp" / "options.py"
 _ZMTP: Final = ROOT / "src" / "tmqp_server" / "doors" / "zmtp" / "options.py"
 _UDP: Final = ROOT / "src" / "tmqp_server" / "settings" / "doors.py"
@@ -157,6 +158,12 @@ _STOMP_HEAD: Final = """\
 ## STOMP
 
 The table `limits` of a door with the protocol `stomp` ([doors/stomp.md](doors/stomp.md)).
+"""
+
+_OPENWIRE_HEAD: Final = """\
+## OpenWire
+
+The table `limits` of a door with the protocol `openwire` ([doors/openwire.md](doors/openwire.md)).
 """
 
 _UDP_HEAD: Final = """\
@@ -354,6 +361,8 @@ def render() -> str:
         "\n".join([*_limits_table(_ZMTP, "ZmtpLimits"), ""]),
         _STOMP_HEAD,
         "\n".join([*_limits_table(_STOMP, "StompLimits"), ""]),
+        _OPENWIRE_HEAD,
+        "\n".join([*_limits_table(_OPENWIRE, "OpenwireLimits"), ""]),
         _UDP_HEAD,
         "\n".join([*_limits_table(_UDP, "UdpSettings"), ""]),
         _ENGINE_HEAD,

@@ -16,6 +16,7 @@ from typing import Final
 
 from targets.curve import SIDES, curve_says
 from targets.lines import LINE_TARGETS, good_lines
+from targets.openwire_frames import good_commands, openwire
 from targets.stomp_frames import good_frames, stomp
 from targets.talking import cut, speak
 from tmqp import Connection, ConnectionInformation, FrameDecoder, Limits, RemoteProtocolError, Role
@@ -336,6 +337,7 @@ TARGETS: Final[dict[str, Callable[[bytes], None]]] = {
     "throttr": throttr,
     "zmtp": zmtp,
     "stomp": stomp,
+    "openwire": openwire,
     "block": block,
     **LINE_TARGETS,
 }
@@ -370,6 +372,8 @@ def _good(name: str, draw: Seeded) -> bytes:
         return first + _zmtp_frames(draw)
     if name == "stomp":
         return first + good_frames(draw)
+    if name == "openwire":
+        return first + good_commands(draw)
     if name in LINE_TARGETS:
         return first + good_lines(name, draw)
     if name == "hello":

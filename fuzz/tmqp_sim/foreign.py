@@ -18,7 +18,9 @@ from typing import Final, final
 
 from tmqp.frames import Frame
 from tmqp.limits import Limits
-from tmqp_server.doors.letters import Letter, Letters, frame_of_letter, letter_of_frame
+from tmqp_server.doors.letter import Letter
+from tmqp_server.doors.letter_frames import frame_of_letter, letter_of_frame
+from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.doors.native.rewriting import without_dead_letter_headers
 from tmqp_server.doors.port import Door, DoorSession, IdSource

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from tmqp.blocks import FLAG_DOOR_SHIFT
 from tmqp.frames import Frame
-from tmqp_server.doors.letters import Letter, Letters
+from tmqp_server.doors.letter import Letter
+from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.delivery import batches
 from tmqp_server.engine.effects import Deliver

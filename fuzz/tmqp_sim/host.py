@@ -10,7 +10,9 @@ from tmqp_server.shell.turn import Turn
 from tmqp_sim.network import End
 from tmqp_sim.world import World
 
-__all__ = ["NSQ", "SELF_ASKING", "THROTTR", "WEB", "ZMTP", "Guest", "Host", "Peer"]
+__all__ = [
+    "GOMS", "NSQ", "SELF_ASKING", "SMQ", "THROTTR", "WEB", "ZMTP", "Guest", "Host", "Peer",
+]  # fmt: skip
 
 #: How the hosts of those begin who come by HTTP.
 WEB: Final = "web "
@@ -20,8 +22,11 @@ NSQ: Final = "nsq "
 THROTTR: Final = "throttr "
 #: And of ZeroMQ's sockets.
 ZMTP: Final = "zmtp "
+#: And of those who speak Simple MQ, or goMS.
+SMQ: Final = "smq "
+GOMS: Final = "goms "
 #: What the sessions of these are answered may lead to further commands.
-SELF_ASKING: Final = (WEB, NSQ, THROTTR, ZMTP)
+SELF_ASKING: Final = (WEB, NSQ, THROTTR, ZMTP, SMQ, GOMS)
 
 
 class Guest(Protocol):

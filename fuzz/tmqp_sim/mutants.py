@@ -59,6 +59,7 @@ from tmqp_sim.nsq_bugs import NSQ_BUGS
 from tmqp_sim.run_bugs import RUN_BUGS
 from tmqp_sim.shelf_bugs import SHELF_BUGS
 from tmqp_sim.shell_bugs import SHELL_BUGS
+from tmqp_sim.small_bugs import SMALL_BUGS
 from tmqp_sim.tenant_bugs import TENANT_BUGS
 from tmqp_sim.terms_bugs import TERMS_BUGS
 from tmqp_sim.web_bugs import WEB_BUGS
@@ -575,7 +576,7 @@ _LIST: Final = (
         RUN_BUGS, BATCH_BUGS, COMMIT_BUGS, MEMORY_BUGS, ANSWER_BUGS, CLOCK_BUGS, FLEETING_BUGS,
         SHELL_BUGS, WEB_BUGS, FOREIGN_BUGS, WORK_BUGS, DEALING_BUGS, CHOOSING_BUGS, KEY_BUGS,
         TERMS_BUGS, TENANT_BUGS, APPOINTMENT_BUGS, LINK_BUGS, FEED_BUGS, NSQ_BUGS,
-        DEBT_BUGS, SHELF_BUGS, NAME_BUGS, COPY_BUGS, HOLD_BUGS, ZMTP_BUGS,
+        DEBT_BUGS, SHELF_BUGS, NAME_BUGS, COPY_BUGS, HOLD_BUGS, ZMTP_BUGS, SMALL_BUGS,
     ) for bug in bugs],
 )  # fmt: skip
 

@@ -28,6 +28,7 @@ from tmqp_server.doors.nsq.message import body_of
 from tmqp_server.engine.commands import Acknowledge, Command, Disconnect, Extend, Release
 from tmqp_server.engine.model.message import Message
 from tmqp_sim.foreign import ForeignWire
+from tmqp_sim.side_books import SideBooks
 from tmqp_sim.world import Violation, World
 
 __all__ = [
@@ -101,7 +102,7 @@ class _Hand:
         self.due = due
 
 
-class NsqBooks:
+class NsqBooks(SideBooks):
     """The books of one run.
 
     :param durable: whether topics and channels are kept on disk.

@@ -28,6 +28,7 @@ from tmqp_sim.nsq_books import (
 )
 from tmqp_sim.nsq_guests import NsqGuest
 from tmqp_sim.plan import Plan
+from tmqp_sim.side import Side
 from tmqp_sim.stage import Stage
 from tmqp_sim.world import Violation
 
@@ -52,11 +53,13 @@ class _Run(Stage, Protocol):
     disk: Disk
 
 
-class NsqSide:
+class NsqSide(Side):
     """Clients of NSQ, and what they were told.
 
     :param limits: of the client that speaks TMQP.
     """
+
+    host = NSQ
 
     def __init__(self, simulation: _Run, plan: Plan, limits: ClientLimits) -> None:
         self._simulation = simulation
@@ -124,6 +127,10 @@ class NsqSide:
     def clients(self) -> list[NsqClient | NsqGuest]:
         """All of them, the guest too."""
         return [*self.producers, *self.consumers, *self.guests]
+
+    def watcher(self) -> NsqBooks:
+        """What is owed to them."""
+        return self.books
 
     # -- the server's side ----------------------------------------------------------------------
 

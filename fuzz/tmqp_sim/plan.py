@@ -22,16 +22,14 @@ from tmqp_sim.network import Shape
 from tmqp_sim.planned import ORDINARY, ClientPlan, Fault, MessagePlan, Plan
 from tmqp_sim.queue_plan import (
     draw_burials,
+    draw_doors,
     draw_durable,
     draw_feeds,
-    draw_nsq,
     draw_quotas,
     draw_removals,
     draw_removed,
     draw_returns,
     draw_shelves,
-    draw_throttr,
-    draw_zmtp,
 )
 from tmqp_sim.raw import RAW_ROLES, RAW_SHARES
 from tmqp_sim.sprayers import SPRAYER
@@ -114,10 +112,8 @@ def draw_plan(seed: int) -> Plan:
     _draw_tenants(plan)
     _draw_moves(plan)
     draw_feeds(plan)
-    draw_nsq(plan)
     draw_removals(plan)
-    draw_throttr(plan)
-    draw_zmtp(plan)
+    draw_doors(plan)
     if not plan.quiet:
         _draw_faults(plan, chance)
     return plan

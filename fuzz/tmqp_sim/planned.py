@@ -103,6 +103,7 @@ class Plan:
         "fed_room",
         "feeds",
         "foreign",
+        "goms",
         "guarded",
         "lateness_s",
         "left_out",
@@ -118,6 +119,8 @@ class Plan:
         "removals",
         "seed",
         "shape",
+        "smq",
+        "smq_durable",
         "take_over",
         "tells",
         "throttr",
@@ -176,6 +179,11 @@ class Plan:
         #: So many items are pushed by sockets of ZeroMQ; whether queues are durable.
         self.zmtp = 0
         self.zmtp_durable = False
+        #: So many items are sent by clients of Simple MQ, whether its queues are durable; and by
+        #: clients of goMS.
+        self.smq = 0
+        self.smq_durable = False
+        self.goms = 0
         #: The number of the producer that writes many messages at once, if there is one, and for
         #: how long it gathers them.
         self.bulk_producer = -1
@@ -216,6 +224,10 @@ class Plan:
             found.append("throttr")
         if self.zmtp:
             found.append("zmtp")
+        if self.smq:
+            found.append("smq")
+        if self.goms:
+            found.append("goms")
         return found
 
     def without(self, names: Iterable[str]) -> None:
@@ -239,6 +251,10 @@ class Plan:
             self.throttr = 0
         if "zmtp" in gone:
             self.zmtp = 0
+        if "smq" in gone:
+            self.smq = 0
+        if "goms" in gone:
+            self.goms = 0
 
     def use_handler(self, name: str, promise: str) -> None:
         """Let a delivery handler of your own serve the ordinary queues.
@@ -295,6 +311,11 @@ class Plan:
         if self.zmtp:
             kept = "durable" if self.zmtp_durable else "in memory"
             lines.append(f"ZeroMQ: {self.zmtp} items, {kept}")
+        if self.smq:
+            kept = "durable" if self.smq_durable else "in memory"
+            lines.append(f"Simple MQ: {self.smq} items, {kept}")
+        if self.goms:
+            lines.append(f"goMS: {self.goms} items")
         if self.bulk_producer >= 0:
             lines.append(
                 f"bulk: producer-{self.bulk_producer} gathers for {self.bulk_linger_s} s,"

@@ -11,16 +11,14 @@ from tmqp_sim.planned import Plan
 
 __all__ = [
     "draw_burials",
+    "draw_doors",
     "draw_durable",
     "draw_feeds",
-    "draw_nsq",
     "draw_quotas",
     "draw_removals",
     "draw_removed",
     "draw_returns",
     "draw_shelves",
-    "draw_throttr",
-    "draw_zmtp",
 ]
 
 #: Runs in which messages are given back faster than the disk writes.
@@ -47,6 +45,9 @@ _REMOVALS_SHARE: Final = 0.08
 _THROTTR_SHARE: Final = 0.06
 #: And how many have sockets of ZeroMQ.
 _ZMTP_SHARE: Final = 0.16
+#: And how many clients of Simple MQ, or of goMS.
+_SMQ_SHARE: Final = 0.08
+_GOMS_SHARE: Final = 0.08
 
 
 def draw_durable(plan: Plan) -> None:
@@ -158,7 +159,34 @@ def draw_feeds(plan: Plan) -> None:
             plan.fed_room = 0
 
 
-def draw_throttr(plan: Plan) -> None:
+def draw_doors(plan: Plan) -> None:
+    """Who speaks other protocols."""
+    _draw_nsq(plan)
+    _draw_throttr(plan)
+    _draw_zmtp(plan)
+    _draw_small(plan)
+
+
+def _has_room(plan: Plan) -> bool:
+    """Whether neither the limits of memory nor the channels that are destroyed when they are empty
+    would hold for the queues of other protocols."""
+    return not plan.is_narrow and not any(place.fleeting for place in plan.places)
+
+
+def _draw_small(plan: Plan) -> None:
+    """Now and then some clients speak Simple MQ, or goMS."""
+    own = Random(f"{plan.seed}/smq")
+    if own.random() < _SMQ_SHARE and _has_room(plan):
+        plan.smq = own.choice((15, 40, 80))
+        plan.smq_durable = own.random() < 0.6
+        if not plan.quiet and own.random() < 0.2:
+            plan.disk.fails = 100
+    own = Random(f"{plan.seed}/goms")
+    if own.random() < _GOMS_SHARE and _has_room(plan):
+        plan.goms = own.choice((15, 40, 80))
+
+
+def _draw_throttr(plan: Plan) -> None:
     """Now and then some clients speak Throttr; where rights or memory are scarce they could not
     know what they are answered."""
     own = Random(f"{plan.seed}/throttr")
@@ -166,24 +194,20 @@ def draw_throttr(plan: Plan) -> None:
         plan.throttr = own.choice((1, 2, 3))
 
 
-def draw_zmtp(plan: Plan) -> None:
-    """Now and then there are sockets of ZeroMQ, unless the limits of memory or the channels that
-    are destroyed when they are empty would hold for theirs."""
+def _draw_zmtp(plan: Plan) -> None:
+    """Now and then there are sockets of ZeroMQ."""
     own = Random(f"{plan.seed}/zmtp")
-    able = not plan.is_narrow and not any(place.fleeting for place in plan.places)
-    if own.random() < _ZMTP_SHARE and able:
+    if own.random() < _ZMTP_SHARE and _has_room(plan):
         plan.zmtp = own.choice((15, 40, 80, 80))
         plan.zmtp_durable = own.random() < 0.7
         if not plan.quiet and own.random() < 0.25:
             plan.disk.fails = 100
 
 
-def draw_nsq(plan: Plan) -> None:
-    """Now and then some clients speak NSQ, unless the limits of memory or the channels that are
-    destroyed when they are empty would hold for theirs."""
+def _draw_nsq(plan: Plan) -> None:
+    """Now and then some clients speak NSQ."""
     own = Random(f"{plan.seed}/nsq")
-    able = not plan.is_narrow and not any(place.fleeting for place in plan.places)
-    if own.random() < _NSQ_SHARE and able:
+    if own.random() < _NSQ_SHARE and _has_room(plan):
         plan.nsq = own.choice((6, 15, 30))
         plan.nsq_durable = own.random() < 0.7
 
@@ -191,6 +215,5 @@ def draw_nsq(plan: Plan) -> None:
 def draw_removals(plan: Plan) -> None:
     """Now and then somebody makes groups of channels and removes each at once."""
     own = Random(f"{plan.seed}/removals")
-    able = not plan.is_narrow and not any(place.fleeting for place in plan.places)
-    if own.random() < _REMOVALS_SHARE and able:
+    if own.random() < _REMOVALS_SHARE and _has_room(plan):
         plan.removals = own.choice((3, 8))

@@ -10,11 +10,14 @@ from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.port import Door
 from tmqp_server.engine.model.queues import Queue
 from tmqp_sim.disk import Disk
-from tmqp_sim.host import NSQ, THROTTR, ZMTP
+from tmqp_sim.goms_side import GomsSide
 from tmqp_sim.nsq_guests import NsqGuest
 from tmqp_sim.nsq_side import NsqSide
 from tmqp_sim.operators import Operator
 from tmqp_sim.plan import Plan
+from tmqp_sim.side import Side
+from tmqp_sim.side_books import SideBooks
+from tmqp_sim.smq_side import SmqSide
 from tmqp_sim.stage import Stage
 from tmqp_sim.throttr import ThrottrSide
 from tmqp_sim.zmtp_side import ZmtpSide
@@ -36,48 +39,45 @@ class Sides:
     """
 
     def __init__(self, simulation: _Run, plan: Plan, limits: ClientLimits) -> None:
-        self.nsq = NsqSide(simulation, plan, limits) if plan.nsq else None
-        self.throttr = ThrottrSide(simulation, plan) if plan.throttr else None
-        self.zmtp = ZmtpSide(simulation, plan) if plan.zmtp else None
+        self._sides: list[Side] = []
+        #: The clients of TMQP among them.
+        self.guests: Sequence[NsqGuest] = ()
+        if plan.nsq:
+            nsq = NsqSide(simulation, plan, limits)
+            self.guests = nsq.guests
+            self._sides.append(nsq)
+        if plan.throttr:
+            self._sides.append(ThrottrSide(simulation, plan))
+        if plan.zmtp:
+            self._sides.append(ZmtpSide(simulation, plan))
+        if plan.smq:
+            self._sides.append(SmqSide(simulation, plan))
+        if plan.goms:
+            self._sides.append(GomsSide(simulation, plan))
 
-    @property
-    def guests(self) -> Sequence[NsqGuest]:
-        """The clients of TMQP among them."""
-        return () if self.nsq is None else self.nsq.guests
+    def books(self) -> list[SideBooks]:
+        """What is owed to them, for who watches the broker."""
+        found = [side.watcher() for side in self._sides]
+        return [books for books in found if books is not None]
 
     def doors(self, letters: Letters) -> list[tuple[str, Door]]:
         """The doors of a life that begins, each with how the hosts of its clients begin."""
-        found: list[tuple[str, Door]] = []
-        if self.nsq is not None:
-            found.append((NSQ, self.nsq.door(letters)))
-        if self.throttr is not None:
-            found.append((THROTTR, self.throttr.door(letters)))
-        if self.zmtp is not None:
-            found.append((ZMTP, self.zmtp.door(letters)))
-        return found
+        return [(side.host, side.door(letters)) for side in self._sides]
 
     def began(self) -> None:
         """A life of the server has begun, with what the disk has."""
-        if self.nsq is not None:
-            self.nsq.began()
-        if self.zmtp is not None:
-            self.zmtp.began()
+        for side in self._sides:
+            side.began()
 
     def is_of(self, queue: Queue) -> bool:
         """Whether the messages of a queue are theirs, and must be dealt with."""
-        if self.nsq is not None and self.nsq.is_of(queue):
-            return True
-        return self.zmtp is not None and self.zmtp.is_of(queue)
+        return any(side.is_of(queue) for side in self._sides)
 
     def owed(self) -> dict[str, int]:
         """What is left, by who has it."""
         left: dict[str, int] = {}
-        if self.nsq is not None:
-            left.update(self.nsq.owed())
-        if self.throttr is not None:
-            left.update(self.throttr.owed())
-        if self.zmtp is not None:
-            left.update(self.zmtp.owed())
+        for side in self._sides:
+            left.update(side.owed())
         return left
 
     def check_end(self) -> None:
@@ -85,7 +85,5 @@ class Sides:
 
         :raises Violation: when something is missing.
         """
-        if self.nsq is not None:
-            self.nsq.check_end()
-        if self.zmtp is not None:
-            self.zmtp.check_end()
+        for side in self._sides:
+            side.check_end()

@@ -275,9 +275,7 @@ class Simulation:
             )
             watched.know_wires(reader)
             watched.copies = self.copies
-            nsq, zmtp = self.sides.nsq, self.sides.zmtp
-            watched.nsq = nsq.books if nsq is not None else None
-            watched.zmtp = zmtp.books if zmtp is not None else None
+            watched.sides = self.sides.books()
             watched.ballast = Ballast(watched, self._queues())
             self.broker = watched
             turn = Turn(watched.hub, self._marks, journal, _CALLS)

@@ -42,6 +42,9 @@ class Speaker:
         #: When the server was last heard.
         self.heard_at = 0.0
         self.unsent = b""
+        #: How long it waits before it reads on, at most, until the world is healed.
+        self.pace_s = 0.0
+        self._rests = False
         self._host = host
         self._protocol = protocol
 
@@ -88,6 +91,7 @@ class Speaker:
         self.end = link.client
         self.connection += 1
         self.unsent = b""
+        self._rests = False
         self.heard_at = self.world.now
         self.begins()
 
@@ -150,6 +154,18 @@ class Speaker:
             self.over()
 
     def readable(self) -> None:
+        """Read, now or after a while."""
+        if not self.pace_s or self.simulation.healed:
+            self._read()
+        elif not self._rests:
+            self._rests = True
+            self.later(self.pace_s * self.random.random(), self._read_on)
+
+    def _read_on(self) -> None:
+        self._rests = False
+        self._read()
+
+    def _read(self) -> None:
         """Read all that is there."""
         while self.end is not None:
             data = self.end.read()

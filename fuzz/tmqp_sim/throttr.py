@@ -19,6 +19,7 @@ from tmqp_server.doors.throttr.options import ThrottrLimits, ThrottrOptions
 from tmqp_sim.disk import EPOCH_S, Disk
 from tmqp_sim.host import THROTTR
 from tmqp_sim.plan import Plan
+from tmqp_sim.side import Side
 from tmqp_sim.speakers import Speaker
 from tmqp_sim.stage import Stage
 from tmqp_sim.world import Violation
@@ -252,8 +253,10 @@ class _Run(Stage, Protocol):
     disk: Disk
 
 
-class ThrottrSide:
+class ThrottrSide(Side):
     """The clients of Throttr of one run, and the door of each life."""
+
+    host = THROTTR
 
     def __init__(self, simulation: _Run, plan: Plan) -> None:
         self._simulation = simulation

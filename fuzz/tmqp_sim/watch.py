@@ -73,12 +73,11 @@ from tmqp_sim.books import (
 from tmqp_sim.copies import Copies
 from tmqp_sim.cursed import Cursed
 from tmqp_sim.ledger import Ledger
-from tmqp_sim.nsq_books import NsqBooks
 from tmqp_sim.outside import Outside
+from tmqp_sim.side_books import SideBooks
 from tmqp_sim.singles import single_effects
 from tmqp_sim.wishes import is_wanted
 from tmqp_sim.world import Violation, World
-from tmqp_sim.zmtp_books import ZmtpBooks
 
 __all__ = ["WatchedBroker"]
 
@@ -131,10 +130,8 @@ class WatchedBroker(Broker):
         self.datagrams: Datagrams | None = None
         #: What goes through feeds, if anything does.
         self.copies: Copies | None = None
-        #: What clients of NSQ have, if there are some.
-        self.nsq: NsqBooks | None = None
-        #: And what sockets of ZeroMQ have.
-        self.zmtp: ZmtpBooks | None = None
+        #: What clients of foreign protocols have.
+        self.sides: list[SideBooks] = []
         #: Units of work in this portion.
         self._work = 0
         self._timeouts: dict[int, int] = {}
@@ -160,10 +157,8 @@ class WatchedBroker(Broker):
         self.ledger.before(command)
         if self.copies is not None and isinstance(command, Acknowledge):
             self.copies.answered(command)
-        if self.nsq is not None:
-            self.nsq.asked(command)
-        if self.zmtp is not None:
-            self.zmtp.asked(command)
+        for books in self.sides:
+            books.asked(command)
         if self.ledger.trusting:
             self._pretend(command)
 
@@ -350,13 +345,9 @@ class WatchedBroker(Broker):
             for effect in singles:
                 if isinstance(effect, Deliver):
                     self.copies.sent(effect.channel, effect.message, effect.sessions)
-        for effect in singles:
-            if isinstance(effect, Deliver) and self.nsq is not None:
-                self.nsq.sent(effect.channel, effect.message, effect.sessions)
-            if isinstance(effect, Deliver) and self.zmtp is not None:
-                self.zmtp.sent(effect.channel, effect.message, effect.sessions)
-            elif isinstance(effect, Append) and self.zmtp is not None:
-                self.zmtp.kept(effect)
+        if self.sides:
+            for effect in singles:
+                self._tell_sides(effect)
         self._audit.see(singles)
         for effect in singles:
             if isinstance(effect, Fetch):
@@ -374,6 +365,15 @@ class WatchedBroker(Broker):
                 self._audit.check_bytes(queues)
                 self._check_disk(queues)
         return effects
+
+    def _tell_sides(self, effect: Effect) -> None:
+        for books in self.sides:
+            if isinstance(effect, Deliver):
+                books.sent(effect.channel, effect.message, effect.sessions)
+            elif isinstance(effect, Append):
+                books.kept(effect)
+            elif isinstance(effect, Reply):
+                books.told(effect)
 
     def _check_disk(self, queues: list[Queue]) -> None:
         """What is on the disk belongs to a message that is not settled."""

@@ -264,25 +264,7 @@ class Puller(ZmtpSocket):
         beats: bool,
     ) -> None:
         super().__init__(simulation, name, kind, books, restless, beats=beats)
-        self._pace_s = pace_s
-        self._rests = False
-
-    def begins(self) -> None:
-        """Make a machine."""
-        super().begins()
-        self._rests = False
-
-    def readable(self) -> None:
-        """Read, now or after a while."""
-        if not self._pace_s or self.simulation.healed:
-            super().readable()
-        elif not self._rests:
-            self._rests = True
-            self.later(self._pace_s * self.random.random(), self._read_on)
-
-    def _read_on(self) -> None:
-        self._rests = False
-        super().readable()
+        self.pace_s = pace_s
 
     def message(self, parts: list[bytes]) -> None:
         """Take a message: whoever reads it, it is done."""

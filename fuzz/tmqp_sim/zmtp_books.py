@@ -18,7 +18,6 @@ say the rest, as far as somebody watches it:
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -37,7 +36,10 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.effects import Append
 from tmqp_server.engine.model.message import Message
+from tmqp_sim.dealings import Dealings
 from tmqp_sim.network import Link
+from tmqp_sim.side_books import SideBooks
+from tmqp_sim.streams import Streams
 from tmqp_sim.world import Violation, World
 from tmqp_wires.zmtp.frames import message_frames, parts_of
 
@@ -47,8 +49,6 @@ __all__ = ["QUEUE", "SERVICE", "TOPIC", "Item", "ZmtpBooks"]
 QUEUE: Final = b"zeromq.queue"
 SERVICE: Final = b"zeromq.service"
 TOPIC: Final = b"zeromq.topic"
-#: How the server says that a socket closed its connection.
-_POLITE: Final = "the peer closed the connection"
 
 
 class Item:
@@ -68,38 +68,6 @@ def _parts_of(wire: object) -> list[bytes]:
     return parts_of(raw)
 
 
-class _Handed:
-    """What a socket has handed to one connection, and how much of it the broker has taken."""
-
-    __slots__ = ("items", "link", "polite", "taken")
-
-    def __init__(self, link: Link) -> None:
-        self.link = link
-        self.items: list[Item] = []
-        self.taken = 0
-        #: The socket has closed the connection when all was sent.
-        self.polite = False
-
-
-class _Taken:
-    """A message that the broker has taken, in one life."""
-
-    __slots__ = ("arrival", "done", "fails", "hand", "item", "restored", "sent", "session")
-
-    def __init__(self, item: Item, session: int, arrival: int, *, restored: bool) -> None:
-        self.item = item
-        self.session = session
-        self.arrival = arrival
-        #: It comes from the disk, and may have been sent before.
-        self.restored = restored
-        self.sent = False
-        self.done = False
-        #: The disk has not taken it, so it may be gone.
-        self.fails = False
-        #: The session that has it; 0 for none.
-        self.hand = 0
-
-
 class _Wants:
     """What a SUB socket has wanted on a connection, and how far the broker has come with it."""
 
@@ -116,20 +84,7 @@ class _Wants:
         return self.states[self.at]
 
 
-class _Sent:
-    """What the broker has sent to one session, and its socket has not got."""
-
-    __slots__ = ("behind", "life", "waiting")
-
-    def __init__(self, life: int) -> None:
-        self.life = life
-        #: Names of items, and how many at most had not left the server when each was sent.
-        self.waiting: deque[tuple[str, int]] = deque()
-        #: Of what it may not get since it is dropped.
-        self.behind = 0
-
-
-class ZmtpBooks:
+class ZmtpBooks(SideBooks):
     """The books of one run.
 
     :param durable: whether queues are kept on disk.
@@ -164,23 +119,14 @@ class ZmtpBooks:
         self.holds: Callable[[int], bool] = _never
         #: How many bytes for a session have not left the server.
         self.waits: Callable[[int], int] = _plenty
-        #: Somebody watches the broker.
-        self.watches = False
-        self._handed: dict[int, _Handed] = {}
+        self._streams: Streams[Item] = Streams(world, "zmtp", "ZeroMQ")
+        self._dealings = Dealings(world, "zmtp", "ZeroMQ", steady=steady)
         #: The size of the smallest message of several parts, as all are that are published.
         self._smallest = 0
-        self._arrivals = 0
-        #: By channel and message id, in this life; and by channel and session the last one that was
-        #: sent for the first time: who waits for room may be overtaken by others.
-        self._taken: dict[tuple[bytes, str], _Taken] = {}
-        self._newest: dict[tuple[bytes, int], int] = {}
         #: By session.
         self._wants: dict[int, _Wants] = {}
-        self._sent: dict[int, _Sent] = {}
         self._names: dict[int, str] = {}
         self._single: dict[int, int] = {}
-        #: What waits for the disk, by ticket.
-        self._tickets: dict[int, list[tuple[bytes, str]]] = {}
         #: In which lives of the server an item came to a PULL socket.
         self._got: dict[str, list[int]] = {}
         #: In which lives a request was replied to.
@@ -196,26 +142,27 @@ class ZmtpBooks:
     def hands(self, link: Link, item: Item) -> None:
         """A socket hands an item to its connection."""
         self.items[item.uid] = item
-        handed = self._handed.get(link.number)
-        if handed is None:
-            handed = self._handed[link.number] = _Handed(link)
-        handed.items.append(item)
+        self._streams.hands(link, item)
         if len(item.parts) > 1:
             size = len(message_frames(item.parts))
             self._smallest = min(self._smallest or size, size)
 
+    @property
+    def watches(self) -> bool:
+        """Somebody watches the broker."""
+        return self._streams.watches
+
+    @watches.setter
+    def watches(self, value: bool) -> None:
+        self._streams.watches = value
+
     def closes(self, link: Link) -> None:
         """A socket closes its connection, and all that it had was sent."""
-        handed = self._handed.get(link.number)
-        if handed is not None:
-            handed.polite = True
+        self._streams.closes(link)
 
     def under_way(self, link: Link) -> int:
         """How many items were handed to a connection that the broker has not taken."""
-        handed = self._handed.get(link.number)
-        if handed is None or not self.watches:
-            return 0
-        return len(handed.items) - handed.taken
+        return self._streams.under_way(link)
 
     def wants(self, link: Link, prefixes: frozenset[bytes]) -> None:
         """From here on a SUB socket wants what begins so."""
@@ -235,7 +182,7 @@ class ZmtpBooks:
         :raises Violation: when it should not have got this.
         """
         uid = self._known(parts, 0)
-        self._check_next(link.number, uid)
+        self._streams.comes(link.number, uid)
         lives = self._got.setdefault(uid, [])
         if link.life in lives or (lives and not self.durable):
             raise Violation("zmtp", f"{uid} comes to PULL sockets twice, in life {link.life}")
@@ -250,7 +197,7 @@ class ZmtpBooks:
         :raises Violation: when it should not have got this.
         """
         uid = self._known(parts, 0)
-        self._check_next(link.number, uid)
+        self._streams.comes(link.number, uid)
         return uid
 
     def heard(self, link: Link, parts: Sequence[bytes], prefixes: frozenset[bytes]) -> str:
@@ -263,11 +210,11 @@ class ZmtpBooks:
         if not parts[0].startswith(tuple(sorted(prefixes))):
             text = f"{parts!r} comes to a socket that wants {sorted(prefixes)}"
             raise Violation("zmtp", text)
-        sent = self._sent.get(link.number)
+        sent = self._streams.sent.get(link.number)
         if sent is None or not self.watches:
             return uid
-        while sent.waiting:
-            name, ahead = sent.waiting.popleft()
+        while sent:
+            name, ahead = sent.popleft()
             if name == uid:
                 return uid
             self._drop(link.number, name, ahead)
@@ -292,17 +239,6 @@ class ZmtpBooks:
             raise Violation("zmtp", f"{parts!r} was never sent")
         return uid
 
-    def _check_next(self, number: int, uid: str) -> None:
-        """What comes is what was sent to this connection next."""
-        sent = self._sent.get(number)
-        if sent is None or not self.watches:
-            return  # of a life that is over
-        name = sent.waiting.popleft()[0] if sent.waiting else ""
-        if name != uid:
-            raise Violation(
-                "zmtp", f"session {number} gets {uid}, and was sent {name or 'nothing'}"
-            )
-
     def _drop(self, number: int, uid: str, ahead: int) -> None:
         """A message did not come to a SUB socket."""
         self._dropped[number] = self._dropped.get(number, 0) + 1
@@ -320,18 +256,17 @@ class ZmtpBooks:
         :raises Violation: when one was never sent.
         """
         self.life += 1
-        for table in (self._taken, self._newest, self._wants, self._sent, self._names):
-            table.clear()
+        self._dealings.began()
+        self._streams.sent.clear()
+        self._wants.clear()
+        self._names.clear()
         self._dropped.clear()
         self._missed.clear()
         self._single = dict.fromkeys(self._single, 0)  # they may be on their way to this life
-        self._tickets.clear()
         self.unknown = 0
         for channel, message in restored:
             item = self.items[self._known(_parts_of(message.wire), 0)]
-            taken = _Taken(item, 0, 0, restored=True)
-            self._taken[channel, message.message_id] = taken
-            self._world.mark("ZeroMQ message restored from the disk")
+            self._dealings.restored(channel, message.message_id, item)
 
     def asked(self, command: Command) -> None:
         """A command is about to be carried out.
@@ -343,10 +278,9 @@ class ZmtpBooks:
             if channel in (QUEUE, SERVICE, TOPIC):
                 self._push(channel, command)
         elif isinstance(command, Acknowledge):
-            taken = self._taken.get((foreign_name(command.channel), command.message_id))
-            if taken is not None and taken.hand == command.session:
-                self._release(taken)
-                taken.done = True
+            channel = foreign_name(command.channel)
+            if self._dealings.answers(channel, command.message_id, command.session) is not None:
+                self._release(command.session)
         elif isinstance(command, Join):
             if foreign_name(command.channel) == TOPIC:
                 self._join(command)
@@ -363,25 +297,15 @@ class ZmtpBooks:
         elif isinstance(command, Disconnect):
             self._end(command.session)
         elif isinstance(command, Synced):
-            self._synced(command)
+            self._dealings.synced(command)
 
     def _push(self, channel: bytes, command: Push) -> None:
         number = 1 if channel == TOPIC else 0
         parts = _parts_of(command.wire)
         item = self.items[self._known(parts, number)]
-        handed = self._handed.get(command.session)
-        due = None
-        if handed is not None and handed.taken < len(handed.items):
-            due = handed.items[handed.taken]
-            handed.taken += 1
-        if due is not item:
-            text = f"session {command.session} pushes {item.uid}, due is {due and due.uid!r}"
-            raise Violation("zmtp", text)
-        self._world.mark("ZeroMQ message taken in")
-        self._arrivals += 1
+        self._streams.takes(command.session, item)
         if channel != TOPIC:
-            taken = _Taken(item, command.session, self._arrivals, restored=False)
-            self._taken[channel, command.message_id] = taken
+            self._dealings.takes(channel, command.message_id, item, command.session)
             return
         for wants in self._wants.values():
             if parts[0].startswith(tuple(sorted(wants.now()))):
@@ -391,17 +315,7 @@ class ZmtpBooks:
         """A message is to be written to the disk."""
         name = foreign_name(effect.channel)
         if name in (QUEUE, SERVICE):
-            place = (name, effect.message.message_id)
-            self._tickets.setdefault(effect.ticket, []).append(place)
-
-    def _synced(self, command: Synced) -> None:
-        """What the disk has not taken, and nobody has, is gone: a PUSH socket cannot be told."""
-        for ticket in range(command.ticket, command.ticket + command.count):
-            for place in self._tickets.pop(ticket, ()):
-                taken = self._taken.get(place)
-                if taken is not None and not command.ok and not taken.hand and not self.steady:
-                    self._world.mark("ZeroMQ message lost by the disk")
-                    taken.fails = True
+            self._dealings.kept(name, effect.message.message_id, effect.ticket)
 
     def _join(self, command: Join) -> None:
         if command.filter is None:
@@ -428,27 +342,19 @@ class ZmtpBooks:
                 return
         raise Violation("zmtp", f"session {session} wants {sorted(prefixes)}, said no socket")
 
-    def _release(self, taken: _Taken) -> None:
-        if taken.hand in self._single:
-            self._single[taken.hand] -= 1
-        taken.hand = 0
+    def _release(self, session: int) -> None:
+        if session in self._single:
+            self._single[session] -= 1
 
     def _end(self, session: int) -> None:
         """A session is over: what it has is the server's again."""
         self._names.pop(session, None)
         wants = self._wants.pop(session, None)
-        held = self.holds(session)
-        handed = self._handed.get(session)
-        last = handed.items[handed.taken - 1] if held and handed is not None else None
-        for key, taken in list(self._taken.items()):
-            if taken.hand == session:
-                self._release(taken)
-            elif last is not None and taken.item is last and not taken.sent:
-                self._world.mark("ZeroMQ socket left while a push waited for room")
-                del self._taken[key]
-        sent = self._sent.get(session)
+        held = self._streams.last_taken(session) if self.holds(session) else None
+        self._dealings.ends(session, held)
+        sent = self._streams.sent.get(session)
         if sent is not None and wants is not None:
-            self.unknown += len(sent.waiting)
+            self.unknown += len(sent)
         self._single.pop(session, None)
 
     def sent(self, channel: str, message: Message, sessions: Sequence[int]) -> None:
@@ -462,10 +368,7 @@ class ZmtpBooks:
             for session in sessions:
                 self._publish(session, uid, _parts_of(message.wire)[0])
         elif name in (QUEUE, SERVICE):
-            taken = self._taken.get((name, message.message_id))
-            if taken is None:
-                raise Violation("zmtp", f"{message!r} is sent to {sessions}, and was not taken in")
-            self._deal(name, taken, sessions)
+            self._deal(name, message, sessions)
 
     def _publish(self, session: int, uid: str, topic: bytes) -> None:
         wants = self._wants.get(session)
@@ -478,35 +381,20 @@ class ZmtpBooks:
         self._note_sent(session, uid)
 
     def _note_sent(self, session: int, uid: str) -> None:
-        sent = self._sent.get(session)
-        if sent is None:
-            sent = self._sent[session] = _Sent(self.life)
-        most = len(sent.waiting)
+        sent = self._streams.sent.get(session)
+        most = 0 if sent is None else len(sent)
         if most and self._smallest:
             most = min(most, self.waits(session) // self._smallest + 1)
-        sent.waiting.append((uid, most))
+        self._streams.note_sent(session, uid, most)
 
-    def _deal(self, channel: bytes, taken: _Taken, sessions: Sequence[int]) -> None:
+    def _deal(self, channel: bytes, message: Message, sessions: Sequence[int]) -> None:
         """A message of a queue goes to a consumer."""
-        uid = taken.item.uid
-        if taken.hand or len(sessions) != 1:
-            raise Violation("zmtp", f"{uid} is sent to {sessions}, and {taken.hand} has it")
-        if taken.done:
-            raise Violation("zmtp", f"{uid} is sent to {sessions}, and was done")
+        uid = self._dealings.deals(channel, message.message_id, sessions).item.uid
         session = sessions[0]
-        if not taken.sent and not taken.restored:
-            origin = (channel, taken.session)
-            if taken.arrival < self._newest.get(origin, 0):
-                raise Violation("zmtp", f"{uid} is sent to {sessions} behind later ones")
-            self._newest[origin] = taken.arrival
-        if taken.sent:
-            self._world.mark("ZeroMQ message sent to another consumer")
         if session in self._single:
             self._single[session] += 1
             if self._single[session] > 1:
                 raise Violation("zmtp", f"session {session} gets {uid} beside another request")
-        taken.sent = True
-        taken.hand = session
         self._note_sent(session, uid)
 
     # -- how it must be -------------------------------------------------------------------------
@@ -521,20 +409,16 @@ class ZmtpBooks:
         """
         if not self.watches:
             return
-        there = self._taken.values()
-        lost = [each.item.uid for each in there if not each.done and not each.fails]
-        if lost:
-            raise Violation("zmtp", f"{', '.join(lost)}: taken in, and nobody has it")
-        for handed in self._handed.values():
-            self._check_handed(handed)
+        self._dealings.check_end()
+        self._streams.check_closed()
         for number in living:
             wants = self._wants.get(number)
             if wants is not None and not _is_same(wants.now(), wants.states[-1]):
                 text = f"session {number} is subscribed to {sorted(wants.now())}"
                 raise Violation("zmtp", f"{text}, its socket to {sorted(wants.states[-1])}")
-            sent = self._sent.get(number)
-            while sent is not None and sent.waiting:
-                self._drop(number, *sent.waiting.popleft())
+            sent = self._streams.sent.get(number)
+            while sent:
+                self._drop(number, *sent.popleft())
             dropped = self._dropped.get(number, 0)
             counted = self._missed.get(number, 0) + uncounted.get(number, 0)
             if counted < dropped:
@@ -548,17 +432,6 @@ class ZmtpBooks:
         missed = [uid for wants in self._wants.values() for uid in wants.missed]
         if len(missed) > skipped - told:
             raise Violation("zmtp", f"{missed} did not go to all who want them, {skipped} skipped")
-
-    def _check_handed(self, handed: _Handed) -> None:
-        """What a socket had sent when it closed its connection is there."""
-        link = handed.link
-        reason = getattr(link.server.owner, "reason", "")
-        if not handed.polite or link.gone or link.dead or reason != _POLITE:
-            return
-        self._world.mark("ZeroMQ socket closed, and all was read")
-        if handed.taken < len(handed.items):
-            text = f"{handed.items[handed.taken].uid} was sent before a socket closed"
-            raise Violation("zmtp", f"{text} session {link.number}, and was not taken in")
 
 
 def _is_same(one: frozenset[bytes], other: frozenset[bytes]) -> bool:

@@ -22,6 +22,7 @@ from tmqp_sim.host import ZMTP
 from tmqp_sim.network import Link
 from tmqp_sim.operators import Operator
 from tmqp_sim.plan import Plan
+from tmqp_sim.side import Side
 from tmqp_sim.stage import Stage
 from tmqp_sim.world import Violation
 from tmqp_sim.zmtp import (
@@ -56,8 +57,10 @@ class _Run(Stage, Protocol):
     operator: Operator
 
 
-class ZmtpSide:
+class ZmtpSide(Side):
     """Sockets of ZeroMQ, and what became of their messages."""
+
+    host = ZMTP
 
     def __init__(self, simulation: _Run, plan: Plan) -> None:
         self._simulation = simulation
@@ -159,6 +162,10 @@ class ZmtpSide:
 
     def _is_news_wanted(self) -> bool:
         return any(each.owes for each in self._subscribers)
+
+    def watcher(self) -> ZmtpBooks:
+        """What is owed to them."""
+        return self.books
 
     # -- the server's side ----------------------------------------------------------------------
 

@@ -7,18 +7,16 @@ import logging
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 import anyio
-import attrs
 import click
 
 import tmqp
 from tmqp.errors import LocalProtocolError
-from tmqp.limits import Limits
 from tmqp_server.access.auth import load_access
 from tmqp_server.access.custom import load_hook
 from tmqp_server.access.tokens import hash_token, new_token
+from tmqp_server.admin.world import AdminWorld
 from tmqp_server.commands import (
     backup,
     check,
@@ -27,23 +25,22 @@ from tmqp_server.commands import (
     goms_config,
     import_messages,
 )
-from tmqp_server.config import ConfigError, ServerConfig, parse_config
-from tmqp_server.doors.registry import DoorRegistry
+from tmqp_server.commands.configuring import Given, config_command
+from tmqp_server.config import ConfigError, ServerConfig
 from tmqp_server.io.event_loop import BACKENDS, how_to_run
 from tmqp_server.io.listener import ListenError
 from tmqp_server.io.tls import server_context
-from tmqp_server.settings.doors import door_option
-from tmqp_server.settings.tls import TlsSettings
+from tmqp_server.settings.log import FORMATS, LEVELS, LogSettings
 from tmqp_server.storage.port import DamageError, StoreError
 from tmqp_server.wiring.app import Server, serve_forever
 from tmqp_server.wiring.assembly import build_broker, declare, summary
 from tmqp_server.wiring.doors import Doors
+from tmqp_server.wiring.logs import set_up_log
+from tmqp_server.wiring.watched import make_registry
 
 __all__ = ["hash_token_command", "main", "settle_collector"]
 
 logger = logging.getLogger("tmqp_server")
-
-_LEVELS = ("debug", "info", "warning", "error")
 
 
 @click.group(
@@ -55,10 +52,11 @@ Examples:
   tmqp-server -l tmq://127.0.0.1:0 -l unix:/tmp/tmqp.sock
   tmqp-server --data ./tmqp-data                 durable queues survive there
   tmqp-server --config tmqp.toml                 keys: see docs/server.md
-  tmqp-server --check-config tmqp.toml           say what would be served, and stop
+  tmqp-server config check tmqp.toml             say what would be served, and stop
   tmqp-server hash-token --new                   a token for its table [access]
 
-Stop it with Ctrl-C or SIGTERM: connections are closed politely first.
+Stop it with Ctrl-C or SIGTERM: connections are closed politely first.  SIGHUP has it read its
+configuration and certificates again.
 
 Without a command the broker runs.""",
 )
@@ -130,10 +128,13 @@ Without a command the broker runs.""",
 )
 @click.option(
     "--log-level",
-    type=click.Choice(_LEVELS),
-    default="info",
-    show_default=True,
-    help="What is written to standard error.",
+    type=click.Choice(LEVELS),
+    help="What is written to standard error.  [default: info]",
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(FORMATS),
+    help="Lines for people, or an object of JSON a line.  [default: plain]",
 )
 @click.version_option(tmqp.__version__, prog_name="tmqp-server")
 @click.pass_context
@@ -149,7 +150,8 @@ def main(
     allow_remote: bool,
     max_payload: int | None,
     backend: str,
-    log_level: str,
+    log_level: str | None,
+    log_format: str | None,
 ) -> None:
     """Run the TMQP/2.0 reference broker.
 
@@ -159,24 +161,30 @@ def main(
     """
     if context.invoked_subcommand is not None:
         return
-    logging.basicConfig(
-        level=log_level.upper(), format="%(asctime)s %(levelname)-7s %(name)s: %(message)s"
-    )
-    for name in ("httpx", "httpcore"):  # they log whole URLs; what fails is told by ours
-        logging.getLogger(name).setLevel(logging.WARNING)
     if checked_path is not None and config_path is not None:
         raise click.UsageError("--check-config takes the place of --config")
-    path = config_path or checked_path
+    log: dict[str, str | None] = {"level": log_level, "format": log_format}
+    set_up_log(LogSettings(**{key: value for key, value in log.items() if value is not None}))
+    given = Given(
+        path=config_path or checked_path,
+        environment=os.environ,
+        listen=listen,
+        doors=doors,
+        data=data,
+        tls={"certificate": tls_certificate, "key": tls_key},
+        allow_remote=allow_remote,
+        max_payload=max_payload,
+        log=log,
+    )
     try:
-        tls = {"certificate": tls_certificate, "key": tls_key}
-        config = _configuration(listen, doors, path, data, tls, allow_remote, max_payload)
+        config = given.config()
         if checked_path is not None:
             _print_check(config)
             return
-        anyio.run(serve_forever, config, _announce, **how_to_run(backend))
+        set_up_log(config.log)
+        anyio.run(serve_forever, config, _announce, given.config, **how_to_run(backend))
     except (ConfigError, LocalProtocolError) as error:
-        options = bool(listen or doors or data or tls_certificate or tls_key or max_payload)
-        raise click.UsageError(_words(error, path, options)) from error
+        raise click.UsageError(given.words(error)) from error
     except (ListenError, StoreError) as error:
         click.echo(f"tmqp-server: {error}", err=True)
         if isinstance(error, DamageError):
@@ -222,47 +230,9 @@ for command in (check, backup, export_messages, import_messages, goms_config, cu
 del command
 
 
-def _configuration(
-    listen: tuple[str, ...],
-    doors: tuple[str, ...],
-    path: Path | None,
-    data: str | None,
-    tls: dict[str, str | None],
-    allow_remote: bool,
-    max_payload: int | None,
-) -> ServerConfig:
-    values: dict[str, Any] = {}
-    if path is not None:
-        try:
-            values = parse_config(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise ConfigError(f"cannot read {path}: {error.strerror}") from error
-        except UnicodeDecodeError as error:
-            raise ConfigError(f"cannot read {path}: {error}") from error
-    if listen:
-        values["listen"] = listen
-    if doors:
-        values["doors"] = (*values.get("doors", ()), *[door_option(each) for each in doors])
-    if data is not None:
-        values["data"] = data
-    given = {name: value for name, value in tls.items() if value is not None}
-    if given:
-        values["tls"] = attrs.evolve(values.get("tls", TlsSettings()), **given)
-    if allow_remote:
-        values["allow_remote"] = True
-    if max_payload is not None:
-        limits: Limits = values.get("connection", Limits())
-        fields = {name: getattr(limits, name) for name in Limits.__dataclass_fields__}
-        values["connection"] = Limits(**{**fields, "max_payload_bytes": max_payload})
-    return ServerConfig(**values)
-
-
-def _words(error: Exception, path: Path | None, options: bool) -> str:
-    """What is wrong with the configuration, and in which file; *options* came from elsewhere."""
-    text = str(error)
-    if path is None or str(path) in text:
-        return text
-    return f"{path}{', with the options given' if options else ''}: {text}"
+def _given(path: Path | None) -> Given:
+    """What the command reads when it is given nothing but a file."""
+    return Given(path=path, environment=os.environ)
 
 
 def _print_check(config: ServerConfig) -> None:
@@ -270,7 +240,7 @@ def _print_check(config: ServerConfig) -> None:
 
     :raises ConfigError: as a start would.
     """
-    Doors(config, DoorRegistry(), lambda: "", 0.0)
+    Doors(config, make_registry(AdminWorld()), lambda: "", 0.0)
     broker = build_broker(config)
     declare(broker, config, 0.0)
     load_access(config.access)
@@ -308,6 +278,8 @@ def _announce(server: Server) -> None:
         # What is left in the buffer would fail once more at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
+
+main.add_command(config_command(_given, _print_check))
 
 if __name__ == "__main__":
     main()

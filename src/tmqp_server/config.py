@@ -20,6 +20,7 @@ from tmqp_server.access.roles import OPEN, TABLE, AccessConfig, AccessError, par
 from tmqp_server.doors.http.limits import HttpLimits
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
+from tmqp_server.settings.admin import ADMIN, admin_settings
 from tmqp_server.settings.checks import ConfigError as ConfigError
 from tmqp_server.settings.checks import known as _known
 from tmqp_server.settings.checks import positive as _positive
@@ -29,6 +30,7 @@ from tmqp_server.settings.cluster import ClusterConfig, cluster_settings
 from tmqp_server.settings.doors import DoorSettings, door_settings
 from tmqp_server.settings.extensions import ClassSetting, class_settings
 from tmqp_server.settings.http import HttpSettings, http_settings
+from tmqp_server.settings.log import LogSettings, log_settings
 from tmqp_server.settings.options import (
     DeclaredChannel,
     channel_changes,
@@ -267,6 +269,9 @@ class ServerConfig:
     doors: tuple[DoorSettings, ...] = ()
     """Further protocols, and where they listen."""
 
+    log: LogSettings = attrs.field(factory=LogSettings)
+    """What the command ``tmqp-server`` writes to its log."""
+
     cluster: ClusterConfig | None = None
     """This server's part in a cluster; None while it stands alone."""
 
@@ -344,7 +349,8 @@ def read_config(table: Mapping[str, Any]) -> dict[str, Any]:
 
     :raises ConfigError: for an unknown key (naming the nearest) or a bad value.
     """
-    values = _known(table, [field.name for field in attrs.fields(ServerConfig)], "")
+    names = [field.name for field in attrs.fields(ServerConfig)]
+    values = _known(table, [*names, ADMIN], "")
     if "connection" in values:
         values["connection"] = _limits("connection", Limits, _table(values, "connection"))
     if "broker" in values:
@@ -365,6 +371,9 @@ def read_config(table: Mapping[str, Any]) -> dict[str, Any]:
     for key, read in _READERS.items():
         if key in values:
             values[key] = read(values[key])
+    if ADMIN in values:  # short for one of the doors
+        admin = admin_settings(table_of(values.pop(ADMIN), ADMIN))
+        values["doors"] = (*values.get("doors", ()), admin)
     return values
 
 
@@ -382,6 +391,7 @@ _READERS: dict[str, Callable[[Any], object]] = {
     "tls": lambda value: tls_settings(table_of(value, "tls")),
     "web": lambda value: _web_config(table_of(value, "web")),
     "doors": door_settings,
+    "log": lambda value: log_settings(table_of(value, "log")),
     "cluster": lambda value: cluster_settings(table_of(value, "cluster")),
 }
 

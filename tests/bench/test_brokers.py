@@ -225,7 +225,7 @@ def test_what_a_message_costs_is_judged_by_another_workload_of_the_run(
     results = BrokerResults(BrokerPlan(names, 1, 1.0, False, ("compiled",)))
     for name, rate in zip(names, rates, strict=True):
         if rate is not None:
-            sample = Sample(int(rate), int(rate), 1.0, 1.0, [])
+            sample = Sample(int(rate), int(rate), 1.0, 1.0, 0.5, [])
             results.figures[name, "tmqp"] = Figures([sample], [1])
     (verdict,) = [each for each in verdicts(results) if "at most 1.05 x push 1 to 1" in each.aim]
     assert (verdict.reached, verdict.passed) == (reached, passed)

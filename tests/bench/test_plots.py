@@ -25,7 +25,7 @@ def results(*names: str) -> BrokerResults:
     for workload in WORKLOADS:
         if workload.name in names:
             for number, contender in enumerate(workload.contenders, 1):
-                sample = Sample(1_000, 1_000_000 // number, 1.0, 0.5, [0.000_05 * number])
+                sample = Sample(1_000, 1_000_000 // number, 1.0, 0.5, 0.5, [0.000_05 * number])
                 found.figures[workload.name, contender.title] = Figures([sample], [1])
     return found
 
@@ -107,5 +107,5 @@ def test_the_command_measures_and_draws(tmp_path: Path) -> None:
 def test_every_workload_has_a_group() -> None:
     groups = {workload.group for workload in WORKLOADS}
     assert groups == {
-        *("broadcast", "push", "pull", "request", "sizes", "durable", "nsq", "doors"),
+        *("broadcast", "push", "pull", "request", "sizes", "durable", "nsq", "doors", "traffic"),
     }

@@ -10,6 +10,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from tools import (
     make_limits,
+    make_metrics,
     make_nsq_flags,
     make_register,
     make_rules,
@@ -25,6 +26,7 @@ pytestmark = pytest.mark.cold
 
 MAKERS = (
     make_limits,
+    make_metrics,
     make_nsq_flags,
     make_register,
     make_rules,

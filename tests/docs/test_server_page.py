@@ -13,7 +13,9 @@ from tests.docs.pages import blocks, page, section, table
 from tests.project import ROOT
 from tmqp_server import OutboundLimits, ServerConfig, StorageConfig, parse_config
 from tmqp_server.engine.model.handlers import built_in_handlers
+from tmqp_server.settings.admin import ADMIN
 from tmqp_server.settings.http import HttpSettings
+from tmqp_server.settings.log import LogSettings
 from tmqp_server.settings.options import CHANNEL_KEYS, QUEUE_KEYS
 from tmqp_server.settings.routers import BINDING_KEYS
 from tmqp_server.settings.tls import TlsSettings
@@ -44,7 +46,8 @@ SERVER, OUTBOUND = section(PAGE, "Configuration").split("`[outbound]`, a client"
 
 
 def test_every_key() -> None:
-    assert sorted(first_cells(SERVER, "key", "default")) == keys(ServerConfig)
+    # [admin] is short for one of the [[doors]].
+    assert sorted(first_cells(SERVER, "key", "default")) == sorted([*keys(ServerConfig), ADMIN])
 
 
 def test_the_keys_of_tables() -> None:
@@ -58,6 +61,7 @@ def test_the_keys_of_tables() -> None:
         StorageConfig
     )
     assert sorted(first_cells(section(PAGE, "TLS"), "key", "default")) == keys(TlsSettings)
+    assert sorted(first_cells(section(PAGE, "Log"), "key", "default")) == keys(LogSettings)
     assert set(first_cells(section(PAGE, "Routers"), "key", "of")) == set(BINDING_KEYS)
 
 

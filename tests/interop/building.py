@@ -27,6 +27,7 @@ __all__ = [
     "compile_program",
     "fetch",
     "go_build",
+    "java_build",
     "made",
     "need",
     "npm",
@@ -128,6 +129,28 @@ def go_build(client: str, sources: Path, folder: Path, program: str) -> None:
             fetch(client, ["go", "mod", "download"], sources)
             words = ["go", "build", "-mod=readonly", "-o", str(folder / program), "."]
             compile_program(words, sources)
+
+
+def java_build(
+    client: str, pom: Path, folder: Path, programs: list[Path], properties: Mapping[str, str]
+) -> list[str]:
+    """Have Maven bring what a ``pom.xml`` names, compile programs with it, if need be, and give the
+    command that runs them, without the name of a class; skips the test if it cannot be had.
+
+    :param properties: set those of the ``pom.xml``.
+    """
+    need(client, "java", "javac", "mvn")
+    with made(folder, [pom, *programs]) as is_due:
+        if is_due:
+            shutil.rmtree(folder / "lib", ignore_errors=True)
+            shutil.rmtree(folder / "classes", ignore_errors=True)
+            words = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies"]
+            words += [f"-D{name}={value}" for name, value in properties.items()]
+            output = f"-DoutputDirectory={folder / 'lib'}"
+            fetch(client, [*words, "-DincludeScope=runtime", output], folder)
+            words = ["javac", "-Xlint:all,-processing,-path,-classfile", "-Werror", "-d", "classes"]
+            compile_program([*words, "-cp", "lib/*", *map(str, programs)], folder)
+    return ["java", *QUICK_JAVA, "-cp", os.pathsep.join(["classes", "lib/*"])]
 
 
 def compile_program(words: list[str], folder: Path) -> None:

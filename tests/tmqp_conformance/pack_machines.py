@@ -17,6 +17,8 @@ from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.port import IdSource
 from tmqp_server.doors.smq.door import SmqDoor
 from tmqp_server.doors.smq.message import SmqBodies
+from tmqp_server.doors.stomp.door import StompDoor
+from tmqp_server.doors.stomp.message import StompBodies
 from tmqp_server.doors.throttr.door import ThrottrDoor
 from tmqp_server.doors.throttr.message import ThrottrBodies
 from tmqp_server.doors.throttr.options import ThrottrOptions
@@ -115,8 +117,15 @@ class DoorMachine:
         self._world.hub.receive(number, data, now)
 
     def take(self, number: int) -> bytes:
-        """What there is to send."""
-        return sent(self._world.hub, number)
+        """What there is to send; the door learns that it has left."""
+        hub = self._world.hub
+        data = sent(hub, number)
+        session = hub._sessions.get(number)
+        while session is not None and session.wants_written:
+            hub.written(number, self._world.now)
+            hub.go_on(number, self._world.now)
+            data += sent(hub, number)
+        return data
 
     def is_closed(self, number: int) -> bool:
         """Whether the door has closed."""
@@ -167,6 +176,12 @@ def _goms() -> DoorMachine:
     )
 
 
+def _stomp() -> DoorMachine:
+    return DoorMachine(
+        DoorWorld(lambda new_id, letters: StompDoor(new_id, None, None, letters), StompBodies())
+    )
+
+
 class ThrottrMachine(DoorMachine):
     """Our doors of Throttr, one for each dialect."""
 
@@ -187,16 +202,6 @@ class ThrottrMachine(DoorMachine):
         self._world.door = self._doors[self.place]
         return super().open(case, now)
 
-    def take(self, number: int) -> bytes:
-        """What there is to send; the door learns that it has left."""
-        hub, data = self._world.hub, super().take(number)
-        session = hub._sessions.get(number)
-        while session is not None and session.wants_written:
-            hub.written(number, self._world.now)
-            hub.go_on(number, self._world.now)
-            data += super().take(number)
-        return data
-
 
 #: A server in memory for each pack.
 MACHINES: Final[dict[str, Callable[[], PackMachine]]] = {
@@ -205,4 +210,5 @@ MACHINES: Final[dict[str, Callable[[], PackMachine]]] = {
     "zmtp": _zmtp,
     "goms": _goms,
     "throttr": ThrottrMachine,
+    "stomp": _stomp,
 }

@@ -161,7 +161,7 @@ def test_a_server_that_is_started_again_lets_a_crash_be_made_smaller(tmp_path: P
         ({"conversation": [], "acts": []}, "the finding is empty"),
         ({"conversation": [{"line": 0, "hex": "zz"}]}, "not a finding"),
         ({"conversation": [{"line": "x", "hex": "00"}]}, "not a finding"),
-        ({"pack": "stomp"}, "there is no pack 'stomp'; there are nsq, smq, goms, throttr"),
+        ({"pack": "amqp"}, "there is no pack 'amqp'; there are nsq, smq, goms, throttr"),
         ({"conversation": [{"line": 0, "hex": "00", "at": "http"}]}, "no address 'http'"),
         ({"conversation": 5}, "not a finding"),
     ],

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from tests.tmqp_conformance.machines import HubMachine
-from tmqp.testing import Seeded
+from tmqp.testing import Seeded, write_frame
 from tmqp.testing.conformance import Machine, MemoryStage, Patience
 from tmqp.testing.conformance.servers import SERVER_CASES
 from tmqp_conformance.__main__ import main
-from tmqp_conformance.fuzzing.differ import Differ
-from tmqp_conformance.fuzzing.findings import read_found, write_model, write_wire
+from tmqp_conformance.fuzzing.differ import Differ, Difference
+from tmqp_conformance.fuzzing.findings import Found, read_found, write_model, write_wire
 from tmqp_conformance.fuzzing.model import Act, Delivered, Model, WrongError
 from tmqp_conformance.fuzzing.mutate import MUTATIONS, mutated
 from tmqp_conformance.fuzzing.native import FIELDS, NativeSubject
 from tmqp_conformance.fuzzing.search import ModelFuzzer
 from tmqp_conformance.fuzzing.session import play_acts
 from tmqp_conformance.fuzzing.wire import WireFuzzer, shrink
+from tmqp_conformance.grammar import Piece
 from tmqp_conformance.zoo.broken_servers import BROKEN_SERVERS
 from tmqp_conformance.zoo.server import SmallServer
 
@@ -119,6 +121,23 @@ def test_a_finding_of_the_wire_fuzzer_is_a_file(tmp_path: Path) -> None:
         assert 0 < sum(len(piece.data) for piece in each.conversation) < before
 
 
+@pytest.mark.parametrize("pack", ["", "smq"])
+def test_a_finding_in_a_file_loses_whole_messages_first(pack: str) -> None:
+    """``shrink`` cut messages in two, and a server waited for the rest of them."""
+    begin, one, two = (
+        (b"", b"C:q:\n", b"M:q:1\n")
+        if pack
+        else (b"TMQP/2.0", write_frame(8, payload=b"one"), write_frame(16, payload=b"two"))
+    )
+    found = Found((Piece(0, begin + one + two), Piece(1, begin + two)), pack=pack)
+    (first, second), (third, fourth) = [
+        (each.conversation[0].data, each.conversation[1].data)
+        for each in itertools.islice(found.smaller(), 2)
+    ]
+    assert (first, third) == (begin + two, begin + one)
+    assert second == fourth == begin + two
+
+
 @pytest.mark.parametrize("text", ["", "[]", '{"format": "tmqp-conformance finding 1"}', "{}"])
 def test_a_file_that_is_no_finding_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "found.json"
@@ -189,3 +208,14 @@ def test_what_two_servers_answer_otherwise_is_found_and_made_small(tmp_path: Pat
     assert pair.play(read_found(path).conversation)
     size = sum(len(piece.data) for piece in difference.conversation)
     assert size < 400, "a hello and two requests"
+
+
+def test_a_difference_loses_whole_messages() -> None:
+    """Messages in the same piece as what differs stayed in the finding, or came out of it cut."""
+    pair = differ(SmallServer(), BROKEN_SERVERS["conflict-for-duplicate"][1]())
+    difference = next(pair.run(lambda: pair.played < 5_000))
+    *others, last = difference.conversation
+    ping = write_frame(9, ttl=16)
+    padded = (*others, Piece(last.line, last.data + ping * 40))
+    smaller = pair._confirmed(Difference("", padded)).conversation
+    assert ping not in b"".join(each.data for each in smaller)

@@ -17,7 +17,9 @@ from tmqp_conformance.grammar import Piece, Tally
 from tmqp_conformance.packs import PACKS
 from tmqp_conformance.packs.grammar import ID_MARK
 from tmqp_conformance.packs.memory import PackMachine, PackMemoryStage
+from tmqp_conformance.packs.stomp.words import CONNECT, frame, send
 from tmqp_conformance.packs.zmtp_words import greeting, old_greeting
+from tmqp_conformance.zoo.broken_stomp import BROKEN_STOMP
 from tmqp_conformance.zoo.goms import BROKEN_GOMS
 from tmqp_conformance.zoo.nsq import BROKEN_NSQ, SmallNsq
 from tmqp_conformance.zoo.small import SmallMachine
@@ -32,6 +34,7 @@ BROKEN: Final[Mapping[str, Mapping[str, tuple[str, Callable[[], PackMachine]]]]]
     "zmtp": BROKEN_ZMTP,
     "goms": BROKEN_GOMS,
     "throttr": BROKEN_THROTTR,
+    "stomp": BROKEN_STOMP,
 }
 #: What is so rare that few conversations may lack it.
 RARE: Final = {
@@ -91,6 +94,11 @@ def test_our_doors_live_and_stay_right(name: str) -> None:
         ("throttr", "stays-on-unknown", "open"),
         ("throttr", "newer-pushes", "undecodable"),
         ("throttr", "crashes-on-unknown", "crash"),
+        ("stomp", "stays-after-errors", "open"),
+        ("stomp", "silent-errors", "closed"),
+        ("stomp", "writes-no-escapes", "undecodable"),
+        ("stomp", "bare-errors", ""),
+        ("stomp", "crashes-on-unknown", "crash"),
     ],
 )
 def test_a_planted_fault_is_found_and_made_small(name: str, animal: str, kind: str) -> None:
@@ -106,8 +114,8 @@ def test_a_planted_fault_is_found_and_made_small(name: str, animal: str, kind: s
     again = tried.play(smaller.conversation)
     assert again is not None
     assert again.kind == kind
-    # The greeting of ZMTP alone has 64 bytes, and a READY 30.
-    most = 130 if name == "zmtp" else 100
+    # The greeting of ZMTP alone has 64 bytes, and a READY 30; CONNECT has 60.
+    most = 160 if name in ("zmtp", "stomp") else 100
     assert sum(len(piece.data) for piece in smaller.conversation) < most
     assert not tried.gone
 
@@ -230,6 +238,45 @@ def test_what_a_second_identify_keeps_is_not_judged() -> None:
     assert (oracle.open, oracle.doubtful) == (False, True)
     oracle.read(b"PUB a!b\n")
     assert not oracle.must_close, "it may have ended before"
+
+
+@pytest.mark.parametrize(
+    ("said", "rule", "is_open"),
+    [
+        (CONNECT, "", True),
+        (CONNECT[:-1], "", False),
+        (CONNECT + send(b"x"), "", True),
+        (send(b"x"), "connect-first", False),
+        (frame(b"CONNECT", b"accept-version:9"), "version", False),
+        (CONNECT + frame(b"PUBLISH"), "unknown-command", False),
+        (CONNECT + send(b"x", rb"a:\t"), "escape", False),
+        (CONNECT + send(b"four", b"content-length:2"), "length", False),
+    ],
+)
+def test_the_oracle_of_stomp_knows_what_ends_a_connection(
+    said: bytes, rule: str, is_open: bool
+) -> None:
+    oracle = PACKS["stomp"].grammars[""].oracle(Tally())
+    oracle.read(said)
+    assert (oracle.rule, oracle.must_close, oracle.open) == (rule, bool(rule), is_open)
+    assert not oracle.doubtful
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        frame(b"CONNECT", b"accept-version:1.2", b"heart-beat:1,0"),
+        CONNECT + frame(b"DISCONNECT"),
+        CONNECT + CONNECT,
+        CONNECT + send(b"x", b"no colon"),
+        CONNECT + send(b"x", b"a:\xff"),
+        CONNECT + send(b"x" * 9_000),
+    ],
+)
+def test_what_servers_of_stomp_may_take_or_refuse_is_not_judged(said: bytes) -> None:
+    oracle = PACKS["stomp"].grammars[""].oracle(Tally())
+    oracle.read(said)
+    assert (oracle.doubtful, oracle.open, oracle.must_close) == (True, False, False)
 
 
 GREETED: Final = greeting() + command_frame(b"READY", metadata_bytes([("Socket-Type", b"PUSH")]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import shutil
+import ssl
 import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -15,6 +16,7 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 from click.testing import CliRunner, Result
 
+from tests.certificates import make_certificate
 from tests.project import ROOT
 from tests.tmqp_conformance.pack_machines import MACHINES
 from tests.tmqp_conformance.schema import violations
@@ -31,7 +33,10 @@ from tmqp_server import ServerConfig, running
 from tmqp_server.config import read_config
 
 #: Cases that wait a second or longer, which a socket cannot shorten.
-SLOW: Final = ("timeout", "leaves-while-ready", "heartbeats", "heartbeat-answered")
+SLOW: Final = (
+    *("timeout", "leaves-while-ready", "heartbeats", "heartbeat-answered"),
+    *("heart-beats-come", "heart-beats-missed"),
+)
 DOORS: Final = {
     "nsq": {
         "": "nsq",
@@ -43,6 +48,7 @@ DOORS: Final = {
     "zmtp": {"": "zmtp"},
     "goms": {"": "goms"},
     "throttr": {"": "throttr", "dialect-7.3": "throttr"},
+    "stomp": {"": "stomp"},
 }
 #: What a door is told, by its pack and address.
 OPTIONS: Final[dict[tuple[str, str], dict[str, Any]]] = {
@@ -110,8 +116,50 @@ def addresses() -> Iterator[dict[str, dict[str, Address]]]:
         yield {pack: {place: at(next(told)) for place in places} for pack, places in DOORS.items()}
 
 
-def at(url: str) -> Address:
-    return parse_address(url.partition("://")[2])
+def at(url: str, *, tls: bool = False) -> Address:
+    found = parse_address(url.partition("://")[2])
+    return Address(found.host, found.port, tls=tls)
+
+
+#: Packs whose doors have one address.
+SINGLE: Final = tuple(name for name, places in DOORS.items() if len(places) == 1)
+
+
+@pytest.fixture(scope="module")
+def encrypted(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[dict[str, Address], ssl.SSLContext]]:
+    """A server of ours with doors that speak TLS: their addresses, and whom to trust."""
+    key, certificate = make_certificate(tmp_path_factory.mktemp("tls"))
+    doors = [
+        {
+            "protocol": DOORS[pack][""],
+            "listen": ["localhost:0"],
+            "tls": True,
+            "options": OPTIONS.get((pack, ""), {}),
+        }
+        for pack in SINGLE
+    ]
+    tls = {"key": str(key), "certificate": str(certificate)}
+    values = {**read_config({"doors": doors, "tls": tls}), "listen": (Address("127.0.0.1", 0),)}
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(running(ServerConfig(**values))) as ours,
+    ):
+        told = [at(url, tls=True) for url in ours.door_addresses()]
+        found = dict(zip(SINGLE, told, strict=True))
+        yield found, ssl.create_default_context(cafile=str(certificate))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", SINGLE)
+def test_our_doors_pass_with_tls(
+    name: str, encrypted: tuple[dict[str, Address], ssl.SSLContext]
+) -> None:
+    pack = PACKS[name]
+    where, context = encrypted
+    quick = tuple(each for each in pack.cases if not each.id.endswith(SLOW))
+    assert failures(pack, PackStage({"": where[name]}, context), quick) == []
 
 
 @pytest.mark.parametrize("name", PACKS)
@@ -275,7 +323,7 @@ def test_cases_of_packs_are_listed_explained_and_replayed(
         (("server", "127.0.0.1:1", "--pack", "smq", "--keep-alive"), "does not go with --pack"),
         (("server", "127.0.0.1:1", "--pack", "smq", "--only", "x"), "no case fits"),
         (("replay", "127.0.0.1:1", "server.nsq-http.ping"), "needs --at http="),
-        (("list", "--pack", "stomp"), "'stomp' is not one of"),
+        (("list", "--pack", "openwire"), "'openwire' is not one of"),
     ],
 )
 def test_wrong_use_of_packs(arguments: tuple[str, ...], reason: str) -> None:

@@ -18,6 +18,7 @@ from tmqp.testing.conformance.patterns import Names
 from tmqp.testing.conformance.steps import Close, Hear, Say
 from tmqp_conformance.packs import PACKS
 from tmqp_conformance.suite import find
+from tmqp_conformance.zoo.broken_stomp import BROKEN_STOMP
 from tmqp_conformance.zoo.goms import BROKEN_GOMS
 from tmqp_conformance.zoo.smq import BROKEN_SMQ
 from tmqp_conformance.zoo.throttr import BROKEN_THROTTR
@@ -58,7 +59,7 @@ class Script:
 
 
 #: A delivery: no statistics and no error.
-MESSAGE: Final = re.compile(r"line text=b'(?!UNKNOWN)|type\": \"message\"")
+MESSAGE: Final = re.compile(r"line text=b'(?!UNKNOWN)|type\": \"message\"|message body=")
 #: A key that was made again when it was over.
 ENDED: Final = "no to='QUERY', then yes to='INSERT'"
 Reason = Callable[[Script], object]
@@ -230,9 +231,170 @@ THROTTR: Final[dict[str, tuple[str, Reason]]] = {
     ),
     "forgets-events": ("fail", lambda script: script.hears("'EVENT'")),
 }
+#: A new consumer comes to the queue after its messages were acknowledged.
+LATER: Final = rb"\0ACK\n[a-z].*\0SUBSCRIBE"
+
+
+def _acknowledges(script: Script) -> bool:
+    """A later consumer shows whether a message was acknowledged; and it was."""
+    committed = script.says(rb"\0COMMIT") or not script.says(rb"\0BEGIN")
+    return script.says(b"(?s)" + LATER) and committed
+
+
+def _ends_auto(script: Script) -> bool:
+    """A later consumer shows whether what had come in the mode auto is done."""
+    return script.says(rb"(?s)\0UNSUBSCRIBE.*\0SUBSCRIBE")
+
+
+def _leaves_for_others(script: Script) -> bool:
+    """What one client leaves comes to another."""
+    return script.leaves and "b" in script.receivers
+
+
+STOMP: Final[dict[str, tuple[str, Reason]]] = {
+    # Who is let in with 1.2, and who is led to ERROR by frames of it.
+    "no-newest": ("fail", _hears("connected version='1.2'")),
+    "always-newest": ("fail", _hears("connected version=('1.[01]'|None)")),
+    "no-stomp-frame": ("fail", _says(b"^STOMP")),
+    "escaped-connect": ("fail", _says(rb"^CONNECT\n[^\0]*\\")),
+    "any-version": ("fail", _says(rb"accept-version:0.9,7.7\n")),
+    "takes-early": ("unclean", _says(b"^SEND")),
+    "breaks-promises": ("fail", _hears("beat, then beat")),
+    "no-heart-beats": ("unimplemented", _hears(r"heart_beat=\w+ heart-beats")),
+    "never-gives-up": ("unclean", _hears("wants heart-beats")),
+    "bare-errors": ("fail", _hears("error .+=")),
+    # Over a limit an ERROR may be lost, and who says nothing at all leaves a sentence unread.
+    "silent-errors": (
+        "non-strict",
+        lambda script: script.hears("error") and not script.says(b"y{131072}"),
+    ),
+    "stays-after-errors": ("unclean", _hears("error|wants heart-beats")),
+    "ignores-unknown": ("unclean", _says(b"PUBLISH")),
+    "crashes-on-unknown": ("crash", _says(b"PUBLISH")),
+    "takes-anything": (
+        "unclean",
+        _says(
+            rb"\0SEND\n(?!destination:)|\0ACK\n\n|\0BEGIN\n\n|ack:sometimes|transaction:none"
+            rb"|^CONNECT\naccept-version:1.2\nhost:localhost\n\n\0SUBSCRIBE\n(?!id:)"
+        ),
+    ),
+    "writes-no-escapes": (
+        "fail",
+        # For a client of 1.0 that is right.
+        lambda script: (
+            script.says(b"accept-version")
+            and script.hears(r"(x_a|receipt_id)='[^']*\\[n\\]| x:\\\\a=| x:\\a=")
+        ),
+    ),
+    "always-escapes": ("fail", lambda script: script.hears(r"new\\") and not script.hears("1.2'")),
+    "any-escape": ("fail", _says(rb"\\t\n|half\\\n")),
+    "latin-headers": ("fail", _says(rb"\xc3\xa4")),
+    "trims": ("fail", _says(b": padded \n")),
+    "keeps-returns": ("fail", _says(b"SEND\r\n")),
+    "no-feeds": ("fail", _says(rb"\0\n\nSEND")),
+    "last-header": ("fail", _says(b"x-a:1\nx-a:2")),
+    "ends-at-nul": ("fail", lambda script: script.says(b"content-length:(10|31|2|many|3)\n")),
+    "short-lengths": ("fail", _says(b"content-length:(2|many)\n")),
+    "strips-bodies": ("fail", _hears(r"message body=b'[^']*\\n'")),
+    "drops-empty": ("fail", _hears("message body=b''")),
+    "cuts-bodies": ("fail", _says(b"(0123456789){6554}")),
+    "reads-segments": ("fail", lambda script: script.is_cut),
+    "no-limit": ("informational", _says(b"y{131072}")),
+    "receipts-of-send-only": (
+        "fail",
+        lambda script: (
+            script.hears("receipt_id")
+            and script.says(
+                rb"\0((UN)?SUBSCRIBE|N?ACK|BEGIN|COMMIT|ABORT|DISCONNECT)\n(.+\n)*receipt:"
+            )
+        ),
+    ),
+    "raw-receipts": ("fail", _says(rb"receipt:.*\\")),
+    "stops-after-three": ("fail", _hears("(message body.*){4}")),
+    "keeps-nothing": (
+        "fail",
+        lambda script: (
+            _leaves_for_others(script)
+            or (
+                script.says(rb"(?s)^((?!\0SUBSCRIBE).)*\0SEND.*\0SUBSCRIBE")
+                and "c" in script.receivers
+            )
+        ),
+    ),
+    "keeps-copies": (
+        "fail",
+        lambda script: (
+            _acknowledges(script)
+            or _ends_auto(script)
+            # The third consumer of a queue comes when its message is done.
+            or (script.says(rb"(?s)(\0SUBSCRIBE.*){3}") and not script.says(b"/topic/"))
+        ),
+    ),
+    "no-subscription": ("fail", _hears("subscription='[^/]")),
+    "no-message-id": ("fail", _hears("message_id=")),
+    "drops-headers": ("fail", _hears(r"message .*(x_a|x_ä|x:.*|content_type)=")),
+    "topics-serve-one": ("fail", _says(b"/topic/t-z")),
+    "no-unsubscribe": ("fail", _says(rb"\0UNSUBSCRIBE.*\0SEND")),
+    "needs-ids": (
+        "fail",
+        lambda script: script.says(rb"\0SUBSCRIBE\n(?!id:)") and not script.says(b"accept-version"),
+    ),
+    "forgets-acks": ("fail", _acknowledges),
+    "auto-waits": ("fail", _ends_auto),
+    "acks-all": (
+        "fail",
+        # After NACK of the first message nothing is before the second.
+        lambda script: (
+            script.says(rb"(?s)ack:client-individual\n.*\0ACK\n[a-z-]+:m2-z")
+            and not script.says(b"NACK")
+        ),
+    ),
+    "acks-one": ("fail", _says(rb"ack:client\n.*\0ACK\n[a-z-]+:m2-z")),
+    "loses-unacknowledged": (
+        "fail",
+        lambda script: _leaves_for_others(script) and script.says(b"ack:client"),
+    ),
+    "no-ack-header": ("fail", _hears(r" ack=.*called")),
+    "always-ack-header": ("fail", _hears(" ack=None")),
+    "no-nack": ("fail", _says(b"NACK")),
+    "needs-ack-ids": ("fail", _says(rb"\0ACK\nmessage-id:")),
+    "sends-at-once": (
+        "fail",
+        lambda script: (
+            script.hears("message body") and script.says(rb"\0SEND\n(.+\n)*transaction:[tu]")
+        ),
+    ),
+    "commits-aborted": (
+        "fail",
+        lambda script: script.hears("message body") and script.says(rb"\0ABORT"),
+    ),
+    "commits-lost": (
+        "fail",
+        lambda script: script.leaves and script.says(rb"\0BEGIN") and not script.says(rb"\0COMMIT"),
+    ),
+    "acks-at-once": (
+        "fail",
+        lambda script: script.says(rb"\0ACK\n.+\ntransaction:t") and not script.says(rb"\0COMMIT"),
+    ),
+    "forgets-staged-acks": (
+        "fail",
+        lambda script: script.says(rb"\0ACK\n.+\ntransaction:t") and script.says(rb"\0COMMIT"),
+    ),
+    "one-transaction": (
+        "fail",
+        lambda script: script.hears("message body") and script.says(b"transaction:u"),
+    ),
+}
 #: Where a pack says which verdict a case gives.
-EXCEPTIONS: Final = {("empty-lines", "server.goms.no-empty-line"): "non-strict"}
-REASONS: Final = {"smq": SMQ, "goms": GOMS, "throttr": THROTTR, "zmtp": ZMTP}
+EXCEPTIONS: Final = {
+    ("empty-lines", "server.goms.no-empty-line"): "non-strict",
+    # They are about what ERROR says, and accept nothing else.
+    ("silent-errors", "server.stomp.error-says-why"): "fail",
+    ("silent-errors", "server.stomp.error-names-its-receipt"): "fail",
+    ("takes-anything", "server.stomp.error-says-why"): "fail",
+    ("takes-anything", "server.stomp.error-names-its-receipt"): "fail",
+}
+REASONS: Final = {"smq": SMQ, "goms": GOMS, "throttr": THROTTR, "zmtp": ZMTP, "stomp": STOMP}
 
 
 def test_every_broken_server_has_a_reason() -> None:
@@ -240,6 +402,7 @@ def test_every_broken_server_has_a_reason() -> None:
     assert set(GOMS) == set(BROKEN_GOMS)
     assert set(ZMTP) == set(BROKEN_ZMTP)
     assert set(THROTTR) == set(BROKEN_THROTTR)
+    assert set(STOMP) == set(BROKEN_STOMP)
 
 
 @pytest.mark.parametrize("pack", REASONS)

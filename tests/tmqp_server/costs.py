@@ -14,8 +14,14 @@ from typing import Final
 
 import anyio
 
-from tests.tmqp_server.nsq_costs import nsq_consumed, nsq_prepared, nsq_published
+from tests.tmqp_server.nsq_costs import (
+    nsq_consumed,
+    nsq_durable,
+    nsq_prepared,
+    nsq_published,
+)
 from tests.tmqp_server.outputs import sent, touched
+from tests.tmqp_server.small_door_costs import goms_lines, goms_sent, smq_consumed, smq_lines
 from tmqp.codec import FrameDecoder
 from tmqp.constants import (
     OP_CREATE_QUEUE,
@@ -202,8 +208,8 @@ def _prepare(count: int, *, answers: bool, headers: str = "") -> None:
     assert not answers or _answers(count)
 
 
-def _nsq_prepare(count: int, *, answers: bool) -> None:
-    assert nsq_prepared(count, answers=answers)[0]
+def _nsq_prepare(count: int, *, answers: bool, singly: bool = False) -> None:
+    assert nsq_prepared(count, answers=answers, singly=singly)[0]
 
 
 def _decode(count: int, *, makes_runs: bool) -> None:
@@ -350,6 +356,11 @@ def _through_the_shell(count: int, *, consumers: int) -> None:
 
 
 #: What is counted, for so many messages.
+def _write_lines(lines: Callable[[int], list[bytes]], count: int) -> None:
+    """What the work of a door begins with."""
+    assert lines(count)
+
+
 WORKS: Final[dict[str, Callable[[int], None]]] = {
     "pushes": lambda count: _prepare(count, answers=False),
     "pushes and answers": lambda count: _prepare(count, answers=True),
@@ -382,8 +393,16 @@ WORKS: Final[dict[str, Callable[[int], None]]] = {
     "durable push with both acknowledges": _durably,
     "NSQ publications": lambda count: _nsq_prepare(count, answers=False),
     "NSQ publications and answers": lambda count: _nsq_prepare(count, answers=True),
+    "lines of goMS": lambda count: _write_lines(goms_lines, count),
+    "goMS: a row of 200 to one that is registered": goms_sent,
+    "lines of Simple MQ": lambda count: _write_lines(smq_lines, count),
+    "Simple MQ: a row of 200, counted as done": smq_consumed,
     "NSQ: MPUB": nsq_published,
     "NSQ: MPUB and FIN": nsq_consumed,
+    "NSQ single publications and answers": lambda count: _nsq_prepare(
+        count, answers=True, singly=True
+    ),
+    "NSQ: a durable PUB and FIN": nsq_durable,
     "pushes through a feed with both acknowledges": lambda count: _through_a_feed(count, runs=True),
     "a push through a feed with both acknowledges": lambda count: _through_a_feed(
         count, runs=False

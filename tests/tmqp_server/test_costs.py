@@ -48,6 +48,9 @@ CALLS: Final = {
     "durable push with both acknowledges": 26.7,
     "NSQ: MPUB": 22.1,
     "NSQ: MPUB and FIN": 70.8,
+    "NSQ: a durable PUB and FIN": 502.0,
+    "goMS: a row of 200 to one that is registered": 20.0,
+    "Simple MQ: a row of 200, counted as done": 52.6,
     "pushes through a feed with both acknowledges": 69.9,
     "a push through a feed with both acknowledges": 257.0,
     "a chunk through the shell": 171.0,
@@ -59,6 +62,7 @@ INSTRUCTIONS: Final = {
     "broadcast": 1_380.0,
     "push with both acknowledges": 6_970.0,
     "durable push with both acknowledges": 11_500.0,
+    "NSQ: a durable PUB and FIN": 76_700.0,
     "a chunk through the shell": 26_650.0,
     "a chunk to ten consumers": 76_850.0,
 }
@@ -88,8 +92,12 @@ def calls_of(work: Callable[[], None]) -> int:
 
 def prepared(name: str) -> str:
     """The work that only prepares what another one needs."""
+    if name.startswith("NSQ: a"):
+        return "NSQ single publications and answers"
     if name.startswith("NSQ"):
         return "NSQ publications and answers" if "FIN" in name else "NSQ publications"
+    if name.startswith(("goMS", "Simple MQ")):
+        return f"lines of {name.partition(':')[0]}"
     if "both" not in name:
         return "pushes"
     return "headed pushes and answers" if "headers" in name else "pushes and answers"

@@ -32,12 +32,8 @@ from tmqp_server.access.roles import AccessConfig, parse_access
 from tmqp_server.access.tokens import hash_token
 from tmqp_server.config import read_config
 from tmqp_server.doors.kinds import DoorKind
-from tmqp_server.doors.letters import (
-    Letter,
-    Property,
-    frame_of_letter,
-    letter_of_frame,
-)
+from tmqp_server.doors.letter import Letter, Property
+from tmqp_server.doors.letter_frames import frame_of_letter, letter_of_frame
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
 from tmqp_server.settings.doors import door_settings
 from tmqp_server.settings.options import DeclaredChannel, DeclaredQueue

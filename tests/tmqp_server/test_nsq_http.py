@@ -36,9 +36,11 @@ def free_port() -> int:
 
 
 @asynccontextmanager
-async def serving(*doors: tuple[str, dict[str, Any]]) -> AsyncIterator[Server]:
+async def serving(
+    *doors: tuple[str, dict[str, Any]], data: str | None = None
+) -> AsyncIterator[Server]:
     settings = [DoorSettings(name, ANY, options=options) for name, options in doors]
-    async with running(ServerConfig(listen=(), doors=tuple(settings))) as server:
+    async with running(ServerConfig(listen=(), doors=tuple(settings), data=data)) as server:
         yield server
 
 
@@ -88,6 +90,29 @@ async def test_a_topic_is_found_at_the_lookupd_and_goes_with_its_server() -> Non
             await answered(client, f"{there}/lookup?topic=t", '"hostname":')
         await answered(client, f"{there}/nodes", '{"producers":[]}')
         assert (await client.get(f"{there}/topics")).json() == {"topics": ["new", "t"]}
+
+
+async def test_messages_that_a_restart_brought_back_counted_as_new_ones(tmp_path: Path) -> None:
+    doors: tuple[tuple[str, dict[str, Any]], ...] = (("nsq", {}), ("nsqd-http", {}))
+    query = "topic=t&channel=c"
+    async with httpx.AsyncClient() as client:
+
+        async def rows(server: Server) -> list[tuple[int, int]]:
+            url = f"{url_of(server, 'nsqd-http')}/stats?format=json&topic=t"
+            (topic,) = (await client.get(url)).json()["topics"]
+            return [(row["message_count"], row["depth"]) for row in (topic, *topic["channels"])]
+
+        async with serving(*doors, data=str(tmp_path)) as server:
+            url = url_of(server, "nsqd-http")
+            for target in ("/topic/create?topic=t", f"/channel/create?{query}"):
+                assert (await client.post(url + target)).text == ""
+            assert (await client.post(f"{url}/mpub?topic=t", content=b"a\nb\nc")).text == "OK"
+            assert await rows(server) == [(3, 0), (3, 3)]
+        async with serving(*doors, data=str(tmp_path)) as server:
+            assert await rows(server) == [(0, 0), (0, 3)]
+            url = url_of(server, "nsqd-http")
+            assert (await client.post(f"{url}/pub?topic=t", content=b"d")).text == "OK"
+            assert await rows(server) == [(1, 0), (1, 4)]
 
 
 async def test_a_plain_door_sends_clients_to_the_one_with_tls() -> None:

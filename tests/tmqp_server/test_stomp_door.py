@@ -16,6 +16,7 @@ from tests.project import ROOT
 from tests.tmqp_server.stomp_clients import (
     CLASSES,
     Clients,
+    StompPy,
     config,
     in_thread,
     port_of,
@@ -179,6 +180,37 @@ async def test_login_and_passcode_are_those_of_the_access_table() -> None:
     assert "SEND to '/queue/secret': not allowed" in await with_clients(work, config(access=ACCESS))
 
 
+OF_SUBSCRIBERS: Final = ("join", "create-queue", "see-channel", "feed")
+
+
+@pytest.mark.parametrize("missing", ["", *OF_SUBSCRIBERS])
+async def test_the_rights_that_a_durable_subscription_needs(missing: str) -> None:
+    rights = [each for each in OF_SUBSCRIBERS if each != missing]
+    access = {
+        "roles": {
+            "subscriber": {"rights": rights, "channels": ["durable://me/*", "topic://t"]},
+            "dead": {"rights": ["push"], "channels": ["ActiveMQ.DLQ"]},
+        },
+        "tokens": [
+            {"name": "ann", "user": "ann", "password": "pw", "roles": ["subscriber", "dead"]}
+        ],
+    }
+
+    def work(found: Clients) -> str:
+        client = found.unconnected()
+        client.connect("ann", "pw", **{"client-id": "me"})
+        headers = {"activemq.subscriptionName": "n"}
+        if not missing:
+            client.subscribe("/topic/t", **headers)
+            return ""
+        client.connection.subscribe("/topic/t", "1", headers=headers)
+        message: str = client.error().headers["message"]
+        return message
+
+    told = await with_clients(work, config(access=access))
+    assert ("not allowed" in told or "may not be made" in told) == bool(missing), told
+
+
 async def test_many_messages_to_two_consumers() -> None:
     def work(found: Clients) -> list[int]:
         consumers = [found.make() for _ in range(2)]
@@ -307,6 +339,37 @@ async def test_what_has_a_receipt_outlives_the_server(tmp_path: Path) -> None:
         await in_thread(send, port_of(server, "stomp"))
     async with running(config(tmp_path)) as server:
         assert await in_thread(take, port_of(server, "stomp")) == "kept"
+
+
+async def test_a_durable_subscription_outlives_the_server(tmp_path: Path) -> None:
+    """Its selector, too: who begins again reads it from the disk."""
+    durable = {"activemq.subscriptionName": "news", "selector": "n > 1"}
+
+    def member(found: Clients) -> StompPy:
+        client = found.unconnected()
+        client.connect(**{"client-id": "me"})
+        client.subscribe("/topic/t", ack="client", **durable)
+        return client
+
+    def subscribe(found: Clients) -> None:
+        member(found)
+        found.end()
+        send(found, "before")
+
+    def send(found: Clients, body: str) -> None:
+        producer = found.make()
+        producer.send("/topic/t", "unwanted", "1", n="1")
+        producer.send("/topic/t", body, "2", n="2")
+
+    def take(found: Clients) -> list[str]:
+        send(found, "after")
+        client = member(found)
+        return [client.take().body for _ in range(2)]
+
+    async with running(config(tmp_path)) as server:
+        await in_thread(subscribe, port_of(server, "stomp"))
+    async with running(config(tmp_path)) as server:
+        assert await in_thread(take, port_of(server, "stomp")) == ["before", "after"]
 
 
 async def test_the_last_expiry_and_the_longest_delay(tmp_path: Path) -> None:

@@ -12,15 +12,14 @@ import anyio.abc
 import pytest
 
 from tests.tmqp_client.server import running_server
+from tests.tmqp_server.all_but_one import all_but_one
 from tests.tmqp_server.programs import silent_port
 from tests.tmqp_server.test_small_doors import config, port_of
-from tmqp.address import Address
 from tmqp.models import QueueOptions
 from tmqp_client import OperationFailed, connect
 from tmqp_client.sync import connect as connect_blocking
-from tmqp_server import ConfigError, Server, ServerConfig, running
+from tmqp_server import ConfigError, Server, running
 from tmqp_server.access import rights
-from tmqp_server.config import read_config
 from tmqp_wires.throttr import ClientConnection, Push, Reply, Request, words
 from tmqp_wires.throttr.requests import encode_request
 
@@ -270,24 +269,7 @@ NEEDS: list[tuple[Request, str]] = [
 @pytest.mark.parametrize("right", sorted({right for _, right in NEEDS}))
 async def test_of_all_rights_the_one_that_is_missing_forbids_a_request(right: str) -> None:
     """Two doors: the clients of one have every right, those of the other have all but one."""
-    others = [each for each in rights.RIGHTS if each != right]
-    everything = {"channels": ["*"], "clients": ["*"], "routers": ["*"], "spaces": ["throttr-2"]}
-    values = read_config(
-        {
-            "doors": [{**NEW, "as": "all"}, {**NEW, "as": "some"}],
-            "access": {
-                "roles": {
-                    "all": {"rights": ["all"], **everything},
-                    "some": {"rights": others, **everything, "applications": ["*"]},
-                },
-                "tokens": [
-                    {"name": "all", "token": "1" * 20, "roles": ["all"]},
-                    {"name": "some", "token": "2" * 20, "roles": ["some"]},
-                ],
-            },
-        }
-    )
-    async with running(ServerConfig(**{**values, "listen": (Address("127.0.0.1", 0),)})) as server:
+    async with running(all_but_one(NEW, right, "throttr-2")) as server:
         ports = [int(each.rpartition(":")[2]) for each in server.door_addresses()]
         peers = [Throttr(await anyio.connect_tcp("127.0.0.1", port), "7.3") for port in ports[-2:]]
         full, limited = peers

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import time
 
 import anyio
 import pytest
@@ -85,6 +87,28 @@ async def test_a_socket_that_closes_at_once_leaves_its_messages_within_its_linge
         return [pull.recv() for _ in range(100)]
 
     assert await with_sockets(work) == [b"%d" % number for number in range(100)]
+
+
+async def test_a_socket_without_linger_closes_at_once_and_leaves_a_part_in_order() -> None:
+    """Notes: with 0 what is pending is discarded; what the server has taken stays in its queue."""
+
+    def work(found: Sockets) -> list[bytes]:
+        push = found.make(zmq.PUSH)
+        sent = [b"%d" % number + bytes(2_000) for number in range(200)]
+        for each in sent:
+            push.send(each)
+        began = time.monotonic()
+        push.close(linger=0)
+        assert time.monotonic() - began < 5
+        pull = found.make(zmq.PULL, RCVTIMEO=300)
+        came: list[bytes] = []
+        with contextlib.suppress(zmq.Again):
+            while True:
+                came.append(pull.recv())
+        assert came == sent[: len(came)]
+        return came
+
+    assert len(await with_sockets(work)) <= 200
 
 
 # --- Sockets that bind ---------------------------------------------------------------------------

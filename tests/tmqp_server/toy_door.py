@@ -17,7 +17,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tmqp_server.doors.kinds import DoorContext, DoorKind
-from tmqp_server.doors.letters import Letter, Letters, Property
+from tmqp_server.doors.letter import Letter, Property
+from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.names import DoorNames
 from tmqp_server.doors.port import Door, DoorSession
 from tmqp_server.engine.commands import (

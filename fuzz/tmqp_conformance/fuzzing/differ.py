@@ -19,8 +19,7 @@ from tmqp.testing.conformance.lines import Line, Log
 from tmqp.testing.conformance.patterns import Preamble
 from tmqp_conformance.fuzzing.mutate import mutated, with_names
 from tmqp_conformance.fuzzing.native import NativeOracle, NativeSubject
-from tmqp_conformance.fuzzing.shrinking import smallest
-from tmqp_conformance.fuzzing.wire import smaller_pieces
+from tmqp_conformance.fuzzing.shrinking import smaller_pieces, smallest
 from tmqp_conformance.grammar import Piece, Tally
 from tmqp_conformance.keeper import PROBE
 
@@ -102,7 +101,11 @@ class Differ:
         again = sum(bool(self.play(found.conversation)) for _ in range(_REPLAYS))
         pieces = found.conversation
         if again:
-            pieces = smallest(pieces, smaller_pieces, lambda pieces: bool(self.play(pieces)))
+            pieces = smallest(
+                pieces,
+                lambda best: smaller_pieces(best, self._subject.grammars),
+                lambda candidate: bool(self.play(candidate)),
+            )
         return Difference(self.play(pieces) or found.message, pieces, again)
 
     def _observe(self, stage: Stage, conversation: tuple[Piece, ...]) -> dict[int, list[str]]:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tmqp_conformance.fuzzing.model import Act
-from tmqp_conformance.fuzzing.shrinking import shorter
-from tmqp_conformance.fuzzing.wire import Finding, smaller_pieces
-from tmqp_conformance.grammar import Piece
+from tmqp_conformance.fuzzing.native import NATIVE_GRAMMARS
+from tmqp_conformance.fuzzing.shrinking import shorter, smaller_pieces
+from tmqp_conformance.fuzzing.wire import Finding
+from tmqp_conformance.grammar import Grammar, Piece
 from tmqp_conformance.packs import PACKS
 
 if TYPE_CHECKING:
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["Found", "read_corpus", "read_found", "write_corpus", "write_model", "write_wire"]
 
 _FORMAT: Final = "tmqp-conformance finding 1"
+
+
+def _grammars_of(pack: str) -> Mapping[str, Grammar]:
+    """The grammar of each address of a pack's server; of a server of TMQP for an empty name."""
+    return PACKS[pack].grammars if pack else NATIVE_GRAMMARS
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +52,8 @@ class Found:
         return len(self.conversation) + len(self.acts)
 
     def smaller(self) -> Iterator[Found]:
-        """Smaller ones: with fewer parts, or with fewer bytes in one."""
-        for pieces in smaller_pieces(self.conversation):
+        """Smaller ones: with fewer messages, with fewer parts, or with fewer bytes in one."""
+        for pieces in smaller_pieces(self.conversation, _grammars_of(self.pack)):
             yield Found(pieces, pack=self.pack)
         # The first action connects the client that creates the queues.
         for acts in shorter(self.acts, keep=1):
@@ -162,7 +168,7 @@ def _check_places(path: Path, found: Found) -> None:
     if found.pack and found.pack not in PACKS:
         known = ", ".join(PACKS)
         raise ValueError(f"{path}: there is no pack {found.pack!r}; there are {known}")
-    known_places = tuple(PACKS[found.pack].grammars) if found.pack else ("",)
+    known_places = _grammars_of(found.pack)
     places: dict[int, str] = {}
     for piece in found.conversation:
         if piece.place not in known_places:

@@ -28,7 +28,14 @@ from tmqp_conformance.fuzzing.mutate import seeds, with_names
 from tmqp_conformance.grammar import Grammar, Oracle, Piece, Tally
 from tmqp_conformance.keeper import PROBE, Keeper
 
-__all__ = ["FIELDS", "NativeGrammar", "NativeOracle", "NativeSubject", "seen_fields"]
+__all__ = [
+    "FIELDS",
+    "NATIVE_GRAMMARS",
+    "NativeGrammar",
+    "NativeOracle",
+    "NativeSubject",
+    "seen_fields",
+]
 
 _READER: Final = Limits(max_payload_bytes=268_435_456)
 _PREAMBLES: Final = (b"TMQP/2.0", b"TMQ/1.01")
@@ -168,6 +175,10 @@ class NativeGrammar(Grammar):
         return NativeOracle(tally)
 
 
+#: The grammar of a server's only address.
+NATIVE_GRAMMARS: Final[Mapping[str, Grammar]] = {"": NativeGrammar()}
+
+
 class _Watch:
     """A session beside the conversations, which must live on."""
 
@@ -192,7 +203,7 @@ class NativeSubject:
     pack = ""
 
     def __init__(self, cases: tuple[Case, ...]) -> None:
-        self.grammars: Mapping[str, Grammar] = {"": NativeGrammar()}
+        self.grammars = NATIVE_GRAMMARS
         self._cases = cases
 
     @cached_property

@@ -1,11 +1,13 @@
-"""Makes findings smaller: fewer parts first, then, where a part can be cut, smaller parts."""
+"""Makes findings smaller: fewer messages first, then fewer parts, then smaller parts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
-__all__ = ["SHRINK_TRIES", "shorter", "smallest"]
+from tmqp_conformance.grammar import Grammar, Piece
+
+__all__ = ["SHRINK_TRIES", "shorter", "smaller_pieces", "smallest"]
 
 #: How many candidates are tried at most.
 SHRINK_TRIES: Final = 500
@@ -49,3 +51,29 @@ def smallest(
                 best, found = candidate, True
                 break
     return best
+
+
+def smaller_pieces(
+    pieces: tuple[Piece, ...], grammars: Mapping[str, Grammar]
+) -> Iterator[tuple[Piece, ...]]:
+    """Smaller conversations: with fewer messages in a piece, fewer pieces, fewer bytes.
+
+    Messages come first: of a message that is cut, a server would wait for the rest.
+
+    :param grammars: the grammar of each address of the server.
+    """
+    for place, piece in enumerate(pieces):
+        begin, messages, rest = grammars[piece.place].split(piece.data)
+        for fewer in shorter(tuple(messages)):
+            yield _with(pieces, place, begin + b"".join(fewer) + rest)
+    for candidate in shorter(pieces):
+        if candidate:
+            yield candidate
+    for place, piece in enumerate(pieces):
+        for cut in shorter(tuple(piece.data)):
+            yield _with(pieces, place, bytes(cut))
+
+
+def _with(pieces: tuple[Piece, ...], place: int, data: bytes) -> tuple[Piece, ...]:
+    piece = pieces[place]
+    return (*pieces[:place], Piece(piece.line, data, piece.place), *pieces[place + 1 :])

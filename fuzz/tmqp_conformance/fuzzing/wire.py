@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 from tmqp.testing import Seeded
 from tmqp.testing.conformance import Patience, Stage, UnreachableError
 from tmqp.testing.conformance.lines import Log, Stream
 from tmqp.testing.conformance.steps import Fence
 from tmqp_conformance.fuzzing.mutate import as_pieces, mutated
-from tmqp_conformance.fuzzing.shrinking import shorter, smallest
+from tmqp_conformance.fuzzing.shrinking import smaller_pieces, smallest
 from tmqp_conformance.grammar import Coverage, Oracle, Piece, Subject, Watch
 
-__all__ = ["CRASH", "Finding", "WireFuzzer", "shrink", "smaller_pieces"]
+__all__ = ["CRASH", "Finding", "WireFuzzer", "shrink"]
 
 #: The kind of a finding that explains all others.
 CRASH = "crash"
@@ -232,32 +231,7 @@ def shrink(
         return True
 
     def smaller(best: Finding) -> Iterator[Finding]:
-        pieces = best.conversation
-        for fewer in chain(_fewer_messages(fuzzer.subject, pieces), smaller_pieces(pieces)):
+        for fewer in smaller_pieces(best.conversation, fuzzer.subject.grammars):
             yield Finding(finding.kind, finding.message, fewer)
 
     return smallest(finding, smaller, same, lambda: go_on() and not fuzzer.gone)
-
-
-def smaller_pieces(pieces: tuple[Piece, ...]) -> Iterator[tuple[Piece, ...]]:
-    """Smaller conversations, the smallest steps last."""
-    for candidate in shorter(pieces):
-        if candidate:
-            yield candidate
-    for place, piece in enumerate(pieces):
-        for cut in shorter(tuple(piece.data)):
-            yield _with(pieces, place, bytes(cut))
-
-
-def _fewer_messages(subject: Subject, pieces: tuple[Piece, ...]) -> Iterator[tuple[Piece, ...]]:
-    """Conversations in which a piece has fewer messages: of a message that is cut, a server would
-    wait for the rest."""
-    for place, piece in enumerate(pieces):
-        begin, messages, rest = subject.grammars[piece.place].split(piece.data)
-        for fewer in shorter(tuple(messages)):
-            yield _with(pieces, place, begin + b"".join(fewer) + rest)
-
-
-def _with(pieces: tuple[Piece, ...], place: int, data: bytes) -> tuple[Piece, ...]:
-    piece = pieces[place]
-    return (*pieces[:place], Piece(piece.line, data, piece.place), *pieces[place + 1 :])

@@ -26,11 +26,13 @@ from tmqp_conformance.runner import Plan, Runner
 from tmqp_conformance.suite import find
 from tmqp_conformance.zoo.broken_clients import BROKEN_CLIENTS
 from tmqp_conformance.zoo.broken_servers import BROKEN_SERVERS
+from tmqp_conformance.zoo.broken_stomp import BROKEN_STOMP
 from tmqp_conformance.zoo.client import SmallClient
 from tmqp_conformance.zoo.goms import BROKEN_GOMS, SmallGoms
 from tmqp_conformance.zoo.nsq import BROKEN_NSQ, SmallNsq
 from tmqp_conformance.zoo.server import SmallServer
 from tmqp_conformance.zoo.smq import BROKEN_SMQ, SmallSmq
+from tmqp_conformance.zoo.stomp import SmallStomp
 from tmqp_conformance.zoo.throttr import BROKEN_THROTTR, SmallThrottr
 from tmqp_conformance.zoo.zmtp import BROKEN_ZMTP, SmallZmtp
 
@@ -105,6 +107,7 @@ def animals() -> list[Animal]:
         ("goms", SmallGoms, BROKEN_GOMS),
         ("zmtp", SmallZmtp, BROKEN_ZMTP),
         ("throttr", SmallThrottr, BROKEN_THROTTR),
+        ("stomp", SmallStomp, BROKEN_STOMP),
     )
     found = []
     for role, whole, broken in houses:

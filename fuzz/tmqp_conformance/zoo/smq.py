@@ -49,7 +49,8 @@ class SmallSmq(SmallMachine[Session]):
     def on_event(self, session: Session, event: Event) -> None:
         """Carry out a line."""
         if isinstance(event, Publish):
-            self.publish(session, event.queue, event.body)
+            for body in event.bodies:
+                self.publish(session, event.queue, body)
         elif isinstance(event, Consume):
             self.consume(session, event.queue)
         elif isinstance(event, Done):

@@ -50,8 +50,10 @@ from tmqp_server.access.rights import (
     SEE_CHANNEL,
     SEE_CLIENTS,
     SEE_CONSUMERS,
+    SEE_METRICS,
     SEE_NODES,
     SEE_ROUTERS,
+    SEE_SERVER,
     SUBSCRIBE,
     TRANSACT,
     UPDATE_CHANNEL,
@@ -322,6 +324,14 @@ class Access:
         """See the list of the cluster's nodes, and what the server says of itself."""
         return await self.may(who, SEE_NODES, "", NO_QUEUE)
 
+    async def may_see_metrics(self, who: Identity) -> bool | Answer:
+        """See the metrics of the server, which name its doors and the queues chosen for them."""
+        return await self.may(who, SEE_METRICS, "", NO_QUEUE)
+
+    async def may_see_server(self, who: Identity) -> bool | Answer:
+        """See how the server is: what it waits for, and what fails."""
+        return await self.may(who, SEE_SERVER, "", NO_QUEUE)
+
     async def may_configure(self, who: Identity) -> bool | Answer:
         """Change settings of the running server, as NSQ's ``PUT /config`` does."""
         return await self.may(who, CONFIGURE, "", NO_QUEUE)
@@ -341,12 +351,50 @@ class Access:
 
 
 @final
+class _Admitted:
+    """The entry that some clients have connected as; None once it was removed."""
+
+    __slots__ = ("entry",)
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry: Entry | None = entry
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """What they may do now."""
+        return () if self.entry is None else self.entry.roles
+
+
+@final
 class TableAccess(Access):
     """What the table ``[access]`` of the configuration says."""
 
     keep_s = math.inf
 
     def __init__(self, config: AccessConfig) -> None:
+        #: By what an entry is known by; its clients share one.
+        self._admitted: dict[tuple[object, ...], _Admitted] = {}
+        self._turn = anyio.Lock()
+        self._take(config)
+
+    def reload(self, config: AccessConfig) -> Callable[[Identity], bool]:
+        """Decide by this table from now on, about those who are connected, too.
+
+        :returns: tells of a client whether its entry was removed, or has another secret: such
+            clients should be disconnected.
+        """
+        entries = {_key_of(entry): entry for entry in config.tokens}
+        if config.anonymous is not None:
+            entries[_key_of(config.anonymous)] = config.anonymous
+        for key, admitted in list(self._admitted.items()):
+            admitted.entry = entries.get(key)
+            if admitted.entry is None:
+                del self._admitted[key]
+        self._take(config)
+        self.forget_answers()
+        return lambda who: isinstance(who.data, _Admitted) and who.data.entry is None
+
+    def _take(self, config: AccessConfig) -> None:
         self._secrets = [entry for entry in config.tokens if entry.hash is not None]
         self._hashes = [entry.hash for entry in config.tokens if entry.hash is not None]
         self._anonymous = config.anonymous
@@ -356,11 +404,9 @@ class TableAccess(Access):
             entry.common_name: entry for entry in config.tokens if entry.common_name
         }
         self._slow = any(each.slow for each in self._hashes)
-        self._turn = anyio.Lock()
 
     async def authenticate(self, applicant: Applicant) -> bool | Admission:
-        """The entry of what the client shows, or the one for who shows nothing; its roles are the
-        ``data``.
+        """The entry of what the client shows, or the one for who shows nothing; it is the ``data``.
 
         Credentials come first, then the certificate, then ``as`` of the door, then ``anonymous``.
         Wrong credentials are refused, whatever else the client has, unless they are optional.
@@ -384,7 +430,8 @@ class TableAccess(Access):
         if entry is None or not _may_be_called(applicant, entry):
             return False
         logger.info("%s: connects as %s", applicant.peer, entry.name)
-        return Admission(authenticated=proven, node=entry.node, data=entry.roles)
+        admitted = self._admitted.setdefault(_key_of(entry), _Admitted(entry))
+        return Admission(authenticated=proven, node=entry.node, data=admitted)
 
     async def _of_secret(self, shown: Credentials) -> Entry | None:
         """The entry with this token, or with this password of this user.
@@ -407,12 +454,12 @@ class TableAccess(Access):
 
     async def may(self, who: Identity, right: str, subject: str, queue_id: int) -> bool | Answer:
         """Whether one of its roles allows it."""
-        roles: tuple[Role, ...] = who.data
+        roles = _roles_of(who)
         return any(role.allows(right, subject, queue_id) for role in roles)
 
     async def visible_channels(self, who: Identity, names: Sequence[str]) -> Collection[str] | None:
         """Those that one of its roles allows to see; no list for who may see none at all."""
-        roles: tuple[Role, ...] = who.data
+        roles = _roles_of(who)
         if not any(SEE_CHANNEL in role.rights for role in roles):
             return None
         return [
@@ -420,6 +467,16 @@ class TableAccess(Access):
             for name in names
             if any(role.allows(SEE_CHANNEL, name, NO_QUEUE) for role in roles)
         ]
+
+
+def _roles_of(who: Identity) -> tuple[Role, ...]:
+    """What a client may do now that was admitted by the table; nothing for another one."""
+    return who.data.roles if isinstance(who.data, _Admitted) else ()
+
+
+def _key_of(entry: Entry) -> tuple[object, ...]:
+    """What an entry is known by: its name, and its secret."""
+    return (entry.name, entry.hash, entry.user, entry.public_key, entry.common_name)
 
 
 def _may_be_called(applicant: Applicant, entry: Entry) -> bool:

@@ -83,6 +83,8 @@ MESSAGE: Final = "message"
 #: Answers kept for one session; the oldest goes first.
 MAX_KEPT_ANSWERS: Final = 256
 
+_OTHER: Final = "other"
+
 #: Lists, of which the decision says what may be seen.
 _LISTS: Final[frozenset[type[Command]]] = frozenset({ListChannels, ListGroups, ListOffsets})
 
@@ -182,14 +184,16 @@ class Gate:
     :param passes_on: whether an acknowledge for this target goes to a client (F116).
     :param authorities: who knows the channels' own authenticators; None where no channel has one.
 
-    Attributes: ``refused``, how many commands were; ``dropped``, how many of them could not be
-    told so, because nothing answers them.
+    Attributes: ``refused``, how many commands were; ``denied``, the same by the right that they
+    need, without log-ins, and "other" for those that need several; ``dropped``, how many of them
+    could not be told so, because nothing answers them.
     """
 
     def __init__(
         self, passes_on: Callable[[str], bool], authorities: Authorities | None = None
     ) -> None:
         self.refused = 0
+        self.denied: dict[str, int] = {}
         self.dropped = 0
         self._authorities = authorities
         self._changes_seen = 0
@@ -388,15 +392,25 @@ class Gate:
 
     # -- refusals -------------------------------------------------------------------------------
 
+    def _count_denied(self, command: Command) -> None:
+        """Count a command by the right that it needs; a log-in needs none."""
+        if isinstance(command, Connect):
+            return
+        need = needed(command)
+        right = need[0] if need is not None and need[0] else _OTHER
+        self.denied[right] = self.denied.get(right, 0) + 1
+
     def refusal(self, command: Command) -> list[Effect]:
         """What tells the peer that a command was refused; the connection stays, but for Connect."""
         self.refused += 1
+        self._count_denied(command)
         if isinstance(command, Push):
             return refused_push(command, RESULT_UNAUTHORIZED)
         if isinstance(command, Pull):
             return [EndPull(command.session, command.request, NoContent.UNAUTHORIZED.value)]
         if isinstance(command, Connect):
-            return [Refuse(command.session, command.request, RESULT_UNAUTHORIZED)]
+            client_id = command.client_id
+            return [Refuse(command.session, command.request, RESULT_UNAUTHORIZED, client_id)]
         # F128: who may not subscribe is told what he is told who names no channel.
         code = RESULT_FAILED if isinstance(command, SubscribeEvent) else RESULT_UNAUTHORIZED
         request = getattr(command, "request", None)

@@ -39,8 +39,10 @@ __all__ = [
     "SEE_CHANNEL",
     "SEE_CLIENTS",
     "SEE_CONSUMERS",
+    "SEE_METRICS",
     "SEE_NODES",
     "SEE_ROUTERS",
+    "SEE_SERVER",
     "SUBSCRIBE",
     "TRANSACT",
     "UPDATE_CHANNEL",
@@ -70,6 +72,8 @@ MANAGE_ROUTERS: Final = "manage-routers"
 SEE_ROUTERS: Final = "see-routers"
 SEE_CLIENTS: Final = "see-clients"
 SEE_NODES: Final = "see-nodes"
+SEE_METRICS: Final = "see-metrics"
+SEE_SERVER: Final = "see-server"
 TRANSACT: Final = "transact"
 CUSTOM: Final = "custom"
 CONFIGURE: Final = "configure"
@@ -109,6 +113,8 @@ RIGHTS: Final[dict[str, str]] = {
     SEE_ROUTERS: OF_ROUTERS,
     SEE_CLIENTS: OF_NOTHING,
     SEE_NODES: OF_NOTHING,
+    SEE_METRICS: OF_NOTHING,
+    SEE_SERVER: OF_NOTHING,
     TRANSACT: OF_APPLICATIONS,
     CUSTOM: OF_NOTHING,
     CONFIGURE: OF_NOTHING,

@@ -64,6 +64,15 @@ class TokenHash:
 
     __slots__ = ("_digest", "_log_n", "_p", "_r", "_salt", "slow")
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TokenHash) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[object, ...]:
+        return (self.slow, self._log_n, self._r, self._p, self._salt, self._digest)
+
     def __init__(self, text: str) -> None:
         parts = text.split(":")
         self.slow = parts[0] == _SCRYPT

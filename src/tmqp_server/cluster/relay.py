@@ -165,7 +165,7 @@ class ClusterRelay:
             code = _CONFLICT
         if code:
             self.statistics.refused_nodes += 1
-            return [Refuse(number, command.request, code)]
+            return [Refuse(number, command.request, code, command.client_id)]
         command.node = True
         command.authenticated = True
         # A slave that comes back must not wait until its broken connection was noticed.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from tmqp_server.engine.commands import Acknowledge, AcknowledgeRun, RunWire
+from tmqp_server.engine.commands import Acknowledge, AcknowledgeRun, RunNotes, RunWire
 
-__all__ = ["CountedIds", "PlainAnswers"]
+__all__ = ["CountedIds", "PlainAnswers", "RowChoice"]
 
 _DRAWN_DIGITS: Final = 16
+#: For so many chunks no runs are brought after one had to be divided.
+_SINGLY_CHUNKS: Final = 64
 
 
 @final
@@ -47,3 +49,25 @@ class PlainAnswers(RunWire):
         return [
             Acknowledge(run.session, name, run.channel, run.queue_id) for name in run.message_ids
         ]
+
+
+@final
+class RowChoice:
+    """Whether a session brings what comes in a row as runs: not for a while after one had to be
+    divided.  ``notes`` are for its runs."""
+
+    __slots__ = ("_singly", "notes")
+
+    def __init__(self) -> None:
+        self.notes = RunNotes()
+        self._singly = 0
+
+    def begin_chunk(self) -> bool:
+        """Another chunk has come; whether its messages are to be brought singly."""
+        notes = self.notes
+        if notes.divided:
+            notes.divided = False
+            self._singly = _SINGLY_CHUNKS
+        elif self._singly:
+            self._singly -= 1
+        return self._singly > 0

@@ -13,7 +13,7 @@ from typing import Final, Protocol, final
 
 from tmqp.codec import FrameDecoder
 from tmqp.limits import Limits
-from tmqp_server.doors.letters import Letter
+from tmqp_server.doors.letter import Letter
 from tmqp_server.doors.names import foreign_name
 from tmqp_server.doors.port import OwnBodies
 from tmqp_server.engine.model.message import Message

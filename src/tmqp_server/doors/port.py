@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tmqp._compat import mypyc_attr
-from tmqp_server.doors.letters import Letter
+from tmqp_server.doors.letter import Letter
 from tmqp_server.doors.rewriting import frame_for_node
 from tmqp_server.engine.commands import Command, Push
 from tmqp_server.engine.effects import Deliver, DeliverRun, Effect, Forward, Inform
@@ -86,6 +86,11 @@ class DoorSession:
         connection it goes, to itself or to a branch."""
         self.deliver(shared)
 
+    def deliver_own_run(self, effect: DeliverRun, shared: bytes, number: int) -> None:
+        """The same for the deliveries of a run at once, where ``Door.own_runs`` is set: *shared* is
+        what ``encode_run`` has made."""
+        raise NotImplementedError
+
     def written(self, now: float) -> Sequence[Command]:
         """All bytes were handed over, once after ``wants_written`` was set."""
         return ()
@@ -150,6 +155,8 @@ class Door:
     number = 0
     #: Each session writes something of its own before a delivery: ``DoorSession.deliver_own``.
     per_session = False
+    #: Each session does so for a whole run: ``DoorSession.deliver_own_run``.
+    own_runs = False
 
     def open(self, session: int, now: float) -> DoorSession:
         """A new connection with the engine's number ``session``."""

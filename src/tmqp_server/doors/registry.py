@@ -28,6 +28,7 @@ from tmqp_server.doors.nsq.options import NsqLimits, NsqOptions
 from tmqp_server.doors.nsq_lookup.door import DEFAULT_VERSION, Lookupd, LookupDoor
 from tmqp_server.doors.nsq_lookup.table import LookupLimits
 from tmqp_server.doors.nsq_world import NsqNames, NsqWorld, tell_world
+from tmqp_server.doors.openwire_kind import OpenwireKind
 from tmqp_server.doors.port import Door
 from tmqp_server.doors.tables import Option, limits_from, options_from, record_of_options
 
@@ -553,6 +554,7 @@ class DoorRegistry:
             ThrottrKind(),
             ZmtpKind(),
             StompKind(),
+            OpenwireKind(),
         )
         for kind in (*kinds, *more):
             self._add(kind)

@@ -13,7 +13,8 @@ from typing import Final
 from tmqp.extensions import HEADER_DELAY, HEADER_MESSAGE_TIMEOUT
 from tmqp.frames import Frame
 from tmqp.names import EXACT_MARK
-from tmqp_server.doors.letters import Letter, frame_of_letter
+from tmqp_server.doors.letter import Letter
+from tmqp_server.doors.letter_frames import frame_of_letter
 from tmqp_server.engine.commands import Push
 
 __all__ = [

@@ -15,12 +15,17 @@ from tmqp.extensions import (
     HEADER_GROUP_KEY,
 )
 from tmqp.frames import Frame
-from tmqp_server.doors.letters import OF_DEAD_LETTERS, Letters
+from tmqp_server.doors.letter_frames import OF_DEAD_LETTERS
+from tmqp_server.doors.letters import GroupedWire, Letters
 from tmqp_server.doors.rewriting import rewritten, writable_headers
-from tmqp_server.doors.selecting import filter_of, read_by
+from tmqp_server.doors.selecting import LANGUAGES, filter_of, read_by
+from tmqp_server.doors.selector import SELECTORS
 from tmqp_server.engine.model.message import Message, SubscriptionFilter, Wires
 
 __all__ = ["LetterWires"]
+
+# Here, and not by the doors of JMS: a stored feed may have a selector although no such door is on.
+LANGUAGES.update(SELECTORS)
 
 
 class LetterWires(Wires):
@@ -38,6 +43,8 @@ class LetterWires(Wires):
         :raises LookupError: for a message of another protocol that nobody reads.
         """
         wire = message.wire
+        if isinstance(wire, GroupedWire):
+            return wire.group
         if not isinstance(wire, Frame):
             return self._letters.of_wire(wire, message.producer.door).group_key
         if not wire.has_header:

@@ -91,6 +91,7 @@ from tmqp_server.engine.operations.clients import Clients
 from tmqp_server.engine.operations.information import Information
 from tmqp_server.engine.operations.nodes import Nodes
 from tmqp_server.engine.operations.subscribing import Subscribing
+from tmqp_server.engine.operations.survey import QueueChoice, Survey
 from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.engine.reading.asking import StorageQuestions
 from tmqp_server.engine.reading.browsing import Browsing
@@ -517,6 +518,10 @@ class Broker:
     def statistics(self) -> BrokerStatistics:
         """The broker in numbers; takes as long as there are queues."""
         return self._information.statistics()
+
+    def survey(self, choices: Sequence[QueueChoice] = (), most: int = 0) -> Survey:
+        """The broker in numbers, taken bit by bit; see there for what is shown of which queues."""
+        return Survey(self._core, choices, most)
 
     def notes(self) -> list[tuple[int, int, int, int]]:
         """What the storage does not know of the messages it keeps, for a clean stop.

@@ -43,6 +43,7 @@ from tmqp_server.engine.model.removals import Removal
 from tmqp_server.engine.model.sessions import Audience, Pulling, Session
 from tmqp_server.engine.model.tails import Tail
 from tmqp_server.engine.model.timers import HoldTimer, Wakeups
+from tmqp_server.engine.model.totals import EngineTally
 from tmqp_server.engine.model.trash import Trash
 from tmqp_server.engine.notices import Notices
 from tmqp_server.engine.options import BrokerOptions
@@ -191,6 +192,7 @@ class Core(Books):
         "fetches",
         "last_fetch",
         "counters",
+        "tally",
         "takes_nodes",
         "shares_decisions",
         "masters",
@@ -204,8 +206,7 @@ class Core(Books):
         self.limits = limits
         self.options = options
         self.channels = ChannelTable(limits, handlers, options, self)
-        #: By number, in the order of connecting.
-        #: Clients, nodes and branches, by number.
+        #: Clients, nodes and branches, by number, in the order of connecting.
         self.sessions: dict[int, Session] = {}
         self.branches = 0
         #: By client id.
@@ -248,6 +249,7 @@ class Core(Books):
         self.fetches: dict[int, PendingRead] = {}
         self.last_fetch = 0
         self.counters = BrokerCounters()
+        self.tally = EngineTally()
         #: Whether a session may be a node; else its Connect says so in vain.
         self.takes_nodes = False
         #: Whether nodes tell each other what their queues are done with (F63).
@@ -298,6 +300,7 @@ class Core(Books):
         left = 0
         if session.in_flight:
             left = ENDED_SESSION_BYTES + text_bytes(session.client_id)
+        self.tally.end(session)
         self.refund(session.memory - left)
         session.memory = left
         session.end()

@@ -92,6 +92,11 @@ class Flights(DeferralFlights):
         """Open the books on messages that are on disk only."""
         queue.counters.accepted += count
 
+    def restore(self, queue: Queue, count: int) -> None:
+        """The same for messages that were there before the server was."""
+        queue.counters.restored += count
+        self.admit_on_disk(queue, count)
+
     def take_back(self, queue: Queue, count: int) -> None:
         """Messages of a commit or batch that failed were never pushed."""
         queue.counters.received -= count
@@ -169,9 +174,11 @@ class Flights(DeferralFlights):
 
     def sent(self, queue: Queue, message: Message, deliveries: int, now: float) -> None:
         """Count a message that was sent to so many."""
+        counters = queue.counters
+        if message.attempts:
+            counters.redelivered += 1
         message.attempts += 1
         message.sent_at = now
-        counters = queue.counters
         counters.sent += 1
         counters.deliveries += deliveries
         counters.last_sent = now
@@ -188,9 +195,11 @@ class Flights(DeferralFlights):
 
         Returns whether it is in flight.
         """
+        counters = queue.counters
+        if message.attempts:
+            counters.redelivered += 1
         message.attempts += 1
         message.sent_at = now
-        counters = queue.counters
         counters.removed += 1
         counters.sent += 1
         counters.deliveries += len(audience.everyone)

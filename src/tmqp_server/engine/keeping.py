@@ -226,6 +226,7 @@ class Keeper:
             self._outcomes.skip_confirms(len(told))
         elif told:
             first = run.messages[0]
+            core.tally.count_confirms(len(told))
             core.out.append(ConfirmRun(run.producer.number, told, first.channel, first.queue_id))
 
     def _answered_between(self, queue: Queue, message: Message, sequence: int, ok: bool) -> None:
@@ -351,6 +352,7 @@ class Keeper:
             held.reason = NACK_ERROR
             held.source = ""
             held.forwarded = None
+        self._core.tally.count_confirms(1, saved)
         self._core.out.append(held)
 
     # --- On disk only ----------------------------------------------------------------------------
@@ -387,7 +389,7 @@ class Keeper:
             if tail.count > 0:
                 self._flights.take_from_disk(queue, tail, 1, kept.size)
             else:
-                self._flights.admit_on_disk(queue, 1)
+                self._flights.restore(queue, 1)
                 self._flights.store(queue, kept.size)
             self._bring_back(queue, kept, returned)
         tail.after = max(tail.after, command.up_to)
@@ -454,7 +456,7 @@ class Keeper:
         queue.safe = command.sequence
         queue.suspect = command.suspect
         count = command.high_count + command.regular_count
-        self._flights.admit_on_disk(queue, count)
+        self._flights.restore(queue, count)
         if count:
             queue.bounded = True
         self._flights.store(queue, command.high_bytes + command.regular_bytes)

@@ -99,6 +99,7 @@ class RunFlights:
         ids, sizes, wires = contents
         channel, queue_id = run.channel, run.queue_id
         sequence = queue.sequence + first
+        now = self._core.now
         saves = marks & MARK_SAVING != 0
         messages: list[Message] = []
         taken = 0
@@ -108,6 +109,7 @@ class RunFlights:
             taken += size
             wire = wires[place]
             message = Message(ids[place], origin, channel, queue_id, size, wire, marks, sequence)
+            message.sent_at = now  # since when it waits
             queue.put_last(message)
             if saves:
                 messages.append(message)

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import final
+from typing import Final, final
 
 from tmqp_server.access.gate import (
     ALLOWED,
@@ -84,6 +84,9 @@ from tmqp_server.hub.rows import answers_among, is_row, row_of, singly
 from tmqp_server.storage.journal import Journal
 
 __all__ = ["Hub"]
+
+#: Characters of its id that are kept of a client that will be refused.
+_KEPT_OF_ID: Final = 64
 
 
 @final
@@ -333,7 +336,8 @@ class Hub(Looks):
         if question is None or question.ticket != ticket or session is None:
             return
         if isinstance(question.command, Connect):
-            question.command = Connect(number, question.command.request, "")
+            known = question.command.client_id[:_KEPT_OF_ID]  # for the log
+            question.command = Connect(number, question.command.request, known)
         self._rest.pop(number, None)
         session.forget_hello()
         self._outlets.weigh(number, session)

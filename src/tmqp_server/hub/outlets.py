@@ -43,7 +43,7 @@ from tmqp_server.engine.effects import (
     Reply,
 )
 from tmqp_server.hub.coalescing import Coalesced, Coalescer
-from tmqp_server.hub.questions import Fault
+from tmqp_server.hub.questions import Fault, Refusal
 
 __all__ = ["FOR_ONE", "ForOne", "Outlets"]
 
@@ -98,7 +98,7 @@ class Outlets:
     :param portion_bytes: how much a session may have to send before the outlets are full; 0 for no
         bound.
     :param broker: counts the memory of connections.
-    :param faults: gets a :class:`Fault` for each that happens.
+    :param outside: gets a :class:`Fault` for each that happens, and refusals of clients.
 
     Attributes: ``sessions`` and ``doors`` by the number of a session or of a branch, ``full``,
     ``portion_bytes``, and ``strangers``: what is charged for the bytes of each peer that is not yet
@@ -106,7 +106,7 @@ class Outlets:
     ``secured``: those charged for TLS that began later; ``woken`` and ``awaited``: see ``Hub``.
     """
 
-    def __init__(self, portion_bytes: int, broker: Broker, faults: list[Any]) -> None:
+    def __init__(self, portion_bytes: int, broker: Broker, outside: list[Any]) -> None:
         self.strangers: dict[int, int] = {}
         self.partial: dict[int, int] = {}
         self._broker = broker
@@ -118,7 +118,7 @@ class Outlets:
         self._touched: dict[int, None] = {}
         self.woken: dict[int, None] = {}
         self.awaited: dict[int, None] = {}
-        self._faults = faults
+        self._outside = outside
         self._coalescer = Coalescer()
         #: Sessions whose deliveries begin with something of their own; they are never coalesced.
         self._apart: dict[int, None] = {}
@@ -245,7 +245,7 @@ class Outlets:
             if session.wants_written:
                 self.awaited[number] = None
         except Exception as error:  # noqa: BLE001 - hurts this session, not the others
-            self._faults.append(Fault(number, error))
+            self._outside.append(Fault(number, error))
 
     def charge(self, work: int) -> None:
         """Count work that was done, whether or not anything is sent for it."""
@@ -267,13 +267,15 @@ class Outlets:
         try:
             commands = session.apply(effect, now)
         except Exception as error:  # noqa: BLE001 - hurts this session, not the one that asked
-            self._faults.append(Fault(connection_of(number), error))
+            self._outside.append(Fault(connection_of(number), error))
             return _NOTHING
         if session.hurried:
             session.hurried = False
             self.woken[connection_of(number)] = None
         if self.strangers and isinstance(effect, (Accept, Refuse)):
             self._settle(number)
+            if isinstance(effect, Refuse):
+                self._outside.append(Refusal(session.peer, effect.code, effect.client_id))
             encoder = session.encoder()
             if encoder is not None:
                 self.doors[number] = encoder
@@ -295,7 +297,7 @@ class Outlets:
             coalesced = self._open(effect.sessions)
         fault = coalescer.add(coalesced, effect)
         if fault is not None:
-            self._faults.append(Fault(0, fault))
+            self._outside.append(Fault(0, fault))
         size = coalesced.size
         if size >= self.portion_bytes or size >= _MOST_COALESCED_BYTES:
             self.flush()
@@ -329,10 +331,9 @@ class Outlets:
                 data = encoded[door] = self._encoded(door, effect)
             self._give(number, session, data)
         if apart and isinstance(effect, Deliver):
-            self._hand_out_apart(effect)
+            self._hand_out_apart(effect, effect.sessions)
         elif apart and isinstance(effect, DeliverRun):
-            for each in effect.deliveries():
-                self._hand_out_apart(each)
+            self._hand_out_run_apart(effect)
 
     def _some_apart(self, numbers: list[int]) -> bool:
         for number in numbers:  # noqa: SIM110 - any() would make a generator
@@ -340,26 +341,50 @@ class Outlets:
                 return True
         return False
 
-    def _hand_out_apart(self, effect: Deliver) -> None:
-        """Encode once a door what its sessions share; each writes the rest."""
+    def _hand_out_run_apart(self, effect: DeliverRun) -> None:
+        """The same for a run: whole to sessions that take it so, message by message to others."""
+        singly: list[int] = []
         encoded: dict[Door, bytes] = {}
         for number in effect.sessions:
-            session = self.sessions.get(number)
-            if session is None or number not in self._apart:
+            door = self.doors.get(number)
+            if door is None or number not in self._apart:
                 continue
-            door = self.doors[number]
-            data = encoded.get(door)
-            if data is None:
-                data = encoded[door] = self._encoded(door, effect)
-            if not data:
-                continue  # a bug of the door, which is noted
-            self._touched[number] = None
-            try:
+            if door.own_runs:
+                self._give_own(number, door, effect, encoded)
+            else:
+                singly.append(number)
+        if singly:
+            for each in effect.deliveries():
+                self._hand_out_apart(each, singly)
+
+    def _hand_out_apart(self, effect: Deliver, numbers: list[int]) -> None:
+        """Encode once a door what its sessions share; each writes the rest."""
+        encoded: dict[Door, bytes] = {}
+        for number in numbers:
+            door = self.doors.get(number)
+            if door is not None and number in self._apart:
+                self._give_own(number, door, effect, encoded)
+
+    def _give_own(
+        self, number: int, door: Door, effect: Deliver | DeliverRun, encoded: dict[Door, bytes]
+    ) -> None:
+        """Let a session write its own part of a delivery, or of a run's."""
+        data = encoded.get(door)
+        if data is None:
+            data = encoded[door] = self._encoded(door, effect)
+        if not data:
+            return  # a bug of the door, which is noted
+        session = self.sessions[number]
+        self._touched[number] = None
+        try:
+            if isinstance(effect, DeliverRun):
+                session.deliver_own_run(effect, data, number)
+            else:
                 session.deliver_own(effect, data, number)
-            except Exception as error:  # noqa: BLE001 - hurts this session, not the producer's
-                self._faults.append(Fault(connection_of(number), error))
-            if session.outbound_bytes >= self.portion_bytes:
-                self.full = True
+        except Exception as error:  # noqa: BLE001 - hurts this session, not the producer's
+            self._outside.append(Fault(connection_of(number), error))
+        if session.outbound_bytes >= self.portion_bytes:
+            self.full = True
 
     def send(self, numbers: Sequence[int], data: bytes) -> None:
         """Queue whole messages for sessions, as they are to be sent."""
@@ -385,7 +410,7 @@ class Outlets:
         try:
             session.deliver(data)
         except Exception as error:  # noqa: BLE001 - hurts this session, not the producer's
-            self._faults.append(Fault(connection_of(number), error))
+            self._outside.append(Fault(connection_of(number), error))
         if session.outbound_bytes >= self.portion_bytes:
             self.full = True
 
@@ -399,5 +424,5 @@ class Outlets:
                 return door.encode_run(effect)
             return door.encode_delivery(effect)
         except Exception as error:  # noqa: BLE001 - hurts this message, not the producer's session
-            self._faults.append(Fault(0, error))
+            self._outside.append(Fault(0, error))
             return b""

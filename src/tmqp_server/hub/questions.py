@@ -17,7 +17,15 @@ from tmqp_server.engine.effects import (
     TellHandler,
 )
 
-__all__ = ["OF_STORAGE", "Fault", "Outside", "ReaderQuestion", "StorageQuestion", "refusal_of"]
+__all__ = [
+    "OF_STORAGE",
+    "Fault",
+    "Outside",
+    "ReaderQuestion",
+    "Refusal",
+    "StorageQuestion",
+    "refusal_of",
+]
 
 
 @final
@@ -31,13 +39,27 @@ class Fault:
         self.error = error
 
 
+@final
+class Refusal:
+    """A client was not let in: ``peer`` is where it came from, ``code`` what it was told."""
+
+    __slots__ = ("client_id", "code", "peer")
+
+    def __init__(self, peer: str, code: int, client_id: str) -> None:
+        self.peer = peer
+        self.code = code
+        self.client_id = client_id
+
+
 #: What readers ask, and the broker for them.
 ReaderQuestion: TypeAlias = FindOffsets | MeasureStored | ReadStored | SplitStored
 #: All that is asked.
 StorageQuestion: TypeAlias = Fetch | ReaderQuestion
 OF_STORAGE: Final = (Fetch, FindOffsets, MeasureStored, ReadStored, SplitStored)
 #: What is for somebody outside, each answered by a call but for failures.
-Outside: TypeAlias = Question | CallHttp | TellHandler | RouterFailed | Fault | StorageQuestion
+Outside: TypeAlias = (
+    Question | CallHttp | TellHandler | RouterFailed | Fault | Refusal | StorageQuestion
+)
 
 
 def refusal_of(asked: ReaderQuestion, code: int) -> Command:

@@ -44,8 +44,10 @@ from tmqp_server.access.rights import (
     SEE_CHANNEL,
     SEE_CLIENTS,
     SEE_CONSUMERS,
+    SEE_METRICS,
     SEE_NODES,
     SEE_ROUTERS,
+    SEE_SERVER,
     SUBSCRIBE,
     TRANSACT,
     UPDATE_CHANNEL,
@@ -110,8 +112,10 @@ RIGHT_CALLS: Final[dict[str, _RightCall]] = {
     SEE_CHANNEL: lambda a, who, q: a.may_see_channel(who, q.about, q.queue_id),
     SEE_CLIENTS: lambda a, who, _: a.may_see_clients(who),
     SEE_CONSUMERS: lambda a, who, q: a.may_see_consumers(who, q.about),
+    SEE_METRICS: lambda a, who, _: a.may_see_metrics(who),
     SEE_NODES: lambda a, who, _: a.may_see_nodes(who),
     SEE_ROUTERS: lambda a, who, q: a.may_see_routers(who, q.about),
+    SEE_SERVER: lambda a, who, _: a.may_see_server(who),
     SUBSCRIBE: lambda a, who, q: a.may_subscribe(who, event_name(q.event), q.about, q.queue_id),
     TRANSACT: lambda a, who, q: a.may_transact(who, q.about),
     UPDATE_CHANNEL: lambda a, who, q: a.may_update_channel(who, q.about),
@@ -177,6 +181,10 @@ class Judge:
         # What went wrong once is asked anew the next time.
         return NO if answer is None else Verdict(answer, access.keep_s)
 
+    def known(self) -> dict[int, Identity]:
+        """Who is connected, by session."""
+        return dict(self._known)
+
     def forget(self, session: int) -> None:
         """A session is over."""
         self._known.pop(session, None)
@@ -192,7 +200,8 @@ class Judge:
             "authenticate", lambda: access.authenticate(applicant), place, (bool, Admission)
         )
         if answer is None or answer is False:
-            logger.warning("%s: refused as %r", place.peer, applicant.client_id)
+            # The turn logs the refusal, with its code.
+            logger.debug("%s: not admitted as %r", place.peer, applicant.client_id)
             return NO
         admission = answer if isinstance(answer, Admission) else Admission()
         accepted = Connect(

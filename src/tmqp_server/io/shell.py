@@ -21,6 +21,7 @@ from tmqp.address import Address
 from tmqp_server.access.custom import ClientGone
 from tmqp_server.doors.port import Door
 from tmqp_server.engine.commands import Command
+from tmqp_server.engine.model.histograms import Histogram
 from tmqp_server.hub.questions import StorageQuestion
 from tmqp_server.hub.recovery import answer_of
 from tmqp_server.io.connection import Connection
@@ -428,13 +429,14 @@ class Shell:
     async def _carry_out(self, store: Store, worker: Worker, work: _StoreWork) -> None:
         turn = self.turn
         if isinstance(work, WriteBatch):
-            error = await self._tried(worker, partial(_write, store, turn.take_batch()))
+            batch = turn.take_batch()
+            error = await self._timed(worker, turn.tally.write, partial(_write, store, batch))
             turn.written(error, self.now())
         elif isinstance(work, ReadBatch):
             assert self._journal is not None, "a store has a journal"
             answers: list[Command] = []
             ask = partial(_read, store, self._journal, work.questions, answers, self.now())
-            error = await self._tried(worker, ask)
+            error = await self._timed(worker, turn.tally.read, ask)
             turn.read(answers, error, self.now())
         elif isinstance(work, CatchUp):
             error = await self._tried(worker, store.catch_up)
@@ -444,6 +446,15 @@ class Shell:
             worker.stop()
             turn.store_closed(error)
             self._store_closed.set()
+
+    async def _timed(
+        self, worker: Worker, histogram: Histogram, work: Callable[[], None]
+    ) -> Exception | None:
+        """As :meth:`_tried`; how long it took is counted."""
+        began = self.now()
+        error = await self._tried(worker, work)
+        histogram.observe(self.now() - began)
+        return error
 
     async def _tried(self, worker: Worker, work: Callable[[], None]) -> Exception | None:
         """Do something in the store's thread, which is free then; returns what it raised."""

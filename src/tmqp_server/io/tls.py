@@ -35,6 +35,23 @@ class TlsContexts:
         self._timeout_s = timeout_s
         self._contexts: dict[str, ssl.SSLContext] = {}
 
+    def renewed(self, settings: TlsSettings) -> dict[str, ssl.SSLContext]:
+        """TLS with the files as they are now, for each policy that is in use: nothing is changed.
+
+        :raises ConfigError: as :func:`server_context`, and if the policy of ``[tls]`` itself, or
+            whether there is a certificate, is another one: doors have been made for it.
+        """
+        if bool(settings.certificate) != bool(self._settings.certificate):
+            raise ConfigError("tls: whether there is a certificate cannot be changed by a reload")
+        if settings.client_policy != self._settings.client_policy:
+            raise ConfigError("tls: the policy about clients cannot be changed by a reload")
+        return {policy: server_context(settings, policy) for policy in self._contexts}
+
+    def replace(self, settings: TlsSettings, contexts: dict[str, ssl.SSLContext]) -> None:
+        """Use these for connections from now on; those that there are keep theirs."""
+        self._settings = settings
+        self._contexts = contexts
+
     def of(self, policy: str = "") -> tuple[ssl.SSLContext, float] | None:
         """TLS with a policy, that of ``[tls]`` if it is empty, and how long a handshake may take;
         None without a certificate.

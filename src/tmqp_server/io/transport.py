@@ -49,8 +49,7 @@ class ReadBuffer(threading.local):
     """
 
     def __init__(self) -> None:
-        self.data = bytearray(READ_BYTES)
-        self.view = memoryview(self.data)
+        self.view = memoryview(bytearray(READ_BYTES))
 
 
 _buffer: Final = ReadBuffer()
@@ -142,9 +141,8 @@ class SocketTransport(Transport):
             return None
 
     def _read(self) -> bytes:
-        buffer = _buffer
-        count = self._socket.recv_into(buffer.data, self._read_bytes)
-        return bytes(buffer.view[:count])
+        view = _buffer.view  # looked up once: it is the thread's
+        return bytes(view[: self._socket.recv_into(view, self._read_bytes)])
 
     async def receive(self) -> bytes:
         """The next bytes, at most 64 KiB; empty at the end of the stream."""

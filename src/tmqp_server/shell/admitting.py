@@ -46,11 +46,13 @@ class Connected:
     :param most: connections in all.
     :param most_per_host: connections of one address that is not this machine's.
 
-    Attributes: ``count``, how many there are.
+    Attributes: ``count``, how many there are; ``limit``, which limit refused the last one that was,
+    one of ``REFUSALS``.
     """
 
     def __init__(self, most: int, most_per_host: int) -> None:
         self.count: int = 0
+        self.limit = ""
         self._most = most
         self._most_per_host = most_per_host
         self._by_host: dict[str, int] = {}
@@ -63,14 +65,22 @@ class Connected:
         """
         here = self._by_host.get(host, 0)
         if self.count >= self._most:
+            self.limit = "connections"
             return f"{self.count} connections"
         if not is_local and here >= self._most_per_host:
+            self.limit = "address"
             return f"{here} connections from there"
         if not has_room:
+            self.limit = "memory"
             return "the memory is full (max_total_bytes)"
         self.count += 1
         self._by_host[host] = here + 1
         return ""
+
+    def limit_to(self, most: int, most_per_host: int) -> None:
+        """Let in no more than so many from now on; whoever is there stays."""
+        self._most = most
+        self._most_per_host = most_per_host
 
     def leave(self, host: str) -> None:
         """A connection that was let in has ended."""

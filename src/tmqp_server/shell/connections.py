@@ -40,7 +40,9 @@ from tmqp_server.shell.outbound import (
     Outbound,
 )
 from tmqp_server.shell.partings import part
+from tmqp_server.shell.peers import Peers
 from tmqp_server.shell.steps import EFFECTS, END, GONE, NOT_YET, READ, SENT, WAIT
+from tmqp_server.shell.tallies import BROKEN, BY_CLIENT, FAULT, REFUSED, STOPPING
 from tmqp_server.shell.timers import Timers
 from tmqp_server.shell.world import (
     ERROR,
@@ -48,7 +50,6 @@ from tmqp_server.shell.world import (
     WARNING,
     Ask,
     Close,
-    Drained,
     GoOn,
     Log,
     Resume,
@@ -56,7 +57,6 @@ from tmqp_server.shell.world import (
     StartWriting,
     Wake,
     Wire,
-    WorldEffect,
     why_broken,
 )
 
@@ -68,7 +68,7 @@ _ROUND_CHUNKS: Final = 16
 _BUSY_RECHECK_S: Final = 1.0
 
 
-class Connections:
+class Connections(Peers):
     """The hub and an :class:`Outbound` for each connection; ``Turn`` completes it.
 
     :param hub: broker and door sessions.
@@ -77,11 +77,9 @@ class Connections:
     """
 
     def __init__(self, hub: Hub, marks: Marks, hook_timeout_s: float) -> None:
+        super().__init__(marks)
         self.hub = hub
-        self.marks = marks
-        self._world: list[WorldEffect] = []
         self._asking = Asking(self._world, hook_timeout_s)
-        self._outs: dict[int, Outbound] = {}
         self._pauses = Pauses()
         self._line: deque[Outbound] = deque()
         self._going_on = False
@@ -95,16 +93,6 @@ class Connections:
         """Write to every touched session, then see to everything else that came of a call."""
         raise NotImplementedError
 
-    def outbound(self, number: int) -> Outbound | None:
-        """What waits for a session's peer; None when it is over."""
-        return self._outs.get(number)
-
-    def take_effects(self) -> list[WorldEffect]:
-        """What the world is to do, since the last call, in order."""
-        found = self._world[:]
-        self._world.clear()
-        return found
-
     # -- connections -----------------------------------------------------------------------------
 
     def opened(self, number: int, door: Door, wire: Wire, host: str, now: float) -> int:
@@ -113,7 +101,7 @@ class Connections:
         :param host: the peer's address, by which refused log-ins are counted.
         :returns: what its reader does, as do :meth:`received`, :meth:`ended` and :meth:`broken`.
         """
-        out = Outbound(number, wire, host, self.marks)
+        out = Outbound(number, wire, host, self.marks, self.tally.door(door.name))
         self._outs[number] = out
         try:
             self.hub.open(number, door, now, wire.peer)
@@ -135,6 +123,7 @@ class Connections:
         if self._put_off and self.hub.close_reason(number):
             self._end_chunks(now)  # a chunk before it in the round has closed it
             return self._next(out, False)
+        out.tally.received_bytes += len(data)
         more = False
         try:
             more = self.hub.receive(number, data, now)
@@ -216,12 +205,15 @@ class Connections:
         if out is not None:
             if not out.reason:
                 out.reason = reason
+            out.count_as(BROKEN)
             self._hear_the_end(out, now)
             self._over(out, reason, now)
             self._turn(now)
         return END | (EFFECTS if self._world else 0)
 
     def _hear_the_end(self, out: Outbound, now: float) -> None:
+        if not self.hub.close_reason(out.number):
+            out.count_as(BY_CLIENT)
         part(self.hub, out, self._world, now, goes_on=not out.reason)
         try:
             self.hub.receive_eof(out.number, now)
@@ -259,6 +251,8 @@ class Connections:
     def _close_politely(self, number: int, reason: str, now: float) -> None:
         out = self._outs.get(number)
         if out is not None:
+            if self._closing:
+                out.count_as(STOPPING)
             part(self.hub, out, self._world, now, goes_on=True)
             try:
                 self.hub.close(number, reason, now)
@@ -308,17 +302,6 @@ class Connections:
 
     # -- sending ---------------------------------------------------------------------------------
 
-    def piece(self, number: int) -> bytes:
-        """What is to be written next, from :meth:`offset` on; empty when the writer's work is
-        done."""
-        out = self._outs.get(number)
-        return b"" if out is None else out.piece()
-
-    def offset(self, number: int) -> int:
-        """Where in its piece a session's writer goes on."""
-        out = self._outs.get(number)
-        return 0 if out is None else out.offset
-
     def taken(self, number: int, count: int, now: float) -> None:
         """The peer's side took so many bytes of the piece."""
         out = self._outs.get(number)
@@ -355,11 +338,6 @@ class Connections:
         self._turn(now)
         return SENT
 
-    def _tell_drained(self, out: Outbound) -> None:
-        if out.awaited and not out.blocked:
-            out.awaited = False
-            self._world.append(Drained(out.number))
-
     def _write_out(self, now: float) -> None:
         """Write to every touched session until there is nothing to write."""
         hub = self.hub
@@ -383,6 +361,7 @@ class Connections:
                     if out.state == OPEN:  # the quick copy of Outbound.give
                         taken = out.wire.send(data)
                         if taken == len(data):
+                            out.tally.sent_bytes += taken
                             continue
                         outcome = out.keep(data, taken, now)
                     else:
@@ -469,11 +448,14 @@ class Connections:
         number = question.session
         out = self._outs[number]
         if question.right == AUTHENTICATE and not decision.allowed:
+            out.tally.denied += 1
+            out.count_as(REFUSED)
             self.hub.forget_hello(number, question.ticket)
             self._asking.hold(ask, decision, now + self._pauses.next(out.host, now))
             self._put_nearer(self._asking.due(number), number)
             self._turn(now)
         else:
+            out.tally.admitted += question.right == AUTHENTICATE
             self._decide(out, question.ticket, decision, now)
 
     def _decide(self, out: Outbound, ticket: int, decision: Verdict, now: float) -> None:
@@ -507,6 +489,7 @@ class Connections:
     def _fail(self, out: Outbound, error: Exception, now: float) -> None:
         """A fault ends its session, and nobody else."""
         self._world.append(Log(ERROR, "the session failed", out.number, error))
+        out.count_as(FAULT)
         self._cut(out, INTERNAL_ERROR, now)
 
     def _cut(self, out: Outbound, reason: str, now: float) -> None:
@@ -527,6 +510,7 @@ class Connections:
         part(self.hub, out, self._world, now, goes_on=False)
         out.state = OVER
         out.waits = False
+        out.count_end()
         self._tell_drained(out)
         del self._outs[number]
         self._timers.forget(number)

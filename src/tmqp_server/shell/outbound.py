@@ -18,6 +18,7 @@ import math
 from collections import deque
 from typing import Final, final
 
+from tmqp_server.shell.tallies import BROKEN, BY_SERVER, SLOW_READER, STALL, DoorTally, count_one
 from tmqp_server.shell.world import Wire
 
 __all__ = [
@@ -107,10 +108,18 @@ class Outbound:
 
     Attributes: ``number`` of the session, ``wire``, ``host`` the peer's address, ``state``,
     ``bytes`` that wait, ``blocked`` while deliveries are held back, ``writing`` while a writer is
-    at work, ``reason`` why it was cut or lost, ``offset`` where :meth:`piece` begins.
+    at work, ``reason`` why it was cut or lost, ``offset`` where :meth:`piece` begins, ``tally``
+    where it is counted.
+
+    :param tally: that of the connection's door.
     """
 
-    def __init__(self, number: int, wire: Wire, host: str, marks: Marks) -> None:
+    def __init__(
+        self, number: int, wire: Wire, host: str, marks: Marks, tally: DoorTally | None = None
+    ) -> None:
+        self.tally = DoorTally() if tally is None else tally
+        self.tally.opened += 1
+        self._closing = ""
         self.number = number
         self.wire = wire
         self.host = host
@@ -143,6 +152,7 @@ class Outbound:
         if self.state == OPEN:
             taken = self.wire.send(data)
             if taken == len(data):
+                self.tally.sent_bytes += taken
                 return SENT
             return self.keep(data, taken, now)
         if self.state == BEHIND or self.state == FLUSHING:
@@ -161,9 +171,13 @@ class Outbound:
         else:
             self._pieces.append(data)
         self.bytes += len(data) - taken
+        self.tally.sent_bytes += taken
         if self.blocked:
             # Deliveries are held back, and still it has more to read: answers it asks for.
-            return CUT if self.bytes > self.marks.max_bytes else KEPT
+            if self.bytes <= self.marks.max_bytes:
+                return KEPT
+            self.count_as(SLOW_READER)
+            return CUT
         if self.bytes > self.marks.high_bytes:
             self.blocked = True
             return BLOCK
@@ -204,6 +218,7 @@ class Outbound:
             return 0
         self.bytes -= count
         self.offset += count
+        self.tally.sent_bytes += count
         self._progress_at = now
         if self.offset == len(self._head):
             self._head = b""
@@ -219,6 +234,14 @@ class Outbound:
         return found
 
     # -- the end --------------------------------------------------------------------------------
+
+    def count_as(self, closing: str) -> None:
+        """Note why the connection ends, for the counters; what was noted first counts."""
+        self._closing = self._closing or closing
+
+    def count_end(self) -> None:
+        """Count that it is over: closed by its session, if nothing else was noted."""
+        count_one(self.tally.closed, self._closing or BY_SERVER)
 
     def unsent(self, *, goes_on: bool) -> int:
         """How many of the bytes that wait have not left for certain.
@@ -257,6 +280,7 @@ class Outbound:
         if self.state == LOST or self.state == OVER:
             return False
         self.reason = reason
+        self.count_as(BROKEN)
         if self.state == FLUSHING:
             return True
         self.drop()
@@ -284,4 +308,5 @@ class Outbound:
         """Why it is over at this time, to be told; empty while it is not, or is over quietly."""
         if self.state == LOST or now < self._progress_at + self.marks.stall_timeout_s:
             return ""
+        self.count_as(STALL)
         return f"slow reader: no progress for {self.marks.stall_timeout_s:g} seconds"

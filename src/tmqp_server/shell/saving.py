@@ -36,6 +36,7 @@ from tmqp.constants import RESULT_BUSY
 from tmqp_server.engine.commands import Command, StorageState
 from tmqp_server.engine.effects import Fetch, ReadStored
 from tmqp_server.hub.questions import StorageQuestion, refusal_of
+from tmqp_server.shell.tallies import ShellTally
 from tmqp_server.shell.world import (
     ERROR,
     WARNING,
@@ -95,10 +96,22 @@ class Saving:
     :param world: gets what is to be done.
     :param answers: gets what the broker is to be told, in order.
 
-    Attributes: ``state``, and ``failing``, why messages cannot be saved, empty while they can.
+    :param tally: counts the batches.
+
+    Attributes: ``state``, and ``failing``, why messages cannot be saved, empty while they can;
+    ``first_s``, since when the journal has something, below 0 while that is not known.
     """
 
-    def __init__(self, journal: Journal, world: list[WorldEffect], answers: deque[Command]) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        world: list[WorldEffect],
+        answers: deque[Command],
+        tally: ShellTally | None = None,
+    ) -> None:
+        self.first_s = -1.0
+        self._taken_s = -1.0
+        self._tally = ShellTally() if tally is None else tally
         self.state: int = IDLE
         self.failing = ""
         self._journal = journal
@@ -135,6 +148,11 @@ class Saving:
         if self.wants:
             self._begin(now)
 
+    def note(self, now: float) -> None:
+        """Note since when there is something to be written."""
+        if not self._journal.is_empty:
+            self.first_s = now
+
     def _is_urgent(self) -> bool:
         return bool(self._asked) or bool(self._reads) or self._journal.is_urgent
 
@@ -160,6 +178,7 @@ class Saving:
         assert self.state in (WRITING, FINISHING), "a batch is to be written"
         assert self._writing is None, "it is taken once"
         writing = self._writing = self._journal.take()
+        self._taken_s, self.first_s = self.first_s, -1.0
         return writing
 
     def _read_on(self, now: float) -> None:
@@ -205,6 +224,11 @@ class Saving:
             self._failed(writing, error)
             self._read_on(now)
             return
+        count = writing.batch.messages()
+        if count:
+            self._tally.batch.count(count)
+            if self._taken_s >= 0.0:
+                self._tally.confirm.observe(now - self._taken_s, count)
         self._answers.extend(self._journal.answers(writing, True, _ANSWERS_PER_STEP))
         if self.failing and writing.batch.brings():
             self._log(WARNING, "the storage saves again")
@@ -225,6 +249,7 @@ class Saving:
             self._log(ERROR, text)
         self.failing = reason
         self._failures += 1
+        self._tally.failures += 1
         self._answers.append(StorageState(False))
         self._answers.extend(self._journal.answers(writing, False, _ANSWERS_PER_STEP))
 

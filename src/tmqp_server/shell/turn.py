@@ -20,20 +20,29 @@ from tmqp_server.cluster.link import MasterLink
 from tmqp_server.engine.commands import Command, HttpAnswered
 from tmqp_server.engine.effects import CallHttp, RouterFailed, TellHandler
 from tmqp_server.hub.hub import Hub
-from tmqp_server.hub.questions import Fault
+from tmqp_server.hub.questions import Fault, Refusal
 from tmqp_server.shell.calls import Calls, CallSettings
 from tmqp_server.shell.connections import Connections
 from tmqp_server.shell.datagrams import Datagrams
 from tmqp_server.shell.links import Links
 from tmqp_server.shell.outbound import Marks
+from tmqp_server.shell.refusals import Refusals
 from tmqp_server.shell.saving import STOPPED, Saving
-from tmqp_server.shell.world import ERROR, Call, Dial, Log, Tell
+from tmqp_server.shell.world import ERROR, WARNING, Call, Dial, Log, Tell
 from tmqp_server.storage.journal import Journal, Writing
 
 __all__ = ["Turn"]
 
 #: Pause after the broker failed at a deadline, in seconds.
 _FAULT_PAUSE_S: Final = 1.0
+#: Why clients are refused, for the log.
+_REFUSED: Final = {
+    400: "its id cannot be used",
+    401: "it may not log in",
+    409: "it has the name of this server",
+    482: "there are too many clients, or memory is short",
+    503: "a client with this id is connected",
+}
 
 
 @final
@@ -62,9 +71,10 @@ class Turn(Connections):
         settings = CallSettings() if settings is None else settings
         super().__init__(hub, marks, settings.hook_timeout_s)
         self._answers: deque[Command] = deque()
+        self._refusals = Refusals()
         self.saving: Saving | None = None
         if journal is not None:
-            self.saving = Saving(journal, self._world, self._answers)
+            self.saving = Saving(journal, self._world, self._answers, self.tally)
         self._calls = Calls(self._world, settings)
         self.links = Links(self._world, masters, marks, connect_timeout_s)
         #: The sockets whose peers send datagrams.
@@ -86,6 +96,8 @@ class Turn(Connections):
     def _turn(self, now: float) -> None:
         self._write_out(now)
         saving = self.saving
+        if saving is not None and saving.first_s < 0.0:
+            saving.note(now)
         if (
             self.hub.outside
             or self._answers
@@ -136,9 +148,23 @@ class Turn(Connections):
         elif isinstance(wanted, RouterFailed):
             text = f"the router {wanted.router!r} failed"
             self._world.append(Log(ERROR, text, 0, wanted.error))
+        elif isinstance(wanted, Refusal):
+            self._note_refusal(wanted, now)
         else:
             assert self.saving is not None, "who keeps nothing asks no storage"
             self.saving.ask(wanted)  # type: ignore[arg-type]  # all else is for the storage
+
+    def _note_refusal(self, refusal: Refusal, now: float) -> None:
+        """Log that a client was refused, unless there are too many lines about its address."""
+        peer = refusal.peer or "unknown"
+        suppressed = self._refusals.note(peer.rpartition(":")[0] or peer, now)
+        if suppressed < 0:
+            return
+        why = _REFUSED.get(refusal.code, "refused")
+        text = f"{peer}: refused client {refusal.client_id!r}: {refusal.code} {why}"
+        if suppressed:
+            text += f" ({suppressed} more from this address were not logged)"
+        self._world.append(Log(WARNING, text, topic="refusals"))
 
     def _blame(self, fault: Fault, now: float) -> None:
         out = self._outs.get(fault.session)

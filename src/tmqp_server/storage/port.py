@@ -351,6 +351,16 @@ class StoreBatch:
     def _appends(self) -> bool:
         return bool(self.appended or self.runs or self.portions)
 
+    def messages(self) -> int:
+        """How many messages it brings, of those that were pushed."""
+        count = 0
+        for messages in self.appended.values():
+            count += len(messages)
+        for runs in self.runs.values():
+            for run in runs:
+                count += run.count
+        return count
+
     def size(self) -> int:
         """How many bytes its new messages take, about."""
         size = 0

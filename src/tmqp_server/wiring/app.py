@@ -25,8 +25,7 @@ import anyio.abc
 import anyio.to_thread
 
 from tmqp.address import Address
-from tmqp.backoff import Backoff
-from tmqp_server.access.auth import Access, load_access
+from tmqp_server.access.auth import Access, Identity, load_access
 from tmqp_server.access.channel_hooks import (
     ChannelEventHandler,
     ChannelHooks,
@@ -34,13 +33,9 @@ from tmqp_server.access.channel_hooks import (
     load_channel_hooks,
 )
 from tmqp_server.access.custom import MessageHook, load_hook
+from tmqp_server.admin.world import AdminWorld
 from tmqp_server.config import ConfigError, OutboundLimits, ServerConfig
 from tmqp_server.doors.kinds import DoorKind
-from tmqp_server.doors.nsq_announce.asking import AskDoor
-from tmqp_server.doors.nsq_announce.links import Announcer
-from tmqp_server.doors.nsq_announce.session import AnnounceDoor
-from tmqp_server.doors.nsq_world import NsqWorld
-from tmqp_server.doors.port import Door
 from tmqp_server.doors.registry import DoorRegistry, HttpKind
 from tmqp_server.doors.wires import LetterWires
 from tmqp_server.engine.books import TLS_BYTES
@@ -49,7 +44,6 @@ from tmqp_server.engine.model.delivery import DeliveryHandler
 from tmqp_server.engine.routing.custom import CustomRouter
 from tmqp_server.hub.hub import Hub
 from tmqp_server.hub.recovery import recover
-from tmqp_server.io.announcing import Announcing
 from tmqp_server.io.connection import Connection
 from tmqp_server.io.dialling import Dialling
 from tmqp_server.io.event_handlers import Teller
@@ -59,9 +53,11 @@ from tmqp_server.io.shell import Shell
 from tmqp_server.io.tls import TlsContexts
 from tmqp_server.io.tls import secure as handshake
 from tmqp_server.io.transport import SocketTransport, Transport, peer_name
+from tmqp_server.io.tuning import tune
 from tmqp_server.shell.admitting import Connected
 from tmqp_server.shell.calls import CallSettings
 from tmqp_server.shell.outbound import Marks
+from tmqp_server.shell.tallies import count_one
 from tmqp_server.shell.turn import Turn
 from tmqp_server.storage.journal import Journal
 from tmqp_server.storage.port import Store
@@ -70,6 +66,9 @@ from tmqp_server.wiring.assembly import build_broker, declare
 from tmqp_server.wiring.clustering import Filters, Membership, join_cluster
 from tmqp_server.wiring.datagrams import UdpSockets
 from tmqp_server.wiring.doors import Doors, OpenDoor, door_name, sealed_addresses
+from tmqp_server.wiring.lookups import announcing
+from tmqp_server.wiring.reloading import reload_config
+from tmqp_server.wiring.watched import beat, make_registry, watch
 
 if TYPE_CHECKING:
     from tmqp_server.io.http import HttpCaller
@@ -80,20 +79,8 @@ logger = logging.getLogger("tmqp_server")
 
 #: What ends a server that runs until it is told to.
 _ENDING: Final = (signal.SIGINT, signal.SIGTERM)
-
-
-#: How long a lookupd that failed is left alone, after the first failure and at most; seconds.
-_LEAST_WAIT_S: Final = 1.0
-_MOST_WAIT_S: Final = 15.0
-
-#: NSQ's words for how much is logged, from most to least.
-_LEVELS: Final = {
-    "debug": logging.DEBUG,
-    "info": logging.INFO,
-    "warn": logging.WARNING,
-    "error": logging.ERROR,
-    "fatal": logging.CRITICAL,
-}
+#: What has it read its configuration again; not every system has it.
+_RELOAD: Final[signal.Signals | None] = getattr(signal, "SIGHUP", None)
 
 
 def _marks_of(limits: OutboundLimits) -> Marks:
@@ -152,7 +139,7 @@ class Server:
     """A server; see :func:`running`.
 
     Attributes: ``broker`` and ``cluster`` for their statistics; ``access`` that it asks, None where
-    everybody may do everything.
+    everybody may do everything; ``world``, what its admin doors see of it.
     """
 
     def __init__(
@@ -166,6 +153,7 @@ class Server:
         hooks: ChannelHooks | None = None,
         store: Store | None = None,
         registry: DoorRegistry | None = None,
+        world: AdminWorld | None = None,
     ) -> None:
         self.config = config
         self.access = access
@@ -173,15 +161,14 @@ class Server:
         started_s = anyio.current_time()
         offset_s = time.time() - started_s
         registry = DoorRegistry() if registry is None else registry
+        self.world = AdminWorld() if world is None else world
         #: Its doors beside TMQP's are ``doors.further``.
         self.doors = Doors(config, registry, _new_id, offset_s, started_s, guarded=_asks(access))
         broker.know_wires(LetterWires(self.doors.native.letters))
         self._store = store
         self._journal = None if store is None else Journal(self.doors.bodies, offset_s)
         hooks = ChannelHooks({}, {}) if hooks is None else hooks
-        self._asked = [*hooks.authenticators.values()]
-        if access is not None:
-            self._asked.insert(0, access)
+        self._asked = [*([] if access is None else [access]), *hooks.authenticators.values()]
         #: Its part in a cluster; None while it stands alone.
         self.cluster: Membership | None = None
         if config.cluster is not None and filters is not None:
@@ -202,13 +189,14 @@ class Server:
             () if self.cluster is None else self.cluster.links,
             config.connection.handshake_timeout_s,
         )
-        self._tls = TlsContexts(config.tls, config.connection.handshake_timeout_s)
+        self.tls = TlsContexts(config.tls, config.connection.handshake_timeout_s)
         for policy in ("", *[door.settings.tls_client_auth for door in self.doors.further]):
-            self._tls.of(policy)
+            self.tls.of(policy)
+        self._judge = _judge(config, access, custom_messages, hooks, registry.nsq.identities)
         self._shell = Shell(
             self._turn,
             self.doors.native,
-            _judge(config, access, custom_messages, hooks, registry.nsq.identities),
+            self._judge,
             _caller_of(config),
             Teller(hooks.event_handlers),
             store,
@@ -222,9 +210,9 @@ class Server:
         self.door_listeners: list[list[Listener]] = [[] for _ in self.doors.further]
         self._udp = UdpSockets(self.doors.further)
         self._last_number = 0
-        self._announcing = _announcing(registry.nsq, self._shell, self._new_number)
-        # Counted here and not by the turn, which hears of a session only when its task runs.
+        self._announcing = announcing(registry.nsq, self._shell, self._new_number, _new_id)
         self._connected_now = Connected(config.max_connections, config.max_connections_per_address)
+        watch(self.world, config, self._turn, lambda: self.sessions)
 
     @property
     def addresses(self) -> list[Address]:
@@ -275,6 +263,7 @@ class Server:
     @property
     def sessions(self) -> int:
         """Connections, and sources of datagrams that have a session, at this moment."""
+        # Not counted by the turn, which hears of a session only when its task runs.
         return self._connected_now.count + self._udp.sessions
 
     async def begin(self) -> None:
@@ -305,6 +294,7 @@ class Server:
         """
         for each in self._asked:
             each.attach(self._forget_answers)
+        self.world.listening = True
         dialling = Dialling(self._shell, self._new_number, random.random)
         with anyio.CancelScope(shield=True):
             async with anyio.create_task_group() as tasks:
@@ -323,6 +313,7 @@ class Server:
                     for peer in opened.kind.dials(settings.options):
                         dialling.serve(tasks, peer, door, settings.acts_as)
                 tasks.start_soon(self._announcing.run)
+                tasks.start_soon(beat, self.world)
                 self._udp.serve(tasks, self._shell, self._new_number)
                 await self._stopping.wait()
                 self._announcing.stop()
@@ -338,12 +329,27 @@ class Server:
         assert gate is not None, "there is a gate where somebody is asked"
         gate.forget_answers(session)
 
+    def apply(self, config: ServerConfig) -> None:
+        """Be limited by this from now on; of all else it is what the server began with."""
+        self.config = config
+        self._connected_now.limit_to(config.max_connections, config.max_connections_per_address)
+        self.world.max_connections = config.max_connections
+        self._turn.marks = _marks_of(config.outbound)
+
+    def end_sessions(self, gone: Callable[[Identity], bool], reason: str) -> None:
+        """Close the connections of some clients politely."""
+        for session, who in self._judge.known().items():
+            if gone(who):
+                self._turn.finish_session(session, reason, self._shell.now())
+        self._shell.attend()
+
     def stop(self) -> None:
         """Let :meth:`run` come to its end, within ``shutdown_timeout_s``."""
         self._stopping.set()
 
     async def _close_all(self) -> None:
         """Accept no more, close every connection politely, wait for them a bounded time."""
+        self.world.draining = True
         self.close_listeners()
         self._shell.close_all("the server stops")
         with anyio.move_on_after(self.config.shutdown_timeout_s):
@@ -368,29 +374,33 @@ class Server:
         name = peer_name(sock)
         host = "" if sock.family == socket.AF_UNIX else name.rpartition(":")[0]
         if door is not None and not door.settings.allows(host):
-            logger.warning("refused %s: the door %s does not allow it", name, door.protocol)
-            sock.close()
+            self._refuse(sock, name, f"the door {door.protocol} does not allow it", "door")
             return
         local = not host or Address(host).is_local
         memory = TLS_BYTES if secure else 0
         has_room = self._hub.has_room(memory)
         reason = self._connected_now.admit(host, is_local=local, has_room=has_room)
         if reason:
-            logger.warning("refused %s: %s", name, reason)
-            sock.close()
+            self._refuse(sock, name, reason, self._connected_now.limit)
             return
         try:
-            if sock.family != socket.AF_UNIX:
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            tune(sock)
             sock.setblocking(False)
         except OSError as error:
             # Some systems say here that the peer has gone already.
+            count_one(self._turn.tally.refused, "socket")
             logger.info("%s: closed: %s", name, error)
             sock.close()
             self._connected_now.leave(host)
             return
         self.broker.charge(memory)
         self._tasks.start_soon(self._run_session, sock, name, host, secure, door)
+
+    def _refuse(self, sock: socket.socket, name: str, reason: str, kind: str) -> None:
+        """Close a connection that is not let in."""
+        logger.warning("refused %s: %s", name, reason)
+        count_one(self._turn.tally.refused, kind)
+        sock.close()
 
     def _new_number(self) -> int:
         """The number of a session, never used before."""
@@ -405,7 +415,9 @@ class Server:
             return SocketTransport(sock, name)
         try:
             transport = await handshake(sock, name, *tls)
+            count_one(self._turn.tally.handshakes, "done")
         except OSError as error:
+            count_one(self._turn.tally.handshakes, "failed")
             logger.info("%s: closed: %s", name, error)
             return None
         if self._stopping.is_set():
@@ -418,7 +430,7 @@ class Server:
     ) -> None:
         """A connection's whole life; a fault in it is logged and ends it alone."""
         try:
-            tls = self._tls.of("" if door is None else door.settings.tls_client_auth)
+            tls = self.tls.of("" if door is None else door.settings.tls_client_auth)
             assert tls is not None or not secure, "who listens so has a certificate"
             transport = await self._transport(sock, name, tls if secure else None)
             if transport is not None:
@@ -437,36 +449,6 @@ class Server:
             self._connected_now.leave(host)
 
 
-def _announcing(world: NsqWorld, shell: Shell, new_number: Callable[[], int]) -> Announcing:
-    """What tells lookupds which topics are here, to as many as the world names."""
-    announcer = Announcer(Backoff(_LEAST_WAIT_S, _MOST_WAIT_S), random.random)
-    door = AnnounceDoor(world, announcer, _new_id)
-    announcing = Announcing(announcer, door, functools.partial(_ask_door, world), shell, new_number)
-    world.watch_lookups(announcing.set)
-    world.set_log_level(_log_level())
-    world.watch_log_level(_set_log_level)
-    return announcing
-
-
-def _ask_door(world: NsqWorld, topic: bytes) -> Door | None:
-    """What asks a lookupd which channels a new topic has."""
-    return None if world.shapes is None else AskDoor(topic, world.shapes, _new_id)
-
-
-def _log_level() -> str:
-    """How much is logged now, in NSQ's words."""
-    level = logging.getLogger("tmqp_server").getEffectiveLevel()
-    for word, number in _LEVELS.items():
-        if level <= number:
-            return word
-    return "fatal"
-
-
-def _set_log_level(level: str) -> None:
-    """Log more or less from now on."""
-    logging.getLogger("tmqp_server").setLevel(_LEVELS[level])
-
-
 def _open_store(config: ServerConfig) -> Store | None:
     """The store that the configuration asks for."""
     if config.data is None:
@@ -476,14 +458,6 @@ def _open_store(config: ServerConfig) -> Store | None:
     if warning := exposed(directory):
         logger.warning("%s", warning)
     return store
-
-
-def _registry(doors: Iterable[DoorKind]) -> DoorRegistry:
-    """The protocols of this package, and these."""
-    try:
-        return DoorRegistry(doors)
-    except ValueError as error:
-        raise ConfigError(f"doors: {error}") from error
 
 
 @asynccontextmanager
@@ -521,7 +495,7 @@ async def running(
     """
     if access is None:
         access = load_access(config.access)
-    registry = _registry(doors)
+    registry = make_registry(world := AdminWorld(), doors)
     _check_reach(config, access, registry)
     if custom_messages is None and config.custom_messages:
         custom_messages = load_hook(config.custom_messages)
@@ -538,7 +512,7 @@ async def running(
             store = await anyio.to_thread.run_sync(_open_store, config)
         try:
             server = Server(
-                config, [], broker, access, custom_messages, filters, hooks, store, registry
+                config, [], broker, access, custom_messages, filters, hooks, store, registry, world
             )
             await server.begin()
             # Last, so that whatever else is wrong is said first, and nobody waits meanwhile.
@@ -578,15 +552,24 @@ def _check_reach(config: ServerConfig, access: Access | None, registry: DoorRegi
             logger.warning("%s: tokens travel unencrypted on this address", address)
 
 
-async def serve_forever(config: ServerConfig, started: Callable[[Server], None]) -> None:
+async def serve_forever(
+    config: ServerConfig,
+    started: Callable[[Server], None],
+    read: Callable[[], ServerConfig] | None = None,
+) -> None:
     """Run a server until SIGINT or SIGTERM; the process is to end then, and hears no more of them.
 
     :param started: called once, when it listens.
+    :param read: reads the configuration again on SIGHUP; None, and that ends the process.
     """
-    with anyio.open_signal_receiver(*_ENDING) as signals:
+    reloading = [] if read is None or _RELOAD is None else [_RELOAD]
+    with anyio.open_signal_receiver(*_ENDING, *reloading) as signals:
         async with running(config) as server:
             started(server)
             async for number in signals:
+                if read is not None and number == _RELOAD:
+                    reload_config(server, read)
+                    continue
                 logger.info("%s: stopping", signal.Signals(number).name)
                 break
         if hasattr(signal, "pthread_sigmask"):

@@ -42,6 +42,9 @@ _CLOSING: Final = 2
 
 _ID_BYTES: Final = 16
 _FIN_LINE: Final = 4 + _ID_BYTES
+_NEW_LINE: Final = 10
+_RETURN: Final = 13
+_BLANK: Final = 32
 #: A number of more digits is none: Go's would overflow.
 _MAX_DIGITS: Final = 18
 #: So many names are remembered as good.
@@ -76,6 +79,8 @@ class CommandDecoder:
     """
 
     __slots__ = (
+        "_asks_auth",
+        "_asks_tls",
         "_authenticated",
         "_eof_text",
         "_greeted",
@@ -83,9 +88,11 @@ class CommandDecoder:
         "_held",
         "_is_compressed",
         "_known",
+        "_line_bytes",
         "_many",
         "_many_bytes",
         "_many_left",
+        "_message_bytes",
         "_need",
         "_over",
         "_parts",
@@ -97,6 +104,11 @@ class CommandDecoder:
 
     def __init__(self, terms: ServerTerms) -> None:
         self._terms = terms
+        # What is looked at for each command is taken from the terms once.
+        self._line_bytes: int = terms.max_line_bytes
+        self._message_bytes: int = terms.max_msg_size
+        self._asks_auth: bool = terms.auth_required
+        self._asks_tls: bool = terms.tls_required
         self.secure = False
         self.paused = False
         self._greeted = False
@@ -172,24 +184,32 @@ class CommandDecoder:
             return self._message_of_many(data, at, events)
         if not self._greeted:
             return self._greeting(data, at, events)
+        most = self._line_bytes
+        behind = at + _FIN_LINE
+        if (
+            behind < len(data)
+            and data[behind] == _NEW_LINE
+            and data[at : at + 4] == b"FIN "
+            and self._state != _INITIAL
+            and most > _FIN_LINE
+        ):
+            name = data[at + 4 : behind]
+            # Numbers are looked for, which is quicker than bytes.
+            if name[_ID_BYTES - 1] != _RETURN and _NEW_LINE not in name and _BLANK not in name:
+                events.append(Finish(name))
+                return behind + 1
         end = data.find(b"\n", at)
-        most = self._terms.max_line_bytes
         if end < 0:
             if len(data) - at >= most:
                 return self._drop(b"a line of more than %d bytes" % most, events)
             return self._short(len(data) - at + 1, b"")
         if end - at >= most:
             return self._drop(b"a line of more than %d bytes" % most, events)
-        if end - at == _FIN_LINE and data[at : at + 4] == b"FIN " and self._state != _INITIAL:
-            name = data[at + 4 : end]
-            if name[_ID_BYTES - 1] != 13 and b" " not in name:
-                events.append(Finish(name))
-                return end + 1
-        elif data[at : at + 4] == b"PUB ":
+        if data[at : at + 4] == b"PUB ":
             topic = data[at + 4 : end]
             if topic in self._known and self._may_publish():
                 return self._publish(data, at, end + 1, topic, events)
-        line = data[at : end - 1] if end > at and data[end - 1] == 13 else data[at:end]
+        line = data[at : end - 1] if end > at and data[end - 1] == _RETURN else data[at:end]
         return self._command(line.split(b" "), data, at, end + 1, events)
 
     def _greeting(self, data: bytes, at: int, events: list[Event]) -> int:
@@ -208,7 +228,7 @@ class CommandDecoder:
         word = words[0]
         if word == b"IDENTIFY":
             return self._identify(data, at, head, events)
-        if self._terms.tls_required and not self.secure:
+        if self._asks_tls and not self.secure:
             return self._fail(b"E_INVALID cannot %s in current state (TLS required)" % word, events)
         if word in _ANSWERS:
             return self._answer(word, words, head, events)
@@ -266,7 +286,7 @@ class CommandDecoder:
             return after
         if self._authenticated:
             return self._fail(b"E_INVALID AUTH already set", events)
-        if not self._terms.auth_required:
+        if not self._asks_auth:
             return self._fail(b"E_AUTH_DISABLED AUTH disabled", events)
         self._authenticated = True
         events.append(Authenticate(data[head + 4 : after]))
@@ -294,10 +314,7 @@ class CommandDecoder:
     # -- publishing -----------------------------------------------------------------------------
 
     def _may_publish(self) -> bool:
-        terms = self._terms
-        return (self._authenticated or not terms.auth_required) and (
-            self.secure or not terms.tls_required
-        )
+        return (self._authenticated or not self._asks_auth) and (self.secure or not self._asks_tls)
 
     def _topic(self, word: bytes, topic: bytes, code: bytes, events: list[Event]) -> bool:
         """Whether it is the name of a topic; it is remembered then."""
@@ -355,7 +372,7 @@ class CommandDecoder:
                 head + 4 - at, b"E_BAD_MESSAGE %s failed to read message body size" % word
             )
         size = _int32(data, head)
-        most = self._terms.max_msg_size
+        most = self._message_bytes
         if size <= 0:
             return self._fail(
                 b"E_BAD_MESSAGE %s invalid message body size %d" % (word, size), events
@@ -363,7 +380,7 @@ class CommandDecoder:
         if size > most:
             text = b"E_BAD_MESSAGE %s message too big %d > %d" % (word, size, most)
             return self._fail(text, events)
-        if self._terms.auth_required and not self._authenticated:
+        if self._asks_auth and not self._authenticated:
             return self._fail(b"E_AUTH_FIRST AUTH required before " + word, events)
         start = head + 4
         after = start + size
@@ -384,7 +401,7 @@ class CommandDecoder:
         topic = words[1]
         if not self._topic(b"MPUB", topic, b"E_BAD_TOPIC E_BAD_TOPIC", events):
             return -1
-        if self._terms.auth_required and not self._authenticated:
+        if self._asks_auth and not self._authenticated:
             return self._fail(b"E_AUTH_FIRST AUTH required before MPUB", events)
         if len(data) - head < 4:
             return self._short(head + 4 - at, b"E_BAD_BODY MPUB failed to read body size")
@@ -410,7 +427,7 @@ class CommandDecoder:
         many = self._many
         assert many is not None
         bodies = many.bodies
-        most = self._terms.max_msg_size
+        most = self._message_bytes
         limit = len(data)
         room = self._terms.max_body_size - self._many_bytes
         left = self._many_left
@@ -468,7 +485,7 @@ class CommandDecoder:
         if not is_name(channel):
             text = b"E_BAD_CHANNEL SUB channel name %s is not valid" % quoted(channel)
             return self._fail(text, events)
-        if self._terms.auth_required and not self._authenticated:
+        if self._asks_auth and not self._authenticated:
             return self._fail(b"E_AUTH_FIRST AUTH required before SUB", events)
         self._state = _SUBSCRIBED
         events.append(Subscribe(topic, channel))

@@ -10,7 +10,9 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final, final
 
-__all__ = ["HEAD_BYTES", "ID_AT", "StoredMessage", "read", "stored_head"]
+from tmqp_wires.nsq.writing import MESSAGE_HEAD_BYTES, MESSAGE_ID_AT, MESSAGE_TIME_AT
+
+__all__ = ["HEAD_BYTES", "ID_AT", "StoredMessage", "read", "stored_frame", "stored_head"]
 
 _VERSION: Final = 1
 _HEAD: Final = Struct(">BBBq16s")
@@ -19,6 +21,8 @@ HEAD_BYTES: Final = _HEAD.size
 #: Where in the head the id begins.
 ID_AT: Final = 11
 _MAX_TEXT_BYTES: Final = 255
+#: How the head begins without a topic, by the size of the source.
+_BEGINNINGS: Final = [bytes((_VERSION, 0, size)) for size in range(_MAX_TEXT_BYTES + 1)]
 
 
 @final
@@ -53,6 +57,22 @@ def stored_head(timestamp_ns: int, message_id: bytes, topic: bytes, source: byte
         raise ValueError("topic and source have at most 255 bytes, an id has 16")
     head = _HEAD.pack(_VERSION, len(topic), len(source), timestamp_ns, message_id)
     return head + topic + source
+
+
+def stored_frame(frame: bytes, source: bytes) -> bytes:
+    """What is kept of the message in a frame, body and all, without a topic.
+
+    :param source: at most 255 bytes.
+    """
+    return b"".join(
+        (
+            _BEGINNINGS[len(source)],
+            frame[MESSAGE_TIME_AT : MESSAGE_TIME_AT + 8],
+            frame[MESSAGE_ID_AT:MESSAGE_HEAD_BYTES],
+            source,
+            frame[MESSAGE_HEAD_BYTES:],
+        )
+    )
 
 
 def read(data: bytes) -> StoredMessage:

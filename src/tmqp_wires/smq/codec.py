@@ -4,7 +4,7 @@ A line ends with a newline.  The protocol's document shows ``S``, ``C:queue`` an
 without one, because the original takes each TCP segment for a line.  So an unended ``S`` counts
 when the client has been silent for :data:`SILENCE_S`, and so does an unended ``C:`` or ``D:`` that
 is the first thing on its connection; later ones need their newline, for half a line must not act.
-A message always needs it.
+A message always needs it.  Colons that come behind an unended line that counted are its end.
 
 What the original loses is kept: lines may be cut and joined by TCP in any way.
 """
@@ -51,6 +51,8 @@ class LineDecoder:
         self._parts: list[bytes] = []
         self._held_bytes = 0
         self._is_first = True
+        #: The last line was not ended, and counted.
+        self._is_late = False
         self._due = _NEVER
         self._is_over = False
 
@@ -60,27 +62,54 @@ class LineDecoder:
         return self._held_bytes
 
     def receive(self, data: bytes, now: float) -> list[Event]:
-        """Read bytes; after a violation nothing more is read."""
+        """Read bytes; after a violation nothing more is read.  Messages to one queue in a row are
+        one event."""
         if self._is_over or not data:
             return []
-        lines = data.split(b"\n")
-        rest = lines.pop()
+        if self._is_late:
+            data = data.lstrip(_COLON)
+            self._is_late = not data
         events: list[Event] = []
-        for line in lines:
+        end = data.rfind(b"\n") + 1
+        if end:
+            whole = data[:end]
             if self._held_bytes:
-                self._parts.append(line)
-                line = b"".join(self._parts)  # noqa: PLW2901 - the whole of it
+                self._parts.append(whole)
+                whole = b"".join(self._parts)
                 self._clear()
-            if len(line) > self._most:
+            if not (self._take_row(whole, events) or self._take_lines(whole, events)):
                 return self._violated(events)
-            self._take(line, events)
-        if rest:
+        if end < len(data):
+            rest = data[end:]
             self._parts.append(rest)
             self._held_bytes += len(rest)
             if self._held_bytes > self._most:
                 return self._violated(events)
         self._due = now + SILENCE_S if self._may_be_whole() else _NEVER
         return events
+
+    def _take_row(self, lines: bytes, events: list[Event]) -> bool:
+        """Take lines that are all messages to one queue; False, with nothing done, for others."""
+        if lines[:2] != b"M:":
+            return False
+        start = lines.find(_COLON, 2) + 1
+        head = lines[:start]
+        if not start or b"\n" in head:
+            return False
+        bodies = lines[start:-1].split(b"\n" + head)
+        if len(bodies) != lines.count(b"\n") or start + max(map(len, bodies)) > self._most:
+            return False
+        events.append(Publish(head[2:-1], bodies))
+        self._is_first = False
+        return True
+
+    def _take_lines(self, lines: bytes, events: list[Event]) -> bool:
+        """Take lines one by one; False at one that is too long."""
+        for line in lines[:-1].split(b"\n"):
+            if len(line) > self._most:
+                return False
+            self._take(line, events)
+        return True
 
     def next_deadline(self) -> float | None:
         """When :meth:`on_deadline` must be called if nothing is received before; None for never."""
@@ -91,6 +120,7 @@ class LineDecoder:
         if now < self._due:
             return []
         self._due = _NEVER
+        self._is_late = True
         line = b"".join(self._parts)
         self._clear()
         events: list[Event] = []
@@ -116,8 +146,8 @@ class LineDecoder:
         """Whether the unended line counts after a silence."""
         if not self._held_bytes:
             return False
-        if self._held_bytes <= 3:
-            return b"".join(self._parts) in _STATS
+        if self._held_bytes <= 3 and b"".join(self._parts) in _STATS:
+            return True
         # Of parts that have a byte each, two are enough.
         return self._is_first and b"".join(self._parts[:2])[:2] in (b"C:", b"D:")
 
@@ -126,7 +156,11 @@ class LineDecoder:
             events.append(Stats())
         elif line[:2] == b"M:":
             queue, _, body = line[2:].partition(_COLON)
-            events.append(Publish(queue, body))
+            last = events[-1] if events else None
+            if isinstance(last, Publish) and last.queue == queue:
+                last.bodies.append(body)
+            else:
+                events.append(Publish(queue, [body]))
         elif line[:2] == b"C:":
             events.append(Consume(line[2:].partition(_COLON)[0]))
         elif line[:2] == b"D:":

@@ -1,4 +1,4 @@
-"""What a client of Simple MQ has said, one class for each line."""
+"""What a client of Simple MQ has said, one class for each kind of line."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ __all__ = ["Consume", "Done", "Event", "Publish", "Stats", "Unknown", "Violation
 
 @final
 class Publish:
-    """``M:queue:body``: put a message into a queue."""
+    """``M:queue:body``, once or several times in a row: put messages into a queue."""
 
-    __slots__ = ("body", "queue")
+    __slots__ = ("bodies", "queue")
 
-    def __init__(self, queue: bytes, body: bytes) -> None:
+    def __init__(self, queue: bytes, bodies: list[bytes]) -> None:
         self.queue = queue
-        self.body = body
+        self.bodies = bodies
 
     def __repr__(self) -> str:
-        return f"Publish({self.queue!r}, {self.body!r})"
+        return f"Publish({self.queue!r}, {self.bodies!r})"
 
 
 @final

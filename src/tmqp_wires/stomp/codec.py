@@ -72,16 +72,19 @@ class FrameDecoder:
         #: for up to a NUL.
         self._open: StompFrame | None = None
         self._body_bytes = -1
+        #: Bytes of its head.
+        self._head_bytes = 0
 
     @property
     def held_bytes(self) -> int:
         """Bytes of a frame that is not whole."""
-        return len(self._buffer)
+        return self._head_bytes + len(self._buffer)
 
     def forget(self) -> None:
         """Drop what is not whole, and read nothing more."""
         self._buffer.clear()
         self._open = None
+        self._head_bytes = 0
         self._is_over = True
 
     def receive(self, data: bytes) -> list[Event]:
@@ -134,7 +137,8 @@ class FrameDecoder:
         if stop < 0:
             return False
         self._open = self._frame_of(command, bytes(buffer[:stop]), stop + skipped)
-        del buffer[: stop + skipped]
+        self._head_bytes = stop + skipped
+        del buffer[: self._head_bytes]
         self._searched = 0
         return True
 
@@ -222,4 +226,5 @@ class FrameDecoder:
         del buffer[: length + 1]
         self._searched = 0
         self._open = None
+        self._head_bytes = 0
         return frame

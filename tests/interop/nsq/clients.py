@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import os
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,23 +10,21 @@ from typing import Final
 
 from tests.interop.building import (
     CACHE,
-    QUICK_JAVA,
     Client,
-    compile_program,
-    fetch,
     go_build,
-    made,
-    need,
+    java_build,
     npm,
     unavailable,
 )
 from tests.project import ROOT
 
-__all__ = ["CLIENTS", "FOLDER", "MANY", "java"]
+__all__ = ["CLIENTS", "FOLDER", "GAP", "MANY", "java"]
 
 FOLDER: Final = Path(__file__).parent
 #: What a client lacks that reads only blocks with one message each.
 MANY: Final = "many messages in one block"
+#: What a client lacks that never recovers from a command that a lost connection cannot carry.
+GAP: Final = "publishing before it has connected again"
 
 
 def _python(name: str, version: str) -> Callable[[], tuple[list[str], Path]]:
@@ -58,20 +54,10 @@ def _go() -> tuple[list[str], Path]:
 
 def java(main: str) -> tuple[list[str], Path]:
     """Give the command of a Java program, and its folder, with nsq-client beside it."""
-    need("nsq-client", "java", "javac", "mvn")
     sources, folder = FOLDER / "java", CACHE / "java"
     programs = sorted(sources.glob("*.java"))
-    with made(folder, [sources / "pom.xml", *programs]) as is_due:
-        if is_due:
-            goal = ["dependency:copy-dependencies", "-DincludeScope=runtime"]
-            shutil.rmtree(folder / "lib", ignore_errors=True)
-            words = ["mvn", "-q", "-B", "-f", str(sources / "pom.xml"), *goal]
-            fetch("nsq-client", [*words, f"-DoutputDirectory={folder / 'lib'}"], folder)
-            shutil.rmtree(folder / "classes", ignore_errors=True)
-            words = ["javac", "-Xlint:all,-processing", "-Werror", "-d", "classes", "-cp", "lib/*"]
-            compile_program([*words, *map(str, programs)], folder)
-    path = os.pathsep.join(["classes", "lib/*"])
-    return ["java", *QUICK_JAVA, "-cp", path, main], folder
+    words = java_build("nsq-client", sources / "pom.xml", folder, programs, {})
+    return [*words, main], folder
 
 
 _NO_LAYERS: Final = "its methods for this raise NotImplementedError"
@@ -88,6 +74,10 @@ CLIENTS: Final = (
         {
             **dict.fromkeys(("tls", "snappy", "deflate", "tls-snappy", "tls-deflate"), _NO_LAYERS),
             "auth": "it sends AUTH, and then refuses every command as not authorized",
+            # The answer to IDENTIFY goes to the command that had failed: its list of those that
+            # wait is never emptied.  The answer to the next command then is IDENTIFY's, "failed
+            # to parse IDENTIFY response b'OK'", and the connection ends.  So with nsqd 1.3.0.
+            GAP: "it then takes later answers for those of earlier commands, with nsqd too",
         },
     ),
     Client("nsqjs", "0.13.0", "JavaScript", _node, {}),

@@ -16,7 +16,7 @@ import pytest
 
 from tests.certificates import make_certificate
 from tests.interop.building import EXPECTED, Client
-from tests.interop.nsq.clients import CLIENTS, MANY
+from tests.interop.nsq.clients import CLIENTS, GAP, MANY
 from tests.interop.nsq.talking import Talk, talking
 from tests.tmqp_nsq.running import Shell, shell
 from tests.tmqp_server.programs import silent_port
@@ -246,6 +246,8 @@ def restart(world: World) -> None:
         talk.until(lambda: ("slow", 1) in talk.messages)
         world.run.stop("nsqd", signal.SIGKILL)
         world.nsqd(announce)
+        if GAP in world.client.lacks:
+            talk.do(do="wait")
         # The producer that was there before; what it is refused, it publishes again.
         end = time.monotonic() + 40
         while refused := talk.ask(do="publish", topic=TOPIC, bodies=["after"]):

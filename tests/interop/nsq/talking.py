@@ -1,8 +1,9 @@
 """A program with a foreign client, and how a test talks with it: one JSON value a line.
 
 The test writes ``{"do": "consume", "topic", "channel"}``, ``{"do": "publish", "topic", "bodies"}``
-(PUB, or MPUB for several) or ``{"do": "defer", "topic", "bodies", "ms"}``.  The program answers
-each with ``{"did": ...}`` or ``{"refused": reason}``, and tells each message that comes:
+(PUB, or MPUB for several) or ``{"do": "defer", "topic", "bodies", "ms"}``; and ``{"do": "wait"}``,
+for the producer to be connected again, where the library must not be used before.  The program
+answers each with ``{"did": ...}`` or ``{"refused": reason}``, and tells each message that comes:
 ``{"message": body, "attempts": n}``.  The first word of a body says what the program does with the
 message when it comes for the first time: ``again`` (REQ), ``slow`` (TOUCH for longer than the
 timeout, then FIN), ``forgotten`` (nothing); everything else is finished.

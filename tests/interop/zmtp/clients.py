@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
 from tests.interop.building import (
     CACHE,
-    QUICK_JAVA,
     Client,
     compile_program,
     fetch,
     go_build,
+    java_build,
     made,
     need,
     npm,
 )
 
-__all__ = ["AGAIN", "CLIENTS", "CURVE", "EMPTY", "FOLDER"]
+__all__ = ["AGAIN", "CLIENTS", "CURVE", "EMPTY", "FOLDER", "NOTES"]
 
 FOLDER: Final = Path(__file__).parent
 _CACHE: Final = CACHE / "zmtp"
@@ -55,18 +54,11 @@ def _rust() -> tuple[list[str], Path]:
 
 def _java(name: str, version: str, main: str = "Sockets") -> Callable[[], tuple[list[str], Path]]:
     def build() -> tuple[list[str], Path]:
-        need(name, "java", "javac", "mvn")
         sources, folder = FOLDER / "java", _CACHE / name
         program = sources / f"{main}.java"
-        with made(folder, [sources / "pom.xml", program]) as is_due:
-            if is_due:
-                words = ["mvn", "-q", "-B", "-f", str(sources / "pom.xml"), f"-Djeromq={version}"]
-                words += ["dependency:copy-dependencies", f"-DoutputDirectory={folder / 'lib'}"]
-                fetch(name, words, folder)
-                words = ["javac", "-Xlint:all,-processing", "-Werror", "-d", "classes"]
-                compile_program([*words, "-cp", "lib/*", str(program)], folder)
-        path = os.pathsep.join(["classes", "lib/*"])
-        return ["java", *QUICK_JAVA, "-cp", path, main], folder
+        properties = {"jeromq": version}
+        words = java_build(name, sources / "pom.xml", folder, [program], properties)
+        return [*words, main], folder
 
     return build
 
@@ -104,3 +96,5 @@ CLIENTS: Final = (
 CURVE: Final = Client(
     "jeromq-curve", "0.6.0", "Java", _java("jeromq-curve", "0.6.0", "CurveSockets"), {}
 )
+#: The programs of the users' notes, with their version.
+NOTES: Final = Client("jeromq-notes", "0.4.2", "Java", _java("jeromq-notes", "0.4.2", "Notes"), {})

@@ -11,6 +11,7 @@ from tmqp.limits import Limits
 from tmqp_server.doors.letters import LetterOwner, Letters
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.doors.port import Door, IdSource
+from tmqp_server.doors.wires import LetterWires
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.limits import EngineLimits
@@ -44,6 +45,7 @@ class DoorWorld:
         self.native = NativeDoor(new_id, Limits(), 0.0, letters)
         letters.add(self.native)
         letters.add(bodies)
+        self.broker.know_wires(LetterWires(letters))
         self.door = make(new_id, letters)
         self._sessions = 0
 

@@ -15,6 +15,7 @@ from wsproto.events import BytesMessage, Request
 from wsproto.events import Event as WebSocketEvent
 
 from tests.tmqp_server.doors.http.stage import HttpPeer
+from tests.tmqp_server.doors.matrix_openwire import Openwire
 from tests.tmqp_server.doors.matrix_parts import (
     CHANNEL,
     EVERYTHING,
@@ -37,7 +38,8 @@ from tmqp.constants import OP_CREATE_QUEUE, OP_JOIN, PREAMBLE, MessageType
 from tmqp.extensions import OP_ADD_FEED
 from tmqp.frames import Frame
 from tmqp.models import QueueOptions
-from tmqp_server.doors.letters import Letter, frame_of_letter, letter_of_frame
+from tmqp_server.doors.letter import Letter
+from tmqp_server.doors.letter_frames import frame_of_letter, letter_of_frame
 from tmqp_wires.nsq.writing import dpub, fin, mpub, pub, rdy, sub
 from tmqp_wires.throttr import ClientConnection
 from tmqp_wires.throttr import Push as ThrottrPush
@@ -456,6 +458,7 @@ _MAKE: Final[tuple[Callable[[], Adapter], ...]] = (
     Throttr,
     Zmtp,
     Stomp,
+    Openwire,
     Toy,
     ToyPull,
 )

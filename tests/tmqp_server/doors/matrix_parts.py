@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 from tests.tmqp_server.doors.hub_stage import StagePeer
 from tests.tmqp_server.doors.matrix_stage import MatrixStage
 from tests.tmqp_server.toy_door import FIELDS
-from tmqp_server.doors.letters import Letter
+from tmqp_server.doors.letter import Letter
 
 __all__ = [
     "CHANNEL",

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from tests.tmqp_server.doors.matrix_parts import CHANNEL, Adapter, Case, Consumer, Wire, one_table
 from tests.tmqp_server.doors.matrix_stage import MatrixStage
-from tmqp_server.doors.letters import Letter
+from tmqp_server.doors.letter import Letter
 from tmqp_wires.goms import Dialect
 from tmqp_wires.goms.codec import request_line
 from tmqp_wires.smq.codec import consume_line, done_line, publish_line

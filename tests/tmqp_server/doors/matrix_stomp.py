@@ -15,7 +15,7 @@ from tests.tmqp_server.doors.matrix_parts import (
     one_table,
 )
 from tests.tmqp_server.doors.matrix_stage import MatrixStage
-from tmqp_server.doors.letters import BOOLEAN, Letter
+from tmqp_server.doors.letter import BOOLEAN, Letter
 from tmqp_wires.stomp import ClientConnection, StompFrame
 
 __all__ = ["Stomp"]

@@ -19,7 +19,7 @@ from tests.tmqp_server.doors.matrix_parts import (
 )
 from tests.tmqp_server.doors.matrix_stage import MatrixStage
 from tests.tmqp_server.toy_door import FIELDS, lines_of
-from tmqp_server.doors.letters import Letter, Property
+from tmqp_server.doors.letter import Letter, Property
 
 __all__ = ["Toy", "ToyPull"]
 

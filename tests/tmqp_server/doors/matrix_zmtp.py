@@ -13,7 +13,7 @@ from tests.tmqp_server.doors.matrix_parts import (
     one_table,
 )
 from tests.tmqp_server.doors.matrix_stage import MatrixStage
-from tmqp_server.doors.letters import Letter
+from tmqp_server.doors.letter import Letter
 from tmqp_wires.zmtp import ZmtpConfig, ZmtpConnection
 from tmqp_wires.zmtp.events import MessageReceived
 

@@ -9,6 +9,7 @@ from tmqp_server.doors.bodies import LateBodies
 from tmqp_server.doors.goms.message import GomsBodies
 from tmqp_server.doors.http.bodies import HttpBodies
 from tmqp_server.doors.nsq.message import NsqBodies
+from tmqp_server.doors.openwire.message import OpenwireBodies
 from tmqp_server.doors.port import OwnBodies
 from tmqp_server.doors.registry import DoorRegistry
 from tmqp_server.doors.smq.message import SmqBodies, SmqMessage
@@ -23,6 +24,7 @@ def test_the_registry_names_and_numbers_protocols_as_they_do_themselves() -> Non
         GomsBodies(),
         HttpBodies(),
         NsqBodies(),
+        OpenwireBodies(),
         SmqBodies(),
         StompBodies(),
         ThrottrBodies(),
@@ -45,7 +47,7 @@ def test_late_bodies_are_made_once_when_a_message_needs_them() -> None:
 
     late = LateBodies("smq", 8, make)
     assert made == []
-    wire = SmqMessage("id", "channel", b"body\n", 20)
+    wire = SmqMessage("channel", b"body")
     assert late.letter(wire).body == b"body"
     assert late.with_headers(wire, [("a", "b")]) == (wire, 0)
     assert len(made) == 1
@@ -56,7 +58,9 @@ def test_a_server_without_small_doors_does_not_load_their_messages() -> None:
 import sys
 from tmqp_server.doors.registry import DoorRegistry
 [kind.bodies() for kind in DoorRegistry() if kind.number]
-print([name for name in sys.modules if name.split(".")[-1] in ("goms", "smq", "stomp", "throttr")])
+doors = ("goms", "openwire", "smq", "stomp", "throttr")
+paths = [name.split(".") for name in sys.modules if name.endswith(".message")]
+print([path for path in paths if path[-2] in doors])
 """
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60

@@ -13,22 +13,24 @@ from tmqp.codec import FrameDecoder
 from tmqp.constants import MAX_HEADER_BLOCK_BYTES, MessageType
 from tmqp.frames import Frame
 from tmqp.limits import Limits
-from tmqp_server.doors.letters import (
+from tmqp_server.doors.letter import (
     BOOLEAN,
     BYTE,
     DOUBLE,
     FLOAT,
     INT,
     LONG,
-    OF_DEAD_LETTERS,
-    RESERVED_HEADERS,
     SHORT,
     Letter,
-    Letters,
     Property,
+)
+from tmqp_server.doors.letter_frames import (
+    OF_DEAD_LETTERS,
+    RESERVED_HEADERS,
     frame_of_letter,
     letter_of_frame,
 )
+from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.native.operations import PUSH_HEADERS
 from tmqp_server.engine.model.client import Origin
 from tmqp_server.engine.model.message import MARK_HIGH, Message

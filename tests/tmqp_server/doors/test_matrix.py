@@ -24,15 +24,15 @@ from tmqp.frames import Frame
 from tmqp.names import EXACT_MARK
 from tmqp_server.cluster.filters import PatternFilter
 from tmqp_server.cluster.relay import ClusterRelay
-from tmqp_server.doors.letters import (
+from tmqp_server.doors.letter import (
     BOOLEAN,
     DOUBLE,
     INT,
     LONG,
     Letter,
     Property,
-    letter_of_frame,
 )
+from tmqp_server.doors.letter_frames import letter_of_frame
 from tmqp_server.doors.port import Door
 from tmqp_server.doors.registry import DoorRegistry
 from tmqp_server.doors.rewriting import exact_target, without_exact_name

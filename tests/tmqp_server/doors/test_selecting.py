@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tests.tmqp_server.outputs import sent
 from tmqp import ConnectionInformation, Frame, FrameDecoder, Limits, MessageType
 from tmqp.constants import Operation
-from tmqp_server.doors.letters import Letter, Letters
+from tmqp_server.doors.letter import Letter
+from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.doors.selecting import (
     MAX_CONDITIONS,
@@ -96,7 +97,7 @@ def test_a_prefix_is_of_the_payload(payload: bytes, text: str) -> None:
         ("headers", 'kind="', "not closed"),
         ("headers", ";".join(["a=b"] * (MAX_CONDITIONS + 1)), "at most 16 conditions"),
         ("prefix", "é" * (MAX_FILTER_BYTES // 2) + "e", "at most 1024 bytes"),
-        ("sql92", "price > 3", "known are headers, prefix"),
+        ("xpath", "price > 3", "known are headers, prefix"),
         ("headers", None, "filter itself is missing"),
     ],
 )
@@ -173,11 +174,12 @@ def test_filters_on_the_wire() -> None:
     hub.receive(2, join("kind=order"), 0.0)
     hub.receive(3, join("urgent", "prefix"), 0.0)
     assert [frame.content_type for frame in heard(hub, 2) + heard(hub, 3)] == [0, 0]
-    for refused in (join("kind="), join("=", None), join("x", "sql92"), join(None, "prefix")):
+    for refused in (join("kind="), join("=", None), join("x", "xpath"), join(None, "prefix")):
         hub.receive(1, refused, 0.0)
     answers = heard(hub, 1)
     assert [frame.content_type for frame in answers] == [0, 400, 400, 400]
-    assert answers[2].payload == (b"there is no filter language 'sql92'; known are headers, prefix")
+    known = b"there is no filter language 'xpath'; known are headers, prefix"
+    assert answers[2].payload.startswith(known)
     hub.receive(1, Frame.build(int(MessageType.SERVER), "c", int(Operation.LEAVE)).raw, 0.0)
     pushes = [
         Frame.build(

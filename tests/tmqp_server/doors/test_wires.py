@@ -8,7 +8,8 @@ from tmqp.codec import FrameDecoder
 from tmqp.constants import MAX_HEADER_BLOCK_BYTES, TYPE_QUEUE_MESSAGE
 from tmqp.frames import Frame
 from tmqp.testing import write_frame
-from tmqp_server.doors.letters import Letter, Letters
+from tmqp_server.doors.letter import Letter
+from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.wires import LetterWires
 from tmqp_server.engine.model.client import Origin
 from tmqp_server.engine.model.message import Message
@@ -34,6 +35,23 @@ def key_of(wire: object, door: str = "tmqp") -> str:
 
 def pushed(*headers: tuple[str, str]) -> Frame:
     return Frame.build(TYPE_QUEUE_MESSAGE, "c", 1, b"x", message_id="m", headers=headers)
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "accepted"),
+    [
+        ("sql92", "kind = 'order' AND JMSPriority = 4", True),
+        ("sql92", "number > 3", False),
+        ("sql92-converting", "number > 3", True),
+        ("sql92-converting", "number > 5", False),
+    ],
+)
+def test_a_selector_is_a_filter_as_others_are(language: str, text: str, accepted: bool) -> None:
+    chosen = LetterWires(Letters()).filter_of(language, text)
+    wire = pushed(("kind", "order"), ("number", "4"))
+    message = Message("m", Origin(1, "p", None, None, "tmqp"), "c", 1, 10, wire, 0, 1)
+    assert chosen.accepts(message) is accepted
+    assert chosen.identity() == (language, text)
 
 
 def test_a_header_in_any_case() -> None:

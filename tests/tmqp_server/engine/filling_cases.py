@@ -427,6 +427,8 @@ CASES: Final[dict[str, Case]] = {
     "ListQueues": ((queue(),), lambda _: ListQueues(ME, "r", "ch")),
     "ListClients": ((), lambda n: ListClients(ME, "r", name(n))),
     "Configure": ((), lambda _: c.Configure(ME, "r")),
+    "SeeMetrics": ((), lambda _: c.SeeMetrics(ME, "r")),
+    "SeeServer": ((), lambda _: c.SeeServer(ME, "r")),
     "DescribeServer": ((), lambda _: DescribeServer(ME, "r")),
     "ListNodes": ((), lambda _: ListNodes(ME, "r")),
     "CreateRouter": ((), lambda n: CreateRouter(ME, "r", name(n), 0)),

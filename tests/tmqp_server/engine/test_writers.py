@@ -50,8 +50,9 @@ QUEUE_COUNTERS: Final = {
     **dict.fromkeys(
         (
             "accepted", "ack_timeouts", "acks", "cleared", "damaged", "deliveries", "done",
-            "dropped", "last_received", "last_sent", "negative_acks", "received", "released",
-            "removed", "saved", "sent", "skipped", "unknown_acks", "untracked",
+            "dropped", "last_received", "last_sent", "negative_acks", "received", "redelivered",
+            "released", "removed", "restored", "saved", "sent", "skipped", "unknown_acks",
+            "untracked",
         ),
         FLIGHTS,
     ),

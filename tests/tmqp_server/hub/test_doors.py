@@ -17,7 +17,8 @@ from tmqp.frames import Frame
 from tmqp_server.cluster.filters import PatternFilter
 from tmqp_server.cluster.relay import ClusterRelay
 from tmqp_server.doors.http.door import HttpDoor
-from tmqp_server.doors.letters import Property, letter_of_frame
+from tmqp_server.doors.letter import Property
+from tmqp_server.doors.letter_frames import letter_of_frame
 from tmqp_server.doors.port import Door
 from tmqp_server.engine.commands import Acknowledge, CreateQueue, Push
 from tmqp_server.engine.model.client import Origin

@@ -226,11 +226,12 @@ async def test_an_admission_says_who_the_client_is() -> None:
 async def test_a_client_that_is_refused_is_named_without_its_token(
     welcome: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.DEBUG, "tmqp_server.access")
     judge = Judge(Scripted(saying(True), welcome), None, 0.05, 1)
     decision = await judge.decide(a_client(), PLACE, Port())
     assert not decision.allowed
     assert "word" not in caplog.text
-    assert "refused as 'me'" in caplog.text
+    assert "not admitted as 'me'" in caplog.text
 
 
 # --- Custom messages -----------------------------------------------------------------------------

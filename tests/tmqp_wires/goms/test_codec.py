@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tmqp_wires.goms import Dialect, ObjectDecoder
-from tmqp_wires.goms.codec import UNKNOWN_TOPIC, error_line, message_line, request_line
+from tmqp_wires.goms.codec import (
+    UNKNOWN_TOPIC,
+    Send,
+    error_line,
+    message_line,
+    message_lines,
+    quoted,
+    request_line,
+)
 
 MOST = 1_000
 
@@ -134,3 +142,63 @@ def test_what_a_server_says_in_each_dialect() -> None:
     assert error_line(new, UNKNOWN_TOPIC, "nope,nix") == (
         b'{"messagetype":"error","errorcode":"001001","error":"nope,nix"}\n'
     )
+
+
+#: Messages that are alike but for their data, and others that only seem to be.
+ALIKE = (
+    b'{"type":"send","topics":["a"],"data":%s}',
+    b'{"messagetype": "send", "topics": ["A", "b"], "data": %s}',
+    b'{"data":%s,"type":"send","topics":["a"]}',
+    b'{"type":"send","topics":["a"],"data":%s,"more":{"data":"y"}}',
+    b'{"type":"send","topics":["a"],"more":{"data":%s},"data":"y"}',
+    b'{"type":"send","data":%s,"topics":["a"],"data":"y"}',
+    b'{"type":"send","topics":["a\\"data\\":"],"data":%s}',
+    b'{"type":"send","x\\"data":%s,"topics":["a"]}',
+    b'{"type":"register","topics":["a"],"data":%s}',
+    b'{"type":"send","topics":["a"],"data":%s}\r',
+)
+DATA = (
+    b'"x"',
+    b'""',
+    b'"\\"}\\n"',
+    b'"\\u00fc"',
+    '"ü"'.encode(),
+    b'"a\\\\"',
+    b"1",
+    b'{"a":"b"}',
+    b'"',
+)
+
+
+@pytest.mark.parametrize("form", ALIKE)
+@pytest.mark.parametrize("data", [*DATA, b'"\xff"', b'"x"]', b'"\x01"'])
+def test_what_comes_behind_messages_that_are_alike_is_read_as_it_is(
+    form: bytes, data: bytes
+) -> None:
+    line = form % data + b"\n"
+    again = form % b'"again"' + b"\n"
+    assert said(again * 3 + line + again) == [*said(again) * 3, *said(line + again)]
+
+
+@given(st.lists(st.tuples(st.sampled_from(ALIKE), st.sampled_from(DATA)), max_size=12))
+def test_each_message_says_the_same_as_alone(lines: list[tuple[bytes, bytes]]) -> None:
+    found = [form % data + b"\n" for form, data in lines if data != b'"']
+    assert said(b"".join(found)) == [event for line in found for event in said(line)]
+
+
+def test_messages_that_are_alike_have_the_very_same_topics() -> None:
+    decoder = ObjectDecoder(MOST)
+    line = b'{"type":"send","topics":["a"],"data":"x"}\n'
+    *_, third, fourth = decoder.receive(line * 4)
+    assert isinstance(third, Send)
+    assert isinstance(fourth, Send)
+    assert third.topics is fourth.topics
+
+
+def test_several_deliveries_are_written_at_once() -> None:
+    data = ["a", "", '"', ':""}', "\n", "ü\ud800"]
+    lines = b"".join([quoted(each) + b"\n" for each in data])
+    for dialect in Dialect:
+        one_by_one = b"".join([message_line(dialect, "to\npic", each) for each in data])
+        assert message_lines(dialect, "to\npic", lines) == one_by_one
+        assert one_by_one.count(b"\n") == len(data)

@@ -17,6 +17,7 @@ from tmqp_wires.smq.codec import (
     publish_line,
     stats_line,
 )
+from tmqp_wires.smq.events import Publish
 
 MOST = 1_000
 NAMES = st.binary(max_size=20).filter(lambda name: not {58, 10} & set(name))
@@ -24,12 +25,39 @@ BODIES = st.binary(max_size=50).filter(lambda body: b"\n" not in body)
 
 
 def said(*pieces: bytes, silent: bool = False) -> list[str]:
+    """What pieces say, each message of a row by itself."""
     decoder = LineDecoder(MOST)
     events = [event for at, piece in enumerate(pieces) for event in decoder.receive(piece, at)]
     due = decoder.next_deadline()
     if silent and due is not None:
         events += decoder.on_deadline(due)
-    return [repr(event) for event in events]
+    found: list[str] = []
+    for event in events:
+        if isinstance(event, Publish):
+            found += [f"Publish({event.queue!r}, {body!r})" for body in event.bodies]
+        else:
+            found.append(repr(event))
+    return found
+
+
+def test_messages_to_one_queue_in_a_row_are_one_event() -> None:
+    decoder = LineDecoder(MOST)
+    row = b"M:q:1\nM:q:\nM:q:M:q:\n"
+    same = "Publish(b'q', [b'1', b'', b'M:q:'])"
+    assert [repr(event) for event in decoder.receive(row, 0.0)] == [same]
+    mixed = row + b"M:Q:2\n" + b"M:Q:3\nhello\nM:Q:4\n" + b"M:q:5"
+    assert [repr(event) for event in decoder.receive(mixed, 0.0)] == [
+        same,
+        "Publish(b'Q', [b'2', b'3', b'4'])",
+    ]
+
+
+@pytest.mark.parametrize("line", [b"M:q\n", b"hello\n", b"M:q1:2\n", b"\n", b"D:q:1\n", b"S\n"])
+@pytest.mark.parametrize("place", range(4))
+def test_another_line_in_a_row_changes_only_itself(line: bytes, place: int) -> None:
+    lines = [b"M:q:1\n", b"M:q:2\n", b"M:q:3\n"]
+    lines.insert(place, line)
+    assert said(b"".join(lines)) == [event for each in lines for event in said(each)]
 
 
 @pytest.mark.parametrize(
@@ -87,6 +115,17 @@ def test_the_documents_unended_lines_count_after_a_silence(data: bytes, event: s
 @pytest.mark.parametrize("data", [b"C:use", b"D:users:1"])
 def test_half_a_line_does_not_act_later_on_a_connection(data: bytes) -> None:
     assert said(b"M:q:1\n", data, silent=True) == ["Publish(b'q', b'1')"]
+
+
+@pytest.mark.parametrize("begun", [b"S", b"S:", b"S::", b"C:q"])
+@pytest.mark.parametrize("rest", [b"::\n", b":\n", b"\n", b":"])
+def test_what_ends_a_line_that_has_counted_is_no_other_line(begun: bytes, rest: bytes) -> None:
+    """S, a silence, and two colons used to be answered with UNKNOWN_TYPE, too."""
+    decoder = LineDecoder(MOST)
+    decoder.receive(begun, 0.0)
+    assert len(decoder.on_deadline(1.0)) == 1
+    assert decoder.receive(rest, 2.0) == []
+    assert [repr(event) for event in decoder.receive(b"M:q:1\n", 3.0)] == ["Publish(b'q', [b'1'])"]
 
 
 def test_an_unended_message_never_counts() -> None:

@@ -193,6 +193,17 @@ def test_no_more_is_kept_than_the_limits_say(beginning: bytes) -> None:
         assert found.held_bytes <= 60 + 2
 
 
+def test_the_head_of_a_frame_without_its_body_is_held() -> None:
+    """It was not counted, and a server that looked at what is held took it for nothing."""
+    found = decoder()
+    assert found.receive(b"SEND\na:1\n\n") == []
+    assert found.held_bytes == 10
+    found.receive(b"x")
+    assert found.held_bytes == 11
+    assert len(found.receive(b"\0")) == 1
+    assert found.held_bytes == 0
+
+
 @given(
     st.lists(
         st.one_of(

@@ -26,12 +26,14 @@ another.
 What the columns mean:
   deliveries/s    messages taken by consumers a second (round trips for requests)
   server CPU ns   processor time of the broker's processes for one delivery
+  load            how much of its core the load generator took: near 100 % it may be the limit
   p50, p99, p99.9 from sending to completion, with so many in flight as the workload says
   tmqp is         this broker's deliveries/s over the other's
 A message is complete when all consumers have it and, where the workload says so, the producer has
 its acknowledge.
 
-Peers that are not installed are named in the report.  Where they come from on Debian:
+Peers that are not installed are named in the report.  A current nats-server is taken from
+build/peers, where make bench-peers builds it with Go; where the others come from on Debian:
 """
 
 

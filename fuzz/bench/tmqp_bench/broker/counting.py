@@ -1,8 +1,30 @@
-"""How deliveries are counted in a stream of bytes without decoding it."""
+"""What is sent again and again, and how deliveries are counted in a stream without decoding it."""
 
 from __future__ import annotations
 
-__all__ = ["FixedSize", "Lines", "Pattern"]
+from collections.abc import Sequence
+
+__all__ = ["FixedSize", "Lines", "Pattern", "Rotation"]
+
+
+class Rotation:
+    """Messages encoded beforehand, which come round again: a window must be smaller."""
+
+    __slots__ = ("_at", "_pieces")
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        self._pieces = pieces
+        self._at = 0
+
+    def take(self, count: int) -> bytes:
+        """The next so many, in one piece."""
+        pieces = self._pieces
+        at = self._at
+        self._at = (at + count) % len(pieces)
+        chosen = [*pieces[at : at + count]]
+        while len(chosen) < count:
+            chosen += pieces[: count - len(chosen)]
+        return b"".join(chosen)
 
 
 class FixedSize:

@@ -5,9 +5,13 @@ so that never more than a *window* of messages is under way: sent, and not yet b
 often as they should be and, where the producer asks for it, confirmed.  So nothing piles up in the
 broker, no broker needs to drop anything, and the producer goes as fast as the slowest part.
 
-After a warm-up the counts, the time and the server's processor time are noted, and noted again at
-the end; what lies between is the sample.  With one producer, the time from the sending of a message
-to its completion is its latency: messages are completed in the order they were sent.
+The window is one for all producers, or each has its own.  Then a message of a producer that asks
+for no confirms is through when the consumer that stands at the same place in its list has it.
+
+After a warm-up the counts, the time and the processor time of server and load are noted, and again
+at the end; what lies between is the sample.  With one producer, the time from the sending of a
+message to its completion is its latency: messages are completed in the order they were sent.  A
+load that used nearly all of its core may be what the sample measures.
 """
 
 from __future__ import annotations
@@ -60,13 +64,15 @@ class Consumer(Protocol):
 class Shape:
     """How the load looks.
 
-    ``copies``: how often each message is delivered.  ``window``: messages under way at most.
+    ``copies``: how often each message is delivered.  ``window``: messages under way at most, of all
+    producers or, with ``each``, of each of them.
     """
 
     copies: int
     window: int
     warm_up_s: float = 0.5
     seconds: float = 2.0
+    each: bool = False
 
 
 @dataclass
@@ -80,6 +86,7 @@ class Sample:
     deliveries: int
     seconds: float
     server_cpu_s: float
+    load_cpu_s: float
     latencies_s: list[float] = field(default_factory=list)
 
     @property
@@ -92,11 +99,20 @@ class Sample:
         """Processor time of the server for one delivery, in nanoseconds."""
         return self.server_cpu_s * 1e9 / max(self.deliveries, 1)
 
+    @property
+    def load_share(self) -> float:
+        """How much of its core the load took."""
+        return self.load_cpu_s / self.seconds
+
 
 class _End:
-    """One socket with what waits to be written to it."""
+    """One socket with what waits to be written to it.
 
-    __slots__ = ("consumer", "producer", "socket", "waiting", "watched")
+    ``teller``: the producer that is told what this consumer has.  ``room``: how many more messages
+    a producer with a window of its own may send.
+    """
+
+    __slots__ = ("consumer", "producer", "room", "socket", "teller", "waiting", "watched")
 
     def __init__(self, sock: socket.socket) -> None:
         self.socket = sock
@@ -104,6 +120,8 @@ class _End:
         self.watched = selectors.EVENT_READ
         self.producer: Producer | None = None
         self.consumer: Consumer | None = None
+        self.teller: _End | None = None
+        self.room = 0
 
 
 class _Load:
@@ -123,12 +141,20 @@ class _Load:
         self.settled = 0
         self.latencies: list[float] | None = [] if len(producers) == 1 else None
         self.producers: list[_End] = []
+        #: Producers with windows of their own that have room.
+        self.able: deque[_End] = deque()
+        self.buffer = memoryview(bytearray(_READ_BYTES))
         for producer in producers:
             end = self._end(producer.socket)
             end.producer = producer
             self.producers.append(end)
-        for consumer in consumers:
-            self._end(consumer.socket).consumer = consumer
+            if shape.each:
+                self._make_room(end, shape.window)
+        for place, consumer in enumerate(consumers):
+            end = self._end(consumer.socket)
+            end.consumer = consumer
+            if shape.each and not self.asks:
+                end.teller = self.producers[place]
 
     def _end(self, sock: socket.socket) -> _End:
         sock.setblocking(False)
@@ -144,6 +170,9 @@ class _Load:
 
     def top_up(self) -> None:
         """Send as many as the window has room for, if that is worth a system call."""
+        if self.shape.each:
+            self._top_up_each()
+            return
         window = self.shape.window
         room = window - (self.sent - self.completed)
         if room < max(1, window // 4):
@@ -164,6 +193,21 @@ class _Load:
             room -= count
             if self.latencies is not None:
                 self.under_way.append((time.perf_counter(), self.sent))
+
+    def _top_up_each(self) -> None:
+        """Send what the windows of their own have room for."""
+        for _ in range(len(self.able)):
+            end = self.able.popleft()
+            assert end.producer is not None
+            self._write(end, end.producer.messages(end.room))
+            self.sent += end.room
+            end.room = 0
+
+    def _make_room(self, end: _End, count: int) -> None:
+        """So many messages of a producer are through."""
+        if not end.room and count:
+            self.able.append(end)
+        end.room += count
 
     def _write(self, end: _End, data: bytes) -> None:
         if not end.waiting:
@@ -195,16 +239,23 @@ class _Load:
                 self._read(end)
 
     def _read(self, end: _End) -> None:
-        data = end.socket.recv(_READ_BYTES)
-        if not data:
+        # A new buffer for each read would cost more than the read: the kernel has to clear it.
+        size = end.socket.recv_into(self.buffer)
+        if not size:
             raise LoadError("the broker closed a connection")
+        data = bytes(self.buffer[:size])
         if end.consumer is not None:
             count, answer = end.consumer.received(data)
             self.delivered += count
             if answer:
                 self._write(end, answer)
+            if end.teller is not None:
+                self._make_room(end.teller, count)
         if end.producer is not None:
-            self.confirmed += end.producer.confirmed(data)
+            count = end.producer.confirmed(data)
+            self.confirmed += count
+            if self.shape.each and self.asks:
+                self._make_room(end, count)
         if self.latencies is not None:
             self._settle()
 
@@ -258,15 +309,16 @@ def run(
         load.go_on_until(time.perf_counter() + shape.warm_up_s)
         if load.latencies is not None:
             load.latencies.clear()
-        cpu, started = server_cpu_s(), time.perf_counter()
+        cpu, own, started = server_cpu_s(), time.process_time(), time.perf_counter()
         completed, delivered = load.completed, load.delivered
         load.go_on_until(started + shape.seconds)
-        spent = server_cpu_s() - cpu
         seconds = time.perf_counter() - started
+        own = time.process_time() - own
+        spent = server_cpu_s() - cpu
         messages = load.completed - completed
         deliveries = load.delivered - delivered if shape.copies else messages
         latencies = list(load.latencies or ())
         load.drain()
     finally:
         load.selector.close()
-    return Sample(messages, deliveries, seconds, spent, latencies)
+    return Sample(messages, deliveries, seconds, spent, own, latencies)

@@ -11,8 +11,8 @@ import importlib.util
 from pathlib import Path
 from typing import Any, Final
 
+from tmqp_bench.broker.comparison import Workload
 from tmqp_bench.broker.suite import BrokerResults, chosen
-from tmqp_bench.broker.workloads import Workload
 
 __all__ = ["PlotError", "check", "draw"]
 

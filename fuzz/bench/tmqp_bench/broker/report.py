@@ -5,8 +5,9 @@ from __future__ import annotations
 import platform
 from typing import Any, Final
 
+from tmqp_bench.broker.comparison import Aim, Cost, Workload
 from tmqp_bench.broker.suite import BrokerResults, Figures, chosen
-from tmqp_bench.broker.workloads import WORKLOADS, Aim, Cost, Workload
+from tmqp_bench.broker.workloads import WORKLOADS
 from tmqp_bench.report import Verdict, ending, machine, table
 
 __all__ = ["as_json", "as_text", "verdicts"]
@@ -14,9 +15,12 @@ __all__ = ["as_json", "as_text", "verdicts"]
 #: From this share of interpreted speed on the interpreted build counts as usable.
 _INTERPRETED_SHARE: Final = 0.25
 _HEAD: Final = (
-    *("", "deliveries/s", "server CPU ns", "p50 us", "p99 us", "p99.9 us"),
+    *("", "deliveries/s", "server CPU ns", "load", "p50 us", "p99 us", "p99.9 us"),
     *("memory MB", "spread", "tmqp is"),
 )
+#: From this share of its core on the load may be what limits a row, which is marked.
+_BUSY: Final = 0.95
+_LIMITED: Final = "!"
 
 
 def _us(seconds: float | None) -> str:
@@ -32,6 +36,7 @@ def _row(title: str, figures: Figures, ours: Figures | None, *, latency: bool) -
         title,
         f"{figures.rate:,.0f}",
         f"{figures.cpu_ns:,.0f}",
+        f"{figures.load_share:.0%}{_LIMITED if figures.load_share >= _BUSY else ''}",
         *[_us(share) for share in shares],
         f"{max(figures.memory_bytes) / 1e6:,.0f}",
         f"{figures.spread:.2f}",
@@ -99,6 +104,7 @@ def as_text(results: BrokerResults) -> str:
         f"{machine()}; Python {platform.python_version()}; {place}.",
         ", ".join([f"{name} {version}" for name, version in results.versions.items()]),
         f"Medians of {plan.rounds} rounds of {plan.seconds:g} s, in turn.",
+        f"load: how much of its core the load generator took; {_LIMITED} marks what it may limit.",
     ]
     for workload in chosen(plan):
         rows = _rows(results, workload)
@@ -123,6 +129,7 @@ def as_json(results: BrokerResults) -> dict[str, Any]:
                 "contender": contender,
                 "deliveries_per_s": [sample.rate for sample in figures.samples],
                 "server_cpu_ns": [sample.cpu_ns for sample in figures.samples],
+                "load_share": [sample.load_share for sample in figures.samples],
                 "p50_s": figures.latency_s(0.5),
                 "p99_s": figures.latency_s(0.99),
                 "memory_bytes": figures.memory_bytes,

@@ -19,7 +19,10 @@ from tmqp_bench.broker.door_wires import TOPIC
 from tmqp_bench.broker.processes import ServerProcess, StartError, free_port, server_core
 from tmqp_bench.codec import PLACES, ROOT
 
-__all__ = ["PACKAGES", "start", "version_of"]
+__all__ = ["BUILT", "PACKAGES", "start", "version_of"]
+
+#: Where newer peers than the distribution's are built, which then are used instead.
+BUILT: Final = ROOT / "build" / "peers"
 
 #: Where each peer comes from: the distribution's package, or ``pip:`` and Python's.
 PACKAGES: Final = {
@@ -51,7 +54,7 @@ def version_of(name: str) -> str | None:
         except importlib.metadata.PackageNotFoundError:
             return None
     program, option = _PROGRAMS[name]
-    path = shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+    path = _found(program)
     if path is None:
         return None
     if option:
@@ -59,6 +62,11 @@ def version_of(name: str) -> str | None:
         found = _VERSION.search(done.stdout + done.stderr)
         return found[1] if found else "?"
     return _packaged(PACKAGES[name])
+
+
+def _found(program: str) -> str | None:
+    """Where a program is, if it is."""
+    return shutil.which(program, path=f"{BUILT}:{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
 
 
 def _packaged(package: str) -> str:
@@ -98,6 +106,7 @@ _DOORS: Final = {
     "goms": f'topics = ["{TOPIC}"]',
     "nsq": "",
     "smq": "",
+    "stomp": "",
     "throttr": "",
     "zmtp": "",
 }
@@ -113,13 +122,13 @@ def _tmqp(setting: str, folder: Path, port: int) -> ServerProcess:
     doors = [word for word in more if word in _DOORS]
     native_port = free_port() if doors else port
     command = [sys.executable, "-m", "tmqp_server", "-l", f"tmq://127.0.0.1:{native_port}"]
+    lines = ["[connection]", "ping_interval_s = 3600"]  # no client of the load answers one
     for name in doors:
-        config = folder / "doors.toml"
-        config.write_text(
-            f'[[doors]]\nprotocol = "{name}"\nlisten = ["127.0.0.1:{port}"]\n'
-            f"options = {{ {_DOORS[name]} }}\n"
-        )
-        command += ["--config", str(config)]
+        lines += ["[[doors]]", f'protocol = "{name}"', f'listen = ["127.0.0.1:{port}"]']
+        lines += [f"options = {{ {_DOORS[name]} }}"]
+    config = folder / "tmqp.toml"
+    config.write_text("\n".join(lines) + "\n")
+    command += ["--config", str(config)]
     command += ["--log-level", "error", "--max-payload", str(_MAX_PAYLOAD_BYTES)]
     if "durable" in more:
         command += ["--data", str(folder / "data")]
@@ -129,14 +138,16 @@ def _tmqp(setting: str, folder: Path, port: int) -> ServerProcess:
 
 
 def _nats(setting: str, folder: Path, port: int) -> ServerProcess:
-    """``core``, or ``jetstream``."""
+    """``core``, ``jetstream``, or ``jetstream-synced`` for files that are synced at every write."""
     lines = [f"port: {port}", "host: 127.0.0.1", 'ping_interval: "1h"', "max_pending: 512MB"]
     lines += [f"max_payload: {_MAX_PAYLOAD_BYTES}"]
-    if setting == "jetstream":
-        lines += [f'jetstream {{ store_dir: "{folder}", max_mem: 2G, max_file: 8G }}']
+    if setting.startswith("jetstream"):
+        synced = ", sync_interval: always" if setting.endswith("-synced") else ""
+        lines += [f'jetstream {{ store_dir: "{folder}", max_mem: 2G, max_file: 8G{synced} }}']
     config = folder / "nats.conf"
     config.write_text("\n".join(lines) + "\n")
-    return _run(["nats-server", "-c", str(config)], folder, port, {"GOMAXPROCS": "1"})
+    program = _found("nats-server") or "nats-server"
+    return _run([program, "-c", str(config)], folder, port, {"GOMAXPROCS": "1"})
 
 
 def _redis(setting: str, folder: Path, port: int) -> ServerProcess:

@@ -12,7 +12,8 @@ __all__ = ["Sender", "Subscription"]
 
 _DESTINATION: Final = b"/queue/bench"
 _ACK: Final = re.compile(rb"\nack:([^\n]+)\n")
-_END: Final = b"\x00\n"
+#: Of a frame; some brokers write a line feed behind it.
+_END: Final = b"\x00"
 
 
 def _connect(port: int) -> socket.socket:

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
+from tmqp_bench.broker.comparison import Contender, Workload
 from tmqp_bench.broker.loop import LoadError, Sample, Shape, run
 from tmqp_bench.broker.processes import ServerProcess, StartError, pin_load
 from tmqp_bench.broker.servers import start, version_of
-from tmqp_bench.broker.workloads import WORKLOADS, Contender, Workload
+from tmqp_bench.broker.workloads import WORKLOADS
 
 __all__ = ["BrokerPlan", "BrokerResults", "Figures", "chosen", "compare_brokers"]
 
@@ -50,6 +51,11 @@ class Figures:
     def cpu_ns(self) -> float:
         """Server's processor time for a delivery in nanoseconds, the median."""
         return median([sample.cpu_ns for sample in self.samples])
+
+    @property
+    def load_share(self) -> float:
+        """How much of its core the load took, the median."""
+        return median([sample.load_share for sample in self.samples])
 
     @property
     def spread(self) -> float:
@@ -122,7 +128,11 @@ def _measure(contender: Contender, workload: Workload, seconds: float) -> tuple[
             server.port, workload.payload_bytes, workload.consumers
         )
         shape = Shape(
-            workload.copies or workload.consumers, workload.window, contender.warm_up_s, seconds
+            workload.copies or workload.consumers,
+            workload.window,
+            contender.warm_up_s,
+            seconds,
+            workload.each,
         )
         gc.collect()
         gc.disable()

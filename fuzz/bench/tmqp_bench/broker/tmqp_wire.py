@@ -26,15 +26,27 @@ from tmqp.constants import (
 from tmqp.extensions import HEADER_FEED_CHANNEL, HEADER_FEED_QUEUE, OP_ADD_FEED
 from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
-from tmqp_bench.broker.counting import FixedSize, Pattern
+from tmqp_bench.broker.counting import FixedSize, Pattern, Rotation
 
-__all__ = ["Puller", "Responder", "Taker", "Teller", "create_queue", "feed", "greet", "take_one"]
+__all__ = [
+    "CHANNEL",
+    "QUEUE",
+    "Puller",
+    "Responder",
+    "Taker",
+    "Teller",
+    "create_queue",
+    "feed",
+    "greet",
+    "join",
+    "take_one",
+]
 
 #: Messages encoded beforehand; they come round again, so a window must be smaller.
 _PREPARED: Final = 16_384
 _PREAMBLE: Final = b"TMQP/2.0"
-_CHANNEL: Final = "bench"
-_QUEUE: Final = 1
+CHANNEL: Final = "bench"
+QUEUE: Final = 1
 _ANSWER_S: Final = 10.0
 #: For the first message of a server that has just been started.
 _FIRST_S: Final = 60.0
@@ -89,20 +101,27 @@ def greet(port: int, client_id: str) -> socket.socket:
     return _Talk(port, client_id).socket
 
 
-def create_queue(port: int, status: str, options: str, channel: str = _CHANNEL) -> None:
-    """Create the queue that everything goes through, or one for its copies; ``options`` is a JSON
+def create_queue(
+    port: int, status: str, options: str, channel: str = CHANNEL, queue: int = QUEUE
+) -> None:
+    """Create the queue that everything goes through, or one of several; ``options`` is a JSON
     object."""
-    _ask(port, channel, OP_CREATE_QUEUE, [("Queue-Status", status)], options.encode())
+    _ask(port, channel, OP_CREATE_QUEUE, [("Queue-Status", status)], options.encode(), queue)
 
 
 def feed(port: int, channel: str) -> None:
     """Let the queue that everything goes through copy into the queue of another channel."""
-    headers = [(HEADER_FEED_CHANNEL, channel), (HEADER_FEED_QUEUE, str(_QUEUE))]
-    _ask(port, _CHANNEL, OP_ADD_FEED, headers)
+    headers = [(HEADER_FEED_CHANNEL, channel), (HEADER_FEED_QUEUE, str(QUEUE))]
+    _ask(port, CHANNEL, OP_ADD_FEED, headers)
 
 
 def _ask(
-    port: int, channel: str, operation: int, headers: list[tuple[str, str]], body: bytes = b""
+    port: int,
+    channel: str,
+    operation: int,
+    headers: list[tuple[str, str]],
+    body: bytes = b"",
+    queue: int = QUEUE,
 ) -> None:
     """Have the server do something about a queue."""
     talk = _Talk(port, "creator")
@@ -114,18 +133,30 @@ def _ask(
             body,
             message_id="ask",
             pending_response=True,
-            headers=[("Queue-Id", str(_QUEUE)), *headers],
+            headers=[("Queue-Id", str(queue)), *headers],
         )
     )
     talk.socket.sendall(Frame.build(TYPE_TERMINATE, "", 0).raw)
     talk.socket.close()
 
 
+def join(
+    port: int, name: str, channel: str = CHANNEL, terms: Sequence[tuple[str, str]] = ()
+) -> socket.socket:
+    """A connection that has joined a channel; ``terms`` are headers of the join."""
+    talk = _Talk(port, name)
+    talk.ask(
+        Frame.build(
+            TYPE_SERVER, channel, OP_JOIN, message_id="join", pending_response=True, headers=terms
+        )
+    )
+    return talk.socket
+
+
 def take_one(port: int, client_id: str) -> None:
     """Join the channel, wait for a delivery, and go without an answer to it."""
     talk = _Talk(port, client_id)
-    join = Frame.build(TYPE_SERVER, _CHANNEL, OP_JOIN, message_id="join")
-    talk.socket.sendall(join.raw)
+    talk.socket.sendall(Frame.build(TYPE_SERVER, CHANNEL, OP_JOIN, message_id="join").raw)
     talk.socket.settimeout(_FIRST_S)
     while not any(frame.type == TYPE_QUEUE_MESSAGE for frame in talk.read(1)):
         pass
@@ -136,18 +167,24 @@ class Teller:
     """A producer: pushes into the queue, or sends direct messages and awaits their responses."""
 
     def __init__(
-        self, port: int, name: str, payload_bytes: int, *, confirms: bool, target: str = ""
+        self,
+        port: int,
+        name: str,
+        payload_bytes: int,
+        *,
+        confirms: bool,
+        target: str = "",
+        channel: str = CHANNEL,
     ) -> None:
         self.socket = greet(port, name)
         self.confirms = confirms
-        self._at = 0
         kind = TYPE_DIRECT_MESSAGE if target else TYPE_QUEUE_MESSAGE
         prepared = min(_PREPARED, max(64, 67_108_864 // (payload_bytes + 64)))
         frames = [
             Frame.build(
                 kind,
-                target or _CHANNEL,
-                _QUEUE,
+                target or channel,
+                QUEUE,
                 number.to_bytes(4, "big") * (payload_bytes // 4),
                 message_id=f"{name[-6:]:->6}{number:026x}",
                 source=name,
@@ -156,26 +193,20 @@ class Teller:
             )
             for number in range(prepared)
         ]
-        self._pieces = [frame.raw for frame in frames]
+        self._rotation = Rotation([frame.raw for frame in frames])
         answered = TYPE_RESPONSE if target else TYPE_ACKNOWLEDGE
         first = frames[0]
         confirm = Frame.build(
             answered,
-            name if target else _CHANNEL,
-            0 if target else _QUEUE,
+            name if target else channel,
+            0 if target else QUEUE,
             message_id=first.message_id,
             source=target,
         )
         self._counter = FixedSize(len(confirm.raw))
 
     def messages(self, count: int) -> bytes:
-        pieces = self._pieces
-        at = self._at
-        self._at = (at + count) % len(pieces)
-        chosen = pieces[at : at + count]
-        while len(chosen) < count:
-            chosen += pieces[: count - len(chosen)]
-        return b"".join(chosen)
+        return self._rotation.take(count)
 
     def confirmed(self, data: bytes) -> int:
         return self._counter.count(data) if self.confirms else 0
@@ -195,28 +226,25 @@ class Taker:
         payload_bytes: int,
         *,
         acks: bool,
-        channel: str = _CHANNEL,
+        channel: str = CHANNEL,
         terms: Sequence[tuple[str, str]] = (),
     ) -> None:
-        talk = _Talk(port, name)
-        join = Frame.build(
-            TYPE_SERVER, channel, OP_JOIN, message_id="join", pending_response=True, headers=terms
-        )
-        talk.ask(join)
-        self.socket = talk.socket
+        self.socket = join(port, name, channel, terms)
         mark = "0" * 32
         sample = Frame.build(
             TYPE_QUEUE_MESSAGE,
             channel,
-            _QUEUE,
+            QUEUE,
             bytes(payload_bytes // 4 * 4),
             message_id=mark,
             source=producer,
         ).raw
         self._size = len(sample)
         self._id_at = sample.index(mark.encode())
-        ack = Frame.build(TYPE_ACKNOWLEDGE, channel, _QUEUE, message_id=mark, source=name).raw
+        ack = Frame.build(TYPE_ACKNOWLEDGE, channel, QUEUE, message_id=mark, source=name).raw
         self._before, self._after = ack.split(mark.encode())
+        #: A connection that has to live as long as this one.
+        self.beside: socket.socket | None = None
         self._counter = FixedSize(self._size)
         self._acks = acks
         self._rest = b""
@@ -237,14 +265,11 @@ class Puller:
     """A consumer that pulls a batch after the other, and asks again when there was nothing."""
 
     def __init__(self, port: int, name: str, batch: int) -> None:
-        talk = _Talk(port, name)
-        join = Frame.build(TYPE_SERVER, _CHANNEL, OP_JOIN, message_id="join", pending_response=True)
-        talk.ask(join)  # who has not joined may not pull (F105)
-        self.socket = talk.socket
+        self.socket = join(port, name)  # who has not joined may not pull (F105)
         self._request = Frame.build(
             TYPE_PULL_REQUEST,
-            _CHANNEL,
-            _QUEUE,
+            CHANNEL,
+            QUEUE,
             message_id="pull",
             source=name,
             headers=[("Count", str(batch))],
@@ -267,7 +292,7 @@ class Responder:
         mark = "0" * 32
         body = bytes(payload_bytes // 4 * 4)
         sample = Frame.build(
-            TYPE_DIRECT_MESSAGE, name, _QUEUE, body, message_id=mark, source=asker
+            TYPE_DIRECT_MESSAGE, name, QUEUE, body, message_id=mark, source=asker
         ).raw
         self._size = len(sample)
         self._id_at = sample.index(mark.encode())

@@ -1,13 +1,10 @@
 """What is compared with what: the workloads, who takes part in each, and the aims.
 
-A *contender* is one broker in one setting under one workload.  Every contender of a workload gets
-the same payload, the same number of connections and the same window.
+Those of :mod:`.traffic` are loads that nothing was made for; each of the others shows one thing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from tmqp_bench.broker import (
@@ -20,14 +17,18 @@ from tmqp_bench.broker import (
     stomp_wire,
     tmqp_wire,
 )
-from tmqp_bench.broker.loop import Consumer, Producer
+from tmqp_bench.broker.comparison import (
+    Aim,
+    Connect,
+    Contender,
+    Cost,
+    Ends,
+    Workload,
+    both_builds,
+)
+from tmqp_bench.broker.traffic import TRAFFIC
 
-__all__ = ["WORKLOADS", "Aim", "Contender", "Cost", "Ends", "Workload"]
-
-#: What a load is made of.
-Ends = tuple[Sequence[Producer], Sequence[Consumer]]
-#: Connects: port, payload size in bytes, number of consumers.
-Connect = Callable[[int, int, int], Ends]
+__all__ = ["WORKLOADS"]
 
 #: What a Java broker takes to compile its hot path.
 _JVM_S: Final = 8.0
@@ -37,60 +38,6 @@ _MANY: Final = 200
 _BROADCAST: Final = '{"RequestAcknowledge":false}'
 _ACKED: Final = '{"RequestAcknowledge":true}'
 _DURABLE: Final = '{"RequestAcknowledge":true,"Durable":true}'
-
-
-@dataclass(frozen=True)
-class Contender:
-    """``broker`` and ``setting`` are those of :func:`.servers.start`.
-
-    ``warm_up_s``: how long it is loaded before anything counts; what compiles itself needs longer.
-    """
-
-    title: str
-    broker: str
-    setting: str
-    connect: Connect
-    warm_up_s: float = 0.5
-
-
-@dataclass(frozen=True)
-class Aim:
-    """Ours (the first contender) is to make ``times`` as many deliveries a second as ``peer``.
-
-    With ``latency`` its median round trip is to be at most ``times`` the peer's.
-    """
-
-    peer: str
-    times: float
-    latency: bool = False
-
-
-@dataclass(frozen=True)
-class Cost:
-    """A message of ours is to cost at most ``times`` as much as under another workload of the same
-    run, by deliveries a second."""
-
-    workload: str
-    times: float
-
-
-@dataclass(frozen=True)
-class Workload:
-    """One comparison; ``copies`` 0 stands for "as many as there are consumers".
-
-    ``group``: those of one group are plotted together.
-    """
-
-    name: str
-    title: str
-    contenders: tuple[Contender, ...]
-    aims: tuple[Aim, ...] = ()
-    costs: tuple[Cost, ...] = ()
-    consumers: int = 1
-    copies: int = 1
-    window: int = 4_096
-    payload_bytes: int = 100
-    group: str = "push"
 
 
 # --- ours ----------------------------------------------------------------------------------------
@@ -216,13 +163,6 @@ def _on_uvloop(connect: Connect) -> Contender:
     return Contender("tmqp on uvloop", "tmqp", "compiled+uvloop", connect)
 
 
-def _both_builds(connect: Connect, durable: str = "") -> tuple[Contender, ...]:
-    return (
-        Contender("tmqp", "tmqp", f"compiled{durable}", connect),
-        Contender("tmqp, interpreted", "tmqp", f"interpreted{durable}", connect),
-    )
-
-
 # --- peers ---------------------------------------------------------------------------------------
 
 
@@ -252,8 +192,8 @@ def _redis_pubsub(port: int, payload_bytes: int, consumers: int) -> Ends:
 
 
 def _redis_stream(port: int, payload_bytes: int, consumers: int) -> Ends:
-    redis_wire.create_group(port)
-    taker = redis_wire.GroupReader(port, payload_bytes)
+    redis_wire.create_groups(port)
+    taker = redis_wire.GroupReader(port)
     return [redis_wire.Adder(port, payload_bytes)], [taker]
 
 
@@ -288,9 +228,15 @@ def _stomp(*, persistent: bool) -> Connect:
     return connect
 
 
+_ACTIVEMQ_ON_DISK: Final = Contender(
+    "ActiveMQ, persistent", "activemq", "kahadb", _stomp(persistent=True), _JVM_S
+)
+_ACTIVEMQ_IN_MEMORY: Final = Contender(
+    "ActiveMQ, non-persistent", "activemq", "memory", _stomp(persistent=False), _JVM_S
+)
 _OUR_BROADCAST: Final = _ours("broadcast", _BROADCAST, confirms=False, acks=False)
 _BROADCASTERS: Final = (
-    *_both_builds(_OUR_BROADCAST),
+    *both_builds(_OUR_BROADCAST),
     Contender("nats-server", "nats", "core", _nats_core),
     Contender("Redis pub/sub", "redis", "memory", _redis_pubsub),
     Contender("Mosquitto QoS 0", "mosquitto", "", _mqtt(0)),
@@ -316,7 +262,7 @@ def _request(window: int, aims: tuple[Aim, ...] = ()) -> Workload:
         f"request-{window}",
         f"request and response, {window} in flight",
         (
-            *_both_builds(_ours_request),
+            *both_builds(_ours_request),
             Contender("nats-server", "nats", "core", _nats_request),
             _on_uvloop(_ours_request),
         ),
@@ -330,7 +276,7 @@ def _pull(batch: int) -> Workload:
     return Workload(
         f"pull-{batch}",
         f"pull queue, {batch} with each request",
-        _both_builds(_ours_pull(batch)),
+        both_builds(_ours_pull(batch)),
         group="pull",
     )
 
@@ -340,13 +286,11 @@ def _durable(window: int, aims: tuple[Aim, ...] = ()) -> Workload:
         f"durable-{window}",
         f"durable push with both acknowledges, {window} in flight",
         (
-            *_both_builds(_ours("push", _DURABLE, confirms=True, acks=True), "+durable"),
+            *both_builds(_ours("push", _DURABLE, confirms=True, acks=True), "+durable"),
             Contender("NATS JetStream on file", "nats", "jetstream", _jetstream(on_file=True)),
             Contender("Redis stream, AOF always", "redis", "always", _redis_stream),
             Contender("RabbitMQ, persistent", "rabbitmq", "", _amqp(persistent=True)),
-            Contender(
-                "ActiveMQ, persistent", "activemq", "kahadb", _stomp(persistent=True), _JVM_S
-            ),
+            _ACTIVEMQ_ON_DISK,
         ),
         aims,
         window=window,
@@ -363,7 +307,7 @@ def _of_nsq(
         name,
         title,
         (
-            *_both_builds(connect, f"{setting}+nsq"),
+            *both_builds(connect, f"{setting}+nsq"),
             Contender(_NATIVE, "tmqp", f"compiled{setting}", native),
         ),
         aims,
@@ -382,7 +326,7 @@ def _of_door(name: str, title: str, connect: Connect, consumers: int) -> Workloa
         name,
         title,
         (
-            *_both_builds(connect, f"+{name}"),
+            *both_builds(connect, f"+{name}"),
             Contender(_NATIVE, "tmqp", "compiled", _one_taker(_PUSHED)),
         ),
         consumers=consumers,
@@ -392,12 +336,27 @@ def _of_door(name: str, title: str, connect: Connect, consumers: int) -> Workloa
     )
 
 
+def _of_stomp(name: str, title: str, setting: str, other: Contender) -> Workload:
+    """The same bytes to the door of STOMP and to ActiveMQ: each message has a receipt, and is
+    acknowledged by itself."""
+    return Workload(
+        name,
+        title,
+        (
+            *both_builds(_stomp(persistent=bool(setting)), f"{setting}+stomp"),
+            other,
+        ),
+        (Aim(other.title, 2.0),),
+        group="doors",
+    )
+
+
 def _sized(payload_bytes: int, window: int) -> Workload:
     return Workload(
         f"push-{payload_bytes}",
         f"push with both acknowledges, {payload_bytes:,} bytes",
         (
-            *_both_builds(_ours("push", _ACKED, confirms=True, acks=True)),
+            *both_builds(_ours("push", _ACKED, confirms=True, acks=True)),
             Contender("NATS JetStream in memory", "nats", "jetstream", _jetstream(on_file=False)),
         ),
         window=window,
@@ -430,25 +389,23 @@ WORKLOADS: Final[tuple[Workload, ...]] = (
     Workload(
         "push-no-acks",
         "push 1 to 1 without acknowledges",
-        _both_builds(_ours("push", _BROADCAST, confirms=False, acks=False)),
+        both_builds(_ours("push", _BROADCAST, confirms=False, acks=False)),
     ),
     Workload(
         "push-consumer-acks",
         "push 1 to 1 with the consumer's acknowledges",
-        _both_builds(_ours("push", _ACKED, confirms=False, acks=True)),
+        both_builds(_ours("push", _ACKED, confirms=False, acks=True)),
     ),
     Workload(
         "push-acks",
         "push 1 to 1 with both acknowledges, in memory",
         (
-            *_both_builds(_ours("push", _ACKED, confirms=True, acks=True)),
+            *both_builds(_ours("push", _ACKED, confirms=True, acks=True)),
             Contender("NATS JetStream in memory", "nats", "jetstream", _jetstream(on_file=False)),
             Contender("Redis stream", "redis", "memory", _redis_stream),
             Contender("Mosquitto QoS 1", "mosquitto", "", _mqtt(1)),
             Contender("RabbitMQ, transient", "rabbitmq", "", _amqp(persistent=False)),
-            Contender(
-                "ActiveMQ, non-persistent", "activemq", "memory", _stomp(persistent=False), _JVM_S
-            ),
+            _ACTIVEMQ_IN_MEMORY,
         ),
         (
             Aim("NATS JetStream in memory", 4.0),
@@ -460,25 +417,25 @@ WORKLOADS: Final[tuple[Workload, ...]] = (
     Workload(
         "round-robin",
         "round robin 4 to 4 with both acknowledges",
-        _both_builds(_ours_several()),
+        both_builds(_ours_several()),
         costs=(Cost("push-acks", 1.05),),
         consumers=4,
     ),
     Workload(
         "round-robin-window",
         "round robin 4 to 4 with both acknowledges, consumers with a window of 1,024",
-        _both_builds(_ours_several(("Window", "1024"))),
+        both_builds(_ours_several(("Window", "1024"))),
         consumers=4,
     ),
     Workload(
         "round-robin-1",
         "round robin 1 to 1 with both acknowledges",
-        _both_builds(_ours("roundrobin", _ACKED, confirms=True, acks=True)),
+        both_builds(_ours("roundrobin", _ACKED, confirms=True, acks=True)),
     ),
     Workload(
         "fed",
         "push into a queue that feeds another, 1 to 1 with both acknowledges",
-        _both_builds(_ours_fed),
+        both_builds(_ours_fed),
     ),
     _pull(1),
     _pull(100),
@@ -516,5 +473,10 @@ WORKLOADS: Final[tuple[Workload, ...]] = (
     _of_door("zmtp", "ZeroMQ: a PUSH socket and two PULL sockets", _zmtp, 2),
     _of_door("throttr", "Throttr: UPDATE behind UPDATE, pipelined", _throttr, 0),
     _of_door("goms", "goMS: a sender and one that is registered", _goms, 1),
+    _of_stomp("stomp", "STOMP: receipts and single ACKs", "", _ACTIVEMQ_IN_MEMORY),
+    _of_stomp(
+        "stomp-durable", "STOMP: the same, on disk", "+durable", _ACTIVEMQ_ON_DISK
+    ),
     _of_door("smq", "Simple MQ: a producer, and a consumer that says what it has done", _smq, 1),
+    *TRAFFIC,
 )  # fmt: skip

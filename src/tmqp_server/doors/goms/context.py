@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, final
 
 from tmqp.constants import STATUS_BROADCAST
+from tmqp_server.doors.answers import CountedIds
 from tmqp_server.doors.goms.options import GomsLimits, GomsOptions
 from tmqp_server.doors.names import DoorNames
 from tmqp_server.doors.port import IdSource
@@ -23,7 +24,7 @@ class GomsContext:
     ``channels`` has the channel of each configured topic.
     """
 
-    __slots__ = ("channels", "datagrams", "limits", "names", "new_id", "options")
+    __slots__ = ("channels", "datagrams", "ids", "limits", "names", "new_id", "options")
 
     def __init__(
         self,
@@ -39,6 +40,7 @@ class GomsContext:
         self.options = options
         self.names = names
         self.datagrams = datagrams
+        self.ids = CountedIds(new_id())
         self.channels = {topic: names.channel_of(topic.encode()) for topic in options.topics}
 
     def changes(self) -> QueueChanges:

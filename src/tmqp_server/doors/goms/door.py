@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import final
 
 from tmqp_server.doors.goms.context import GomsContext
-from tmqp_server.doors.goms.message import DOOR, NUMBER, GomsBodies, GomsMessage, text_of
+from tmqp_server.doors.goms.message import DOOR, NUMBER, GomsBodies, GomsMessage, GomsRun, text_of
 from tmqp_server.doors.goms.options import GomsLimits, GomsOptions
 from tmqp_server.doors.goms.session import GomsSession
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.names import DoorNames
 from tmqp_server.doors.port import IdSource, QueuesOnly
-from tmqp_server.engine.effects import Deliver
+from tmqp_server.engine.effects import Deliver, DeliverRun
+from tmqp_wires.goms.codec import quoted
 
 __all__ = ["GomsDoor"]
 
@@ -40,7 +41,7 @@ class GomsDoor(QueuesOnly):
         datagrams: bool = False,
     ) -> None:
         super().__init__(GomsBodies())
-        self.per_session = True
+        self.per_session = self.own_runs = True
         self.letters = Letters() if letters is None else letters
         self.context = GomsContext(
             new_id,
@@ -55,10 +56,16 @@ class GomsDoor(QueuesOnly):
         return GomsSession(self.context, session)
 
     def encode_delivery(self, effect: Deliver) -> bytes:
-        """The data; the session writes them as its client's dialect wants."""
+        """The data in a line; the session writes them as its client's dialect wants."""
         message = effect.message
         wire = message.wire
         if isinstance(wire, GomsMessage):
-            return b"=" + wire.data.encode("utf-8", "replace")
-        body = self.letters.of(message, effect.channel).body
-        return b"=" + text_of(body).encode()
+            return quoted(wire.data) + b"\n"
+        return quoted(text_of(self.letters.of(message, effect.channel).body)) + b"\n"
+
+    def encode_run(self, effect: DeliverRun) -> bytes:
+        """The data of each in a line."""
+        wire = effect.run.wire
+        if isinstance(wire, GomsRun):
+            return wire.lines(effect.start, effect.step, effect.stop)
+        return super().encode_run(effect)

@@ -1,41 +1,114 @@
-"""Messages of goMS inside the server: their form, and what is kept."""
+"""Messages of goMS inside the server: their form, many of them as one, and what is kept."""
 
 from __future__ import annotations
 
+from json.encoder import encode_basestring
 from typing import Final, final
 
-from tmqp_server.doors.bodies import PlainBodies, bytes_around
+from tmqp_server.doors.bodies import PlainBodies
 from tmqp_server.doors.names import channel_of
+from tmqp_server.engine.commands import Command, Push, PushRun, RunNotes, RunWire
 from tmqp_server.engine.model.message import Message, SubscriptionFilter
 
-__all__ = ["DOOR", "NUMBER", "QUEUE", "GomsBodies", "GomsMessage", "NotMine", "text_of"]
+__all__ = [
+    "DOOR",
+    "NUMBER",
+    "QUEUE",
+    "GomsBodies",
+    "GomsMessage",
+    "GomsRun",
+    "NotMine",
+    "text_of",
+]
 
 #: The door's name and number, kept with its messages.
 DOOR: Final = "goms"
 NUMBER: Final = 7
 #: The queue of every channel.
 QUEUE: Final = 0
+#: That of filters that look at the sender.
+_FAMILY: Final = f"{DOOR}-source"
 
 
 @final
 class GomsMessage:
-    """The form that a message keeps: its data, who sent it where, and whether they want it back.
+    """The form that a message keeps: its data, who sent it where, and whether they want it back."""
 
-    :param around: what ``bytes_around`` says of it.
-    """
+    __slots__ = ("channel", "data", "echoes", "source")
 
-    __slots__ = ("channel", "data", "echoes", "message_id", "size", "source")
-
-    def __init__(
-        self, message_id: str, source: str, channel: str, data: str, around: int, *, echoes: bool
-    ) -> None:
-        self.message_id = message_id
+    def __init__(self, source: str, channel: str, data: str, *, echoes: bool) -> None:
         self.source = source
         self.channel = channel
         self.data = data
         self.echoes = echoes
-        #: The bytes that are kept of it.
-        self.size = around + len(message_id) + len(_bytes_of(data))
+
+
+@final
+class GomsRun(RunWire):
+    """Messages of one client to one topic that came in a row.
+
+    :param around: what ``bytes_around`` says of each.
+    """
+
+    __slots__ = ("_contents", "_data", "_first", "_ids", "channel")
+
+    def __init__(
+        self,
+        ids: list[str],
+        source: str,
+        channel: str,
+        data: list[str],
+        around: int,
+        *,
+        echoes: bool,
+    ) -> None:
+        self.channel = channel
+        self._ids = ids
+        self._data = data
+        self._first = GomsMessage(source, channel, data[0], echoes=echoes)
+        sizes = [around + _size_of(each) for each in data]
+        for place, name in enumerate(ids):
+            sizes[place] += len(name)
+        wires: list[object] = [self._first]
+        for each in data[1:]:
+            wires.append(GomsMessage(source, channel, each, echoes=echoes))
+        self._contents: tuple[list[str], list[int], list[object]] = ids, sizes, wires
+
+    def command(self, session: int, notes: RunNotes, *, singly: bool) -> list[Command]:
+        """What a session asks: one push of all, or one of each."""
+        if singly or len(self._ids) == 1:
+            return [*self._singly(session)]
+        _, sizes, _ = self._contents
+        count, size, largest = len(sizes), sum(sizes), max(sizes)
+        channel = self.channel
+        return [PushRun(session, channel, QUEUE, False, False, count, size, largest, self, notes)]
+
+    def _singly(self, session: int) -> list[Push]:
+        found: list[Push] = []
+        ids, sizes, wires = self._contents
+        for name, size, wire in zip(ids, sizes, wires, strict=True):
+            found.append(Push(session, name, self.channel, QUEUE, False, False, size, wire))
+        return found
+
+    def pushes(self, run: PushRun) -> list[Push]:
+        """The same as single pushes."""
+        return self._singly(run.session)
+
+    def contents(self) -> tuple[list[str], list[int], list[object]]:
+        """Of each message its id, what it costs, and its form."""
+        return self._contents
+
+    def sample(self, family: object) -> object:
+        """The first, for filters that look at the sender."""
+        return self._first if family == _FAMILY else None
+
+    def lines(self, start: int, step: int, stop: int) -> bytes:
+        """The data of some of the messages, as sessions share them."""
+        data = self._data
+        if start or step != 1 or stop != len(data):
+            data = data[start:stop:step]
+        lines = [encode_basestring(each) for each in data]
+        return "\n".join(lines).encode("utf-8", "replace") + b"\n"
 
 
 @final
@@ -59,10 +132,28 @@ class NotMine(SubscriptionFilter):
         """The client."""
         return DOOR, self._source
 
+    def family(self) -> object:
+        """They all look at the sender."""
+        return _FAMILY
+
+    def key_of(self, message: Message) -> object:
+        """The sender, if it does not want its message back."""
+        wire = message.wire
+        return wire.source if isinstance(wire, GomsMessage) and not wire.echoes else ""
+
+    def is_counted(self) -> bool:
+        """Every client has one of its own."""
+        return False
+
 
 def _bytes_of(data: str) -> bytes:
     """Data as they are sent and kept; what is no text in UTF-8 (half a pair) is a question mark."""
     return data.encode("utf-8", "replace")
+
+
+def _size_of(data: str) -> int:
+    """The bytes of data as they are kept."""
+    return len(data) if data.isascii() else len(_bytes_of(data))
 
 
 def text_of(body: bytes) -> str:
@@ -92,6 +183,4 @@ class GomsBodies(PlainBodies):
     def wire_of(self, name: str, source: str, place: bytes, body: bytes) -> tuple[object, str]:
         """A kept message again."""
         channel = channel_of(place)
-        around = bytes_around(source, channel)
-        wire = GomsMessage(name, source, channel, text_of(body), around, echoes=True)
-        return wire, channel
+        return GomsMessage(source, channel, text_of(body), echoes=True), channel

@@ -2,7 +2,8 @@
 
 Theory of operation.  The first request asks the broker to let the client in; what comes meanwhile
 waits.  The dialect of a client is that of its first request.  A registered topic is a joined
-channel; a message to several topics is one push for each.  Nothing is confirmed: the protocol
+channel; a message to several topics is one push for each, messages to one topic in a row are one
+push of all of them.  Nothing is confirmed: the protocol
 trusts TCP.  Where the queue of a topic wants answers, because another door or the configuration has
 made it so, a message is acknowledged when the kernel has taken it.
 """
@@ -14,19 +15,19 @@ from collections.abc import Sequence
 from typing import final
 
 from tmqp.constants import RESULT_OK
+from tmqp_server.doors.answers import PlainAnswers, RowChoice
 from tmqp_server.doors.bodies import bytes_around
 from tmqp_server.doors.goms.context import GomsContext
-from tmqp_server.doors.goms.message import DOOR, QUEUE, GomsMessage, NotMine
+from tmqp_server.doors.goms.message import DOOR, QUEUE, GomsRun, NotMine
 from tmqp_server.doors.waiting import NOTHING, WaitingSession
 from tmqp_server.engine.commands import (
-    Acknowledge,
+    AcknowledgeRun,
     Command,
     CreateQueue,
     Join,
     Leave,
-    Push,
 )
-from tmqp_server.engine.effects import Deliver, Effect, Left, Reply
+from tmqp_server.engine.effects import Deliver, DeliverRun, Effect, Left, Reply
 from tmqp_wires.goms import Dialect, ObjectDecoder
 from tmqp_wires.goms.codec import (
     ALREADY_REGISTERED,
@@ -37,7 +38,7 @@ from tmqp_wires.goms.codec import (
     Send,
     Violation,
     error_line,
-    message_line,
+    message_lines,
 )
 
 __all__ = ["GomsSession"]
@@ -63,6 +64,7 @@ class GomsSession(WaitingSession[Event]):
         #: Of the deliveries that are not written, the answers that their queues want.
         self._answers: list[Command] = []
         self._out: deque[bytes] = deque()
+        self._rows = RowChoice()
 
     # -- bytes in -------------------------------------------------------------------------------
 
@@ -94,9 +96,16 @@ class GomsSession(WaitingSession[Event]):
     def commands_of(self, events: list[Event], now: float) -> Sequence[Command]:
         """What requests ask for."""
         commands: list[Command] = []
-        for event in events:
+        singly = self._rows.begin_chunk()
+        at = 0
+        while at < len(events):
+            event = events[at]
+            at += 1
             if isinstance(event, Send):
-                self._send(event, commands)
+                data = [event.data]
+                if len(event.topics) == 1:
+                    at = _take_row(events, at, event.topics, data)
+                self._send(event.topics, data, singly, commands)
             elif isinstance(event, Register):
                 self._register(event.topics, commands)
             elif isinstance(event, Logout):
@@ -121,8 +130,9 @@ class GomsSession(WaitingSession[Event]):
                 known.append(topic)
             else:
                 self._registered[channel] = topic
-                wanted = NotMine(self._client_id)
-                commands.append(CreateQueue(self._number, None, channel, QUEUE, context.changes()))
+                commands.append(self._creation(channel))
+                # Whose dialect brings back what they send want all.
+                wanted = None if self._echoes() else NotMine(self._client_id)
                 commands.append(Join(self._number, channel, channel, filter=wanted))
         if unknown:
             self._say(error_line(self._dialect, UNKNOWN_TOPIC, ",".join(unknown)))
@@ -140,23 +150,32 @@ class GomsSession(WaitingSession[Event]):
             del self._registered[channel]
             commands.append(Leave(self._number, None, channel))
 
-    def _send(self, event: Send, commands: list[Command]) -> None:
-        """One push for each topic.  The document wants senders to be registered (its dialect)."""
+    def _creation(self, channel: str) -> Command:
+        return CreateQueue(self._number, None, channel, QUEUE, self._context.changes())
+
+    def _echoes(self) -> bool:
+        """Whether this client gets what it sends."""
+        return self._context.echoes(self._dialect)
+
+    def _send(
+        self, topics: list[str], data: list[str], singly: bool, commands: list[Command]
+    ) -> None:
+        """Messages in a row.  The document wants senders to be registered (its dialect)."""
         context = self._context
         must_register = self._dialect is Dialect.TYPE
-        echoes = context.echoes(self._dialect)
-        for topic in event.topics[: context.limits.max_topics]:
+        for topic in topics[: context.limits.max_topics]:
             channel = context.channels.get(topic)
             if channel is None or (must_register and channel not in self._registered):
                 continue
-            name = context.new_id()
             around = self._around.get(channel)
             if around is None:
                 around = self._around[channel] = bytes_around(self._client_id, channel)
-            wire = GomsMessage(name, self._client_id, channel, event.data, around, echoes=echoes)
             if channel not in self._registered:
-                commands.append(CreateQueue(self._number, None, channel, QUEUE, context.changes()))
-            commands.append(Push(self._number, name, channel, QUEUE, False, False, wire.size, wire))
+                commands.append(self._creation(channel))
+            ids = context.ids.several(len(data))
+            client_id = self._client_id
+            run = GomsRun(ids, client_id, channel, data, around, echoes=self._echoes())
+            commands += run.command(self._number, self._rows.notes, singly=singly)
 
     # -- effects --------------------------------------------------------------------------------
 
@@ -189,13 +208,28 @@ class GomsSession(WaitingSession[Event]):
 
     def deliver_own(self, effect: Deliver, shared: bytes, number: int) -> None:
         """Queue a delivery in the client's dialect."""
-        topic = self._topic_of(effect.channel)
-        self._say(message_line(self._dialect, topic, shared[1:].decode("utf-8", "replace")))
+        topic = self._told(effect.channel, shared)
         if effect.wants_acknowledge:
-            channel = self._context.channels.get(topic, effect.channel)
-            name = effect.message.message_id
-            self._answers.append(Acknowledge(self._number, name, channel, QUEUE))
-            self.wants_written = True
+            self._answer(topic, effect.channel, [effect.message.message_id])
+
+    def deliver_own_run(self, effect: DeliverRun, shared: bytes, number: int) -> None:
+        """Queue the deliveries of a run."""
+        topic = self._told(effect.channel, shared)
+        if effect.wants_acknowledge:
+            self._answer(topic, effect.channel, effect.message_ids())
+
+    def _told(self, channel: str, lines: bytes) -> str:
+        """Queue what is said on a channel, which is that of the topic that is returned."""
+        topic = self._topic_of(channel)
+        self._say(message_lines(self._dialect, topic, lines))
+        return topic
+
+    def _answer(self, topic: str, channel: str, ids: list[str]) -> None:
+        """Answer for deliveries when the kernel has them."""
+        place = self._context.channels.get(topic, channel)
+        answers, notes = PlainAnswers(), self._rows.notes
+        self._answers.append(AcknowledgeRun(self._number, place, QUEUE, ids, answers, notes))
+        self.wants_written = True
 
     def written(self, now: float) -> Sequence[Command]:
         """All deliveries are in the kernel's hands."""
@@ -209,9 +243,12 @@ class GomsSession(WaitingSession[Event]):
             found = self._topics[channel] = self._context.topic_of(channel).lower()
         return found
 
-    def _say(self, line: bytes) -> None:
-        self._out.append(line)
-        self.outbound_bytes += len(line)
+    def _say(self, lines: bytes) -> None:
+        if self._context.datagrams:
+            self._out.extend(lines.splitlines(keepends=True))
+        else:
+            self._out.append(lines)
+        self.outbound_bytes += len(lines)
 
     def data_to_send(self) -> bytes:
         """Everything queued."""
@@ -241,3 +278,14 @@ class GomsSession(WaitingSession[Event]):
     def on_deadline(self, now: float) -> Sequence[Command]:
         """Nothing is due."""
         return NOTHING
+
+
+def _take_row(events: list[Event], at: int, topics: list[str], data: list[str]) -> int:
+    """Collect the data of further messages to these very topics; returns where they end."""
+    while at < len(events):
+        event = events[at]
+        if not isinstance(event, Send) or event.topics is not topics:
+            break
+        data.append(event.data)
+        at += 1
+    return at

@@ -9,7 +9,8 @@ from typing import Final, final
 
 from tmqp.frames import Frame
 from tmqp_server.doors.bodies import KeptFrames
-from tmqp_server.doors.letters import Letter, letter_of_frame
+from tmqp_server.doors.letter import Letter
+from tmqp_server.doors.letter_frames import letter_of_frame
 from tmqp_server.doors.port import OwnBodies
 from tmqp_server.engine.model.message import Message
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from tmqp.constants import HEADER_REQUEST_ID
 from tmqp.frames import Frame
-from tmqp_server.doors.letters import OF_DEAD_LETTERS
+from tmqp_server.doors.letter_frames import OF_DEAD_LETTERS
 from tmqp_server.doors.rewriting import rewritten, writable_headers
 
 __all__ = ["with_header", "without_dead_letter_headers", "without_ours"]

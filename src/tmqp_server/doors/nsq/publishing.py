@@ -118,14 +118,15 @@ class PublishingSession(WritingSession):
         create = shapes.create_topic(number, topic, request)
         channel = create.channel
         commands.append(create)
-        context.world.published(self._row, topic, len(bodies), sum([len(body) for body in bodies]))
         if len(bodies) == 1:
+            context.world.published(self._row, topic, 1, len(bodies[0]))
             name = context.ids.new()
             frame = message_frame(timestamp_ns, 1, name.encode("ascii"), bodies[0])
             self._publication(word, topic, [name], each=False)
             size = size_of(self._source, bodies[0])
             commands.append(Push(number, name, channel, QUEUE, False, True, size, frame, extras))
             return
+        context.world.published(self._row, topic, len(bodies), sum([len(body) for body in bodies]))
         ids = context.ids.several(len(bodies))
         run = NsqRun(ids, bodies, timestamp_ns, self._source, extras)
         self._publication(word, topic, ids, each=word == b"PUB")

@@ -60,10 +60,14 @@ class WritingSession(DoorSession):
         self._plain: list[bytes] = []
         self._layer: Layer | None = None
         self._answers = OrderedAnswers()
+        #: SUB is not answered, and what follows from it comes behind its answer.
+        self._subscribing = False
         self._orders = 0
         #: The publication behind which nothing is answered.
         self._ended_at = NEVER
         self._ends = False
+        #: Why it ends: the session's ``close_reason`` once all is answered, for then it is closed.
+        self._why = ""
         self._linger_due = NEVER
         #: The channel that it consumes, as the engine names it; empty before SUB.
         self._channel = ""
@@ -96,6 +100,7 @@ class WritingSession(DoorSession):
         if answers.ready_bytes:
             self._plain.append(answers.take())
         if not len(answers):
+            self._subscribing = False
             self._all_answered()
         total = 0
         for piece in self._sealed:
@@ -112,6 +117,9 @@ class WritingSession(DoorSession):
         if row is not None:
             row.message_count += _frames_in(data)
             self._tell_in_flight(row)
+        if self._subscribing:
+            self._answer(data)
+            return
         self._plain.append(data)
         self.outbound_bytes += len(data)
 
@@ -174,7 +182,7 @@ class WritingSession(DoorSession):
         if self._ends:
             self._answers.finish(slot)
         else:
-            self.close_reason = text.decode("utf-8", "replace")
+            self._why = text.decode("utf-8", "replace")
             self._begin_end(order, now)
             self._answers.finish(slot, error_frame(text))
         return self._end_if_answered()
@@ -193,7 +201,7 @@ class WritingSession(DoorSession):
         """Close when an error was the last answer."""
         self._note()
         if self._ends and not len(self._answers):
-            return self._end(self.close_reason)
+            return self._end(self._why)
         return NOTHING
 
     def _end(self, reason: str) -> Sequence[Command]:
@@ -202,7 +210,7 @@ class WritingSession(DoorSession):
             return NOTHING
         self._note()
         self.closed = True
-        self.close_reason = self.close_reason or reason
+        self.close_reason = self._why or reason
         self._answers.clear()
         self._forget_publications()
         self._context.forget(self._number)

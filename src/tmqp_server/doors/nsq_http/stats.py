@@ -121,7 +121,7 @@ def _topic(topic: TopicStats, offset_s: float) -> dict[str, object]:
         "channels": [_channel(each, offset_s) for each in topic.channels],
         "depth": _topic_depth(topic.queue),
         "backend_depth": topic.queue.spilled,
-        "message_count": topic.queue.accepted,
+        "message_count": _arrived(topic.queue),
         "message_bytes": topic.message_bytes,
         "paused": _is_paused(topic.queue),
         "e2e_processing_latency": topic.latency,
@@ -136,7 +136,7 @@ def _channel(channel: ChannelStats, offset_s: float) -> dict[str, object]:
         "backend_depth": queue.spilled,
         "in_flight_count": queue.in_flight,
         "deferred_count": queue.deferred,
-        "message_count": queue.accepted,
+        "message_count": _arrived(queue),
     }
     if queue.deliveries:
         found["global_msg_count"] = queue.deliveries
@@ -149,6 +149,11 @@ def _channel(channel: ChannelStats, offset_s: float) -> dict[str, object]:
         "e2e_processing_latency": channel.latency,
     }
     return found
+
+
+def _arrived(queue: QueueSnapshot) -> int:
+    """What came in since the server was started (N102)."""
+    return queue.accepted - queue.restored
 
 
 def _depth(queue: QueueSnapshot) -> int:
@@ -237,7 +242,7 @@ def as_text(stats: Stats, now: float, started_s: float, build: str) -> bytes:
 def _topic_lines(topic: TopicStats, now: float) -> list[str]:
     mark = "*P " if _is_paused(topic.queue) else "   "
     head = f"{mark}[{topic.name.decode():<15}] depth: {_topic_depth(topic.queue):<5}"
-    counts = f"be-depth: {topic.queue.spilled:<5} msgs: {topic.queue.accepted:<8}"
+    counts = f"be-depth: {topic.queue.spilled:<5} msgs: {_arrived(topic.queue):<8}"
     lines = [f"{head} {counts} e2e%: {shown(topic.latency)}"]
     for channel in topic.channels:
         queue = channel.queue
@@ -246,7 +251,7 @@ def _topic_lines(topic: TopicStats, now: float) -> list[str]:
             f"{mark}[{channel.name.decode():<25}] depth: {_depth(queue):<5}"
             f" be-depth: {queue.spilled:<5} inflt: {queue.in_flight:<4} def: {queue.deferred:<4}"
             f" re-q: {queue.released:<5} timeout: {queue.ack_timeouts:<5}"
-            f" msgs: {queue.accepted:<8} e2e%: {shown(channel.latency)}"
+            f" msgs: {_arrived(queue):<8} e2e%: {shown(channel.latency)}"
         )
         lines += [f"        {_client_line(each, now)}" for each in channel.clients or ()]
     return lines

@@ -5,7 +5,20 @@
 
 from __future__ import annotations
 
-from tmqp_server.doors.selector.filter import SelectorFilter, selector_filter
+from tmqp_server.doors.selector.filter import (
+    SELECTORS,
+    SelectorFilter,
+    language_of,
+    selector_filter,
+)
 from tmqp_server.doors.selector.grammar import read_selector
+from tmqp_server.doors.selector.no_local import NoLocal
 
-__all__ = ["SelectorFilter", "read_selector", "selector_filter"]
+__all__ = [
+    "SELECTORS",
+    "NoLocal",
+    "SelectorFilter",
+    "language_of",
+    "read_selector",
+    "selector_filter",
+]

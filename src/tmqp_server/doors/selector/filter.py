@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, final
 
-from tmqp_server.doors.letters import Letter, Letters
+from tmqp_server.doors.letter import Letter
+from tmqp_server.doors.letters import Letters
+from tmqp_server.doors.selecting import TextFilter
 from tmqp_server.doors.selector.grammar import read_selector
 from tmqp_server.doors.selector.nodes import Node, Value
 from tmqp_server.engine.model.message import Message, SubscriptionFilter
 
-__all__ = ["SelectorFilter", "selector_filter"]
+__all__ = ["SELECTORS", "SelectorFilter", "language_of", "selector_filter"]
 
+#: The language of filters that are selectors, as JMS has them, and with texts that read as numbers
+#: or truth values converted where they are compared with such.
 _LANGUAGE: Final = "sql92"
+_CONVERTING: Final = "sql92-converting"
 _PERSISTENT: Final = "persistent"
 
 
@@ -58,29 +64,29 @@ class _Said:
         return None
 
 
+def language_of(*, converts: bool) -> str:
+    """The language of a selector that is read in this way; see ``read_selector``."""
+    return _CONVERTING if converts else _LANGUAGE
+
+
 @final
-class SelectorFilter(SubscriptionFilter):
+class SelectorFilter(TextFilter):
     """Accepts messages of which a selector is true.
 
     :param text: as the client has written it.
     :param node: the selector.
-    :param letters: reads messages of every door.
     :param converts: how the selector was read.
     """
 
-    def __init__(self, text: str, node: Node, letters: Letters, *, converts: bool) -> None:
-        self._text = text
+    def __init__(self, text: str, node: Node, *, converts: bool) -> None:
+        super().__init__(language_of(converts=converts), text)
         self._node = node
-        self._letters = letters
-        self._converts = converts
 
     def accepts(self, message: Message) -> bool:
         """Whether it is true; where it is unknown, it is not."""
-        return self._node.of(_Said(self._letters.of(message)).find) is True
-
-    def identity(self) -> object:
-        """The text: the same one, read in the same way, selects the same."""
-        return _LANGUAGE, self._text, self._converts
+        letters = self.letters
+        assert letters is not None, "who makes a selector says who reads messages"
+        return self._node.of(_Said(letters.of(message)).find) is True
 
 
 def selector_filter(text: str, letters: Letters, *, converts: bool = False) -> SelectorFilter:
@@ -89,5 +95,21 @@ def selector_filter(text: str, letters: Letters, *, converts: bool = False) -> S
     :param converts: see ``read_selector``.
     :raises FilterError: when it cannot be understood; the text says why.
     """
-    node = read_selector(text, converts=converts)
-    return SelectorFilter(text, node, letters, converts=converts)
+    made = SelectorFilter(text, read_selector(text, converts=converts), converts=converts)
+    made.letters = letters
+    return made
+
+
+def _plain(text: str) -> SubscriptionFilter:
+    return SelectorFilter(text, read_selector(text), converts=False)
+
+
+def _converting(text: str) -> SubscriptionFilter:
+    return SelectorFilter(text, read_selector(text, converts=True), converts=True)
+
+
+#: The languages of selectors, as ``selecting.LANGUAGES`` has others.
+SELECTORS: Final[dict[str, Callable[[str], SubscriptionFilter]]] = {
+    _LANGUAGE: _plain,
+    _CONVERTING: _converting,
+}

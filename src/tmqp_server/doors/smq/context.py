@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import final
 
 from tmqp.constants import PUT_BACK_NO, PUT_BACK_START, STATUS_ROUND_ROBIN
+from tmqp_server.doors.answers import CountedIds
 from tmqp_server.doors.names import DoorNames
 from tmqp_server.doors.port import IdSource
 from tmqp_server.doors.smq.options import SmqLimits, SmqOptions
-from tmqp_server.engine.commands import Terms
+from tmqp_server.engine.commands import PushExtras, Terms
 from tmqp_server.engine.options import QueueChanges
 
 __all__ = ["SmqContext"]
@@ -22,7 +23,7 @@ class SmqContext:
     first use.
     """
 
-    __slots__ = ("known", "limits", "names", "new_id", "options")
+    __slots__ = ("extras", "ids", "known", "limits", "names", "new_id", "options")
 
     def __init__(
         self, new_id: IdSource, limits: SmqLimits, options: SmqOptions, names: DoorNames
@@ -32,15 +33,22 @@ class SmqContext:
         self.options = options
         self.names = names
         self.known: dict[str, bytes] = {}
-
-    def changes(self) -> QueueChanges:
-        """How queues are made.  What is not done goes back as often as it takes."""
-        return QueueChanges(
-            status=STATUS_ROUND_ROBIN,
-            request_acknowledge=True,
-            durable=self.options.durable,
-            put_back_limit=-1,
+        self.ids = CountedIds(new_id())
+        #: What each push says: how its queue is made, in which what is not done goes back as often
+        #: as it takes; and that it waits for room.
+        self.extras = PushExtras(
+            QueueChanges(
+                status=STATUS_ROUND_ROBIN,
+                request_acknowledge=True,
+                durable=options.durable,
+                put_back_limit=-1,
+            ),
+            wait_ms=round(limits.max_wait_s * 1_000),
         )
+
+    def changes(self) -> QueueChanges | None:
+        """How queues are made."""
+        return self.extras.changes
 
     def terms(self) -> Terms:
         """How consumers get messages: as many as they can hold, for as long as they like."""

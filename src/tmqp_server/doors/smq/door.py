@@ -8,10 +8,10 @@ from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.names import DoorNames
 from tmqp_server.doors.port import IdSource, QueuesOnly
 from tmqp_server.doors.smq.context import SmqContext
-from tmqp_server.doors.smq.message import DOOR, NUMBER, SmqBodies, SmqMessage, line_of
+from tmqp_server.doors.smq.message import DOOR, NUMBER, SmqBodies, SmqMessage, SmqRun, line_of
 from tmqp_server.doors.smq.options import SmqLimits, SmqOptions
 from tmqp_server.doors.smq.session import SmqSession
-from tmqp_server.engine.effects import Deliver
+from tmqp_server.engine.effects import Deliver, DeliverRun
 
 __all__ = ["SmqDoor"]
 
@@ -37,7 +37,7 @@ class SmqDoor(QueuesOnly):
         names: DoorNames | None = None,
     ) -> None:
         super().__init__(SmqBodies())
-        self.per_session = True
+        self.per_session = self.own_runs = True
         self.letters = Letters() if letters is None else letters
         self.context = SmqContext(
             new_id,
@@ -55,5 +55,12 @@ class SmqDoor(QueuesOnly):
         message = effect.message
         wire = message.wire
         if isinstance(wire, SmqMessage):
-            return wire.line
+            return wire.body + b"\n"
         return line_of(self.letters.of(message, effect.channel).body)
+
+    def encode_run(self, effect: DeliverRun) -> bytes:
+        """The lines of a run."""
+        wire = effect.run.wire
+        if isinstance(wire, SmqRun):
+            return wire.lines(effect.start, effect.step, effect.stop)
+        return super().encode_run(effect)

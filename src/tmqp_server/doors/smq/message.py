@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Final, final
 
-from tmqp_server.doors.bodies import PlainBodies, bytes_around
+from tmqp_server.doors.bodies import PlainBodies
 from tmqp_server.doors.names import exact_channel
-from tmqp_server.engine.commands import Push, PushRun, RunWire
+from tmqp_server.engine.commands import Push, PushExtras, PushRun, RunWire
 
 __all__ = [
     "DOOR",
@@ -28,65 +28,80 @@ QUEUE: Final = 0
 
 @final
 class SmqMessage:
-    """The form that a message keeps: its line, and where it was sent to, to send it again.
+    """The form that a message keeps: its body, and where it was sent to, to send it again."""
 
-    :param around: what ``bytes_around`` says of it.
-    """
+    __slots__ = ("body", "channel")
 
-    __slots__ = ("channel", "line", "message_id", "size")
-
-    def __init__(self, message_id: str, channel: str, line: bytes, around: int) -> None:
-        self.message_id = message_id
+    def __init__(self, channel: str, body: bytes) -> None:
         self.channel = channel
-        self.line = line
-        #: The bytes that are kept of it: the line ends in a newline, which is not.
-        self.size = around + len(message_id) + len(line) - 1
-
-    def push(self, session: int) -> Push:
-        """The command that sends it."""
-        return Push(session, self.message_id, self.channel, QUEUE, False, False, self.size, self)
+        self.body = body
 
 
 @final
 class SmqRun(RunWire):
-    """Messages that came in a row."""
+    """Messages that came in a row.
 
-    __slots__ = ("messages",)
+    :param around: what ``bytes_around`` says of each.
+    :param extras: of each, where they are pushed one by one.
+    """
 
-    def __init__(self, messages: list[SmqMessage]) -> None:
-        self.messages = messages
+    __slots__ = ("_around", "_bodies", "_contents", "_extras", "_ids", "channel")
+
+    def __init__(
+        self,
+        ids: list[str],
+        channel: str,
+        bodies: list[bytes],
+        around: int,
+        extras: PushExtras | None,
+    ) -> None:
+        self.channel = channel
+        self._ids = ids
+        self._bodies = bodies
+        self._around = around
+        self._extras = extras
+        self._contents: tuple[list[str], list[int], list[object]] | None = None
 
     def size(self) -> int:
-        """What all of them cost."""
-        total = 0
-        for message in self.messages:
-            total += message.size
-        return total
+        """What all of them cost: the bytes that are kept of them."""
+        around = self._around * len(self._ids)
+        return around + sum(map(len, self._ids)) + sum(map(len, self._bodies))
 
     def largest(self) -> int:
-        """What the largest costs."""
-        most = 0
-        for message in self.messages:
-            most = max(most, message.size)
-        return most
+        """What the largest costs, or a few bytes more."""
+        return self._around + max(map(len, self._ids)) + max(map(len, self._bodies))
 
     def pushes(self, run: PushRun) -> list[Push]:
         """The same as single pushes."""
-        found: list[Push] = []
-        for message in self.messages:
-            found.append(message.push(run.session))
-        return found
+        return self.singly(run.session)
+
+    def singly(self, session: int) -> list[Push]:
+        """The pushes of a session."""
+        ids, sizes, wires = self.contents()
+        channel, extras = self.channel, self._extras
+        return [
+            Push(session, name, channel, QUEUE, False, False, size, wire, extras)
+            for name, size, wire in zip(ids, sizes, wires, strict=True)
+        ]
 
     def contents(self) -> tuple[list[str], list[int], list[object]]:
-        """Of each message its id, what it costs, and itself."""
-        ids: list[str] = []
-        sizes: list[int] = []
-        wires: list[object] = []
-        for message in self.messages:
-            ids.append(message.message_id)
-            sizes.append(message.size)
-            wires.append(message)
-        return ids, sizes, wires
+        """Of each message its id, what it costs, and its form."""
+        if self._contents is None:
+            around, channel = self._around, self.channel
+            sizes: list[int] = []
+            wires: list[object] = []
+            for name, body in zip(self._ids, self._bodies, strict=True):
+                sizes.append(around + len(name) + len(body))
+                wires.append(SmqMessage(channel, body))
+            self._contents = self._ids, sizes, wires
+        return self._contents
+
+    def lines(self, start: int, step: int, stop: int) -> bytes:
+        """Some of the messages as they are delivered."""
+        bodies = self._bodies
+        if start or step != 1 or stop != len(bodies):
+            bodies = bodies[start:stop:step]
+        return b"\n".join(bodies) + b"\n"
 
 
 def line_of(body: bytes) -> bytes:
@@ -118,7 +133,7 @@ class SmqBodies(PlainBodies):
     def body_of(self, wire: object) -> bytes:
         """The body of a message."""
         assert isinstance(wire, SmqMessage), "this door keeps its own messages"
-        return wire.line[:-1]
+        return wire.body
 
     def channel_of(self, wire: object) -> str:
         """Where a message was sent to."""
@@ -128,5 +143,4 @@ class SmqBodies(PlainBodies):
     def wire_of(self, name: str, source: str, place: bytes, body: bytes) -> tuple[object, str]:
         """A kept message again."""
         channel = exact_channel(place)
-        wire = SmqMessage(name, channel, body + b"\n", bytes_around(source, channel))
-        return wire, channel
+        return SmqMessage(channel, body), channel

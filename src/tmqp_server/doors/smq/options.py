@@ -31,12 +31,9 @@ class SmqLimits:
     """Bytes that a client sends before the server has decided about it; more end the
     connection."""
 
-    retry_ms: int = 50
-    """Milliseconds until the door offers messages again that a full queue, or a full server,
-    did not take.  The client is not read meanwhile."""
-
     max_wait_s: float = 60.0
-    """How long messages may wait for room; then the connection ends, and their producer knows."""
+    """How long a message may wait for room in a full queue, or a full server; the client is not
+    read meanwhile.  Then the connection ends, and its producer knows."""
 
     def __post_init__(self) -> None:
         check_positive(self)

@@ -2,8 +2,8 @@
 
 Theory of operation.  The first line asks the broker to let the client in; what comes meanwhile
 waits.  Messages to one queue in a row are one push.  A consumer's messages are remembered in the
-order in which they were sent, for ``D`` counts them instead of naming them.  What a full queue
-does not take is offered again, and the client is not read meanwhile: nothing is lost, and its
+order in which they were sent, for ``D`` counts them instead of naming them.  A message waits for
+room in its queue, and the client is not read meanwhile: nothing is lost or overtaken, and its
 producer waits in its own kernel.
 """
 
@@ -16,7 +16,7 @@ from typing import Final, final
 
 from tmqp.constants import RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_OK
 from tmqp.greetings import name_greeting
-from tmqp_server.doors.answers import PlainAnswers
+from tmqp_server.doors.answers import PlainAnswers, RowChoice
 from tmqp_server.doors.bodies import bytes_around
 from tmqp_server.doors.ordered import OrderedAnswers, Slot
 from tmqp_server.doors.smq.context import SmqContext
@@ -29,9 +29,8 @@ from tmqp_server.engine.commands import (
     DescribeQueue,
     Join,
     PushRun,
-    RunNotes,
 )
-from tmqp_server.engine.effects import Deliver, Effect, Left, Reply
+from tmqp_server.engine.effects import Deliver, DeliverRun, Effect, Left, Reply
 from tmqp_server.engine.model.snapshots import QueueSnapshot
 from tmqp_wires.smq import LineDecoder
 from tmqp_wires.smq.codec import UNKNOWN_TYPE
@@ -39,9 +38,7 @@ from tmqp_wires.smq.events import Consume, Done, Event, Publish, Stats, Unknown,
 
 __all__ = ["SmqSession"]
 
-_NEVER: Final = float("inf")
-_MS: Final = 1000.0
-#: Codes that say that there is no room now.
+#: Codes that say that there is no room.
 _FULL: Final = (RESULT_LIMIT_EXCEEDED, RESULT_BUSY)
 _WHO_HELLO: Final = 8
 
@@ -87,14 +84,10 @@ class SmqSession(WaitingSession[Event]):
         #: Of each queue that is consumed, the ids that are not done, oldest first.
         self._in_hand: dict[str, deque[str]] = {}
         self._spellings: dict[str, str] = {}
-        #: The channel that was published to last, and what is kept of a message there beside its
-        #: id and its body.
-        self._measured = ""
-        self._around = 0
-        self._refused: list[SmqMessage] = []
-        self._retry_due = _NEVER
-        self._full_since = _NEVER
-        self._notes = RunNotes()
+        #: By channel that was published to, what is kept of a message there beside its id and its
+        #: body.
+        self._around: dict[str, int] = {}
+        self._rows = RowChoice()
 
     # -- bytes in -------------------------------------------------------------------------------
 
@@ -107,29 +100,20 @@ class SmqSession(WaitingSession[Event]):
         return self.take(self._decoder.receive(data, now), now)
 
     def text_bytes_of(self, event: Event) -> int:
-        """The body of a message."""
-        return len(event.body) if isinstance(event, Publish) else 0
+        """The bodies of messages."""
+        return sum(map(len, event.bodies)) if isinstance(event, Publish) else 0
 
     def forget_input(self) -> None:
         """Half a line."""
         self._decoder.forget()
 
-    def last_commands(self) -> list[Command]:
-        """What found no room may find some now, for the last time."""
-        refused = self._refused
-        self._refused = []
-        self._retry_due = _NEVER
-        return [each.push(self._number) for each in refused]
-
     def commands_of(self, events: list[Event], now: float) -> Sequence[Command]:
         """What lines ask for."""
         commands: list[Command] = []
-        at = 0
-        while at < len(events) and not self.closed:
-            event = events[at]
-            at += 1
+        singly = self._rows.begin_chunk()
+        for event in events:
             if isinstance(event, Publish):
-                at = self._publish(event, events, at, commands)
+                self._publish(event, singly, commands)
             elif isinstance(event, Consume):
                 self._consume(event.queue, commands)
             elif isinstance(event, Done):
@@ -139,64 +123,48 @@ class SmqSession(WaitingSession[Event]):
             elif isinstance(event, Unknown):
                 self._answers.finish(self._answers.open(), UNKNOWN_TYPE)
             else:
-                assert isinstance(event, Violation)
                 commands.extend(self.end(self._fault(event)))
+                break
         self._note()
         return commands
 
     def _fault(self, event: Violation) -> str:
         return f"the peer sent {name_greeting(self._first)}: {event.text}"
 
-    def _channel(self, queue: bytes, commands: list[Command]) -> str:
-        """The channel of a queue, which is made if there is none."""
+    def _channel(self, queue: bytes) -> str:
+        """The channel of a queue that is used."""
         context = self._context
         channel = context.names.exact_channel(queue)
         context.know(channel, queue)
-        commands.append(CreateQueue(self._number, None, channel, QUEUE, context.changes()))
         return channel
 
-    def _publish(
-        self, first: Publish, events: list[Event], at: int, commands: list[Command]
-    ) -> int:
-        """Messages to one queue in a row; returns where the next event is."""
-        channel = self._channel(first.queue, commands)
-        new_id = self._context.new_id
-        if channel != self._measured:
-            self._measured = channel
-            self._around = bytes_around(self._client_id, channel)
-        around = self._around
-        messages = [SmqMessage(new_id(), channel, first.body + b"\n", around)]
-        while at < len(events):
-            event = events[at]
-            if not isinstance(event, Publish) or event.queue != first.queue:
-                break
-            messages.append(SmqMessage(new_id(), channel, event.body + b"\n", around))
-            at += 1
-        if self._refused:
-            # Behind what waits for room, or the order would change.
-            self._refused += messages
-            return at
-        if len(messages) == 1:
-            commands.append(messages[0].push(self._number))
-            return at
-        run = SmqRun(messages)
-        command = PushRun(
-            self._number,
-            channel,
-            QUEUE,
-            False,
-            False,
-            len(messages),
-            run.size(),
-            run.largest(),
-            run,
-            self._notes,
+    def _creation(self, channel: str) -> Command:
+        return CreateQueue(self._number, None, channel, QUEUE, self._context.changes())
+
+    def _publish(self, event: Publish, singly: bool, commands: list[Command]) -> None:
+        """Messages to one queue in a row."""
+        context, number = self._context, self._number
+        channel = self._channel(event.queue)
+        around = self._around.get(channel)
+        if around is None:
+            if len(self._around) >= context.limits.max_queues:
+                self._around.clear()
+            around = self._around[channel] = bytes_around(self._client_id, channel)
+            commands.append(self._creation(channel))
+        bodies = event.bodies
+        count = len(bodies)
+        run = SmqRun(context.ids.several(count), channel, bodies, around, context.extras)
+        if count == 1 or singly:
+            commands += run.singly(number)
+            return
+        size, largest, notes = run.size(), run.largest(), self._rows.notes
+        commands.append(
+            PushRun(number, channel, QUEUE, False, False, count, size, largest, run, notes)
         )
-        commands.append(command)
-        return at
 
     def _consume(self, queue: bytes, commands: list[Command]) -> None:
-        channel = self._channel(queue, commands)
+        channel = self._channel(queue)
+        commands.append(self._creation(channel))
         if channel not in self._in_hand:
             self._in_hand[channel] = deque()
             commands.append(Join(self._number, channel, channel, terms=self._context.terms()))
@@ -210,9 +178,8 @@ class SmqSession(WaitingSession[Event]):
             done = [ids.popleft() for _ in range(min(count, len(ids)))]
             count -= len(done)
             if done:
-                commands.append(
-                    AcknowledgeRun(self._number, channel, QUEUE, done, PlainAnswers(), self._notes)
-                )
+                answers, notes = PlainAnswers(), self._rows.notes
+                commands.append(AcknowledgeRun(self._number, channel, QUEUE, done, answers, notes))
 
     def _ask_statistics(self, commands: list[Command]) -> None:
         known = self._context.known
@@ -233,8 +200,8 @@ class SmqSession(WaitingSession[Event]):
         if decided is not None:
             return decided
         if isinstance(effect, Reply):
-            self._replied(effect, now)
-        elif isinstance(effect, Left):
+            return self._replied(effect)
+        if isinstance(effect, Left):
             # Its queue was removed; the client may ask for it again.
             self._in_hand.pop(self._spelt(effect.channel), None)
         return NOTHING
@@ -247,24 +214,16 @@ class SmqSession(WaitingSession[Event]):
             found = self._spellings[channel] = names.exact_channel(names.foreign_name(channel))
         return found
 
-    def _replied(self, effect: Reply, now: float) -> None:
+    def _replied(self, effect: Reply) -> Sequence[Command]:
         request = effect.request
         if isinstance(request, SmqMessage):
             if effect.code in _FULL:
-                self._keep(request, now)
+                return self.end(f"there was no room for a message ({len(request.body)} bytes)")
         elif isinstance(request, _AskedQueue):
             self._count(request, effect)
         elif isinstance(request, str) and effect.code != RESULT_OK:
             self._in_hand.pop(request, None)  # a join that was refused
-
-    def _keep(self, message: SmqMessage, now: float) -> None:
-        """Keep a message that found no room, and stop reading."""
-        if self.reads:
-            self._full_since = now
-        self._refused.append(message)
-        self.reads = False
-        self.hurried = True
-        self._retry_due = now + self._context.limits.retry_ms / _MS
+        return NOTHING
 
     def _count(self, request: _AskedQueue, effect: Reply) -> None:
         """Waiting and in flight of one queue; the answer goes out alone when all are known."""
@@ -300,6 +259,13 @@ class SmqSession(WaitingSession[Event]):
             ids.append(effect.message.message_id)
         self.deliver(shared)
 
+    def deliver_own_run(self, effect: DeliverRun, shared: bytes, number: int) -> None:
+        """Queue the deliveries of a run, and remember them."""
+        ids = self._in_hand.get(self._spelt(effect.channel))
+        if ids is not None and effect.wants_acknowledge:
+            ids.extend(effect.message_ids())
+        self.deliver(shared)
+
     def _note(self) -> None:
         self.outbound_bytes = self._out_bytes + self._answers.ready_bytes
 
@@ -320,41 +286,15 @@ class SmqSession(WaitingSession[Event]):
         return data
 
     def held_bytes(self) -> int:
-        """Half a line, and what waits for the decision about the client or for room."""
-        held = self._decoder.held_bytes + super().held_bytes()
-        for message in self._refused:
-            held += message.size
-        return held
+        """Half a line, and what waits for the decision about the client."""
+        return self._decoder.held_bytes + super().held_bytes()
 
     # -- time -----------------------------------------------------------------------------------
 
     def next_deadline(self) -> float | None:
-        """When an unended line may count, or refused messages are offered again."""
-        due = self._retry_due
-        silent = self._decoder.next_deadline()
-        if silent is not None and silent < due:
-            due = silent
-        return None if due == _NEVER or self.closed else due
+        """When an unended line may count."""
+        return None if self.closed else self._decoder.next_deadline()
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """Take an unended line for whole; offer refused messages again."""
-        if self.closed:
-            return NOTHING
-        commands = list(self.take(self._decoder.on_deadline(now), now))
-        if now >= self._retry_due:
-            commands += self._offer_again(now)
-        return commands
-
-    def _offer_again(self, now: float) -> Sequence[Command]:
-        refused = self._refused
-        limits = self._context.limits
-        if not refused:
-            self._retry_due = _NEVER
-            self.reads = True
-            self.hurried = True
-            return NOTHING
-        if now - self._full_since > limits.max_wait_s:
-            return self.end(f"messages have found no room for {limits.max_wait_s:g} seconds")
-        self._refused = []
-        self._retry_due = now + limits.retry_ms / _MS
-        return [each.push(self._number) for each in refused]
+        """Take an unended line for whole."""
+        return NOTHING if self.closed else self.take(self._decoder.on_deadline(now), now)

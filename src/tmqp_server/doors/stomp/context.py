@@ -26,6 +26,7 @@ class StompContext:
     """The context of a session; the parameters are those of ``StompDoor``."""
 
     __slots__ = (
+        "_durable",
         "_extras",
         "_offset_s",
         "_shapes",
@@ -37,6 +38,7 @@ class StompContext:
         "new_id",
         "of_frames",
         "of_temporary",
+        "of_topic",
         "options",
     )
 
@@ -65,21 +67,11 @@ class StompContext:
         )
         self.heart_beat = HeartBeat(options.heart_beat_ms, options.heart_beat_ms)
         self.of_temporary = ChannelChanges(lifetime=WITH_OWNER, owner_only=True)
-        dead_letter = (options.dead_letters, 0) if options.dead_letters else None
-        queue = QueueChanges(
-            status=STATUS_ROUND_ROBIN,
-            request_acknowledge=True,
-            durable=durable,
-            put_back_limit=options.redeliveries,
-            dead_letter=dead_letter,
-        )
-        waiting = QueueChanges(
-            status=STATUS_ROUND_ROBIN,
-            request_acknowledge=True,
-            put_back_limit=options.redeliveries,
-            dead_letter=dead_letter,
-        )
-        topic = QueueChanges(status=STATUS_BROADCAST, request_acknowledge=False)
+        self._durable = durable
+        queue = self.kept_queue()
+        waiting = self.kept_queue()
+        waiting.durable = None
+        topic = self.of_topic = QueueChanges(status=STATUS_BROADCAST, request_acknowledge=False)
         #: How queues are made: by whether it is a topic, and whether it is temporary.
         self._shapes = {
             (False, False): queue,
@@ -101,6 +93,18 @@ class StompContext:
     def shape(self, place: Place) -> QueueChanges:
         """How the queue of a destination is made."""
         return self._shapes[place.is_topic, place.is_temporary]
+
+    def kept_queue(self) -> QueueChanges:
+        """How queues are made that keep messages, those of durable subscriptions among them; a new
+        one each time."""
+        options = self.options
+        return QueueChanges(
+            status=STATUS_ROUND_ROBIN,
+            request_acknowledge=True,
+            durable=self._durable,
+            put_back_limit=options.redeliveries,
+            dead_letter=(options.dead_letters, 0) if options.dead_letters else None,
+        )
 
     def extras(self, place: Place, expires_in_ms: int = 0, delay_ms: int = 0) -> PushExtras:
         """What a push says beside its message."""

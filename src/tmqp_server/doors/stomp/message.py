@@ -11,7 +11,14 @@ from struct import Struct
 from typing import Final, final
 
 from tmqp_server.doors.bodies import bytes_around
-from tmqp_server.doors.letters import BOOLEAN, REGULAR_PRIORITY, TOP_PRIORITY, Letter
+from tmqp_server.doors.letter import (
+    BOOLEAN,
+    REGULAR_PRIORITY,
+    TOP_PRIORITY,
+    Letter,
+    read_text_field,
+    text_fields,
+)
 from tmqp_server.doors.names import exact_channel, foreign_name
 from tmqp_server.doors.port import OwnBodies
 from tmqp_server.engine.model.message import Message
@@ -38,6 +45,8 @@ NUMBER: Final = 4
 QUEUE: Final = 0
 
 GROUP: Final = "JMSXGroupID"
+#: What a letter calls it.
+_GROUP_KEY: Final = "group-key"
 #: Headers that the server writes in front of a message, or of which it makes something else.
 OF_DELIVERIES: Final = frozenset(
     {
@@ -125,21 +134,9 @@ def letter_of(wire: object) -> Letter:
 
 
 def _read_field(letter: Letter, name: str, value: str) -> None:
-    if name == "content-type":
-        letter.content_type = value
-    elif name == "correlation-id":
-        letter.correlation_id = value
-    elif name == "reply-to":
-        letter.reply_to = value
-    elif name == "type":
-        letter.kind = value
-    elif name == GROUP:
-        letter.group_key = value
-    elif name == "traceparent":
-        letter.traceparent = value
-    elif name == "tracestate":
-        letter.tracestate = value
-    elif name == "expires":
+    if read_text_field(letter, _GROUP_KEY if name == GROUP else name, value):
+        return
+    if name == "expires":
         letter.expires_ms = max(0, number_of(value))
     else:
         number = number_of(value)
@@ -148,18 +145,7 @@ def _read_field(letter: Letter, name: str, value: str) -> None:
 
 def headers_of(letter: Letter) -> list[tuple[str, str]]:
     """Another protocol's message as headers; what would read as another header is left out."""
-    found: list[tuple[str, str]] = []
-    for name, text in (
-        ("content-type", letter.content_type),
-        ("correlation-id", letter.correlation_id),
-        ("reply-to", letter.reply_to),
-        ("type", letter.kind),
-        (GROUP, letter.group_key),
-        ("traceparent", letter.traceparent),
-        ("tracestate", letter.tracestate),
-    ):
-        if text:
-            found.append((name, text))
+    found = [(GROUP if name == _GROUP_KEY else name, text) for name, text in text_fields(letter)]
     if letter.priority != REGULAR_PRIORITY:
         found.append(("priority", str(letter.priority)))
     if letter.expires_ms > 0:

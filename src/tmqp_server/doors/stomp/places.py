@@ -5,15 +5,18 @@ not begin with a slash is a queue, as for ActiveMQ.  The others have names
 of their own, ``topic://N`` and so on, since a queue and a topic of one name are different things.
 A temporary destination has the name of its connection in its channel's, for others to write to it:
 the client calls it ``/temp-queue/N``, and others ``/remote-temp-queue/CONNECTION/N``.
+
+A destination with commas means several.
 """
 
 from __future__ import annotations
 
 from typing import Final, final
 
+from tmqp_server.doors.jms.patterns import MAX_COMPOSITE, has_wildcards
 from tmqp_server.doors.names import DoorNames
 
-__all__ = ["Place", "place_of", "seen_by_others"]
+__all__ = ["Place", "place_of", "places_of", "seen_by_others"]
 
 _QUEUE: Final = "/queue/"
 _TOPIC: Final = "/topic/"
@@ -32,23 +35,53 @@ class Place:
     """A destination: the ``channel`` that it is, whether it ``is_topic`` and ``is_temporary``, and
     whether it is the client's ``own``, who makes it."""
 
-    __slots__ = ("channel", "is_temporary", "is_topic", "own")
+    __slots__ = ("channel", "destination", "is_temporary", "is_topic", "own")
 
-    def __init__(self, channel: str, *, is_topic: bool, is_temporary: bool, own: bool) -> None:
+    def __init__(
+        self, destination: str, channel: str, *, is_topic: bool, is_temporary: bool, own: bool
+    ) -> None:
+        self.destination = destination
         self.channel = channel
         self.is_topic = is_topic
         self.is_temporary = is_temporary
         self.own = own
 
 
+def places_of(destination: str, connection: str, names: DoorNames) -> list[Place]:
+    """What a destination means: several where it has commas.
+
+    Each part may say what it is, ``/queue/A,/topic/B``; one that does not is what the part before
+    it is.
+
+    :param connection: the name of the client's connection.
+    :raises ValueError: for what is none that is served; the text says why.
+    """
+    if "," not in destination:
+        return [place_of(destination, connection, names)]
+    parts = destination.split(",")
+    if len(parts) > MAX_COMPOSITE:
+        raise ValueError(f"a destination means at most {MAX_COMPOSITE} others")
+    found: dict[str, Place] = {}
+    kind = _QUEUE
+    for part in parts:
+        name = part.strip()
+        if name.startswith("/"):
+            kind = "/".join(name.split("/")[:2]) + "/"
+        else:
+            name = kind + name
+        place = place_of(name, connection, names)
+        found.setdefault(place.channel, place)
+    return list(found.values())
+
+
 def place_of(destination: str, connection: str, names: DoorNames) -> Place:
-    """What a destination means.
+    """What a destination means that is one.
 
     :param connection: the name of the client's connection.
     :raises ValueError: for what is none that is served; the text says why.
     """
     if destination and not destination.startswith("/"):
-        return place_of(_QUEUE + destination, connection, names)
+        destination = _QUEUE + destination
     for prefix in (_QUEUE, _TOPIC):
         if destination.startswith(prefix):
             name = destination[len(prefix) :]
@@ -56,7 +89,7 @@ def place_of(destination: str, connection: str, names: DoorNames) -> Place:
             is_topic = prefix == _TOPIC
             said = f"topic://{name}" if is_topic else name
             channel = names.exact_channel(said.encode())
-            return Place(channel, is_topic=is_topic, is_temporary=False, own=True)
+            return Place(destination, channel, is_topic=is_topic, is_temporary=False, own=True)
     for table, own in ((_TEMPORARY, True), (_REMOTE, False)):
         for prefix, scheme in table.items():
             if destination.startswith(prefix):
@@ -65,7 +98,7 @@ def place_of(destination: str, connection: str, names: DoorNames) -> Place:
                 said = f"{scheme}{connection}/{name}" if own else scheme + name
                 channel = names.exact_channel(said.encode())
                 is_topic = scheme.startswith("temp-topic")
-                return Place(channel, is_topic=is_topic, is_temporary=True, own=own)
+                return Place(destination, channel, is_topic=is_topic, is_temporary=True, own=own)
     raise ValueError(
         f"there is no destination {destination[:64]!r}: it begins with /queue/, /topic/,"
         " /temp-queue/ or /temp-topic/"
@@ -79,12 +112,9 @@ def _check(name: str, destination: str) -> None:
     """
     if not name:
         raise ValueError(f"the destination {destination!r} has no name")
-    if "," in name:
-        raise ValueError(f"several destinations at once are not served: {destination[:64]!r}")
     if "?" in name:
         raise ValueError(f"options of a destination belong in headers: {destination[:64]!r}")
-    parts = name.split(".")
-    if "*" in parts or ">" in parts:
+    if has_wildcards(name):
         raise ValueError(f"destinations with wildcards are not served: {destination[:64]!r}")
 
 

@@ -7,9 +7,9 @@ a row are one answer.
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import final
 
-from tmqp_server.doors.answers import PlainAnswers
+from tmqp_server.doors.answers import PlainAnswers, RowChoice
 from tmqp_server.doors.stomp.message import StompMessage
 from tmqp_server.engine.commands import (
     AcknowledgeRun,
@@ -22,9 +22,6 @@ from tmqp_server.engine.commands import (
 )
 
 __all__ = ["RowMaker", "StompRun"]
-
-#: For so many chunks no runs are brought after one had to be divided.
-_SINGLY_CHUNKS: Final = 64
 
 
 @final
@@ -75,11 +72,11 @@ class StompRun(RunWire):
 class RowMaker:
     """Joins the commands of the chunks of one session."""
 
-    __slots__ = ("_notes", "_singly")
+    __slots__ = ("_choice", "_notes")
 
     def __init__(self) -> None:
-        self._notes = RunNotes()
-        self._singly = 0
+        self._choice = RowChoice()
+        self._notes = self._choice.notes
 
     @property
     def notes(self) -> RunNotes:
@@ -88,12 +85,7 @@ class RowMaker:
 
     def joined(self, commands: list[Command]) -> list[Command]:
         """The same, with rows in the place of single commands."""
-        if self._notes.divided:
-            self._notes.divided = False
-            self._singly = _SINGLY_CHUNKS
-        elif self._singly:
-            self._singly -= 1
-        if len(commands) < 2 or self._singly:
+        if self._choice.begin_chunk() or len(commands) < 2:
             return commands
         found: list[Command] = []
         at = 0
@@ -160,5 +152,6 @@ def _answers_with(first: AcknowledgeRun, other: Command) -> bool:
     return (
         isinstance(other, AcknowledgeRun)
         and other.session == first.session
+        and other.channel == first.channel
         and other.queue_id == first.queue_id
     )

@@ -11,10 +11,10 @@ from typing import Final, final
 
 from tmqp.constants import RESULT_DUPLICATE, RESULT_OK
 from tmqp_server.doors.bodies import bytes_around
-from tmqp_server.doors.letters import REGULAR_PRIORITY, TOP_PRIORITY
+from tmqp_server.doors.letter import REGULAR_PRIORITY, TOP_PRIORITY
 from tmqp_server.doors.stomp.context import StompContext
 from tmqp_server.doors.stomp.message import OF_DELIVERIES, QUEUE, StompMessage, number_of
-from tmqp_server.doors.stomp.places import Place, place_of, seen_by_others
+from tmqp_server.doors.stomp.places import Place, places_of, seen_by_others
 from tmqp_server.doors.stomp.writing import AskedFrame, FrameError, ReceiptSession, words_of
 from tmqp_server.doors.waiting import NOTHING
 from tmqp_server.engine.commands import Batch, Command, CreateQueue, Push, PushExtras
@@ -59,7 +59,7 @@ class SendingSession(ReceiptSession):
 
     def __init__(self, context: StompContext, number: int, now: float) -> None:
         super().__init__(context, number, now)
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, list[Place]] = {}
         self._temporary: set[str] = set()
         #: Of messages that are not confirmed: their frames.
         self._unconfirmed: dict[str, AskedFrame] = {}
@@ -70,15 +70,15 @@ class SendingSession(ReceiptSession):
 
     # -- destinations ---------------------------------------------------------------------------
 
-    def _place(self, destination: str) -> Place:
-        """What a destination means.
+    def _places_of(self, destination: str) -> list[Place]:
+        """What a destination means; usually one.
 
         :raises FrameError: when it means nothing here.
         """
         found = self._places.get(destination)
         if found is None:
             try:
-                found = place_of(destination, self._name, self._context.names)
+                found = places_of(destination, self._name, self._context.names)
             except ValueError as error:
                 raise FrameError(str(error)) from None
             if len(self._places) >= _MOST_PLACES:
@@ -120,7 +120,7 @@ class SendingSession(ReceiptSession):
         destination = frame.get("destination")
         asked = self._asked(f"SEND to {destination[:64]!r}", frame)
         try:
-            push = self._push_of(frame, destination, asked, commands, now)
+            pushes = self._pushes_of(frame, destination, asked, commands, now)
         except FrameError as error:
             commands += self._fail(asked, str(error))
             return
@@ -129,49 +129,63 @@ class SendingSession(ReceiptSession):
             transaction = self._transactions.get(name)
             if transaction is None:
                 commands += self._fail(asked, f"there is no transaction {name[:64]!r}")
-            elif push is None or self._add(transaction, push, push.size, asked, commands):
-                commands += self._settle(asked)
-        elif push is None:
+                return
+            for push in pushes:
+                if not self._add(transaction, push, push.size, asked, commands):
+                    return
+            commands += self._settle(asked)
+        elif not pushes:
             commands += self._settle(asked)
         else:
-            if asked.slot is not None:
-                push.wants_confirm = True
-                self._unconfirmed[push.message_id] = asked
-            commands.append(push)
+            asked.left = len(pushes)
+            for push in pushes:
+                if asked.slot is not None:
+                    push.wants_confirm = True
+                    self._unconfirmed[push.message_id] = asked
+                commands.append(push)
 
-    def _push_of(
+    def _pushes_of(
         self,
         frame: StompFrame,
         destination: str,
         asked: AskedFrame,
         commands: list[Command],
         now: float,
-    ) -> Push | None:
-        """The push that a SEND asks for; None for a message that has expired already.
+    ) -> list[Push]:
+        """The pushes that a SEND asks for, one for each place that its destination means; none for
+        a message that has expired already.
 
         :raises FrameError: when it cannot be made.
         """
         context = self._context
-        place = self._place(destination)
-        self._make_own(place, asked, commands)
+        places = self._places_of(destination)
+        for place in places:
+            self._make_own(place, asked, commands)
         kept, priority, expires_ms, delay_ms = self._headers_of(frame, asked, commands)
         came_ms = context.unix_ms(now)
         expires_in_ms = 0
         if expires_ms:
             expires_in_ms = expires_ms - came_ms
             if expires_in_ms <= 0:
-                return None
-        channel = place.channel
+                return []
+        lines = header_lines(kept, V1_2)
+        high = priority > REGULAR_PRIORITY
+        pushes: list[Push] = []
+        for place in places:
+            wire = self._message_to(place.channel, came_ms, lines, frame.body)
+            extras: PushExtras = context.extras(place, expires_in_ms, delay_ms)
+            name, channel = wire.message_id, wire.channel
+            pushes.append(
+                Push(self._number, name, channel, QUEUE, high, False, wire.size, wire, extras)
+            )
+        return pushes
+
+    def _message_to(self, channel: str, came_ms: int, lines: bytes, body: bytes) -> StompMessage:
+        """A message as it is kept."""
         if channel != self._measured:
             self._measured = channel
             self._around = bytes_around(self._client_id, channel)
-        lines = header_lines(kept, V1_2)
-        wire = StompMessage(context.ids.new(), channel, came_ms, lines, frame.body, self._around)
-        extras: PushExtras = context.extras(place, expires_in_ms, delay_ms)
-        high = priority > REGULAR_PRIORITY
-        return Push(
-            self._number, wire.message_id, channel, QUEUE, high, False, wire.size, wire, extras
-        )
+        return StompMessage(self._context.ids.new(), channel, came_ms, lines, body, self._around)
 
     def _headers_of(
         self, frame: StompFrame, asked: AskedFrame, commands: list[Command]
@@ -208,7 +222,8 @@ class SendingSession(ReceiptSession):
                     kept.append((name, str(expires_ms)))
             elif name == "reply-to" and name not in read:
                 if value.startswith("/temp-"):
-                    self._make_own(self._place(value), asked, commands)
+                    for place in self._places_of(value):
+                        self._make_own(place, asked, commands)
                 kept.append((name, seen_by_others(value, self._name)))
             else:
                 kept.append((name, value))
@@ -226,6 +241,10 @@ class SendingSession(ReceiptSession):
     def _confirmed(self, effect: Confirm) -> Sequence[Command]:
         asked = self._unconfirmed.pop(effect.message_id, None)
         if effect.positive or asked is None:
+            if asked is not None:
+                asked.left -= 1
+                if asked.left > 0:
+                    return NOTHING
             return self._settle(asked)
         return self._fail(asked, f"not taken: {effect.reason or 'refused'}")
 

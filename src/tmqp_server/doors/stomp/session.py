@@ -12,10 +12,11 @@ from typing import Final, final
 
 from tmqp.constants import RESULT_BUSY
 from tmqp.greetings import name_greeting
-from tmqp_server.doors.stomp.consuming import Joined, SubscribingSession
+from tmqp_server.doors.stomp.browsing import Browser
 from tmqp_server.doors.stomp.context import StompContext
 from tmqp_server.doors.stomp.message import DOOR, StompMessage
 from tmqp_server.doors.stomp.sending import MadeTemporary
+from tmqp_server.doors.stomp.subscribing import Joined, Looked, SubscribingSession
 from tmqp_server.doors.stomp.writing import AskedFrame, words_of
 from tmqp_server.doors.waiting import NOTHING, STRANGER
 from tmqp_server.engine.commands import Command, Connect, Credentials
@@ -51,7 +52,6 @@ class StompSession(SubscribingSession):
         super().__init__(context, number, now)
         self._first = b""
         self._connect_due = now + context.limits.connect_s
-        self._chosen_id = ""
         self._hello = StompFrame("")
 
     # -- bytes in -------------------------------------------------------------------------------
@@ -170,6 +170,10 @@ class StompSession(SubscribingSession):
             return self._made(effect, request)
         if isinstance(request, Joined):
             return self._subscribed(effect, request)
+        if isinstance(request, Looked):
+            return self._looked(effect, request)
+        if isinstance(request, Browser):
+            return self._browsed(effect, request)
         if isinstance(request, AskedFrame):
             if effect.code:
                 return self._fail(request, f"nothing of it was done: {words_of(effect.code)}")

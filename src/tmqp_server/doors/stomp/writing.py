@@ -55,15 +55,17 @@ class FrameError(ValueError):
 class AskedFrame:
     """What an answer of the broker is about: the frame, and the place of its receipt.
 
-    ``what`` is the frame as an ERROR names it, ``receipt`` the id of its receipt, None for none.
+    ``what`` is the frame as an ERROR names it, ``receipt`` the id of its receipt, None for none;
+    ``left`` is how many of its messages are not confirmed.
     """
 
-    __slots__ = ("receipt", "slot", "what")
+    __slots__ = ("left", "receipt", "slot", "what")
 
     def __init__(self, what: str, receipt: str | None, slot: Slot | None) -> None:
         self.what = what
         self.receipt = receipt
         self.slot = slot
+        self.left = 0
 
 
 class ReceiptSession(WaitingSession[Event]):

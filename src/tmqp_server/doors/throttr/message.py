@@ -15,6 +15,7 @@ DOOR: Final = "throttr"
 NUMBER: Final = 6
 #: The queue of every channel.
 QUEUE: Final = 0
+_FAMILY: Final = f"{DOOR}-source"
 
 
 @final
@@ -55,6 +56,19 @@ class FromOthers(SubscriptionFilter):
     def identity(self) -> object:
         """The client."""
         return DOOR, self._source
+
+    def family(self) -> object:
+        """They all look at the publisher."""
+        return _FAMILY
+
+    def key_of(self, message: Message) -> object:
+        """The publisher, if it speaks Throttr."""
+        wire = message.wire
+        return wire.source if isinstance(wire, ThrottrMessage) else ""
+
+    def is_counted(self) -> bool:
+        """Every subscriber has one of its own."""
+        return False
 
 
 class ThrottrBodies(PlainBodies):

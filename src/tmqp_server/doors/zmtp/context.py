@@ -11,8 +11,10 @@ from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.names import DoorNames
 from tmqp_server.doors.port import IdSource
 from tmqp_server.doors.zmtp.keys import EndpointKeys
+from tmqp_server.doors.zmtp.message import DOOR, ZmtpRequest, frames_of
 from tmqp_server.doors.zmtp.options import ZmtpLimits, ZmtpOptions
 from tmqp_server.engine.commands import PushExtras, Terms
+from tmqp_server.engine.effects import Deliver
 from tmqp_server.engine.options import QueueChanges
 from tmqp_wires.zmtp import ZmtpConfig
 
@@ -102,3 +104,13 @@ class ZmtpContext:
     def channel(self, name: str) -> str:
         """The channel of an option, or of the metadata of a peer."""
         return self.names.exact_channel(name.encode())
+
+    def frames_of(self, effect: Deliver) -> bytes:
+        """The frames of a delivery, without an envelope."""
+        message = effect.message
+        wire = message.wire
+        if isinstance(wire, bytes) and message.producer.door == DOOR:
+            return wire
+        if isinstance(wire, ZmtpRequest):
+            return wire.raw
+        return frames_of(self.letters.of(message, effect.channel))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from tmqp_server.doors.letters import Letters, letter_of_frame
+from tmqp_server.doors.letter_frames import letter_of_frame
+from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.names import DoorNames
 from tmqp_server.doors.port import IdSource, QueuesOnly
 from tmqp_server.doors.zmtp.context import ZmtpContext
@@ -18,12 +19,12 @@ from tmqp_server.doors.zmtp.message import (
     NUMBER,
     ZmtpBodies,
     ZmtpReply,
-    ZmtpRequest,
+    ZmtpRun,
     frames_of,
 )
 from tmqp_server.doors.zmtp.options import ZmtpLimits, ZmtpOptions
 from tmqp_server.doors.zmtp.session import ZmtpSession
-from tmqp_server.engine.effects import Deliver, Forward
+from tmqp_server.engine.effects import Deliver, DeliverRun, Forward
 
 __all__ = ["ZmtpDoor"]
 
@@ -57,7 +58,7 @@ class ZmtpDoor(QueuesOnly):
         shared: ZmtpContext | None = None,
     ) -> None:
         super().__init__(ZmtpBodies())
-        self.per_session = True
+        self.per_session = self.own_runs = True
         self.context = shared or ZmtpContext(
             new_id,
             limits or ZmtpLimits(),
@@ -83,13 +84,14 @@ class ZmtpDoor(QueuesOnly):
 
     def encode_delivery(self, effect: Deliver) -> bytes:
         """The frames, without an envelope."""
-        message = effect.message
-        wire = message.wire
-        if isinstance(wire, bytes) and message.producer.door == DOOR:
-            return wire
-        if isinstance(wire, ZmtpRequest):
-            return wire.raw
-        return frames_of(self.letters.of(message, effect.channel))
+        return self.context.frames_of(effect)
+
+    def encode_run(self, effect: DeliverRun) -> bytes:
+        """The frames of all."""
+        wire = effect.run.wire
+        if isinstance(wire, ZmtpRun):
+            return b"".join(wire.some(effect.start, effect.step, effect.stop))
+        return super().encode_run(effect)
 
     def encode_forward(self, effect: Forward) -> bytes:
         """What a reply is to, behind its length, and the frames of the reply."""

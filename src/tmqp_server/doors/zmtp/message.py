@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, final
 
-from tmqp_server.doors.letters import Letter
+from tmqp_server.doors.letter import Letter
 from tmqp_server.doors.names import exact_channel, foreign_name
 from tmqp_server.doors.port import OwnBodies
 from tmqp_server.engine.commands import (
@@ -124,6 +124,11 @@ class ZmtpRun(RunWire):
             )
             for name, raw in zip(self.ids, self.raws, strict=True)
         ]
+
+    def some(self, start: int, step: int, stop: int) -> list[bytes]:
+        """The frames of some of the messages."""
+        raws = self.raws
+        return raws if stop - start == len(raws) and step == 1 else raws[start:stop:step]
 
     def contents(self) -> tuple[list[str], list[int], list[object]]:
         """Of each message its id, what it costs, and its frames."""

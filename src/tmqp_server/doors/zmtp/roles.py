@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from tmqp.constants import RESULT_OK
-from tmqp_server.doors.answers import PlainAnswers
+from tmqp_server.doors.answers import PlainAnswers, RowChoice
 from tmqp_server.doors.zmtp.context import ZmtpContext
 from tmqp_server.doors.zmtp.filters import TopicFilter
 from tmqp_server.doors.zmtp.message import QUEUE, ZmtpRun, size_of
@@ -28,7 +28,7 @@ from tmqp_server.engine.commands import (
     PushRun,
     RunNotes,
 )
-from tmqp_server.engine.effects import Confirm, Deliver, Reply
+from tmqp_server.engine.effects import Confirm, Deliver, DeliverRun, Reply
 from tmqp_wires.zmtp.frames import more_frames
 
 __all__ = [
@@ -43,8 +43,6 @@ __all__ = [
 ]
 
 _NOTHING: Final[Sequence[Command]] = ()
-#: For so many chunks no runs are brought after one had to be divided.
-_SINGLY_CHUNKS: Final = 64
 
 
 class Peer(Protocol):
@@ -97,6 +95,11 @@ class SocketRole:
         """A message for the peer."""
         self._peer.say(shared)
 
+    def deliver_run(self, effect: DeliverRun, raws: list[bytes], shared: bytes) -> None:
+        """Messages of a run for the peer: each of them, and all in one piece."""
+        for each, raw in zip(effect.deliveries(), raws, strict=True):
+            self.deliver(each, raw)
+
     def hear(self, data: bytes) -> None:
         """A reply for the peer: ``ZmtpDoor.encode_forward``."""
 
@@ -144,8 +147,7 @@ class PushRole(SocketRole):
     ) -> None:
         super().__init__(context, number, peer, channel)
         self._routes = routes
-        self._notes = RunNotes()
-        self._singly = 0
+        self._rows = RowChoice()
 
     def extras(self) -> PushExtras:
         """What each push says."""
@@ -160,11 +162,7 @@ class PushRole(SocketRole):
 
     def take(self, raws: list[bytes]) -> Sequence[Command]:
         """Push them."""
-        if self._notes.divided:
-            self._notes.divided = False
-            self._singly = _SINGLY_CHUNKS
-        singly = self._singly > 0
-        self._singly = max(0, self._singly - 1)
+        singly = self._rows.begin_chunk()
         if self._routes is None:
             return self._pushes(self._channel, QUEUE, raws, singly)
         commands: list[Command] = []
@@ -185,10 +183,8 @@ class PushRole(SocketRole):
                 for name, raw in zip(ids, raws, strict=True)
             ]
         run = ZmtpRun(ids, raws, extras)
-        count, size, largest = len(raws), run.size(), run.largest()
-        return [
-            PushRun(number, channel, queue_id, False, False, count, size, largest, run, self._notes)
-        ]
+        count, size, largest, notes = len(raws), run.size(), run.largest(), self._rows.notes
+        return [PushRun(number, channel, queue_id, False, False, count, size, largest, run, notes)]
 
 
 class PublishingRole(PushRole):
@@ -240,6 +236,21 @@ class PullRole(SocketRole):
             message = effect.message
             self._ids.append((message.queue_id, message.message_id))
             self._begins.append(peer.said)
+            peer.wants_written = True
+        peer.say(shared)
+
+    def deliver_run(self, effect: DeliverRun, raws: list[bytes], shared: bytes) -> None:
+        """Queue them, and answer for them when they have left."""
+        if self._is_over:
+            return
+        peer = self._peer
+        if effect.wants_acknowledge:
+            queue_id = effect.run.queue_id
+            begins = peer.said
+            for name, raw in zip(effect.message_ids(), raws, strict=True):
+                self._ids.append((queue_id, name))
+                self._begins.append(begins)
+                begins += len(raw)
             peer.wants_written = True
         peer.say(shared)
 

@@ -16,7 +16,7 @@ from tmqp.constants import RESULT_BAD_REQUEST, RESULT_BUSY, RESULT_LIMIT_EXCEEDE
 from tmqp.greetings import name_greeting
 from tmqp_server.doors.port import DoorSession
 from tmqp_server.doors.zmtp.context import ZmtpContext
-from tmqp_server.doors.zmtp.message import DOOR
+from tmqp_server.doors.zmtp.message import DOOR, ZmtpRun
 from tmqp_server.doors.zmtp.roles import SocketRole
 from tmqp_server.doors.zmtp.services import role_of
 from tmqp_server.engine.commands import Command, Connect, Credentials, Disconnect
@@ -25,6 +25,7 @@ from tmqp_server.engine.effects import (
     CloseSession,
     Confirm,
     Deliver,
+    DeliverRun,
     Effect,
     Left,
     Refuse,
@@ -315,6 +316,18 @@ class ZmtpSession(DoorSession):
         role = self._role
         if role is not None and not self.closed:
             role.deliver(effect, shared)
+
+    def deliver_own_run(self, effect: DeliverRun, shared: bytes, number: int) -> None:
+        """Queue the deliveries of a run; where each is sealed, one by one."""
+        role = self._role
+        if role is None or self.closed:
+            return
+        wire = effect.run.wire
+        if isinstance(wire, ZmtpRun) and self._mechanism != CURVE:
+            role.deliver_run(effect, wire.some(effect.start, effect.step, effect.stop), shared)
+            return
+        for each in effect.deliveries():
+            role.deliver(each, self._context.frames_of(each))
 
     def data_to_send(self) -> bytes:
         """Everything queued."""

@@ -67,6 +67,9 @@ from tmqp_server.engine.commands.looking import (
     ListConsumers,
     ListNodes,
     ListQueues,
+    Permission,
+    SeeMetrics,
+    SeeServer,
 )
 from tmqp_server.engine.commands.messages import (
     Acknowledge,
@@ -266,6 +269,7 @@ __all__ = [
     "OpenGroup",
     "OpenTransaction",
     "PassAnswer",
+    "Permission",
     "Publish",
     "Pull",
     "Push",
@@ -298,6 +302,8 @@ __all__ = [
     "RestoreRouter",
     "RunNotes",
     "RunWire",
+    "SeeMetrics",
+    "SeeServer",
     "Segment",
     "SendCustom",
     "SendDirect",

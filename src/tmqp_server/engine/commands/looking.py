@@ -15,6 +15,9 @@ __all__ = [
     "ListConsumers",
     "ListNodes",
     "ListQueues",
+    "Permission",
+    "SeeMetrics",
+    "SeeServer",
 ]
 
 
@@ -102,17 +105,32 @@ class DescribeServer(SessionCommand):
         self.request = request
 
 
-class Configure(SessionCommand):
-    """Ask whether the client may change settings of the server; whoever asks then changes them.
-
-    They are not the broker's, so it only answers.
-    """
+class Permission(SessionCommand):
+    """Ask whether the client may do something that is not the broker's: it only answers."""
 
     __slots__ = ("request",)
 
     def __init__(self, session: int, request: object) -> None:
         super().__init__(session)
         self.request = request
+
+
+class Configure(Permission):
+    """Whether it may change settings of the server."""
+
+    __slots__ = ()
+
+
+class SeeMetrics(Permission):
+    """Whether it may see the metrics of the server."""
+
+    __slots__ = ()
+
+
+class SeeServer(Permission):
+    """Whether it may see how the server is: its state, and what fails."""
+
+    __slots__ = ()
 
 
 class ListNodes(SessionCommand):

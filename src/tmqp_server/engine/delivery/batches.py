@@ -218,11 +218,11 @@ class Batches:
             room = rooms[queue.key] = _Room()
         code = self._outcomes.problem_of_queue(queue, push.size, room.pushes, room.size)
         if code != RESULT_OK:
-            self._outcomes.count_refused(queue)
+            self._outcomes.count_refused(queue, code)
             return code
         code = self._intake.problem_of_deferral(queue, push, room.pushes, room.size)
         if code != RESULT_OK:
-            self._outcomes.count_refused(queue)
+            self._outcomes.count_refused(queue, code)
             return code
         room.pushes += 1
         room.size += push.size
@@ -234,7 +234,7 @@ class Batches:
                 decision = saving(decision)
                 assert decision is not None, "there was one"
         if not decision.allow:
-            self._outcomes.count_refused(queue)
+            self._outcomes.count_refused(queue, RESULT_UNACCEPTABLE)
             return RESULT_UNACCEPTABLE
         if queue.options.ephemeral and queue.bounded and queue.is_over(message, False):
             return RESULT_LIMIT_EXCEEDED
@@ -242,7 +242,7 @@ class Batches:
         item.kept = self._outcomes.will_save(queue, message, decision)
         if item.kept:
             if queue.disk_bytes + room.size > queue.disk_cap:
-                self._outcomes.count_refused(queue)
+                self._outcomes.count_refused(queue, RESULT_LIMIT_EXCEEDED)
                 return RESULT_LIMIT_EXCEEDED
             batch.size += push.size
         batch.items.append(item)

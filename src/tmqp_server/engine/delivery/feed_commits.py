@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
+from tmqp.constants import RESULT_UNACCEPTABLE
 from tmqp_server.engine.books import batch_bytes
 from tmqp_server.engine.commands import Acknowledge
 from tmqp_server.engine.core import Core, PendingWrite
@@ -155,7 +156,7 @@ class FeedCommits:
                 decision = saving(decision)
                 assert decision is not None, "there was one"
         if not decision.allow:
-            outcomes.count_refused(target)
+            outcomes.count_refused(target, RESULT_UNACCEPTABLE)
             feed.skipped += 1
             return
         copy = _Copy(feed, target, message, decision)

@@ -146,6 +146,7 @@ class Intake:
         if queue is None:
             queue = self._directory.open_queue_of(command)
             if queue is None:
+                core.tally.count_refusal(self._directory.problem)
                 core.out.extend(refused_push(command, self._directory.problem))
                 return
         size = command.size
@@ -164,14 +165,14 @@ class Intake:
             if problem != RESULT_OK:
                 if self.holding.hold(command, session, queue, problem, now):
                     return
-                self._outcomes.count_refused(queue)
+                self._outcomes.count_refused(queue, problem)
                 busy = problem == RESULT_BUSY and not core.has_room_to_save(size)
                 core.out.extend(refused_push(command, problem, NACK_STORAGE if busy else ""))
                 return
         if command.extras is not None:
             problem = self.problem_of_deferral(queue, command, 0, 0)
             if problem != RESULT_OK:
-                self._outcomes.count_refused(queue)
+                self._outcomes.count_refused(queue, problem)
                 core.out.extend(refused_push(command, problem))
                 return
         self._enter(queue, command, session, now)
@@ -229,8 +230,9 @@ class Intake:
         queue = self._directory.find_queue(command.channel, command.queue_id)
         if queue is None:
             return False
-        if self._outcomes.make_room(queue, command.size, _is_deferred(command)) != RESULT_OK:
-            self._outcomes.count_refused(queue)
+        problem = self._outcomes.make_room(queue, command.size, _is_deferred(command))
+        if problem != RESULT_OK:
+            self._outcomes.count_refused(queue, problem)
             return False
         self._enter(queue, command, session, self._core.now)
         return True

@@ -171,9 +171,10 @@ class Outcomes(Rooms):
         """Count a failure of user code."""
         queue.counters.errors += 1
 
-    def count_refused(self, queue: Queue) -> None:
-        """Count a push that was not accepted."""
+    def count_refused(self, queue: Queue, code: int) -> None:
+        """Count a push that was not accepted, and is answered with this result code."""
         queue.counters.refused += 1
+        self._core.tally.count_refusal(code)
 
     def dequeued(self, queue: Queue, message: Message) -> None:
         """Count a message that leaves the lists without being put back, and tell the handler."""
@@ -257,6 +258,7 @@ class Outcomes(Rooms):
         if positive and message.marks & MARK_SAVING:
             message.rarely().held_confirm = effect
         else:
+            self._core.tally.count_confirms(1, positive)
             self._core.out.append(effect)
 
     def skip_confirms(self, count: int) -> None:
@@ -382,6 +384,8 @@ class Outcomes(Rooms):
         While the storage fails, or the queue has as much on disk as it may (seed 2387), the memory
         takes more, and order may suffer: nothing is lost.
         """
+        if message.attempts == 0:
+            message.sent_at = self._core.now  # since when it waits
         if not queue.bounded or not queue.is_over(message, True) or message.marks & MARK_KEYED:
             queue.put_last(message)
         elif queue.options.ephemeral:

@@ -54,6 +54,20 @@ class Pump:
 
     def pump(self, queue: Queue, now: float, floor: int = 0) -> None:
         """Send what waits in *queue* until the budget is down to *floor*."""
+        if not (queue.high_count or queue.regular_count):
+            self._drain(queue, now, floor)  # which asks for what is on disk
+            return
+        head = queue.look(False)
+        since = 0.0 if head is None or head.attempts else head.sent_at
+        counters = queue.counters
+        before = counters.sent - counters.redelivered
+        self._drain(queue, now, floor)
+        sent = counters.sent - counters.redelivered - before
+        if sent and since > 0.0:
+            # As long as the first of them has waited: at most that long the others have.
+            self._core.tally.latency.observe(now - since, sent)
+
+    def _drain(self, queue: Queue, now: float, floor: int) -> None:
         core = self._core
         if queue.feeds is not None:
             self.feeder.pump(queue, now, floor)

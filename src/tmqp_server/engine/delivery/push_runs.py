@@ -117,6 +117,7 @@ class RunIntake:
             return False
         elif confirms:
             ids, _, _ = run.wire.contents()
+            core.tally.count_confirms(run.count)
             core.out.append(ConfirmRun(session.number, ids, run.channel, run.queue_id))
         if chosen is None:
             self._send(queue, session, run, now)
@@ -209,6 +210,7 @@ class RunIntake:
             self._dealer.keep(queue, run, session.origin, messages)
         elif confirms:
             ids = contents[0]
+            self._core.tally.count_confirms(run.count)
             self._core.out.append(ConfirmRun(session.number, ids, run.channel, run.queue_id))
         return True
 

@@ -121,6 +121,7 @@ class RunDealer:
         if queue.saves:
             self.keep(queue, run, origin, messages)
         if told is not None:
+            self._core.tally.count_confirms(count)
             self._core.out.append(told)
         self._hand_out(queue, run, found, origin, now)
         if found.dealt < count:

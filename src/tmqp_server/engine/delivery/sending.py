@@ -456,6 +456,8 @@ class Sender:
             )
         )
         session.delivered += 1
+        if message.attempts == 0 and message.sent_at > 0.0:
+            self._core.tally.latency.observe(now - message.sent_at)
         self._flights.sent(queue, message, 1, now)
         if wants:
             self._flights.give(queue, message, session)

@@ -25,6 +25,7 @@ from tmqp.constants import (
     RESULT_FORBIDDEN,
     RESULT_NOT_FOUND,
     RESULT_OK,
+    RESULT_UNACCEPTABLE,
 )
 from tmqp_server.engine.commands import Acknowledge, Extend, Release
 from tmqp_server.engine.core import Core
@@ -209,7 +210,7 @@ class Workflow:
         outcomes = self._outcomes
         if decision.put_back == PUT_BACK_NO or not queue.discipline.stores:
             self._flights.receive(queue, 1, now)
-            outcomes.count_refused(queue)
+            outcomes.count_refused(queue, RESULT_UNACCEPTABLE)
             outcomes.dequeued(queue, message)
             outcomes.forget(queue, message)
             return

@@ -62,6 +62,11 @@ class DeliverRun(Effect):
         """Whether all messages of the run are sent."""
         return self.start == 0 and self.step == 1 and self.stop == self.run.count
 
+    def message_ids(self) -> list[str]:
+        """The ids of the messages that are sent."""
+        ids, _, _ = self.run.wire.contents()
+        return ids if self.is_whole() else ids[self.start : self.stop : self.step]
+
     def deliveries(self) -> list[Deliver]:
         """The same as single deliveries, for who needs a look at each message."""
         found: list[Deliver] = []

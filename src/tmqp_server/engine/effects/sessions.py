@@ -38,15 +38,17 @@ class Accept(Effect):
 class Refuse(Effect):
     """The session is not connected: tell it ``code`` and close it (F32, F33).
 
-    The engine knows nothing of the session; no Disconnect need follow.
+    The engine knows nothing of the session; no Disconnect need follow.  ``client_id`` is for the
+    log.
     """
 
-    __slots__ = ("session", "request", "code")
+    __slots__ = ("session", "request", "code", "client_id")
 
-    def __init__(self, session: int, request: object, code: int) -> None:
+    def __init__(self, session: int, request: object, code: int, client_id: str) -> None:
         self.session = session
         self.request = request
         self.code = code
+        self.client_id = client_id
 
 
 @mypyc_attr(acyclic=True)

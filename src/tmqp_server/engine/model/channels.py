@@ -29,6 +29,7 @@ from tmqp.constants import (
 from tmqp.names import EXACT_MARK, fault_of_name
 from tmqp_server.engine.books import MAX_SPELLINGS, Books, channel_bytes, queue_bytes
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.model.counters import QueueCounters
 from tmqp_server.engine.model.delivery import HandlerRegistry
 from tmqp_server.engine.model.disciplines import DISCIPLINES
 from tmqp_server.engine.model.queues import Queue
@@ -234,6 +235,7 @@ class ChannelTable:
         "authenticator_changes",
         "last_key",
         "compared",
+        "gone",
         "_bearers",
         "_books",
         "_handlers",
@@ -267,6 +269,8 @@ class ChannelTable:
         self._bearers: list[Queue] | None = None
         #: Tags that were compared with filters so far.
         self.compared = 0
+        #: What the queues have counted that are not there any more, so that sums never fall.
+        self.gone = QueueCounters()
 
     def find(self, name: str) -> Channel | None:
         """The channel of that name in any case, or None."""
@@ -539,6 +543,8 @@ class ChannelTable:
         """Forget a queue."""
         channel.audience.used = True
         del channel.queues[queue.queue_id]
+        self.gone.add(queue.counters)
+        queue.counters = self.gone  # what is still counted of it: its messages go bit by bit
         self._books.refund(queue.memory)
         self.renew()
 

@@ -19,6 +19,7 @@ class QueueCounters:
 
     __slots__ = (
         "accepted",
+        "restored",
         "done",
         "expired",
         "dead",
@@ -27,6 +28,7 @@ class QueueCounters:
         "received",
         "sent",
         "deliveries",
+        "redelivered",
         "acks",
         "negative_acks",
         "unknown_acks",
@@ -49,6 +51,8 @@ class QueueCounters:
 
     def __init__(self) -> None:
         self.accepted = 0
+        #: Those of them that were on disk when the server started.
+        self.restored = 0
         self.done = 0
         self.expired = 0
         self.dead = 0
@@ -57,6 +61,8 @@ class QueueCounters:
         self.received = 0
         self.sent = 0
         self.deliveries = 0
+        #: Messages that were sent once more.
+        self.redelivered = 0
         self.acks = 0
         self.negative_acks = 0
         #: Acknowledges, counted in acks and negative_acks too, and releases, that matched nothing
@@ -118,6 +124,35 @@ class QueueCounters:
         self.last_sent = now
         if not wants:
             self.done += count
+
+    def add(self, other: QueueCounters) -> None:
+        """Add what another queue has counted; the times stay."""
+        self.accepted += other.accepted
+        self.done += other.done
+        self.expired += other.expired
+        self.dead += other.dead
+        self.cleared += other.cleared
+        self.dropped += other.dropped
+        self.received += other.received
+        self.sent += other.sent
+        self.deliveries += other.deliveries
+        self.redelivered += other.redelivered
+        self.acks += other.acks
+        self.negative_acks += other.negative_acks
+        self.unknown_acks += other.unknown_acks
+        self.ack_timeouts += other.ack_timeouts
+        self.saved += other.saved
+        self.removed += other.removed
+        self.errors += other.errors
+        self.refused += other.refused
+        self.requeued += other.requeued
+        self.released += other.released
+        self.skipped += other.skipped
+        self.untracked += other.untracked
+        self.overflowed += other.overflowed
+        self.displaced += other.displaced
+        self.damaged += other.damaged
+        self.starved += other.starved
 
     def settled(self) -> int:
         """Messages that were accepted and are settled."""

@@ -232,7 +232,8 @@ class Message:
         self.marks = marks
         self.sequence = sequence
         self.attempts = 0
-        #: Monotonic seconds of the last sending.
+        #: Monotonic seconds of the last sending; of one that was never sent, since when it waits,
+        #: or 0 if that is not known.
         self.sent_at = 0.0
         #: The one consumer that has it, or None.
         self.holder: Client | None = None
@@ -366,6 +367,12 @@ class SubscriptionFilter:
         """That part of *message*, the same for all filters of the family: messages with equal keys
         are accepted, or not, alike.  None when it is not worth comparing."""
         return None
+
+    def is_counted(self) -> bool:
+        """Whether it is one of the few that an audience may have (``MAX_FILTERS``).  One that looks
+        at nothing but who has sent a message need not be, if it has a family and keys: what it
+        accepts is found out once for each sender."""
+        return True
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -8,6 +8,9 @@ and all that have no filter.  Who has joined or left changes that, and no mask.
 ``epoch`` counts the filters that have ever come.  A bit is given again when nobody has the filter
 any more, but to a filter of a later epoch: who knows up to which epoch a mask was made needs to
 test the later filters only.
+
+Filters are few, for each is asked about each message.  Those that are not counted are as many as
+there are consumers: their family tells by its key what was found out before.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from tmqp_server.engine.model.message import Message, SubscriptionFilter
 
 __all__ = ["EVERYBODY", "MAX_FILTERS", "Selection", "WantedBy"]
 
-#: Distinct filters of one audience.
+#: Distinct filters of one audience, but for those that are not counted.
 MAX_FILTERS: Final = 64
 #: A bit for every place of a ring.
 EVERYBODY: Final = -1
@@ -44,14 +47,18 @@ class WantedBy:
 class Selection:
     """The filters of an audience."""
 
-    __slots__ = ("slots", "epoch", "failures", "family", "_free", "_takers", "_open", "_known")
+    __slots__ = (
+        "slots", "epoch", "failures", "family", "_counted", "_free", "_takers", "_open", "_known",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.slots: dict[object, WantedBy] = {}
         self.epoch = 0
         #: How often a filter has raised.
         self.failures = 0
-        self._free = (1 << MAX_FILTERS) - 1
+        #: The bits that are free, without an end, and how many slots are counted.
+        self._free = -1
+        self._counted = 0
         #: The places that have no filter.
         self._open = 0
         #: Places by mask, as far as asked for since the ring was formed.
@@ -63,20 +70,24 @@ class Selection:
 
     def has_room(self, filter: SubscriptionFilter) -> bool:
         """Whether one more consumer may have it."""
-        return self._free != 0 or filter.identity() in self.slots
+        if self._counted < MAX_FILTERS or not filter.is_counted():
+            return True
+        return filter.identity() in self.slots
 
     def add(self, filter: SubscriptionFilter) -> None:
         """Count a consumer that has it; there must be room."""
         identity = filter.identity()
         slot = self.slots.get(identity)
         if slot is None:
-            assert self._free, "there is room"
             bit = self._free & -self._free
             self._free ^= bit
             self.epoch += 1
             slot = WantedBy(filter, bit, self.epoch)
             self.slots[identity] = slot
+            self._counted += filter.is_counted()
             self._forget()
+            family = filter.family()
+            self.family = family if len(self.slots) == 1 or family == self.family else None
         slot.members += 1
 
     def remove(self, filter: SubscriptionFilter) -> None:
@@ -87,19 +98,25 @@ class Selection:
         if slot.members == 0:
             del self.slots[identity]
             self._free |= slot.bit
+            self._counted -= slot.filter.is_counted()
             self._forget()
+            if self.family is None:
+                self.family = self._common_family()
 
     def _forget(self) -> None:
         """The filters are others: forget what follows from them."""
         self._known = {}
         self._takers = {}
-        self.family = None
+
+    def _common_family(self) -> object:
+        """The family of all filters, if they have one."""
+        found: object = None
         for at, slot in enumerate(self.slots.values()):
             family = slot.filter.family()
-            if at and family != self.family:
-                self.family = None
-                return
-            self.family = family
+            if family is None or (at and family != found):
+                return None
+            found = family
+        return found
 
     # --- Places ----------------------------------------------------------------------------------
 

@@ -189,6 +189,7 @@ class QueueSnapshot(Record):
         "bytes",
         "disk_bytes",
         "accepted",
+        "restored",
         "done",
         "expired",
         "dead",
@@ -231,6 +232,7 @@ class QueueSnapshot(Record):
         self.disk_bytes: int = queue.disk_bytes
         counters = queue.counters
         self.accepted: int = counters.accepted
+        self.restored: int = counters.restored
         self.done: int = counters.done
         self.expired: int = counters.expired
         self.dead: int = counters.dead

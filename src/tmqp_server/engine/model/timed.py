@@ -8,6 +8,7 @@ out of date: the message has left, or its time was changed; it is dropped when i
 from __future__ import annotations
 
 import heapq
+from typing import Final
 
 from tmqp_server.engine.model.client import Client
 from tmqp_server.engine.model.message import MARK_TIMED, Message, Timing
@@ -16,7 +17,7 @@ from tmqp_server.engine.model.times import NEVER
 __all__ = ["TimedFlights", "due_of", "set_due", "timing_of"]
 
 #: So many entries out of date are no matter.
-_SOME = 64
+_SOME: Final = 64
 
 
 class TimedFlights:

@@ -98,7 +98,7 @@ class Clients:
         size = session_bytes(client_id, command.name, command.client_type, command.kept)
         code = self._problem(command, older, size)
         if code != RESULT_OK:
-            core.out.append(Refuse(command.session, command.request, code))
+            core.out.append(Refuse(command.session, command.request, code, client_id))
             return
         if older is not None:
             self._let_go(older)

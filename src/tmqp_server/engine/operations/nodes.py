@@ -13,7 +13,10 @@ from tmqp_server.engine.commands import (
     Configure,
     DescribeServer,
     ListNodes,
+    Permission,
     ReportMaster,
+    SeeMetrics,
+    SeeServer,
 )
 from tmqp_server.engine.core import Core, Master, Performers
 from tmqp_server.engine.delivery.outcomes import Outcomes
@@ -44,7 +47,9 @@ class Nodes:
         return {
             ListNodes: self.list_nodes,
             DescribeServer: self.describe_server,
-            Configure: self.configure,
+            Configure: self.permit,
+            SeeMetrics: self.permit,
+            SeeServer: self.permit,
         }
 
     def report_master(self, command: ReportMaster) -> None:
@@ -95,9 +100,9 @@ class Nodes:
         )
         core.out.append(Reply(session.number, command.request, RESULT_OK, body))
 
-    def configure(self, command: Command, session: Session) -> None:
+    def permit(self, command: Command, session: Session) -> None:
         """Answer that the client may: a client without the right is refused before."""
-        assert isinstance(command, Configure)
+        assert isinstance(command, Permission)
         self._core.reply(session, command.request, RESULT_OK)
 
     def list_nodes(self, command: Command, session: Session) -> None:

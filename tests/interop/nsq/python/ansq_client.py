@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 import threading
 from typing import Any
 
 import ansq
+import attr
 from ansq.tcp.exceptions import ConnectionClosedError, NSQException
 from ansq.tcp.types import ConnectionFeatures, ConnectionOptions, NSQMessage
 
@@ -16,6 +18,28 @@ from tests.interop.nsq.python.lines import decide, say, settings, told
 GIVEN = settings()
 # By default this library asks for a timeout of a minute.
 OPTIONS = ConnectionOptions(features=ConnectionFeatures(msg_timeout=1_000))
+
+
+class Connected(logging.Handler):
+    """Whether the producer is connected: only the library's log says it in time.
+
+    Its own state stays "connected" for a second after the loss.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.event = asyncio.Event()
+        self.event.set()
+        self.logger = logging.getLogger("producer")
+        self.logger.setLevel(logging.DEBUG)
+        self.logger.addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if text.startswith("Lost connection"):
+            self.event.clear()
+        elif text.startswith("Reconnected"):
+            self.event.set()
 
 
 async def handle(message: NSQMessage) -> None:
@@ -80,15 +104,21 @@ async def main() -> None:
         loop.call_soon_threadsafe(lines.put_nowait, None)
 
     threading.Thread(target=listen, daemon=True).start()
+    connected = Connected()
+    options = attr.evolve(OPTIONS, logger=connected.logger)
     writer = None
     tasks = []
     while (line := await lines.get()) is not None:
         if line["do"] == "consume":
             tasks.append(asyncio.create_task(consume(line["topic"], line["channel"])))
             continue
+        if line["do"] == "wait":
+            await connected.event.wait()
+            say(did="wait")
+            continue
         if writer is None:
             writer = await ansq.create_writer(
-                nsqd_tcp_addresses=GIVEN["nsqd"], connection_options=OPTIONS
+                nsqd_tcp_addresses=GIVEN["nsqd"], connection_options=options
             )
         await publish(writer, line)
     for task in tasks:

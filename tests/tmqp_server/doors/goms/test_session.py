@@ -185,3 +185,54 @@ def test_data_that_are_no_text_are_passed_on() -> None:
 def test_options_that_cannot_be_used(options: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         GomsOptions(**options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("key", [OLD, NEW])
+def test_a_hundred_clients_are_registered_and_get_a_message(key: str) -> None:
+    """Each has a filter of its own, of which a channel had 64 at most: the others were refused."""
+    place = world()
+    clients = [registered(place, key, "news") for _ in range(100)]
+    assert [client.hear() for client in clients] == [b""] * 100
+    clients[99].say(line(key, "send", ("news",), "x"))
+    heard = [client.hear() for client in clients]
+    assert all(b'"data":"x"' in each for each in heard[:99])
+    assert (b'"x"' in heard[99]) == (key == OLD)
+    for client in clients[:50]:
+        client.leave()
+    clients[99].say(line(key, "send", ("news",), "y"))
+    assert sum(b'"y"' in client.hear() for client in clients[50:]) == 49 + (key == OLD)
+
+
+@pytest.mark.parametrize(("mine", "theirs"), [(OLD, NEW), (NEW, OLD), (NEW, NEW), (OLD, OLD)])
+def test_messages_in_a_row_come_as_single_ones_do(mine: str, theirs: str) -> None:
+    heard = []
+    for together in (True, False):
+        place = world()
+        sender, other = registered(place, mine, "news"), registered(place, theirs, "news", "some")
+        lines = [line(mine, "send", ("news",), f"<{number}>") for number in range(20)]
+        lines.insert(9, line(mine, "send", ("some", "news"), ""))
+        sender.say(*([b"".join(lines)] if together else lines))
+        heard.append((sender.hear(), other.hear()))
+    assert heard[0] == heard[1]
+    assert heard[0][1].count(b"\n") == 21 + (mine == NEW)
+
+
+def test_messages_in_a_row_go_through_the_broker_as_one() -> None:
+    place = world()
+    sender, other = registered(place, NEW, "news"), registered(place, NEW, "news")
+    sender.say(line(NEW, "send", ("news",), "x") * 100)
+    (piece,) = other.pieces()
+    assert piece.count(b"\n") == 100
+    (queue,) = place.broker.queues()
+    assert queue.counters.received == 100
+    assert queue.counters.skipped == 0
+
+
+@pytest.mark.parametrize("key", [OLD, NEW])
+def test_ten_thousand_registrations_in_a_row_are_one(key: str) -> None:
+    place = world()
+    client = place.client()
+    client.say(line(key, "register", ("news",)) * 10_000)
+    assert client.hear().count(b"001002") == (9_999 if key == NEW else 0)
+    registered(place, key, "news").say(line(key, "send", ("news",), "x"))
+    assert client.hear().count(b"\n") == 1

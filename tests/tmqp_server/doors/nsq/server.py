@@ -77,6 +77,8 @@ class Server:
         self.native = 0
         #: What was sent to each session and nobody has taken.
         self.outbox: dict[int, bytes] = {}
+        #: Those whose transport is closed after what was sent.
+        self.ended: set[int] = set()
 
     def connect(self, magic: bytes = writing.MAGIC) -> Client:
         """A new connection."""
@@ -125,6 +127,10 @@ class Server:
                 del self.hub.woken[number]
                 self.go_on(number)
             for number, data in self.hub.take_outbound():
+                if not data:
+                    self.ended.add(number)
+                    continue
+                assert number not in self.ended, f"nobody hears {data!r}"
                 self.outbox[number] = self.outbox.get(number, b"") + data
             awaited = [*self.hub.awaited]
             for number in awaited:

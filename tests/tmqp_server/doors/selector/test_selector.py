@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmqp_server.doors.letters import BOOLEAN, DOUBLE, INT, Letter, Letters, Property
+from tmqp_server.doors.letter import (
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    Letter,
+    Property,
+)
+from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.selecting import MAX_FILTER_BYTES, FilterError
 from tmqp_server.doors.selector import SelectorFilter, read_selector, selector_filter
 from tmqp_server.doors.selector.grammar import MAX_DEPTH

@@ -191,7 +191,40 @@ def test_a_producer_that_waits_too_long_for_room_is_told_by_the_end() -> None:
     world.settle(1.5)
     assert producer.closed == ""
     world.settle(3.0)
-    assert "no room for 2 seconds" in producer.closed
+    assert producer.closed == "there was no room for a message (1 bytes)"
+
+
+def test_a_message_that_fits_at_no_time_ends_the_connection_at_once() -> None:
+    world = world_with(engine_limits=EngineLimits(max_queue_bytes=200))
+    producer = world.client()
+    producer.say(b"M:q:" + b"x" * 300 + b"\n")
+    assert "no room" in producer.closed
+
+
+@pytest.mark.parametrize("chunks", [1, 2])
+def test_a_small_message_does_not_overtake_a_large_one_that_waits_for_room(chunks: int) -> None:
+    """It used to: what was refused was offered again, and what came behind it may have fitted."""
+    world = world_with(engine_limits=EngineLimits(max_queue_bytes=500))
+    producer, consumer = world.client(), world.client()
+    first, large, small = b"1" * 200, b"2" * 300, b"3"
+    lines = [b"M:q:%s\n" % body for body in (first, large, small)]
+    producer.say(*(lines if chunks > 1 else [b"".join(lines)]))
+    consumer.say(b"C:q\n")
+    assert consumer.hear() == first + b"\n"
+    consumer.say(b"D:q:1\n")
+    world.settle(0.2)
+    assert consumer.hear() == large + b"\n" + small + b"\n"
+
+
+def test_messages_to_several_queues_keep_their_order_in_each() -> None:
+    world = world_with()
+    producer, consumer = world.client(), world.client()
+    consumer.say(b"C:a\nC:b\n")
+    producer.say(b"M:a:1\nM:a:2\nM:b:3\nM:b:4\nM:a:5\nM:a:6\n")
+    assert consumer.hear() == b"1\n2\n3\n4\n5\n6\n"
+    consumer.say(b"D:a:4\nD:b:1\n")
+    producer.say(b"S\n")
+    assert producer.hear() == b'{"a":0,"b":1}\n'
 
 
 def test_a_consumer_that_counts_nothing_has_an_end() -> None:

@@ -558,3 +558,13 @@ def test_subscriptions_change_in_the_order_of_requests_in_a_chunk(options: Throt
     assert peer.does(unsubscribe(), subscribe(), unsubscribe()) == [True] * 3
     assert other.does(publish()) == [False]
     assert other.does(unsubscribe(b"nobody")) == [False]
+
+
+def test_a_hundred_subscribers_of_a_channel_are_all_served() -> None:
+    """Each has a filter of its own in the dialect 7.1, of which a channel had 64 at most."""
+    world = world_with()
+    peers = [Peer(world) for _ in range(100)]
+    for peer in peers:
+        assert peer.ask(subscribe(b"c"))[0].ok
+    assert peers[0].ask(publish(b"x", b"c"))[0].ok
+    assert sum(len(peer.hear()) for peer in peers[1:]) == 99

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.tmqp_server.doors.door_world import DoorClient, DoorWorld
-from tmqp_server.doors.letters import Letter
+from tmqp_server.doors.letter import Letter
 from tmqp_server.doors.zmtp.door import ZmtpDoor
 from tmqp_server.doors.zmtp.message import MULTIPART, ZmtpBodies, frames_of
 from tmqp_server.doors.zmtp.options import ZmtpLimits, ZmtpOptions

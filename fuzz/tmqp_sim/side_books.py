@@ -1,0 +1,27 @@
+"""What the books of clients of foreign protocols are told by who watches the broker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tmqp_server.engine.commands import Command
+from tmqp_server.engine.effects import Append, Reply
+from tmqp_server.engine.model.message import Message
+
+__all__ = ["SideBooks"]
+
+
+class SideBooks:
+    """The books of one protocol; these note nothing."""
+
+    def asked(self, command: Command) -> None:
+        """A command is about to be carried out."""
+
+    def sent(self, channel: str, message: Message, sessions: Sequence[int]) -> None:
+        """The broker sends a message."""
+
+    def kept(self, effect: Append) -> None:
+        """A message is to be written to the disk."""
+
+    def told(self, effect: Reply) -> None:
+        """The broker answers a session."""

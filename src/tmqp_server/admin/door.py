@@ -1,0 +1,162 @@
+"""The admin door: HTTP for operators, on a listener of its own.
+
+It is a door like the others.  Its sessions are pure, its clients log in as everywhere, and the gate
+is asked what they may see.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, final
+
+from tmqp.constants import MAX_QUEUE_ID
+from tmqp_server.admin.metrics.collect import Collector, Page
+from tmqp_server.admin.metrics.exposition import (
+    OPENMETRICS,
+    OPENMETRICS_TYPE,
+    TEXT,
+    TEXT_TYPE,
+    wants_openmetrics,
+)
+from tmqp_server.admin.permitted import Permitted
+from tmqp_server.admin.probes import say_alive, say_ready, tell_health
+from tmqp_server.admin.world import AdminWorld
+from tmqp_server.doors.http.exchange import Exchange, Handler
+from tmqp_server.doors.http.limits import HttpLimits
+from tmqp_server.doors.http.messages import HttpResponse
+from tmqp_server.doors.http.routes import Begin, Route
+from tmqp_server.doors.kinds import DoorContext, DoorKind
+from tmqp_server.doors.port import Door
+from tmqp_server.doors.tables import limits_from, record_of_options
+from tmqp_server.engine.commands import Command, SeeMetrics
+from tmqp_server.engine.operations.survey import QueueChoice
+
+__all__ = ["AdminKind", "AdminOptions", "read_choice"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminOptions:
+    """What the admin door can be told."""
+
+    metrics_queues: tuple[str, ...] = ()
+    """The queues that have metrics of their own: ``orders`` for all of that channel, ``bills-*/1``
+    for the queue 1 of channels whose names begin so; none if nothing is given."""
+
+    max_metrics_queues: int = 1_000
+    """How many of these are shown one by one; the others are summed."""
+
+    anonymous_metrics: bool = False
+    """Whether ``/metrics`` is shown to clients that do not log in."""
+
+    def __post_init__(self) -> None:
+        if self.max_metrics_queues < 1:
+            raise ValueError(f"max_metrics_queues must be positive, got {self.max_metrics_queues}")
+
+
+def read_choice(text: str) -> QueueChoice:
+    """Read one of ``metrics_queues``: ``CHANNELS`` or ``CHANNELS/QUEUE``.
+
+    :raises ValueError: for a filter that cannot be used.
+    """
+    pattern, slash, number = text.rpartition("/")
+    if not slash or not (number.isascii() and number.isdecimal()):
+        pattern, number = text, ""
+    if not pattern or "*" in pattern[1:-1]:
+        raise ValueError(
+            f"metrics_queues: a star is at the beginning, at the end or at both, not as in {text!r}"
+        )
+    if number and int(number) > MAX_QUEUE_ID:
+        raise ValueError(f"metrics_queues: {text!r}: the largest queue id is {MAX_QUEUE_ID}")
+    return QueueChoice(pattern, int(number) if number else -1)
+
+
+@final
+class AdminKind(DoorKind):
+    """The protocol of the admin door.
+
+    :param world: the server that it is about.
+    """
+
+    name = "admin"
+    number = 0
+    default_port = 2680
+    has_names = False
+
+    def __init__(self, world: AdminWorld) -> None:
+        self._world = world
+
+    def open(self, context: DoorContext) -> Door:
+        """A door of HTTP."""
+        from tmqp_server.doors.http.door import HttpDoor  # noqa: PLC0415 - an extra
+
+        options = record_of_options(AdminOptions(), context.options)
+        limits = limits_from(HttpLimits(), context.limits)
+        door = HttpDoor(
+            context.new_id,
+            limits,
+            context.wall_clock_offset_s,
+            routes=_routes(self._world, options),
+            letters=context.letters,
+            door_name=self.name,
+        )
+        door.name = self.name
+        return door
+
+
+def _routes(world: AdminWorld, options: AdminOptions) -> list[Route]:
+    choices = [read_choice(each) for each in options.metrics_queues]
+    collector = Collector(world, choices, options.max_metrics_queues)
+    anonymous = options.anonymous_metrics
+    return [
+        Route("GET", "/healthz", say_alive(world), public=True),
+        Route("GET", "/readyz", say_ready(world), public=True),
+        Route("GET", "/api/v1/server/health", tell_health(world)),
+        Route("GET", "/metrics", _show(collector, anonymous=anonymous), public=anonymous),
+    ]
+
+
+def _show(collector: Collector, *, anonymous: bool) -> Begin:
+    """``GET /metrics``, in the format that the client prefers."""
+
+    def begin(exchange: Exchange) -> Handler | None:
+        exchange.wanted.check_query()
+        return _Metrics(exchange, collector, anonymous=anonymous)
+
+    return begin
+
+
+class _Metrics(Permitted):
+    """Waits for a page of metrics, and works on it."""
+
+    def __init__(self, exchange: Exchange, collector: Collector, *, anonymous: bool) -> None:
+        super().__init__(exchange, SeeMetrics(exchange.client.number, None))
+        accept = exchange.wanted.header(b"accept") or b""
+        self._form: Final = OPENMETRICS if wants_openmetrics(accept) else TEXT
+        self._collector = collector
+        self._page: Page | None = None
+        self._anonymous = anonymous
+
+    def start(self, now: float) -> Sequence[Command]:
+        """Ask for the right, unless everybody has it."""
+        if not self._anonymous:
+            return super().start(now)
+        self.permitted(now)
+        return ()
+
+    def permitted(self, now: float) -> None:
+        """Begin with the page."""
+        self._page = self._collector.page(self._form, now)
+        self.due = now
+
+    def on_deadline(self, now: float) -> Sequence[Command]:
+        """Work on it, and answer when it is complete."""
+        page = self._page
+        assert page is not None, "nothing else is waited for"
+        self.due = page.go_on(now)
+        if page.done:
+            self.due = math.inf
+            kind = OPENMETRICS_TYPE if self._form == OPENMETRICS else TEXT_TYPE
+            self.exchange.respond(HttpResponse(200, page.text, kind))
+        return ()

@@ -1,0 +1,261 @@
+"""The metrics of the server, each declared once.
+
+The exposition, ``docs/metrics.md``, the lint, and the checks of the Grafana dashboard and of the
+alert rules are made from this table.  Names are an interface: one that was released stays.
+
+A name here has neither the prefix ``tmqp_`` nor the suffix ``_total``.  No label holds anything
+that a client chooses: no id, address, header or free text.  Names of channels are values of labels
+only for queues that the operator has chosen, and ``bound`` says of every label how many values it
+can have.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from tmqp_server.access.rights import RIGHTS
+from tmqp_server.shell.tallies import CLOSINGS, REFUSALS
+
+__all__ = [
+    "BY_NAME",
+    "CATALOGUE",
+    "COUNTER",
+    "GAUGE",
+    "HISTOGRAM",
+    "PREFIX",
+    "QUEUE_COUNTERS",
+    "REFUSED_PUSHES",
+    "Metric",
+]
+
+COUNTER: Final = "counter"
+GAUGE: Final = "gauge"
+HISTOGRAM: Final = "histogram"
+PREFIX: Final = "tmqp_"
+
+#: Doors of one server, for the bound of a label: as many as an operator has configured.
+_DOORS: Final = 10
+#: The most queues that are shown, unless ``max_metrics_queues`` says otherwise.
+_QUEUES: Final = 1_000
+
+
+@final
+class Metric:
+    """One family of time series.
+
+    :param name: without prefix and suffix; a unit stands at its end.
+    :param kind: ``COUNTER``, ``GAUGE`` or ``HISTOGRAM``.
+    :param text: what it says, one sentence or two.
+    :param labels: each label and how many values it can have.
+    """
+
+    __slots__ = ("kind", "labels", "name", "text")
+
+    def __init__(self, name: str, kind: str, text: str, /, **labels: int) -> None:
+        self.name = name
+        self.kind = kind
+        self.text = text
+        self.labels = labels
+
+    @property
+    def family(self) -> str:
+        """Its name in OpenMetrics."""
+        return PREFIX + self.name
+
+    @property
+    def full_name(self) -> str:
+        """Its name in Prometheus' text format, and in queries."""
+        return f"{PREFIX}{self.name}{'_total' if self.kind == COUNTER else ''}"
+
+    @property
+    def unit(self) -> str:
+        """The unit at the end of its name, or empty."""
+        for unit in ("seconds", "bytes", "ratio"):
+            if self.name.endswith(f"_{unit}"):
+                return unit
+        return ""
+
+    @property
+    def bound(self) -> int:
+        """How many label sets it can have."""
+        count = 1
+        for values in self.labels.values():
+            count *= values
+        return count
+
+
+#: The sums over all queues, those that are gone included: the field of ``QueueCounters``, the end
+#: of the name, and the text.
+QUEUE_COUNTERS: Final = (
+    ("received", "received", "Messages that were pushed into queues."),
+    ("sent", "sent", "Messages that were sent to at least one consumer, each time counted."),
+    ("deliveries", "delivered", "Deliveries: one message to ten consumers is ten."),
+    ("done", "done", "Messages that were consumed."),
+    ("redelivered", "redelivered", "Messages that were sent once more."),
+    ("requeued", "requeued", "Messages that were put back into their queue."),
+    ("expired", "expired", "Messages that became too old."),
+    ("dead", "dead", "Messages that became dead letters."),
+    ("cleared", "cleared", "Messages that were cleared, or went with their queue."),
+    ("dropped", "dropped", "Messages that were dropped: nobody was there, or there was no room."),
+    ("ack_timeouts", "ack_timeouts", "Deliveries that were not acknowledged in time."),
+    ("negative_acks", "negative_acks", "Negative acknowledgements by consumers."),
+    ("unknown_acks", "unknown_acks", "Acknowledgements that matched no delivery."),
+    ("skipped", "skipped", "Deliveries of broadcasts that a slow consumer missed."),
+    ("untracked", "untracked", "Deliveries of broadcasts that were sent and not tracked."),
+    ("overflowed", "overflowed", "Messages of ephemeral queues for which there was no room."),
+    ("damaged", "damaged", "Messages on disk that cannot be read any more."),
+    ("refused", "refused", "Pushes that queues did not accept."),
+    ("saved", "saved", "Messages that were written to disk."),
+    ("errors", "handler_errors", "Failures of delivery handlers, filters and other extensions."),
+)
+
+#: Reasons of refused pushes by result code.
+REFUSED_PUSHES: Final = {
+    401: "not_accepted",
+    404: "no_queue",
+    406: "handler",
+    482: "limit",
+    503: "busy",
+}
+
+_OF_QUEUE: Final = {"channel": _QUEUES, "queue": 1}
+
+CATALOGUE: Final[tuple[Metric, ...]] = (
+    # -- the process ----------------------------------------------------------------------------
+    Metric(
+        "build_info",
+        GAUGE,
+        "Always 1; the labels say which server this is.",
+        version=1,
+        python=1,
+        build=1,
+    ),
+    Metric("start_time_seconds", GAUGE, "When the server started, in Unix time."),
+    Metric("ready", GAUGE, "1 if /readyz answers 200, else 0."),
+    Metric("process_cpu_seconds", COUNTER, "Processor time of the process, of user and system."),
+    Metric("process_resident_memory_bytes", GAUGE, "Resident memory of the process."),
+    Metric("process_open_fds", GAUGE, "Open file descriptors."),
+    Metric("process_max_fds", GAUGE, "File descriptors that may be open."),
+    Metric(
+        "event_loop_lag_seconds",
+        HISTOGRAM,
+        "How late a timer of the event loop fires that is due every 250 ms.",
+    ),
+    # -- connections ----------------------------------------------------------------------------
+    Metric("connections", GAUGE, "Open connections.", door=_DOORS),
+    Metric("connections_opened", COUNTER, "Connections that were opened.", door=_DOORS),
+    Metric(
+        "connections_closed",
+        COUNTER,
+        "Connections that ended, by the reason.",
+        door=_DOORS,
+        reason=len(CLOSINGS),
+    ),
+    Metric(
+        "connections_refused",
+        COUNTER,
+        "Connections that were closed before a byte was read: the door does not allow the address, "
+        "there are too many in all or of one address, the memory is full, or the socket failed.",
+        reason=len(REFUSALS),
+    ),
+    Metric("connections_blocked", GAUGE, "Connections whose deliveries are held back."),
+    Metric("outbound_waiting_bytes", GAUGE, "Bytes that wait for peers to read."),
+    Metric("received_bytes", COUNTER, "Bytes read from connections.", door=_DOORS),
+    Metric("sent_bytes", COUNTER, "Bytes written to connections.", door=_DOORS),
+    Metric("authentications", COUNTER, "Log-ins that were decided.", door=_DOORS, result=2),
+    Metric("tls_handshakes", COUNTER, "TLS handshakes of connections that begin so.", result=2),
+    Metric(
+        "permission_denied",
+        COUNTER,
+        "Commands that were refused for want of this right; other is a command that needs several.",
+        right=len(RIGHTS) + 1,
+    ),
+    # -- messages -------------------------------------------------------------------------------
+    Metric("sessions", GAUGE, "Clients that are logged in.", door=_DOORS),
+    Metric("subscriptions", GAUGE, "Channels that clients have joined.", door=_DOORS),
+    Metric("messages_received", COUNTER, "Messages that clients pushed.", door=_DOORS),
+    Metric("messages_delivered", COUNTER, "Deliveries to clients.", door=_DOORS),
+    Metric("acknowledges", COUNTER, "Acknowledgements by clients.", door=_DOORS, kind=3),
+    Metric(
+        "confirms", COUNTER, "Messages whose producers were told what became of them.", result=2
+    ),
+    Metric("confirms_skipped", COUNTER, "Confirms that were not sent: the producer had gone."),
+    Metric(
+        "pushes_refused",
+        COUNTER,
+        "Pushes that were refused, by what the producer was told: the queue accepts none or the "
+        "client may not, there is no such queue, the handler refused, a limit was reached, or "
+        "memory or storage was busy.",
+        reason=len(REFUSED_PUSHES) + 1,
+    ),
+    Metric(
+        "push_to_delivery_seconds",
+        HISTOGRAM,
+        "From a message's push to its first delivery. Of messages that are sent in one go, all "
+        "count as long as the first of them has waited, so it is an upper bound.",
+    ),
+    Metric(
+        "push_to_confirm_seconds",
+        HISTOGRAM,
+        "From the push of a durable message to the end of the write that makes it safe. All "
+        "messages of one write count as long as the first of them.",
+    ),
+    # -- queues ---------------------------------------------------------------------------------
+    Metric("channels", GAUGE, "Channels."),
+    Metric("queues", GAUGE, "Queues."),
+    Metric("queues_messages", GAUGE, "Messages in queues.", state=4),
+    Metric(
+        "queues_oldest_age_seconds",
+        GAUGE,
+        "How long the oldest message of all queues has waited since it was accepted, or sent last. "
+        "A message that is read from disk counts from then.",
+    ),
+    Metric("queues_without_consumers", GAUGE, "Queues with messages and without consumers."),
+    *[Metric(f"queues_{name}", COUNTER, text) for _, name, text in QUEUE_COUNTERS],
+    Metric("queue_messages", GAUGE, "Messages in a chosen queue.", **_OF_QUEUE, state=4),
+    Metric("queue_bytes", GAUGE, "Memory that the messages of a chosen queue take.", **_OF_QUEUE),
+    Metric(
+        "queue_oldest_age_seconds",
+        GAUGE,
+        "How long the oldest message of a chosen queue has waited.",
+        **_OF_QUEUE,
+    ),
+    Metric("queue_consumers", GAUGE, "Clients that have joined its channel.", **_OF_QUEUE),
+    Metric("queue_received", COUNTER, "Messages pushed into a chosen queue.", **_OF_QUEUE),
+    Metric("queue_delivered", COUNTER, "Deliveries of a chosen queue.", **_OF_QUEUE),
+    Metric("queue_done", COUNTER, "Messages of a chosen queue that were consumed.", **_OF_QUEUE),
+    Metric("queue_ack_timeouts", COUNTER, "Deliveries not acknowledged in time.", **_OF_QUEUE),
+    Metric("queue_dead", COUNTER, "Messages that became dead letters.", **_OF_QUEUE),
+    Metric("queue_refused", COUNTER, "Pushes that a chosen queue did not accept.", **_OF_QUEUE),
+    # -- memory and limits ----------------------------------------------------------------------
+    Metric(
+        "memory_used_bytes",
+        GAUGE,
+        "Memory that the server charges: for messages, for all else (state), for messages that "
+        "are being written (unsynced, among the messages), and for what waits for peers "
+        "(outbound, charged to nobody).",
+        kind=4,
+    ),
+    Metric("memory_limit_bytes", GAUGE, "Limits of that: of all charges, and of unsynced.", kind=2),
+    Metric("limit_used_ratio", GAUGE, "How much of a limit is used, 1 is all.", limit=4),
+    # -- storage --------------------------------------------------------------------------------
+    Metric("storage_saving", GAUGE, "1 while the storage saves messages, 0 while it fails."),
+    Metric("storage_failures", COUNTER, "Writes that failed."),
+    Metric("storage_write_seconds", HISTOGRAM, "How long a batch took, sync included."),
+    Metric("storage_read_seconds", HISTOGRAM, "How long reading from the storage took."),
+    Metric("storage_batch_messages", HISTOGRAM, "Messages that a batch brought."),
+    Metric("storage_unsynced_messages", GAUGE, "Messages that are not on disk yet."),
+    Metric("storage_bytes", GAUGE, "Size of the files of the data directory."),
+    Metric("storage_free_bytes", GAUGE, "Free space on the disk of the data directory."),
+    Metric("storage_floor_bytes", GAUGE, "Free space below which durable messages are refused."),
+    # -- further --------------------------------------------------------------------------------
+    Metric("events_lost", COUNTER, "Events that were not told to their handlers or subscribers."),
+    Metric("config_reload_success", GAUGE, "0 if the last reload of the configuration failed."),
+    Metric("config_reloads", COUNTER, "Reloads of the configuration.", result=2),
+    Metric("metrics_series", GAUGE, "Time series of this answer."),
+    Metric(
+        "metrics_queues_left_out", GAUGE, "Chosen queues beyond max_metrics_queues: only summed."
+    ),
+)
+
+BY_NAME: Final = {metric.name: metric for metric in CATALOGUE}

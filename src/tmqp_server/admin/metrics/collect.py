@@ -1,0 +1,290 @@
+"""Collects the metrics of a server, in portions, and once for all who ask within a second.
+
+Theory of operation.  A :class:`Page` is one answer in the making.  Whoever waits for it calls
+:meth:`Page.go_on` when it says so; it works on one portion and tells when the next may follow.  The
+first portions follow each other at once; a page that takes many leaves the event loop nine tenths
+of the time.  Who comes while a page is made, or within a second of its beginning, gets the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Final, final
+
+from tmqp_server.admin.metrics.catalogue import QUEUE_COUNTERS, REFUSED_PUSHES
+from tmqp_server.admin.metrics.exposition import OPENMETRICS, Family, Row, series_of, written
+from tmqp_server.admin.world import AdminWorld
+from tmqp_server.engine.model.histograms import Histogram
+from tmqp_server.engine.operations.survey import QueueChoice, QueueSample, Survey
+from tmqp_server.shell.turn import Turn
+
+__all__ = ["Collector", "Page"]
+
+#: For how long a page is what everybody gets.
+_SHARED_S: Final = 1.0
+#: Portions that follow each other at once, and the pause before each further one.
+_HURRIED: Final = 8
+_PAUSE_S: Final = 0.005
+
+#: What is written in one portion; a step that writes nothing is one.
+_PORTION_CHARACTERS: Final = 8_192
+
+_Families = Iterator[Family]
+
+
+@final
+class Page:
+    """One answer; ``text`` is complete once :meth:`go_on` has returned infinity."""
+
+    def __init__(self, steps: Iterator[str], began_s: float) -> None:
+        self.began_s = began_s
+        self.text = b""
+        self.done = False
+        self._steps = steps
+        self._pieces: list[str] = []
+        self._portions = 0
+        self._due = began_s
+
+    def go_on(self, now: float) -> float:
+        """Work on a portion, if it is time; returns when to call again, infinity for never."""
+        if self.done:
+            return math.inf
+        if now < self._due:
+            return self._due
+        size = 0
+        while size < _PORTION_CHARACTERS:
+            piece = next(self._steps, None)
+            if piece is None:
+                self.text = "".join(self._pieces).encode()
+                self._pieces.clear()
+                self.done = True
+                return math.inf
+            self._pieces.append(piece)
+            size += len(piece) or _PORTION_CHARACTERS
+        self._portions += 1
+        self._due = now if self._portions < _HURRIED else now + _PAUSE_S
+        return self._due
+
+
+@final
+class Collector:
+    """Makes pages.
+
+    :param choices: the queues that are shown one by one, at most *max_queues*.
+    """
+
+    def __init__(self, world: AdminWorld, choices: Sequence[QueueChoice], max_queues: int) -> None:
+        self._world = world
+        self._choices = choices
+        self._max_queues = max_queues
+        self._pages: dict[int, Page] = {}
+        #: First deliveries of messages that have not waited, as last told.
+        self._at_once = 0
+
+    def page(self, form: int, now: float) -> Page:
+        """The page that is to be answered with: one in the making, or of this second, or new."""
+        page = self._pages.get(form)
+        if page is None or (page.done and now - page.began_s >= _SHARED_S):
+            page = self._pages[form] = Page(self._steps(form, now), now)
+        return page
+
+    def _steps(self, form: int, now: float) -> Iterator[str]:
+        turn = self._world.turn
+        assert turn is not None, "nobody can ask before there is one"
+        survey = turn.hub.broker.survey(self._choices, self._max_queues)
+        while not survey.go_on(now):
+            yield ""
+        yield ""
+        series = 1
+        for family in self._families(turn, survey):
+            series += series_of(family)
+            yield from written(family, form)
+        yield from written(Family("metrics_series", [_one(series)]), form)
+        if form == OPENMETRICS:
+            yield "# EOF\n"
+
+    # -- the families, in the order of the catalogue -------------------------------------------
+
+    def _families(self, turn: Turn, survey: Survey) -> _Families:
+        yield from self._of_process(turn)
+        yield from _of_connections(turn)
+        yield from self._of_messages(turn, survey)
+        yield from _of_queues(survey)
+        yield from self._of_memory(turn, survey)
+        yield from self._of_storage(turn, survey)
+        levels = survey.levels()
+        yield Family("events_lost", [_one(turn.lost_events + levels["events_skipped"])])
+        world = self._world
+        yield Family("config_reload_success", [_one(int(not world.last_reload_failed))])
+        reloads: list[Row] = [((how,), count) for how, count in world.reloads.items()]
+        yield Family("config_reloads", reloads)
+        if survey.samples:
+            yield Family("metrics_queues_left_out", [_one(survey.left_out)])
+
+    def _of_process(self, turn: Turn) -> _Families:
+        world = self._world
+        facts = world.facts()
+        build = (world.build["version"], world.build["python"], world.build["build"])
+        yield Family("build_info", [(build, 1)])
+        yield Family("start_time_seconds", [_one(world.started_s)])
+        yield Family("ready", [_one(int(not world.problems()))])
+        yield Family("process_cpu_seconds", _if_known(facts.cpu_s))
+        yield Family("process_resident_memory_bytes", _if_known(facts.resident_bytes))
+        yield Family("process_open_fds", _if_known(facts.open_fds))
+        yield Family("process_max_fds", _if_known(facts.max_fds))
+        yield Family("event_loop_lag_seconds", [_one(turn.tally.lag)])
+        if world.floor_bytes:
+            yield Family("storage_bytes", _if_known(facts.storage_bytes))
+            yield Family("storage_free_bytes", _if_known(facts.free_bytes))
+            yield Family("storage_floor_bytes", [_one(world.floor_bytes)])
+
+    def _of_messages(self, turn: Turn, survey: Survey) -> _Families:
+        doors = sorted(survey.doors.items())
+        yield Family("sessions", [((door,), each.sessions) for door, each in doors])
+        yield Family("subscriptions", [((door,), each.subscriptions) for door, each in doors])
+        yield Family("messages_received", [((door,), each.pushed) for door, each in doors])
+        yield Family("messages_delivered", [((door,), each.delivered) for door, each in doors])
+        acknowledges: list[Row] = []
+        for door, each in doors:
+            acknowledges.append(((door, "positive"), each.acknowledged))
+            acknowledges.append(((door, "negative"), each.negative_acks))
+            acknowledges.append(((door, "unknown"), each.unknown_acks))
+        yield Family("acknowledges", acknowledges)
+        confirms = [(("positive",), survey.confirms), (("negative",), survey.negative_confirms)]
+        yield Family("confirms", confirms)
+        yield Family("confirms_skipped", [_one(survey.levels()["confirms_skipped"])])
+        refused = dict.fromkeys([*REFUSED_PUSHES.values(), "other"], 0)
+        for code, count in survey.refusals.items():
+            refused[REFUSED_PUSHES.get(code, "other")] += count
+        yield Family("pushes_refused", [((reason,), count) for reason, count in refused.items()])
+        yield Family("push_to_delivery_seconds", [_one(self._latency(survey))])
+        yield Family("push_to_confirm_seconds", [_one(turn.tally.confirm)])
+
+    def _latency(self, survey: Survey) -> Histogram:
+        """The observed waits, and as 0 all first deliveries of messages that have not waited."""
+        found = survey.latency
+        counters = survey.total.counters
+        at_once = counters.sent - counters.redelivered - sum(found.counts)
+        # Both numbers are read at different times; the difference must never fall.
+        self._at_once = max(self._at_once, at_once)
+        found.count(0, self._at_once)
+        return found
+
+    def _of_memory(self, turn: Turn, survey: Survey) -> _Families:
+        levels = survey.levels()
+        limits = self._world.limits
+        used = levels["message_bytes"] + levels["state_bytes"]
+        _, waiting = turn.pressure()
+        rows: list[Row] = [
+            (("messages",), levels["message_bytes"]),
+            (("state",), levels["state_bytes"]),
+            (("unsynced",), levels["unsynced_bytes"]),
+            (("outbound",), waiting),
+        ]
+        yield Family("memory_used_bytes", rows)
+        most = [(("all",), limits.max_total_bytes), (("unsynced",), limits.max_unsynced_bytes)]
+        yield Family("memory_limit_bytes", most)
+        shares = (
+            ("max_total_bytes", used, limits.max_total_bytes),
+            ("max_unsynced_bytes", levels["unsynced_bytes"], limits.max_unsynced_bytes),
+            ("max_sessions", levels["sessions"], limits.max_sessions),
+            ("max_connections", self._world.connections(), self._world.max_connections),
+        )
+        ratios: list[Row] = [((name,), count / most) for name, count, most in shares if most]
+        yield Family("limit_used_ratio", ratios)
+
+    def _of_storage(self, turn: Turn, survey: Survey) -> _Families:
+        if turn.saving is None:
+            return
+        tally = turn.tally
+        yield Family("storage_saving", [_one(int(self._world.saves()))])
+        yield Family("storage_failures", [_one(tally.failures)])
+        yield Family("storage_write_seconds", [_one(tally.write)])
+        yield Family("storage_read_seconds", [_one(tally.read)])
+        yield Family("storage_batch_messages", [_one(tally.batch)])
+        unsynced = survey.levels()["unsynced_messages"]
+        yield Family("storage_unsynced_messages", [_one(unsynced)])
+
+
+def _one(value: float | Histogram) -> Row:
+    """The row of a metric without labels."""
+    return ((), value)
+
+
+def _if_known(value: float | None) -> list[Row]:
+    return [] if value is None else [_one(value)]
+
+
+def _of_connections(turn: Turn) -> _Families:
+    tally = turn.tally
+    doors = sorted(tally.doors.items())
+    there = turn.open_by_door()
+    yield Family("connections", [((door,), there[door]) for door, _ in doors])
+    yield Family("connections_opened", [((door,), each.opened) for door, each in doors])
+    closed: list[Row] = []
+    for door, each in doors:
+        closed += [((door, reason), count) for reason, count in sorted(each.closed.items())]
+    yield Family("connections_closed", closed)
+    refused: list[Row] = [((why,), count) for why, count in sorted(tally.refused.items())]
+    yield Family("connections_refused", refused)
+    blocked, waiting = turn.pressure()
+    yield Family("connections_blocked", [_one(blocked)])
+    yield Family("outbound_waiting_bytes", [_one(waiting)])
+    yield Family("received_bytes", [((door,), each.received_bytes) for door, each in doors])
+    yield Family("sent_bytes", [((door,), each.sent_bytes) for door, each in doors])
+    decided: list[Row] = []
+    for door, each in doors:
+        decided += [((door, "admitted"), each.admitted), ((door, "refused"), each.denied)]
+    yield Family("authentications", decided)
+    shaken: list[Row] = [((how,), count) for how, count in sorted(tally.handshakes.items())]
+    yield Family("tls_handshakes", shaken)
+    gate = turn.hub.gate
+    denied = {} if gate is None else gate.denied
+    rights: list[Row] = [((right,), count) for right, count in sorted(denied.items())]
+    yield Family("permission_denied", rights)
+
+
+def _of_queues(survey: Survey) -> _Families:
+    total = survey.total
+    levels = survey.levels()
+    yield Family("channels", [_one(levels["channels"])])
+    yield Family("queues", [_one(survey.queues)])
+    yield Family("queues_messages", _states((), total))
+    yield Family("queues_oldest_age_seconds", [_one(total.oldest_age_s)])
+    yield Family("queues_without_consumers", [_one(survey.without)])
+    for field, name, _ in QUEUE_COUNTERS:
+        yield Family(f"queues_{name}", [_one(getattr(total.counters, field))])
+    chosen: list[tuple[tuple[str, ...], QueueSample]] = [
+        ((each.channel, str(each.queue_id)), each) for each in survey.samples
+    ]
+    rest = survey.rest()
+    if rest is not None:
+        chosen.append((("(others)", ""), rest))
+    rows: list[Row] = []
+    for labels, each in chosen:
+        rows += _states(labels, each)
+    yield Family("queue_messages", rows)
+    yield Family("queue_bytes", [(labels, each.taken_bytes) for labels, each in chosen])
+    ages: list[Row] = [(labels, each.oldest_age_s) for labels, each in chosen]
+    yield Family("queue_oldest_age_seconds", ages)
+    yield Family("queue_consumers", [(labels, each.consumers) for labels, each in chosen])
+    for field, name in (
+        ("received", "received"),
+        ("deliveries", "delivered"),
+        ("done", "done"),
+        ("ack_timeouts", "ack_timeouts"),
+        ("dead", "dead"),
+        ("refused", "refused"),
+    ):
+        counted: list[Row] = [(labels, getattr(each.counters, field)) for labels, each in chosen]
+        yield Family(f"queue_{name}", counted)
+
+
+def _states(labels: tuple[str, ...], sample: QueueSample) -> list[Row]:
+    return [
+        ((*labels, "waiting"), sample.waiting),
+        ((*labels, "spilled"), sample.spilled),
+        ((*labels, "deferred"), sample.deferred),
+        ((*labels, "in_flight"), sample.unanswered),
+    ]

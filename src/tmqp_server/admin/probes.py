@@ -1,0 +1,78 @@
+"""Probes: whether the server is alive, and whether it is ready to serve clients.
+
+They are different questions.  A server that is not alive should be restarted; one that is alive and
+not ready should be left alone and sent no clients.  So whether it is alive depends on nothing but
+its event loop, and readiness not on how much waits or who consumes it.
+"""
+
+from __future__ import annotations
+
+from tmqp_server.admin.permitted import Permitted
+from tmqp_server.admin.world import AdminWorld
+from tmqp_server.doors.http.exchange import Exchange, Handler
+from tmqp_server.doors.http.messages import JSON, HttpResponse, as_json
+from tmqp_server.doors.http.routes import Begin
+from tmqp_server.engine.commands import SeeServer
+
+__all__ = ["say_alive", "say_ready", "tell_health"]
+
+_TEXT = b"text/plain; charset=utf-8"
+
+
+def say_alive(world: AdminWorld) -> Begin:
+    """``GET /healthz``: 200 and ``alive``, or 503 if the event loop's timer does not fire."""
+
+    def begin(exchange: Exchange) -> Handler | None:
+        exchange.wanted.check_query()
+        alive = world.is_alive(exchange.now)
+        word = b"alive\n" if alive else b"stuck\n"
+        exchange.respond(HttpResponse(200 if alive else 503, word, _TEXT))
+        return None
+
+    return begin
+
+
+def say_ready(world: AdminWorld) -> Begin:
+    """``GET /readyz``: 200 and ``ready``, or 503 and ``unready``; ``?storage=ignore`` for who
+    needs no durable messages."""
+
+    def begin(exchange: Exchange) -> Handler | None:
+        exchange.wanted.check_query("storage")
+        counts = exchange.wanted.word("storage", ("required", "ignore")) == "required"
+        ready = not world.problems(storage=counts)
+        word = b"ready\n" if ready else b"unready\n"
+        exchange.respond(HttpResponse(200 if ready else 503, word, _TEXT))
+        return None
+
+    return begin
+
+
+def tell_health(world: AdminWorld) -> Begin:
+    """``GET /api/v1/server/health``: what the probes have found, for who may see the server."""
+
+    def begin(exchange: Exchange) -> Handler | None:
+        exchange.wanted.check_query()
+        return _Health(exchange, SeeServer(exchange.client.number, None), world)
+
+    return begin
+
+
+class _Health(Permitted):
+    """Tells what the probes have found."""
+
+    def __init__(self, exchange: Exchange, permission: SeeServer, world: AdminWorld) -> None:
+        super().__init__(exchange, permission)
+        self._world = world
+
+    def permitted(self, now: float) -> None:
+        """Answer with JSON."""
+        world = self._world
+        problems = world.problems()
+        saving = None if world.turn is None else world.turn.saving
+        answer = {
+            "alive": world.is_alive(now),
+            "ready": not problems,
+            "problems": problems,
+            "storage": saving.failing or None if saving is not None else None,
+        }
+        self.exchange.respond(HttpResponse(200, as_json(answer), JSON))

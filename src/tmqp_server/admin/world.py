@@ -1,0 +1,71 @@
+"""What the admin door sees of the server: filled in by the wiring, piece by piece as it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, final
+
+from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.shell.tallies import ProcessFacts
+from tmqp_server.shell.turn import Turn
+
+__all__ = ["AdminWorld"]
+
+#: Seconds without a beat of the event loop's timer after which the server is not alive.
+_PULSE_S: Final = 10.0
+
+
+@final
+class AdminWorld:
+    """One server, for its admin doors.
+
+    Attributes: ``turn``, None before it is there; ``facts`` asks the operating system; ``build``
+    are the labels of ``build_info``; ``started_s``, in Unix time; ``limits`` of the engine;
+    ``max_connections`` and ``connections``, how many there are; ``floor_bytes`` of the storage, 0
+    where nothing is kept; ``listening`` and ``draining``; ``beat_s``, when the event loop's timer
+    fired last, in the engine's time, below 0 if never; ``reloads`` of the configuration by result,
+    and ``last_reload_failed``.
+    """
+
+    def __init__(self) -> None:
+        self.turn: Turn | None = None
+        self.facts: Callable[[], ProcessFacts] = ProcessFacts
+        self.build: Mapping[str, str] = {"version": "", "python": "", "build": ""}
+        self.started_s = 0.0
+        self.limits = EngineLimits()
+        self.max_connections = 0
+        self.connections: Callable[[], int] = int
+        self.floor_bytes = 0
+        self.listening = False
+        self.draining = False
+        self.beat_s = -1.0
+        self.reloads = {"done": 0, "failed": 0}
+        self.last_reload_failed = False
+
+    def count_reload(self, *, ok: bool) -> None:
+        """Count that the configuration was read again, and whether it could be used."""
+        self.reloads["done" if ok else "failed"] += 1
+        self.last_reload_failed = not ok
+
+    def is_alive(self, now: float) -> bool:
+        """Whether the event loop's timer fires."""
+        return self.beat_s < 0.0 or now - self.beat_s <= _PULSE_S
+
+    def saves(self) -> bool:
+        """Whether the storage saves messages, or there is none."""
+        saving = None if self.turn is None else self.turn.saving
+        return saving is None or not saving.failing
+
+    def problems(self, *, storage: bool = True) -> list[str]:
+        """Why the server is not ready, in words; nothing if it is.
+
+        :param storage: count a storage that does not save as a problem.
+        """
+        found: list[str] = []
+        if self.turn is None or not self.listening:
+            found.append("starting")
+        if self.draining:
+            found.append("draining")
+        if storage and not self.saves():
+            found.append("storage")
+        return found

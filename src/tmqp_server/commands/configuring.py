@@ -1,0 +1,217 @@
+"""Reads the configuration of the command, from all its sources, and shows it.
+
+What is given last wins: the file, the environment, the options of the command.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, final
+
+import attrs
+import click
+
+from tmqp.limits import Limits
+from tmqp_server.config import ConfigError, ServerConfig, read_config
+from tmqp_server.settings.doors import door_option
+from tmqp_server.settings.log import LogSettings
+from tmqp_server.settings.sources import (
+    PREFIX,
+    environment_table,
+    flattened,
+    hidden,
+    merged,
+)
+from tmqp_server.settings.tls import TlsSettings
+
+__all__ = ["Given", "config_command"]
+
+_FROM_FILE: Final = "file"
+_FROM_ENVIRONMENT: Final = "environment"
+_DEFAULT: Final = "default"
+
+
+@final
+@attrs.frozen(kw_only=True)
+class Given:
+    """What the command was given, and from where it reads the rest; read again for a reload."""
+
+    path: Path | None = None
+    environment: Mapping[str, str] = attrs.field(factory=dict)
+    listen: tuple[str, ...] = ()
+    doors: tuple[str, ...] = ()
+    data: str | None = None
+    tls: Mapping[str, str | None] = attrs.field(factory=dict)
+    allow_remote: bool = False
+    max_payload: int | None = None
+    log: Mapping[str, str | None] = attrs.field(factory=dict)
+
+    def file_table(self) -> dict[str, Any]:
+        """What the file says.
+
+        :raises ConfigError: when it cannot be read.
+        """
+        if self.path is None:
+            return {}
+        try:
+            return tomllib.loads(self.path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ConfigError(f"cannot read {self.path}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"cannot read {self.path}: {error}") from error
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigError(f"not a TOML file: {error}") from error
+
+    def environment_table(self) -> dict[str, Any]:
+        """What the environment says.
+
+        :raises ConfigError: when it cannot be read.
+        """
+        return environment_table(self.environment, _text_of)
+
+    def config(self) -> ServerConfig:
+        """The configuration, checked.
+
+        :raises ConfigError: when it cannot be used.
+        """
+        values = read_config(merged(self.file_table(), self.environment_table()))
+        if self.listen:
+            values["listen"] = self.listen
+        if self.doors:
+            values["doors"] = (
+                *values.get("doors", ()),
+                *[door_option(each) for each in self.doors],
+            )
+        if self.data is not None:
+            values["data"] = self.data
+        _evolve(values, "tls", TlsSettings(), self.tls)
+        _evolve(values, "log", LogSettings(), self.log)
+        if self.allow_remote:
+            values["allow_remote"] = True
+        if self.max_payload is not None:
+            limits: Limits = values.get("connection", Limits())
+            fields = {name: getattr(limits, name) for name in Limits.__dataclass_fields__}
+            values["connection"] = Limits(**{**fields, "max_payload_bytes": self.max_payload})
+        return ServerConfig(**values)
+
+    def words(self, error: Exception) -> str:
+        """What is wrong with the configuration, and in which file."""
+        text = str(error)
+        if self.path is None or str(self.path) in text:
+            return text
+        options = self.listen or self.doors or self.data or self.max_payload
+        more = bool(options) or any(self.tls.values())
+        return f"{self.path}{', with the options given' if more else ''}: {text}"
+
+
+def _evolve(
+    values: dict[str, Any], key: str, default: Any, options: Mapping[str, str | None]
+) -> None:
+    given = {name: value for name, value in options.items() if value is not None}
+    if given:
+        values[key] = attrs.evolve(values.get(key, default), **given)
+
+
+def _text_of(name: str) -> str:
+    try:
+        return Path(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read {name}, which {PREFIX}..._FILE names: {error}") from error
+
+
+def _shown(value: object) -> str:
+    """A value as a configuration file has it."""
+    if isinstance(value, (tuple, list)):
+        return f"[{', '.join([_shown(each) for each in value])}]"
+    if isinstance(value, (bool, int, float, str)):
+        return json.dumps(value, ensure_ascii=False)
+    return json.dumps(str(value), ensure_ascii=False)
+
+
+def _lines(given: Given) -> list[str]:
+    """Each setting with its value and where that comes from, sorted by name."""
+    config = given.config()
+    file_names = dict(flattened(given.file_table()))
+    environment = dict(flattened(given.environment_table()))
+    found: dict[str, tuple[object, str]] = {}
+    for name, value in _effective(config):
+        origin = _DEFAULT
+        if name in environment:
+            origin = _FROM_ENVIRONMENT
+        elif name in file_names:
+            origin = _FROM_FILE
+        found[name] = (value, origin)
+    # Lists of tables, and whatever else has no one value, as they were written.
+    for origin, names in ((_FROM_FILE, file_names), (_FROM_ENVIRONMENT, environment)):
+        for name, value in names.items():
+            if name not in found or found[name][1] == origin != _DEFAULT:
+                found[name] = (value, origin)
+    return [
+        f"{name} = {_shown(hidden(name, value))}  # {origin}"
+        for name, (value, origin) in sorted(found.items())
+    ]
+
+
+def _effective(config: ServerConfig) -> list[tuple[str, object]]:
+    """The settings that have a default, with the values that they have."""
+    found: list[tuple[str, object]] = []
+    for field in attrs.fields(ServerConfig):
+        value = getattr(config, field.name)
+        if field.name in ("access", "cluster", "channel", "queue"):
+            continue
+        if attrs.has(type(value)):
+            names = [each.name for each in attrs.fields(type(value))]
+        elif hasattr(type(value), "__dataclass_fields__"):
+            names = list(type(value).__dataclass_fields__)
+        elif isinstance(value, Mapping):
+            continue
+        else:
+            if field.name not in ("channels", "routers", "doors"):
+                found.append((field.name, value))
+            continue
+        for name in names:
+            inner = getattr(value, name)
+            if isinstance(inner, (bool, int, float, str, tuple)):
+                found.append((f"{field.name}.{name}", inner))
+    return found
+
+
+def config_command(
+    given: Callable[[Path | None], Given], check: Callable[[ServerConfig], None]
+) -> click.Group:
+    """The commands ``tmqp-server config``.
+
+    :param given: what the command reads, beside the file of this name.
+    :param check: checks a configuration as a start would, and prints what would be served.
+    """
+
+    @click.group("config")
+    def config() -> None:
+        """Show or check the configuration: the file, and the environment, which wins."""
+
+    @config.command("show")
+    @click.argument("path", required=False, type=click.Path(dir_okay=False, path_type=Path))
+    def show(path: Path | None) -> None:
+        """Print every setting, its value, and whether that is from the file, the environment, or
+        the default.  Secrets are not shown."""
+        reader = given(path)
+        try:
+            for line in _lines(reader):
+                click.echo(line)
+        except (ConfigError, ValueError) as error:
+            raise click.UsageError(reader.words(error)) from error
+
+    @config.command("check")
+    @click.argument("path", required=False, type=click.Path(dir_okay=False, path_type=Path))
+    def check_file(path: Path | None) -> None:
+        """Check everything that a start would, and print what would be served."""
+        reader = given(path)
+        try:
+            check(reader.config())
+        except (ConfigError, ValueError) as error:
+            raise click.UsageError(reader.words(error)) from error
+
+    return config

@@ -1,0 +1,122 @@
+"""Durable subscriptions: a topic's messages are kept for a client that is away.
+
+A durable subscription is a queue of its own, ``durable://CLIENT/NAME``, into which a feed copies
+what is sent to the topic, as far as the selector wants it.  Queue and feed are stored, so the
+subscription survives a restart.  One consumer at a time joins the queue: its channel allows one.
+
+Which topic and which selector a subscription is for is told by the tag of its queue
+(:attr:`DurableSubscription.tag`).  A client that comes with another topic or selector begins a new
+subscription: the queue is removed with what it holds, and made again (JMS 1.1, 6.11.1).
+
+A door looks for the queue first (:func:`look`), and then carries out what :func:`begin` says of the
+answer.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Final, final
+
+from tmqp.constants import RESULT_OK
+from tmqp_server.doors.names import DoorNames
+from tmqp_server.doors.selector import SelectorFilter
+from tmqp_server.engine.commands import (
+    AddFeed,
+    Command,
+    CreateQueue,
+    DescribeQueue,
+    RemoveChannel,
+)
+from tmqp_server.engine.effects import Reply
+from tmqp_server.engine.model.snapshots import QueueSnapshot
+from tmqp_server.engine.options import ChannelChanges, QueueChanges
+
+__all__ = ["ONE_CONSUMER", "QUEUE", "DurableSubscription", "begin", "durable_channel", "look"]
+
+#: The queue of every channel.
+QUEUE: Final = 0
+#: A durable subscription has one consumer at a time.
+ONE_CONSUMER: Final = ChannelChanges(client_limit=1)
+_TAG_DIGITS: Final = 32
+
+
+def durable_channel(client_id: str, name: str, names: DoorNames) -> str:
+    """The channel of a durable subscription; the same at every door."""
+    return names.exact_channel(f"durable://{client_id}/{name}".encode("utf-8", "replace"))
+
+
+@final
+class DurableSubscription:
+    """What a client says of its durable subscription: the ``channel`` that keeps its messages, the
+    ``topic`` that it is for, and its selector, None for all messages."""
+
+    __slots__ = ("channel", "selector", "topic")
+
+    def __init__(self, channel: str, topic: str, selector: SelectorFilter | None = None) -> None:
+        self.channel = channel
+        self.topic = topic
+        self.selector = selector
+
+    @property
+    def language(self) -> str:
+        """The language of the selector; empty without one."""
+        return "" if self.selector is None else self.selector.language
+
+    @property
+    def text(self) -> str:
+        """The selector as it was written down; empty without one."""
+        return "" if self.selector is None else self.selector.text
+
+    @property
+    def tag(self) -> str:
+        """What the tag of its queue must be, or it is for something else."""
+        said = f"{self.topic}\n{self.language}\n{self.text}"
+        return f"durable-{sha256(said.encode('utf-8', 'replace')).hexdigest()[:_TAG_DIGITS]}"
+
+
+def look(session: int, request: object, subscription: DurableSubscription) -> Command:
+    """Look whether a subscription is there; the answer is for :func:`begin`."""
+    return DescribeQueue(session, request, subscription.channel, QUEUE)
+
+
+def begin(
+    session: int,
+    request: object,
+    subscription: DurableSubscription,
+    found: Reply,
+    of_topic: QueueChanges,
+    of_queue: QueueChanges,
+) -> list[Command]:
+    """Make what is missing of a subscription; nothing when it is there as it must be.
+
+    Each command is answered to the *request*: 0, or 481 where a queue is there already.
+
+    :param found: the answer to :func:`look`.
+    :param of_topic: how the topic is made if it is not there.
+    :param of_queue: how the subscription's queue is made; its tag is set.
+    """
+    commands: list[Command] = []
+    if found.code == RESULT_OK:
+        snapshot = found.body
+        assert isinstance(snapshot, QueueSnapshot), "that is how a queue is described"
+        if snapshot.options.tag == subscription.tag:
+            return commands
+        commands.append(RemoveChannel(session, request, subscription.channel))
+    of_queue.tag = subscription.tag
+    topic, channel = subscription.topic, subscription.channel
+    commands += [
+        CreateQueue(session, request, topic, QUEUE, of_topic),
+        CreateQueue(session, request, channel, QUEUE, of_queue, ONE_CONSUMER, (topic, QUEUE)),
+        AddFeed(
+            session,
+            request,
+            topic,
+            QUEUE,
+            channel,
+            QUEUE,
+            subscription.selector,
+            subscription.language,
+            subscription.text,
+        ),
+    ]
+    return commands

@@ -1,0 +1,122 @@
+"""Advisories of OpenWire: how clients learn which temporary destinations there are.
+
+A client asks, when it connects, for the messages of two topics, and sends to no temporary
+destination that it was not told of there.  It is told of those that there are, then of each that
+comes or goes, as the broker tells of channels that are created and removed; and, in case it may not
+be told of these, of any that a message names for its answer.  Nothing else of the advisory topics
+is served.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from tmqp_server.doors.names import DoorNames
+from tmqp_server.doors.openwire.answering import AskedCommand
+from tmqp_server.doors.openwire.consuming import ConsumerSession
+from tmqp_server.doors.openwire.context import OpenwireContext
+from tmqp_server.doors.openwire.places import ADVISORY, destination_of, plain_name
+from tmqp_server.engine.commands import Command as EngineCommand
+from tmqp_server.engine.commands import SubscribeEvent
+from tmqp_server.engine.effects import Inform
+from tmqp_server.engine.events import CHANNEL_CREATED, CHANNEL_REMOVED, ChannelFact
+from tmqp_wires.openwire.commands import ADD, REMOVE, ConsumerInfo, DestinationInfo
+from tmqp_wires.openwire.ids import TEMP_TOPIC, TOPIC, Destination, MessageId, ProducerId
+from tmqp_wires.openwire.messages import PLAIN_MESSAGE, Message, MessageDispatch
+
+__all__ = ["AdvisingSession", "WatchingChannels", "news_of"]
+
+_TEMPORARY: Final = ("temp-queue://", "temp-topic://")
+_OF_QUEUES: Final = f"{ADVISORY}TempQueue"
+_OF_TOPICS: Final = f"{ADVISORY}TempTopic"
+_TYPE: Final = "Advisory"
+_CREATED: Final = b"+"
+_REMOVED: Final = b"-"
+_MOST_KNOWN: Final = 10_000
+
+
+@final
+class WatchingChannels:
+    """What the answer to asking for news of channels is about."""
+
+    __slots__ = ()
+
+
+def news_of(effect: Inform) -> bytes:
+    """News of a channel in the form that sessions read; nothing for any other event."""
+    fact = effect.fact
+    if not isinstance(fact, ChannelFact):
+        return b""
+    sign = _CREATED if effect.event == CHANNEL_CREATED else _REMOVED
+    return sign + fact.name.encode("utf-8", "replace")
+
+
+class AdvisingSession(ConsumerSession):
+    """The part of a session that tells of destinations."""
+
+    def __init__(self, context: OpenwireContext, number: int, now: float) -> None:
+        super().__init__(context, number, now)
+        self._watchers: dict[tuple[int, int], ConsumerInfo] = {}
+        self._known: set[str] = set()
+        self._watches = False
+        self._advised = 0
+        self._connection = ""
+
+    def _watch_channels(self, commands: list[EngineCommand]) -> None:
+        """Ask to be told of channels that come and go."""
+        if not self._watches:
+            self._watches = True
+            for event in (CHANNEL_CREATED, CHANNEL_REMOVED):
+                commands.append(SubscribeEvent(self._number, WatchingChannels(), event))
+
+    def _begin_watcher(
+        self, info: ConsumerInfo, asked: AskedCommand, commands: list[EngineCommand]
+    ) -> None:
+        """A consumer of advisories begins: it is told of all that there are."""
+        self._settle(asked)
+        destination = info.destination
+        assert destination is not None, "its name was read"
+        if not (_OF_QUEUES in destination.name or _OF_TOPICS in destination.name):
+            return
+        self._watchers[info.consumer.key] = info
+        self._watch_channels(commands)
+        for each in self._context.temporary.values():
+            self._advise(each, ADD)
+
+    def deliver(self, data: bytes) -> None:
+        """Take news of a channel (``news_of``)."""
+        channel = data[1:].decode("utf-8")
+        name = plain_name(channel)
+        created = data[:1] == _CREATED
+        if name.startswith(_TEMPORARY):
+            self._advise(self._named(name, self._context.names), ADD if created else REMOVE)
+
+    def _named(self, name: str, names: DoorNames) -> Destination:
+        return destination_of(names.foreign_name(name).decode("utf-8", "replace"))
+
+    def _make_known(self, destination: Destination) -> None:
+        """Let the client know of a temporary destination before it answers to it."""
+        if destination.name not in self._known:
+            self._advise(destination, ADD)
+
+    def _advise(self, destination: Destination, operation: int) -> None:
+        if not self._watchers:
+            return
+        name = destination.name
+        if operation == REMOVE:
+            self._known.discard(name)
+        elif name in self._known:
+            return
+        else:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known.add(name)
+        of_topics = destination.type == TEMP_TOPIC
+        topic = Destination(TOPIC, _OF_TOPICS if of_topics else _OF_QUEUES)
+        for info in self._watchers.values():
+            self._advised += 1
+            producer = ProducerId(self._context.broker_id, self._number, 1)
+            message = Message(PLAIN_MESSAGE, MessageId(producer, self._advised), topic)
+            message.jms_type = _TYPE
+            message.structure = DestinationInfo(self._connection, destination, operation)
+            self._say(MessageDispatch(info.consumer, topic, message))

@@ -1,0 +1,183 @@
+"""Consumers of a session of OpenWire, and what they have in hand."""
+
+from __future__ import annotations
+
+from typing import final
+
+from tmqp_server.doors.openwire.answering import AskedCommand
+from tmqp_server.doors.openwire.places import JmsPlace, plain_name
+from tmqp_server.engine.model.message import SubscriptionFilter
+from tmqp_wires.openwire.commands import ConsumerInfo
+from tmqp_wires.openwire.ids import Destination, MessageId
+from tmqp_wires.openwire.messages import KeptMessage, MessageDispatch
+
+__all__ = ["Consumer", "InHand", "JoinedConsumer", "Pulled", "StagedAnswer"]
+
+
+@final
+class InHand:
+    """A delivery that is not answered for.  ``handed`` says that the client has told that the
+    program got it, ``staged`` that it is answered for in an open transaction; ``kept`` is the
+    message."""
+
+    __slots__ = ("channel", "handed", "kept", "message_id", "queue_id", "staged")
+
+    def __init__(self, message_id: str, channel: str, queue_id: int, kept: KeptMessage) -> None:
+        self.message_id = message_id
+        self.channel = channel
+        self.queue_id = queue_id
+        self.kept = kept
+        self.handed = False
+        self.staged = False
+
+
+@final
+class Consumer:
+    """One consumer: a branch of its connection.
+
+    ``in_hand`` are its unanswered deliveries by the number of their dispatch, in their order.
+    ``handed`` is how many of them do not count in its window, ``staged`` how many are answered for
+    in open transactions.  ``pulls`` says that it asks for each message; ``pulling`` that it waits
+    for one, until ``pull_due``.  ``ends`` says that it has ended but for its transactions.
+    """
+
+    __slots__ = (
+        "_heads",
+        "channels",
+        "kept_in",
+        "ends",
+        "filter",
+        "granted",
+        "handed",
+        "in_hand",
+        "index",
+        "info",
+        "number",
+        "patterns",
+        "prefetch",
+        "pull_due",
+        "pulling",
+        "staged",
+        "version",
+    )
+
+    def __init__(
+        self, info: ConsumerInfo, index: int, number: int, prefetch: int, version: int
+    ) -> None:
+        self.info = info
+        self.index = index
+        #: Its branch.
+        self.number = number
+        self.prefetch = prefetch
+        self.version = version
+        self.filter: SubscriptionFilter | None = None
+        self.channels: dict[str, JmsPlace] = {}
+        self.patterns: list[JmsPlace] = []
+        #: The channel of its durable subscription, empty for none.
+        self.kept_in = ""
+        self.in_hand: dict[int, InHand] = {}
+        self.handed = 0
+        self.staged = 0
+        #: The window that the broker knows of.
+        self.granted = self.window
+        self.pulling = False
+        self.pull_due: float | None = None
+        self.ends = False
+        self._heads: dict[str, bytes] = {}
+
+    @property
+    def pulls(self) -> bool:
+        """Whether it asks for each message."""
+        return self.prefetch == 0
+
+    @property
+    def window(self) -> int:
+        """How many unanswered deliveries it may have now."""
+        return -1 if self.pulls else self.prefetch + self.handed
+
+    def head(self, channel: str) -> bytes:
+        """How a dispatch of this channel begins."""
+        found = self._heads.get(channel)
+        if found is None:
+            found = self.dispatch(self.destination(channel)).head(self.version)
+            self._heads[channel] = found
+        return found
+
+    def destination(self, channel: str) -> Destination | None:
+        """What it calls the destination that a channel is.
+
+        :param channel: by its real name, which is without the mark of exact ones.
+        """
+        for name, place in self.channels.items():
+            if len(self.channels) == 1 or plain_name(name) == channel:
+                return place.destination
+        return self.info.destination
+
+    def dispatch(self, destination: Destination | None) -> MessageDispatch:
+        """A dispatch without a message."""
+        return MessageDispatch(self.info.consumer, destination, None)
+
+    def find(self, wanted: MessageId | None) -> int:
+        """The number of the dispatch that a client means; 0 for none in hand."""
+        if wanted is None:
+            return 0
+        if wanted.broker_sequence in self.in_hand:
+            return wanted.broker_sequence
+        name = str(wanted)
+        for number, each in self.in_hand.items():
+            if name in (each.message_id, f"ID:{each.message_id}"):
+                return number
+        return 0
+
+    def between(self, first: MessageId | None, last: MessageId | None, count: int) -> list[int]:
+        """The dispatches that an answer is about, in their order."""
+        end = self.find(last)
+        if not end:
+            return []
+        if count == 1:
+            return [end]
+        begin = self.find(first)
+        found: list[int] = []
+        for number in self.in_hand:
+            if number > end:
+                break
+            if number >= begin:
+                found.append(number)
+        return found
+
+
+@final
+class StagedAnswer:
+    """An answer in a transaction: of which consumer, and which dispatch."""
+
+    __slots__ = ("consumer", "number")
+
+    def __init__(self, consumer: Consumer, number: int) -> None:
+        self.consumer = consumer
+        self.number = number
+
+
+@final
+class JoinedConsumer:
+    """What the answers are about by which a consumer begins; ``must`` says that it cannot begin
+    without this one."""
+
+    __slots__ = ("asked", "consumer", "must")
+
+    def __init__(
+        self, asked: AskedCommand | None, consumer: Consumer | None, *, must: bool
+    ) -> None:
+        self.asked = asked
+        self.consumer = consumer
+        self.must = must
+
+
+@final
+class Pulled:
+    """What the answer to a pull is about; ``last`` says that nothing is waited for after it."""
+
+    __slots__ = ("consumer", "last")
+
+    def __init__(self, consumer: Consumer, *, last: bool) -> None:
+        self.consumer = consumer
+        self.last = last

@@ -1,0 +1,77 @@
+"""The door of OpenWire, versions 9 to 12."""
+
+from __future__ import annotations
+
+from typing import final
+
+from tmqp_server.doors.letters import Letters
+from tmqp_server.doors.names import DoorNames
+from tmqp_server.doors.openwire.advising import news_of
+from tmqp_server.doors.openwire.context import OpenwireContext
+from tmqp_server.doors.openwire.message import DOOR, NUMBER, OpenwireBodies
+from tmqp_server.doors.openwire.options import OpenwireLimits, OpenwireOptions
+from tmqp_server.doors.openwire.session import OpenwireSession
+from tmqp_server.doors.port import IdSource, QueuesOnly
+from tmqp_server.doors.rewriting import frame_for_node
+from tmqp_server.engine.commands import Command, Push
+from tmqp_server.engine.effects import Deliver, Inform
+
+__all__ = ["OpenwireDoor"]
+
+
+@final
+class OpenwireDoor(QueuesOnly):
+    """OpenWire.
+
+    :param new_id: draws what is unique about this door and its connections.
+    :param letters: reads what came in by doors of other kinds.
+    :param names: turns destinations into channels.
+    :param durable: whether queues are made so that they are kept on disk.
+    """
+
+    name = DOOR
+    number = NUMBER
+
+    def __init__(
+        self,
+        new_id: IdSource,
+        limits: OpenwireLimits | None = None,
+        options: OpenwireOptions | None = None,
+        letters: Letters | None = None,
+        names: DoorNames | None = None,
+        wall_clock_offset_s: float = 0.0,
+        *,
+        durable: bool = False,
+    ) -> None:
+        super().__init__(OpenwireBodies())
+        self.per_session = True
+        self.context = OpenwireContext(
+            new_id,
+            limits or OpenwireLimits(),
+            options or OpenwireOptions(),
+            Letters() if letters is None else letters,
+            DoorNames() if names is None else names,
+            wall_clock_offset_s,
+            durable=durable,
+        )
+
+    def open(self, session: int, now: float) -> OpenwireSession:
+        """A new connection."""
+        return OpenwireSession(self.context, session, now)
+
+    def encode_delivery(self, effect: Deliver) -> bytes:
+        """The fields of a message, which each session writes with what is its own."""
+        return self.context.kept_of(effect.message, effect.channel).raw
+
+    def encode_for_node(self, command: Command) -> bytes | None:
+        """A push; until when it lives is said by the header that other servers read."""
+        if not isinstance(command, Push):
+            return None
+        letter = self.letter(command.wire)
+        letter.expires_ms = 0
+        frame = frame_for_node(letter, command)
+        return frame.forwarded(False, frame.pending_acknowledge, frame.ttl - 1)
+
+    def encode_event(self, effect: Inform) -> bytes:
+        """News of a channel, of which each session makes what its client reads."""
+        return news_of(effect)

@@ -1,0 +1,101 @@
+"""Destinations of OpenWire as channels.
+
+A queue ``N`` is the channel ``N``, a topic ``N`` the channel ``topic://N``, and temporary ones are
+``temp-queue://N`` and ``temp-topic://N``; their names begin with that of their connection.  A name
+with commas means several destinations, each of which may say by ``queue://`` or ``topic://`` what
+it is.  ``*`` and ``>`` between the dots of a name are wildcards, for consumers.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from tmqp.names import EXACT_MARK
+from tmqp_server.doors.names import DoorNames
+from tmqp_wires.openwire.ids import QUEUE, TEMP_QUEUE, TEMP_TOPIC, TOPIC, Destination
+
+__all__ = [
+    "ADVISORY",
+    "JmsPlace",
+    "channel_name",
+    "destination_of",
+    "parts_of",
+    "place_of",
+    "plain_name",
+]
+
+#: Topics of this beginning tell about the broker itself.
+ADVISORY: Final = "ActiveMQ.Advisory."
+_SCHEMES: Final[dict[int, str]] = {
+    QUEUE: "",
+    TOPIC: "topic://",
+    TEMP_QUEUE: "temp-queue://",
+    TEMP_TOPIC: "temp-topic://",
+}
+_TYPES: Final = (
+    ("queue://", QUEUE),
+    ("topic://", TOPIC),
+    ("temp-queue://", TEMP_QUEUE),
+    ("temp-topic://", TEMP_TOPIC),
+)
+#: How STOMP clients write destinations.
+_STOMP: Final = (
+    ("/queue/", QUEUE),
+    ("/topic/", TOPIC),
+    ("/remote-temp-queue/", TEMP_QUEUE),
+    ("/remote-temp-topic/", TEMP_TOPIC),
+)
+
+
+@final
+class JmsPlace:
+    """A destination that is one: the ``channel`` that it is, and what it was called."""
+
+    __slots__ = ("channel", "destination", "is_temporary", "is_topic")
+
+    def __init__(self, channel: str, destination: Destination) -> None:
+        self.channel = channel
+        self.destination = destination
+        self.is_topic = destination.is_topic
+        self.is_temporary = destination.is_temporary
+
+
+def parts_of(destination: Destination) -> list[Destination]:
+    """The destinations that one means, without the options behind question marks."""
+    found: list[Destination] = []
+    for part in destination.name.split(","):
+        name = part.strip().partition("?")[0]
+        kind = destination.type
+        for scheme, meant in _TYPES:
+            if name.startswith(scheme):
+                name, kind = name[len(scheme) :], meant
+                break
+        if name:
+            found.append(Destination(kind, name))
+    return found
+
+
+def place_of(destination: Destination, names: DoorNames) -> JmsPlace:
+    """The channel of a destination that is one."""
+    said = _SCHEMES[destination.type] + destination.name
+    return JmsPlace(names.exact_channel(said.encode("utf-8", "replace")), destination)
+
+
+def destination_of(name: str) -> Destination:
+    """The destination that a channel is, by its name in other protocols; STOMP's way of writing
+    them is understood, too."""
+    for table in (_TYPES, _STOMP):
+        for scheme, kind in table:
+            if name.startswith(scheme):
+                return Destination(kind, name[len(scheme) :])
+    return Destination(QUEUE, name)
+
+
+def channel_name(destination: Destination) -> str:
+    """What clients of other protocols call the channel of a destination."""
+    return _SCHEMES[destination.type] + destination.name
+
+
+def plain_name(channel: str) -> str:
+    """A channel's name without the mark of exact ones."""
+    return channel.removeprefix(EXACT_MARK)

@@ -1,0 +1,346 @@
+"""One connection of OpenWire: commands of the client into the broker's, effects into frames.
+
+Theory of operation.  After the negotiation the client introduces itself, and the broker is asked to
+let it in; what comes meanwhile waits.  Then each command is carried out as it comes, and answered
+where the client wants that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, final
+
+from tmqp.constants import RESULT_BUSY
+from tmqp.greetings import name_greeting
+from tmqp_server.doors.openwire.acknowledging import GivenUp
+from tmqp_server.doors.openwire.answering import INVALID_CLIENT, JMS
+from tmqp_server.doors.openwire.browsing import Browsed, LookingSession
+from tmqp_server.doors.openwire.consumers import JoinedConsumer, Pulled
+from tmqp_server.doors.openwire.context import OpenwireContext
+from tmqp_server.doors.openwire.message import DOOR, OpenwireMessage
+from tmqp_server.doors.openwire.places import ADVISORY
+from tmqp_server.doors.openwire.sending import Committed, Made, Sent
+from tmqp_server.doors.openwire.subscribing import Listed, LookedFor, Unsubscribed
+from tmqp_server.doors.waiting import NOTHING, STRANGER
+from tmqp_server.engine.commands import Command as EngineCommand
+from tmqp_server.engine.commands import Connect, Credentials
+from tmqp_server.engine.effects import (
+    CloseSession,
+    Confirm,
+    ConfirmRun,
+    Effect,
+    Refuse,
+    Reply,
+)
+from tmqp_wires.openwire import Command, MessageAck
+from tmqp_wires.openwire.commands import (
+    BrokerInfo,
+    ConnectionError_,
+    ConnectionInfo,
+    ConsumerControl,
+    ConsumerInfo,
+    DestinationInfo,
+    ExceptionResponse,
+    MessagePull,
+    ProducerInfo,
+    RemoveInfo,
+    RemoveSubscriptionInfo,
+    Response,
+    SessionInfo,
+    ShutdownInfo,
+    Throwable,
+    TransactionInfo,
+)
+from tmqp_wires.openwire.connection import Event, Fault
+from tmqp_wires.openwire.ids import ConnectionId, ConsumerId, ProducerId
+from tmqp_wires.openwire.messages import (
+    BYTES_MESSAGE,
+    MAP_MESSAGE,
+    OBJECT_MESSAGE,
+    PLAIN_MESSAGE,
+    STREAM_MESSAGE,
+    TEXT_MESSAGE,
+)
+
+__all__ = ["OpenwireSession"]
+
+_NEVER: Final = float("inf")
+_WHO_HELLO: Final = 8
+_NOT_ALLOWED: Final = "java.lang.SecurityException"
+
+
+@final
+class OpenwireSession(LookingSession):
+    """One connection.
+
+    :param context: what all connections share.
+    """
+
+    def __init__(self, context: OpenwireContext, number: int, now: float) -> None:
+        super().__init__(context, number, now)
+        self._first = b""
+        self._connect_due = now + context.limits.connect_s
+        self._hello: ConnectionInfo | None = None
+
+    # -- bytes in -------------------------------------------------------------------------------
+
+    def receive(self, data: bytes, now: float) -> Sequence[EngineCommand]:
+        """Turn bytes into commands."""
+        if self.closed or self._ending:
+            return NOTHING
+        if len(self._first) < _WHO_HELLO:
+            self._first += data[:32]
+        events = self._wire.receive(data, now)
+        self.outbound_bytes += 1  # the negotiation may have been answered
+        return self.take(events, now)
+
+    def fault_of(self, event: Event) -> str:
+        """Somebody begins with something else, or with a version that nobody speaks."""
+        if isinstance(event, ConnectionInfo):
+            return ""
+        self._connect_due = _NEVER
+        if isinstance(event, Fault):
+            self.close_reason = f"the peer sent {name_greeting(self._first)}: {event.text}"
+            self._wire.send_refusal(event.text)
+            return self.close_reason
+        text = f"a command of type {event.type} came before ConnectionInfo"
+        self._wire.send_refusal(text)
+        return text
+
+    def begin(self, event: Event) -> None:
+        """Note who the client says that it is."""
+        assert isinstance(event, ConnectionInfo), "anything else is a fault"
+        self._connect_due = _NEVER
+        self._hello = event
+        self._connection = event.connection
+        self._agreed()
+
+    def introduction(self) -> Connect:
+        """Ask the broker to let the client in, under its client id."""
+        hello = self._hello
+        assert hello is not None, "it has begun"
+        said = hello.client_id or hello.connection
+        self._durable_id = said
+        name = self._context.names.channel_of(said.encode("utf-8", "replace"))
+        self._client_id = f"jms:{name}"
+        credentials: Credentials | None = None
+        if hello.user is not None or hello.password is not None:
+            credentials = Credentials("password", hello.password or "", hello.user or "")
+        return Connect(
+            self._number,
+            None,
+            self._client_id,
+            None,
+            None,
+            DOOR,
+            take_over=hello.failover_reconnect,
+            credentials=credentials,
+        )
+
+    def commands_of(self, events: list[Event], now: float) -> Sequence[EngineCommand]:
+        """What commands ask for."""
+        commands: list[EngineCommand] = []
+        for event in events:
+            if self.closed or self._ending:
+                break
+            if isinstance(event, Fault):
+                self._wire.send_refusal(event.text)
+                self.outbound_bytes += 1
+                commands += self.end(event.text)
+                break
+            handle = _HANDLERS.get(event.type)
+            if handle is None:
+                commands += self.close(f"a command of type {event.type} is not for a server", now)
+                break
+            handle(self, event, commands, now)
+        return commands
+
+    def _connected(self, info: ConnectionInfo, commands: list[EngineCommand], now: float) -> None:
+        """The client was let in: its introduction is the first of its commands."""
+        if self._hello is not info:
+            self._fail(self._asked("connection", info), JMS, "it is there already")
+            return
+        context = self._context
+        self._say(BrokerInfo(context.broker_id, context.options.broker_name))
+        self._settle(self._asked("connection", info))
+        self.hurried = True
+
+    def _session(self, info: SessionInfo, commands: list[EngineCommand], now: float) -> None:
+        """A session is nothing but a part of the ids of its consumers and producers."""
+        self._settle(self._asked("session", info))
+
+    def _start_consumer(
+        self, info: ConsumerInfo, commands: list[EngineCommand], now: float
+    ) -> None:
+        destination = info.destination
+        if destination is not None and destination.name.startswith(ADVISORY):
+            self._begin_watcher(info, self._asked("advisories", info), commands)
+        else:
+            self._consume(info, commands, now)
+
+    def _remove(self, info: RemoveInfo, commands: list[EngineCommand], now: float) -> None:
+        """A connection, session, consumer or producer ends."""
+        asked = self._asked("removal", info)
+        owner = info.owner
+        if isinstance(owner, ProducerId):
+            self._producers.pop(owner.key, None)
+        elif isinstance(owner, ConsumerId):
+            self._watchers.pop(owner.key, None)
+            self._end_browser(owner.key)
+            consumer = self._consumers.get(owner.key)
+            if consumer is not None:
+                self._end_consumer(consumer, info.last_delivered, commands)
+        else:
+            for key, each in list(self._consumers.items()):
+                if isinstance(owner, ConnectionId) or key[0] == owner.value:
+                    self._end_consumer(each, info.last_delivered, commands)
+            for key in list(self._browsers):
+                if isinstance(owner, ConnectionId) or key[0] == owner.value:
+                    self._end_browser(key)
+            for key in list(self._producers):
+                if isinstance(owner, ConnectionId) or key[0] == owner.value:
+                    del self._producers[key]
+        self._settle(asked)
+
+    def _shut_down(self, info: ShutdownInfo, commands: list[EngineCommand], now: float) -> None:
+        commands += self.end("the client has disconnected")
+
+    def _nothing(self, command: Command, commands: list[EngineCommand], now: float) -> None:
+        """What means nothing to a server is taken."""
+        self._settle(self._asked("command", command))
+
+    def end(self, reason: str) -> Sequence[EngineCommand]:
+        """The connection is over, and its temporary destinations with it."""
+        if self.closed:
+            return NOTHING  # what was its own may be somebody else's by now
+        for channel in list(self._temporary):
+            self._forget_temporary(channel)
+        self._watchers.clear()
+        for consumer in self._consumers.values():
+            self._end_durable(consumer)
+        return super().end(reason)
+
+    # -- effects --------------------------------------------------------------------------------
+
+    def apply(self, effect: Effect, now: float) -> Sequence[EngineCommand]:
+        """Carry out an effect meant for this session."""
+        if self.closed:
+            return NOTHING
+        if isinstance(effect, Refuse):
+            self._refused(effect.code)
+        elif isinstance(effect, CloseSession):
+            # The broker has forgotten it: nothing more is to be done there.
+            self._standing = STRANGER
+            self._wire.send_refusal(effect.reason)
+            self.outbound_bytes += 1
+        decided = self.decided(effect, now)
+        if decided is not None:
+            return decided
+        if isinstance(effect, Confirm):
+            self._confirmed(effect)
+        elif isinstance(effect, ConfirmRun):
+            for confirm in effect.confirms():
+                self._confirmed(confirm)
+        elif isinstance(effect, Reply):
+            return self._replied(effect, now)
+        return NOTHING
+
+    def _refused(self, code: int) -> None:
+        """The client is not let in."""
+        hello = self._hello
+        if hello is None:
+            return
+        if code == RESULT_BUSY:
+            name = self._jms + INVALID_CLIENT
+            text = (
+                f"the client id {(hello.client_id or '')[:64]!r} is in use, or the server is full"
+            )
+        else:
+            name, text = _NOT_ALLOWED, f"user name or password is not accepted ({code})"
+        exception = Throwable(name, text)
+        if hello.response_required:
+            self._say(ExceptionResponse(hello.command_id, exception))
+        else:
+            self._say(ConnectionError_(exception, hello.connection))
+
+    def _replied(self, effect: Reply, now: float) -> Sequence[EngineCommand]:
+        request = effect.request
+        if isinstance(request, OpenwireMessage):
+            self._not_sent(request, effect.code)
+        elif isinstance(request, JoinedConsumer):
+            return self._joined(effect, request)
+        elif isinstance(request, Made):
+            self._made(effect, request)
+        elif isinstance(request, Committed):
+            return self._batch_answered(effect, request)
+        elif isinstance(request, GivenUp):
+            return self._gave_up(effect, request)
+        elif isinstance(request, Pulled):
+            self._granted(request, now)
+        elif isinstance(request, Sent):
+            self._sent(effect, request)
+        elif isinstance(request, LookedFor):
+            return self._looked(effect, request)
+        elif isinstance(request, Listed):
+            return self._listed(effect, request)
+        elif isinstance(request, Browsed):
+            return self._browsed(effect, request)
+        elif isinstance(request, Unsubscribed):
+            self._unsubscribed(effect, request)
+        return NOTHING
+
+    # -- time -----------------------------------------------------------------------------------
+
+    def excuse_silence(self, now: float) -> None:
+        """The peer was not read from."""
+        self._wire.excuse_silence(now)
+
+    def next_deadline(self) -> float | None:
+        """When the client must have introduced itself, or signs of life or pulls are due."""
+        if self.closed:
+            return None
+        due = self._connect_due
+        for each in (self._wire.next_deadline(), self._next_pull_due()):
+            if each is not None and each < due:
+                due = each
+        return None if due == _NEVER else due
+
+    def on_deadline(self, now: float) -> Sequence[EngineCommand]:
+        """Send a sign of life, answer pulls, or give up."""
+        if self.closed:
+            return NOTHING
+        if now >= self._connect_due:
+            self._connect_due = _NEVER
+            return self.close("the client did not introduce itself in time", now)
+        for event in self._wire.on_deadline(now):
+            if isinstance(event, Fault):
+                return self.end(event.text)
+        self.outbound_bytes += 1
+        return self._pulls_due(now)
+
+
+_Handler = Callable[[OpenwireSession, Any, list[EngineCommand], float], None]
+_HANDLERS: Final[dict[int, _Handler]] = {
+    ConnectionInfo.type: OpenwireSession._connected,
+    SessionInfo.type: OpenwireSession._session,
+    ConsumerInfo.type: OpenwireSession._start_consumer,
+    ProducerInfo.type: OpenwireSession._produce,
+    TransactionInfo.type: OpenwireSession._transact,
+    DestinationInfo.type: OpenwireSession._destination,
+    RemoveInfo.type: OpenwireSession._remove,
+    RemoveSubscriptionInfo.type: OpenwireSession._unsubscribe,
+    ShutdownInfo.type: OpenwireSession._shut_down,
+    ConsumerControl.type: OpenwireSession._control,
+    MessagePull.type: OpenwireSession._pull,
+    MessageAck.type: OpenwireSession._answer,
+    PLAIN_MESSAGE: OpenwireSession._send,
+    BYTES_MESSAGE: OpenwireSession._send,
+    MAP_MESSAGE: OpenwireSession._send,
+    OBJECT_MESSAGE: OpenwireSession._send,
+    STREAM_MESSAGE: OpenwireSession._send,
+    TEXT_MESSAGE: OpenwireSession._send,
+    BrokerInfo.type: OpenwireSession._nothing,
+    Response.type: OpenwireSession._nothing,
+    ExceptionResponse.type: OpenwireSession._nothing,
+    ConnectionError_.type: OpenwireSession._nothing,
+}

@@ -1,0 +1,277 @@
+"""Consumers of OpenWire that are more than one queue or topic: durable subscriptions, wildcards and
+virtual topics.
+
+A durable subscription is looked for, made if it is not there, and then joined.  A consumer with
+wildcards joins what is like its name, now and whenever something of such a name is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, final
+
+from tmqp.constants import RESULT_NOT_FOUND, RESULT_OK
+from tmqp_server.doors.jms.durable import (
+    DurableSubscription,
+    begin,
+    durable_channel,
+    look,
+)
+from tmqp_server.doors.jms.patterns import matches
+from tmqp_server.doors.jms.virtual_topics import virtual_topic_of
+from tmqp_server.doors.openwire.advising import AdvisingSession
+from tmqp_server.doors.openwire.answering import (
+    INVALID_DESTINATION,
+    JMS,
+    AskedCommand,
+    CommandError,
+    fault_of_code,
+)
+from tmqp_server.doors.openwire.consumers import Consumer, JoinedConsumer
+from tmqp_server.doors.openwire.context import OpenwireContext
+from tmqp_server.doors.openwire.message import QUEUE
+from tmqp_server.doors.openwire.places import JmsPlace, destination_of, place_of, plain_name
+from tmqp_server.engine.commands import AddFeed, CreateQueue, ListChannels, RemoveChannel
+from tmqp_server.engine.commands import Command as EngineCommand
+from tmqp_server.engine.effects import Deliver, Reply
+from tmqp_server.engine.model.snapshots import ChannelSnapshot
+from tmqp_wires.openwire.commands import ConsumerInfo, RemoveSubscriptionInfo
+from tmqp_wires.openwire.ids import TOPIC, Destination
+
+__all__ = ["Listed", "LookedFor", "SubscriberSession", "Unsubscribed"]
+
+_MOST_FED: Final = 1_000
+
+
+@final
+class LookedFor:
+    """What the answer is about to looking for a durable subscription."""
+
+    __slots__ = ("asked", "consumer", "subscription")
+
+    def __init__(
+        self, asked: AskedCommand, consumer: Consumer, subscription: DurableSubscription
+    ) -> None:
+        self.asked = asked
+        self.consumer = consumer
+        self.subscription = subscription
+
+
+@final
+class Listed:
+    """What the answer is about to looking for what is like a name."""
+
+    __slots__ = ("asked", "consumer", "pattern")
+
+    def __init__(self, asked: AskedCommand, consumer: Consumer, pattern: JmsPlace) -> None:
+        self.asked = asked
+        self.consumer = consumer
+        self.pattern = pattern
+
+
+@final
+class Unsubscribed:
+    """What the answer is about to removing a durable subscription."""
+
+    __slots__ = ("asked",)
+
+    def __init__(self, asked: AskedCommand) -> None:
+        self.asked = asked
+
+
+class SubscriberSession(AdvisingSession):
+    """The part of a session that subscribes."""
+
+    def __init__(self, context: OpenwireContext, number: int, now: float) -> None:
+        super().__init__(context, number, now)
+        #: What consumers with wildcards have to join, when all that is queued has left.
+        self._to_join: list[tuple[Consumer, JmsPlace]] = []
+        #: The name of the client in its durable subscriptions.
+        self._durable_id = ""
+        #: Queues that get the messages of their virtual topics already.
+        self._fed: set[str] = set()
+
+    def _begin_consumer(
+        self, info: ConsumerInfo, asked: AskedCommand, commands: list[EngineCommand]
+    ) -> None:
+        """Begin a consumer of whatever kind.
+
+        :raises CommandError: when it cannot be.
+        """
+        destination = info.destination
+        if info.subscription is not None and destination is not None and destination.is_topic:
+            self._begin_durable(info, info.subscription, asked, commands)
+            return
+        super()._begin_consumer(info, asked, commands)
+        consumer = self._consumers[info.consumer.key]
+        for pattern in consumer.patterns:
+            self._watch_channels(commands)
+            asked.left += 1
+            listed = Listed(asked, consumer, pattern)
+            commands.append(ListChannels(self._number, listed, _filter_of(pattern)))
+
+    # -- durable subscriptions --------------------------------------------------------------------
+
+    def _begin_durable(
+        self, info: ConsumerInfo, name: str, asked: AskedCommand, commands: list[EngineCommand]
+    ) -> None:
+        """Begin the consumer of a durable subscription.
+
+        :raises CommandError: when it cannot be.
+        """
+        places = self._places_of(info.destination)
+        if len(places) != 1:
+            raise CommandError(INVALID_DESTINATION, "a durable subscription is for one topic")
+        channel = durable_channel(self._durable_id, name, self._context.names)
+        if channel in self._context.in_use:
+            raise CommandError(JMS, f"the durable subscription {name[:64]!r} is in use")
+        consumer = self._new_consumer(info)
+        consumer.filter = None
+        consumer.kept_in = channel
+        consumer.channels[channel] = JmsPlace(channel, places[0].destination)
+        self._consumers[info.consumer.key] = consumer
+        self._context.in_use.add(channel)
+        selector = self._selector_of(info)
+        subscription = DurableSubscription(channel, places[0].channel, selector)
+        commands.append(look(self._number, LookedFor(asked, consumer, subscription), subscription))
+
+    def _looked(self, effect: Reply, looked: LookedFor) -> Sequence[EngineCommand]:
+        """It is known whether a durable subscription is there."""
+        consumer = looked.consumer
+        if effect.code not in (RESULT_OK, RESULT_NOT_FOUND):
+            self._fail(looked.asked, *fault_of_code(effect.code))
+            return self._drop(consumer)
+        if self._consumers.get(consumer.info.consumer.key) is not consumer:
+            return ()
+        commands = begin(
+            self._number,
+            JoinedConsumer(None, consumer, must=False),
+            looked.subscription,
+            effect,
+            self._context.shape(place_of(Destination(TOPIC, "-"), self._context.names)),
+            self._context.durable_shape(),
+        )
+        self._enter(consumer, looked.asked, commands)
+        looked.asked.left = 0
+        for place in consumer.channels.values():
+            self._join(consumer, place, looked.asked, commands)
+        return commands
+
+    def _end_durable(self, consumer: Consumer) -> None:
+        """The consumer of a durable subscription has ended: another may come."""
+        if consumer.kept_in:
+            self._context.in_use.discard(consumer.kept_in)
+
+    def _unsubscribe(
+        self, info: RemoveSubscriptionInfo, commands: list[EngineCommand], now: float
+    ) -> None:
+        """A durable subscription is no more."""
+        name = info.name or ""
+        asked = self._asked(f"durable subscription {name[:64]!r}", info)
+        channel = durable_channel(self._durable_id, name, self._context.names)
+        if channel in self._context.in_use:
+            self._fail(asked, JMS, "it is in use")
+        else:
+            commands.append(RemoveChannel(self._number, Unsubscribed(asked), channel))
+
+    def _unsubscribed(self, effect: Reply, removed: Unsubscribed) -> None:
+        if effect.code == RESULT_OK:
+            self._settle(removed.asked)
+        elif effect.code == RESULT_NOT_FOUND:
+            self._fail(removed.asked, INVALID_DESTINATION, "there is no such subscription")
+        else:
+            self._fail(removed.asked, *fault_of_code(effect.code))
+
+    def _is_unwanted(self, effect: Deliver, consumer: Consumer) -> bool:
+        """Whether a durable subscription has a message of its own connection, and wants none."""
+        info = consumer.info
+        return info.no_local and consumer.kept_in != "" and effect.message.source == self._client_id
+
+    # -- wildcards --------------------------------------------------------------------------------
+
+    def _listed(self, effect: Reply, listed: Listed) -> Sequence[EngineCommand]:
+        """What is like a name is joined."""
+        commands: list[EngineCommand] = []
+        if effect.code != RESULT_OK:
+            self._fail(listed.asked, *fault_of_code(effect.code))
+            return self._drop(listed.consumer)
+        body = effect.body
+        if isinstance(body, list):
+            for snapshot in body:
+                if isinstance(snapshot, ChannelSnapshot):
+                    place = self._like(listed.pattern, snapshot.name)
+                    if place is not None:
+                        self._join_one(listed.consumer, place, commands)
+        self._settle(listed.asked)
+        return commands
+
+    def _like(self, pattern: JmsPlace, channel: str) -> JmsPlace | None:
+        """The destination that a channel is, if it is like a name."""
+        name = self._context.names.foreign_name(channel).decode("utf-8", "replace")
+        destination = destination_of(plain_name(name))
+        wanted = pattern.destination
+        if destination.type != wanted.type or "://" in destination.name:
+            return None
+        if not matches(wanted.name, destination.name):
+            return None
+        return place_of(destination, self._context.names)
+
+    def _join_one(self, consumer: Consumer, place: JmsPlace, commands: list[EngineCommand]) -> None:
+        most = self._context.limits.max_matches
+        if place.channel in consumer.channels or len(consumer.channels) >= most:
+            return
+        consumer.channels[place.channel] = place
+        self._join(consumer, place, None, commands)
+
+    def deliver(self, data: bytes) -> None:
+        """Take news of a channel: those join it who want what is like it."""
+        super().deliver(data)
+        if not data.startswith(b"+"):
+            return
+        channel = data[1:].decode("utf-8")
+        for consumer in self._consumers.values():
+            for pattern in consumer.patterns:
+                place = self._like(pattern, channel)
+                if place is not None:
+                    self._to_join.append((consumer, place))
+                    self.wants_written = True
+
+    def written(self, now: float) -> Sequence[EngineCommand]:
+        """All that was queued has left."""
+        commands: list[EngineCommand] = []
+        if self.closed:
+            return commands
+        unwanted, self._unwanted = self._unwanted, []
+        for consumer, number in unwanted:
+            if number in consumer.in_hand:
+                commands += self._acknowledged(consumer, [number])
+        to_join, self._to_join = self._to_join, []
+        for consumer, place in to_join:
+            if consumer.index in self._by_index and not consumer.ends:
+                self._join_one(consumer, place, commands)
+        return commands
+
+    # -- virtual topics ---------------------------------------------------------------------------
+
+    def _make_feed(self, place: JmsPlace, commands: list[EngineCommand]) -> None:
+        """Let a queue get what is sent to its virtual topic, if it is one of such."""
+        if place.destination.is_topic or place.is_temporary:
+            return
+        name = virtual_topic_of(place.destination.name)
+        if not name or place.channel in self._fed:
+            return
+        if len(self._fed) >= _MOST_FED:
+            self._fed.clear()
+        self._fed.add(place.channel)
+        topic = place_of(Destination(TOPIC, name), self._context.names)
+        made = JoinedConsumer(None, None, must=False)
+        commands.append(self._create(topic, made))
+        shape = self._context.shape(place)
+        commands.append(CreateQueue(self._number, made, place.channel, QUEUE, shape))
+        commands.append(AddFeed(self._number, made, topic.channel, QUEUE, place.channel, QUEUE))
+
+
+def _filter_of(pattern: JmsPlace) -> str:
+    """What finds, among all channels, those that may be like a name; a name's capitals may be
+    escaped in its channel, so more cannot be said."""
+    return "topic://*" if pattern.is_topic else "*"

@@ -1,0 +1,92 @@
+"""What is counted beside the queues, for who watches a server: of sessions, confirms, refusals.
+
+Nothing decides by these numbers.  What sessions have counted is added when they end, so that a sum
+over all sessions, those that are over included, never falls.
+"""
+
+from __future__ import annotations
+
+from tmqp_server.engine.model.histograms import Histogram
+from tmqp_server.engine.model.sessions import Session
+
+__all__ = ["EngineTally", "SessionTotals"]
+
+
+class SessionTotals:
+    """Sums over sessions; ``sessions`` is how many of them are connected."""
+
+    __slots__ = (
+        "sessions",
+        "subscriptions",
+        "pushed",
+        "delivered",
+        "acknowledged",
+        "negative_acks",
+        "unknown_acks",
+    )
+
+    def __init__(self) -> None:
+        self.sessions = 0
+        self.subscriptions = 0
+        self.pushed = 0
+        self.delivered = 0
+        self.acknowledged = 0
+        self.negative_acks = 0
+        self.unknown_acks = 0
+
+    def add(self, session: Session) -> None:
+        """Add what a session has counted; whether it is connected is not looked at."""
+        self.pushed += session.pushed
+        self.delivered += session.delivered_in_all()
+        self.acknowledged += session.acknowledged
+        self.negative_acks += session.negative_acks
+        self.unknown_acks += session.unknown_acks
+
+    def copy(self) -> SessionTotals:
+        """As they are now."""
+        found = SessionTotals()
+        found.sessions = self.sessions
+        found.subscriptions = self.subscriptions
+        found.pushed = self.pushed
+        found.delivered = self.delivered
+        found.acknowledged = self.acknowledged
+        found.negative_acks = self.negative_acks
+        found.unknown_acks = self.unknown_acks
+        return found
+
+
+class EngineTally:
+    """What one broker has counted.
+
+    Attributes: ``confirms`` and ``negative_confirms``, messages whose producers were told what
+    became of them; ``ended``, what sessions have counted that are over, by the name of their door;
+    ``refusals``, pushes that were refused, by the result code; ``latency``, how long messages
+    waited that could not be delivered at once.
+    """
+
+    __slots__ = ("confirms", "ended", "latency", "negative_confirms", "refusals")
+
+    def __init__(self) -> None:
+        self.confirms = 0
+        self.negative_confirms = 0
+        self.ended: dict[str, SessionTotals] = {}
+        self.refusals: dict[int, int] = {}
+        self.latency = Histogram()
+
+    def count_confirms(self, count: int, positive: bool = True) -> None:
+        """Count messages whose producers are told what became of them."""
+        if positive:
+            self.confirms += count
+        else:
+            self.negative_confirms += count
+
+    def count_refusal(self, code: int) -> None:
+        """Count a push that is refused with this result code."""
+        self.refusals[code] = self.refusals.get(code, 0) + 1
+
+    def end(self, session: Session) -> None:
+        """Keep what a session has counted that is over; it has left its channels."""
+        totals = self.ended.get(session.door)
+        if totals is None:
+            totals = self.ended[session.door] = SessionTotals()
+        totals.add(session)

@@ -1,0 +1,248 @@
+"""``Survey``: the whole broker in numbers, taken in portions.
+
+Theory of operation.  A walk over ten thousand queues takes as long as a thousand messages, so it is
+divided: whoever wants it calls :meth:`Survey.go_on` until it is done, and lets others work between.
+The broker changes meanwhile.  So that no sum is ever smaller than that of the survey before, the
+counters that are to be added are found at the beginning: those of what is gone already, and those
+of every queue and session that is there, which are read later, whether or not it still is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, final
+
+from tmqp_server.engine.core import Core, PendingRun
+from tmqp_server.engine.model.channels import matches
+from tmqp_server.engine.model.counters import QueueCounters
+from tmqp_server.engine.model.histograms import Histogram
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.sessions import Session
+from tmqp_server.engine.model.totals import SessionTotals
+
+__all__ = ["QueueChoice", "QueueSample", "Survey"]
+
+#: Queues, or sessions, of one portion.
+_PORTION: Final = 125
+
+
+@final
+class QueueChoice:
+    """Queues to be shown one by one: a filter of channel names (F53), and an id or -1 for all."""
+
+    __slots__ = ("pattern", "queue_id")
+
+    def __init__(self, pattern: str, queue_id: int = -1) -> None:
+        self.pattern = pattern
+        self.queue_id = queue_id
+
+
+@final
+class QueueSample:
+    """One queue; ``channel`` is empty for the sum of those that are beyond the most to be shown.
+
+    ``oldest_age_s`` is how long the first message has waited in memory, 0 if none does.
+    """
+
+    __slots__ = (
+        "channel",
+        "queue_id",
+        "waiting",
+        "spilled",
+        "deferred",
+        "unanswered",
+        "taken_bytes",
+        "oldest_age_s",
+        "consumers",
+        "counters",
+    )
+
+    def __init__(self, channel: str, queue_id: int) -> None:
+        self.channel = channel
+        self.queue_id = queue_id
+        self.waiting = 0
+        self.spilled = 0
+        self.deferred = 0
+        self.unanswered = 0
+        self.taken_bytes = 0
+        self.oldest_age_s = 0.0
+        self.consumers = 0
+        self.counters = QueueCounters()
+
+    def add(self, queue: Queue, counters: QueueCounters, now: float) -> None:
+        """Add a queue as it is now, and what it has counted."""
+        self.counters.add(counters)
+        if queue.closed:
+            return
+        self.waiting += queue.high_count + queue.regular_count
+        self.spilled += queue.spilled
+        self.deferred += len(queue.deferred)
+        self.unanswered += queue.in_flight()
+        self.taken_bytes += queue.bytes
+        self.oldest_age_s = max(self.oldest_age_s, _oldest_age(queue, now))
+        self.consumers += len(queue.audience.subscriptions)
+
+
+def _oldest_age(queue: Queue, now: float) -> float:
+    """For how long the first messages of both priorities have waited."""
+    since = now
+    if queue.high_count:
+        high = queue.high.look(False)
+        if high.sent_at > 0.0:
+            since = high.sent_at
+    if queue.regular_count:
+        regular = queue.regular.look(False)
+        if 0.0 < regular.sent_at < since:
+            since = regular.sent_at
+    return max(now - since, 0.0)
+
+
+@final
+class Survey:
+    """One survey; its numbers are complete once :meth:`go_on` has returned True.
+
+    :param choices: the queues to be shown one by one.
+    :param most: how many of these; the others are summed in the last of ``samples``.
+
+    Attributes: ``total``, the sum of all queues; ``queues``, how many there are, ``without`` of
+    them have messages waiting and no consumer; ``samples`` of chosen queues, ``left_out`` of which
+    only the sum is there; ``doors``, what sessions have counted, by the name of their door;
+    ``confirms`` and ``negative_confirms``; ``refusals`` by result code; ``latency``.
+    """
+
+    __slots__ = (
+        "confirms",
+        "doors",
+        "latency",
+        "left_out",
+        "negative_confirms",
+        "queues",
+        "refusals",
+        "samples",
+        "total",
+        "without",
+        "_allowed",
+        "_at",
+        "_channel",
+        "_choices",
+        "_core",
+        "_counters",
+        "_most",
+        "_queues",
+        "_sessions",
+        "_sum",
+    )
+
+    def __init__(self, core: Core, choices: Sequence[QueueChoice], most: int) -> None:
+        self.queues = 0
+        self.without = 0
+        self.left_out = 0
+        self.total = QueueSample("", -1)
+        self.total.counters.add(core.channels.gone)
+        self.samples: list[QueueSample] = []
+        tally = core.tally
+        self.doors: dict[str, SessionTotals] = {
+            door: totals.copy() for door, totals in tally.ended.items()
+        }
+        self.confirms = tally.confirms
+        self.negative_confirms = tally.negative_confirms
+        self.refusals: dict[int, int] = dict(tally.refusals)
+        self.latency: Histogram = tally.latency.copy()
+        self._core = core
+        self._choices = choices
+        self._most = most
+        self._sum: QueueSample | None = None
+        self._channel = ""
+        self._allowed: list[int] = []
+        self._queues: list[Queue] = []
+        for channel in core.channels.by_key.values():
+            self._queues.extend(channel.queues.values())
+        self._counters = [queue.counters for queue in self._queues]
+        self._sessions: list[Session] = list(core.sessions.values())
+        self._at = 0
+
+    def go_on(self, now: float, portion: int = _PORTION) -> bool:
+        """Look at so many queues or sessions more; True when that was all."""
+        end = self._at + portion
+        queues = self._queues
+        for place in range(self._at, min(end, len(queues))):
+            self._look(queues[place], self._counters[place], now)
+        at = max(self._at - len(queues), 0)
+        self._at = end
+        for session in self._sessions[at : max(end - len(queues), 0)]:
+            self._count(session)
+        if end < len(queues) + len(self._sessions):
+            return False
+        self._queues = []
+        self._counters = []
+        self._sessions = []
+        return True
+
+    def _look(self, queue: Queue, counters: QueueCounters, now: float) -> None:
+        self.total.add(queue, counters, now)
+        if queue.closed:
+            return
+        self.queues += 1
+        waits = queue.high_count or queue.regular_count or queue.spilled
+        if waits and not queue.audience.subscriptions:
+            self.without += 1
+        if self._choices and self._is_chosen(queue):
+            self._sample(queue, counters, now)
+
+    def _is_chosen(self, queue: Queue) -> bool:
+        """Whether a queue is to be shown; those of a channel come one after the other."""
+        name = queue.channel_name
+        if name != self._channel:
+            self._channel = name
+            self._allowed = [each.queue_id for each in self._choices if matches(name, each.pattern)]
+        return -1 in self._allowed or queue.queue_id in self._allowed
+
+    def _sample(self, queue: Queue, counters: QueueCounters, now: float) -> None:
+        if len(self.samples) < self._most:
+            sample = QueueSample(queue.channel_name, queue.queue_id)
+            self.samples.append(sample)
+        else:
+            self.left_out += 1
+            if self._sum is None:
+                self._sum = QueueSample("", -1)
+            sample = self._sum
+        sample.add(queue, counters, now)
+
+    def rest(self) -> QueueSample | None:
+        """The sum of the chosen queues that are not shown; None if all are."""
+        return self._sum
+
+    def _count(self, session: Session) -> None:
+        totals = self.doors.get(session.door)
+        if totals is None:
+            totals = self.doors[session.door] = SessionTotals()
+        totals.add(session)
+        if session.alive:
+            if session.parent is None:
+                totals.sessions += 1
+            totals.subscriptions += len(session.subscriptions)
+
+    # --- What is read at once --------------------------------------------------------------------
+
+    def levels(self) -> dict[str, int]:
+        """How much there is of everything else at this moment."""
+        core = self._core
+        unsynced = 0
+        for pending in core.tickets.values():
+            unsynced += len(pending.messages) if isinstance(pending, PendingRun) else 1
+        counters = core.counters
+        return {
+            "channels": len(core.channels.by_key),
+            "sessions": core.client_count(),
+            "message_bytes": core.message_bytes,
+            "state_bytes": core.state_bytes,
+            "unsynced_bytes": core.unsynced_bytes,
+            "unsynced_messages": unsynced,
+            "confirms_skipped": counters.confirms_skipped,
+            "dead_lettered": counters.dead_lettered,
+            "stray_commands": counters.stray_commands,
+            "directs_skipped": counters.directs_skipped,
+            "answers_dropped": counters.answers_dropped,
+            "events_skipped": core.notices.skipped,
+            "withheld": counters.withheld,
+        }

@@ -1,0 +1,90 @@
+"""Where settings come from: a file, the environment, options of the command; which one wins.
+
+``TMQP_SERVER_SECTION__KEY`` is the key ``key`` of the table ``section``; two underscores go one
+table deeper.  A value is written as in the file, or is a text.  A name that ends in ``_FILE`` names
+a file that holds the value, so that no secret stands in the environment.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from tmqp_server.settings.checks import ConfigError
+
+__all__ = ["PREFIX", "environment_table", "flattened", "hidden", "merged"]
+
+PREFIX: Final = "TMQP_SERVER_"
+_FILE: Final = "_FILE"
+#: Keys whose values are secrets.
+_SECRETS: Final = ("token", "password", "hash", "secret", "secret_key")
+_BLANK: Final = "***"
+
+
+def environment_table(
+    environment: Mapping[str, str], read_file: Callable[[str], str]
+) -> dict[str, Any]:
+    """The settings of the environment, as a configuration file would have them.
+
+    :param read_file: reads the file of this name.
+    :raises ConfigError: for two variables of which one is in the way of the other.
+    """
+    table: dict[str, Any] = {}
+    for name in sorted(environment):
+        if not name.startswith(PREFIX):
+            continue
+        value = environment[name]
+        key = name.removeprefix(PREFIX)
+        if key.endswith(_FILE) and len(key) > len(_FILE):
+            key = key.removesuffix(_FILE)
+            value = read_file(value).rstrip("\r\n")
+        path = key.lower().split("__")
+        if not all(path):
+            raise ConfigError(f"{name} is no setting: write {PREFIX}KEY or {PREFIX}SECTION__KEY")
+        place = table
+        for part in path[:-1]:
+            place = place.setdefault(part, {})
+            if not isinstance(place, dict):
+                raise ConfigError(f"{name}: {part} has a value already, so it is no table")
+        if path[-1] in place:
+            raise ConfigError(f"{name}: {'.'.join(path)} is given twice in the environment")
+        place[path[-1]] = _value_of(value)
+    return table
+
+
+def _value_of(text: str) -> Any:
+    """A value as TOML has it; anything else is a text."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"] if "\n" not in text else text
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def merged(table: Mapping[str, Any], stronger: Mapping[str, Any]) -> dict[str, Any]:
+    """Both tables in one; where both have a value, that of *stronger*."""
+    result = dict(table)
+    for key, value in stronger.items():
+        before = result.get(key)
+        if isinstance(before, Mapping) and isinstance(value, Mapping):
+            result[key] = merged(before, value)
+        else:
+            result[key] = value
+    return result
+
+
+def flattened(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of a table and of those in it, by their names with dots."""
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from flattened(value, f"{prefix}{key}.")
+        elif isinstance(value, list) and value and all(isinstance(each, Mapping) for each in value):
+            for place, each in enumerate(value):
+                yield from flattened(each, f"{prefix}{key}[{place}].")
+        else:
+            yield prefix + key, value
+
+
+def hidden(name: str, value: Any) -> Any:
+    """The value of a setting, or stars in the place of a secret."""
+    return _BLANK if name.rpartition(".")[2] in _SECRETS else value

@@ -1,0 +1,66 @@
+"""The peers of one server: what waits for each of them, and what is for the world."""
+
+from __future__ import annotations
+
+from tmqp_server.shell.outbound import Marks, Outbound
+from tmqp_server.shell.tallies import ShellTally
+from tmqp_server.shell.world import Drained, WorldEffect
+
+__all__ = ["Peers"]
+
+
+class Peers:
+    """An :class:`Outbound` for each connection; ``Connections`` decides about them.
+
+    :param marks: what a peer that reads slowly may cost.
+
+    Attributes: ``tally``, what is counted, for who watches the server.
+    """
+
+    def __init__(self, marks: Marks) -> None:
+        self.marks = marks
+        self.tally = ShellTally()
+        self._world: list[WorldEffect] = []
+        self._outs: dict[int, Outbound] = {}
+
+    def outbound(self, number: int) -> Outbound | None:
+        """What waits for a session's peer; None when it is over."""
+        return self._outs.get(number)
+
+    def take_effects(self) -> list[WorldEffect]:
+        """What the world is to do, since the last call, in order."""
+        found = self._world[:]
+        self._world.clear()
+        return found
+
+    def piece(self, number: int) -> bytes:
+        """What is to be written next, from :meth:`offset` on; empty when the writer's work is
+        done."""
+        out = self._outs.get(number)
+        return b"" if out is None else out.piece()
+
+    def offset(self, number: int) -> int:
+        """Where in its piece a session's writer goes on."""
+        out = self._outs.get(number)
+        return 0 if out is None else out.offset
+
+    def _tell_drained(self, out: Outbound) -> None:
+        if out.awaited and not out.blocked:
+            out.awaited = False
+            self._world.append(Drained(out.number))
+
+    def pressure(self) -> tuple[int, int]:
+        """How many connections are blocked, and how many bytes wait for all peers."""
+        blocked = waiting = 0
+        for out in self._outs.values():
+            waiting += out.bytes
+            if out.blocked:
+                blocked += 1
+        return blocked, waiting
+
+    def open_by_door(self) -> dict[str, int]:
+        """How many connections are open, by the name of their door."""
+        found: dict[str, int] = {}
+        for door, tally in self.tally.doors.items():
+            found[door] = tally.opened - sum(tally.closed.values())
+        return found

@@ -1,0 +1,143 @@
+"""What the shell counts, for who watches a server: a chunk, a connection, a batch at a time.
+
+Nothing decides by these numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from tmqp_server.engine.model.histograms import SHORT_BOUNDS_US, Histogram
+
+__all__ = [
+    "BROKEN",
+    "BY_CLIENT",
+    "BY_SERVER",
+    "CLOSINGS",
+    "FAULT",
+    "REFUSALS",
+    "REFUSED",
+    "SLOW_READER",
+    "STALL",
+    "STOPPING",
+    "DoorTally",
+    "ProcessFacts",
+    "ShellTally",
+    "count_one",
+]
+
+#: Why a connection ended: its peer closed it; the session did, for whatever its protocol demands;
+#: reading or sending failed; the log-in was refused; too much waited for the peer; it read nothing
+#: for the stall time; the server stops; a bug.
+BY_CLIENT: Final = "client"
+BY_SERVER: Final = "server"
+BROKEN: Final = "broken"
+REFUSED: Final = "refused"
+SLOW_READER: Final = "slow_reader"
+STALL: Final = "stall"
+STOPPING: Final = "stopping"
+FAULT: Final = "fault"
+CLOSINGS: Final = (
+    BY_CLIENT,
+    BY_SERVER,
+    BROKEN,
+    REFUSED,
+    SLOW_READER,
+    STALL,
+    STOPPING,
+    FAULT,
+)
+#: Why a connection was not let in: its address is not allowed at this door; there are too many, in
+#: all or of its address; the memory is full; the socket failed.
+REFUSALS: Final = ("door", "connections", "address", "memory", "socket")
+
+#: Bounds for numbers of messages.
+_COUNTS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000)
+
+
+def count_one(counts: dict[str, int], key: str, count: int = 1) -> None:
+    """Add to one of several counters."""
+    counts[key] = counts.get(key, 0) + count
+
+
+@final
+class DoorTally:
+    """What is counted of the connections of one door."""
+
+    __slots__ = ("admitted", "closed", "denied", "opened", "received_bytes", "sent_bytes")
+
+    def __init__(self) -> None:
+        self.opened = 0
+        #: By the reason.
+        self.closed: dict[str, int] = {}
+        #: Log-ins that were let in and refused by who decides; none where nobody does.
+        self.admitted = 0
+        self.denied = 0
+        self.received_bytes = 0
+        self.sent_bytes = 0
+
+
+@final
+class ShellTally:
+    """What one shell has counted.
+
+    Attributes: ``doors`` by name; ``refused`` connections and TLS ``handshakes``, by reason and by
+    result; ``lag`` of the event loop; of the storage: ``write`` of a batch, ``read`` of questions,
+    ``batch``, how many messages it brought, ``failures``, and ``confirm``, from the first message
+    of a batch to the batch's answer, weighted by its messages.
+    """
+
+    __slots__ = (
+        "batch",
+        "confirm",
+        "doors",
+        "failures",
+        "handshakes",
+        "lag",
+        "read",
+        "refused",
+        "write",
+    )
+
+    def __init__(self) -> None:
+        self.doors: dict[str, DoorTally] = {}
+        self.refused: dict[str, int] = {}
+        self.handshakes: dict[str, int] = {}
+        self.lag = Histogram(SHORT_BOUNDS_US)
+        self.write = Histogram(SHORT_BOUNDS_US)
+        self.read = Histogram(SHORT_BOUNDS_US)
+        self.batch = Histogram(_COUNTS)
+        self.confirm = Histogram()
+        self.failures = 0
+
+    def door(self, name: str) -> DoorTally:
+        """The counters of a door."""
+        found = self.doors.get(name)
+        if found is None:
+            found = self.doors[name] = DoorTally()
+        return found
+
+
+@final
+class ProcessFacts:
+    """What the operating system says; None where it cannot say it, or there is no such thing.
+
+    ``storage_bytes`` is the size of the data directory, ``free_bytes`` what is free on its disk.
+    """
+
+    __slots__ = (
+        "cpu_s",
+        "free_bytes",
+        "max_fds",
+        "open_fds",
+        "resident_bytes",
+        "storage_bytes",
+    )
+
+    def __init__(self) -> None:
+        self.cpu_s: float | None = None
+        self.resident_bytes: int | None = None
+        self.open_fds: int | None = None
+        self.max_fds: int | None = None
+        self.storage_bytes: int | None = None
+        self.free_bytes: int | None = None

@@ -1,0 +1,73 @@
+"""Writes the log: plain lines for people, or an object of JSON a line.
+
+What peers choose (names, ids, reasons) comes into lines.  In a plain line control characters are
+escaped, so that no peer can begin a line of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Final
+
+from tmqp_server.settings.log import LogSettings
+
+__all__ = ["JsonFormatter", "PlainFormatter", "set_up_log"]
+
+_PLAIN: Final = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
+#: What is not written as it is: control characters, and what ends a line elsewhere.
+_ESCAPES: Final = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))} | {
+    0x0A: "\\n",
+    0x0D: "\\r",
+    0x09: "\\t",
+    0x2028: "\\u2028",
+    0x2029: "\\u2029",
+}
+
+
+class PlainFormatter(logging.Formatter):
+    """A line for people; a traceback follows on lines of its own."""
+
+    def __init__(self) -> None:
+        super().__init__(_PLAIN)
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the base class's name
+        """The line, without what follows it."""
+        record.message = record.message.translate(_ESCAPES)
+        return super().formatMessage(record)
+
+
+class JsonFormatter(logging.Formatter):
+    """One object a line: ``ts`` in UTC, ``level``, ``logger``, ``message``, and ``exception``, a
+    traceback, where there is one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        when = datetime.fromtimestamp(record.created, UTC)
+        line: dict[str, object] = {
+            "ts": when.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        line.update(getattr(record, "fields", {}))
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+def set_up_log(settings: LogSettings) -> None:
+    """Write the log to standard error in this way from now on; may be called again."""
+    root = logging.getLogger()
+    for handler in list(root.handlers):
+        if getattr(handler, "is_ours", False):
+            root.removeHandler(handler)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.is_ours = True  # type: ignore[attr-defined]  # so that the next call finds it
+    handler.setFormatter(JsonFormatter() if settings.format == "json" else PlainFormatter())
+    root.addHandler(handler)
+    root.setLevel(settings.level.upper())
+    for name in ("httpx", "httpcore"):  # they log whole URLs; what fails is told by ours
+        logging.getLogger(name).setLevel(logging.WARNING)

@@ -1,0 +1,135 @@
+"""Changes the configuration of a server that runs: what can be changed, and what needs a restart.
+
+Everything is read and checked before anything is changed.  So a configuration that is wrong in one
+place changes nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from tmqp_server.access.auth import TableAccess
+from tmqp_server.access.roles import TABLE, AccessConfig
+from tmqp_server.config import ConfigError, ServerConfig
+from tmqp_server.engine.option_table import CHANNEL_OPTIONS, QUEUE_OPTIONS
+from tmqp_server.engine.options import ChannelChanges, QueueChanges
+from tmqp_server.settings.options import DeclaredChannel, DeclaredQueue
+from tmqp_server.wiring.logs import set_up_log
+
+if TYPE_CHECKING:
+    from tmqp_server.wiring.app import Server
+
+__all__ = ["changes", "reload_config"]
+
+logger = logging.getLogger("tmqp_server.config")
+
+#: The settings that are changed while the server runs.
+LIVE: Final = (
+    "access",
+    "log",
+    "max_connections",
+    "max_connections_per_address",
+    "outbound",
+    "shutdown_timeout_s",
+    "tls",
+)
+
+
+def changes(old: ServerConfig, new: ServerConfig) -> tuple[list[str], list[str]]:
+    """What differs, a line each: settings that can be changed now, and those that cannot.
+
+    Of secrets nothing is told but whose they are.
+    """
+    now: list[str] = []
+    later: list[str] = []
+    for field in attrs.fields(ServerConfig):
+        before, after = getattr(old, field.name), getattr(new, field.name)
+        if _plain(before) == _plain(after):
+            continue
+        if field.name == "access":
+            live = before.kind == after.kind == TABLE
+            (now if live else later).append(_access_changes(before, after))
+        elif field.name in LIVE:
+            now += _field_changes(field.name, before, after)
+        else:
+            later.append(field.name)
+    return now, later
+
+
+def _plain(value: Any) -> Any:
+    """A value that equals another one that says the same: the engine's options do not compare."""
+    if isinstance(value, QueueChanges):
+        return [getattr(value, option.name) for option in QUEUE_OPTIONS]
+    if isinstance(value, ChannelChanges):
+        own = [getattr(value, option.name) for option in CHANNEL_OPTIONS]
+        return [own, _plain(value.queue)]
+    if isinstance(value, (DeclaredChannel, DeclaredQueue)):
+        return [_plain(getattr(value, each.name)) for each in attrs.fields(type(value))]
+    if isinstance(value, (tuple, list)):
+        return [_plain(each) for each in value]
+    return value
+
+
+def _field_changes(name: str, before: Any, after: Any) -> list[str]:
+    if not attrs.has(type(after)):
+        return [f"{name}: {before} -> {after}"]
+    found: list[str] = []
+    for each in attrs.fields(type(after)):
+        old, new = getattr(before, each.name), getattr(after, each.name)
+        if old != new:
+            found.append(f"{name}.{each.name}: {old!r} -> {new!r}")
+    return found
+
+
+def _access_changes(before: AccessConfig, after: AccessConfig) -> str:
+    if before.kind != after.kind:
+        return f"access.kind: {before.kind} -> {after.kind}"
+    old = {entry.name: entry for entry in before.tokens}
+    new = {entry.name: entry for entry in after.tokens}
+    parts = (
+        ("added", [name for name in new if name not in old]),
+        ("removed", [name for name in old if name not in new]),
+        ("changed", [name for name in new if name in old and old[name] != new[name]]),
+    )
+    said = [f"{verb} {', '.join(names)}" for verb, names in parts if names]
+    if before.anonymous != after.anonymous:
+        said.append("changed anonymous")
+    return f"access: {'; '.join(said) or 'changed'}"
+
+
+def reload_config(server: Server, read: Callable[[], ServerConfig]) -> bool:
+    """Read the configuration again and apply it; the difference is logged.
+
+    :param read: reads and checks it.
+    :returns: whether it was applied; if not, everything is as before, and one line says why.
+    """
+    old = server.config
+    try:
+        new = read()
+        renewed = server.tls.renewed(new.tls)
+    except (ConfigError, ValueError) as error:
+        server.world.count_reload(ok=False)
+        logger.error("the configuration was not reloaded, the old one stays: %s", error)
+        return False
+    now, later = changes(old, new)
+    values: dict[str, Any] = {name: getattr(new, name) for name in LIVE}
+    if isinstance(server.access, TableAccess) and new.access.kind == TABLE:
+        gone = server.access.reload(new.access)
+        server.end_sessions(gone, "its access was removed")
+    else:
+        values["access"] = old.access
+    server.tls.replace(new.tls, renewed)
+    server.apply(attrs.evolve(old, **values))
+    set_up_log(new.log)
+    for line in now:
+        logger.info("changed %s", line)
+    if later:
+        logger.warning("needs a restart: %s", ", ".join(later))
+    if not (now or later):
+        logger.info("reloaded: nothing has changed in the configuration")
+    server.world.count_reload(ok=True)
+    return True

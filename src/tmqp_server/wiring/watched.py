@@ -1,0 +1,68 @@
+"""Lets operators watch a server: fills in what the admin door sees of it, and keeps the beat."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Final
+
+import anyio
+
+import tmqp
+from tmqp_server.admin.door import AdminKind
+from tmqp_server.admin.world import AdminWorld
+from tmqp_server.config import ConfigError, ServerConfig
+from tmqp_server.doors.kinds import DoorKind
+from tmqp_server.doors.registry import DoorRegistry
+from tmqp_server.io.process import process_facts
+from tmqp_server.shell.turn import Turn
+
+__all__ = ["beat", "make_registry", "watch"]
+
+#: How often the event loop's timer fires, by which its lag is measured; seconds.
+_BEAT_S: Final = 0.25
+
+
+def make_registry(world: AdminWorld, doors: Iterable[DoorKind] = ()) -> DoorRegistry:
+    """The protocols of this package, and these.
+
+    :raises ConfigError: when two have one name or one number.
+    """
+    try:
+        return DoorRegistry([AdminKind(world), *doors])
+    except ValueError as error:
+        raise ConfigError(f"doors: {error}") from error
+
+
+def watch(
+    world: AdminWorld, config: ServerConfig, turn: Turn, connections: Callable[[], int]
+) -> None:
+    """Show a server to its admin doors."""
+    world.turn = turn
+    world.facts = partial(process_facts, config.data)
+    world.build = {
+        "version": tmqp.__version__,
+        "python": platform.python_version(),
+        "build": "compiled" if tmqp.compiled else "interpreted",
+    }
+    world.started_s = time.time()
+    world.limits = config.broker
+    world.max_connections = config.max_connections
+    world.connections = connections
+    world.floor_bytes = config.storage.floor_bytes if turn.saving is not None else 0
+
+
+async def beat(world: AdminWorld) -> None:
+    """Measure how late a timer fires, for ever."""
+    turn = world.turn
+    assert turn is not None, "it is watched"
+    due = anyio.current_time()
+    while True:
+        due += _BEAT_S
+        await anyio.sleep_until(due)
+        now = anyio.current_time()
+        world.beat_s = now
+        turn.tally.lag.observe(now - due)
+        due = max(due, now - _BEAT_S)  # what was missed is not made up for

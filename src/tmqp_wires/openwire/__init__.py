@@ -1,0 +1,24 @@
+"""OpenWire, versions 9 to 12 in loose encoding, for both roles.
+
+A server uses :class:`ServerConnection`, a client :class:`ClientConnection`; what they say to each
+other is in ``commands`` and ``messages``.  A table tells what is on the wire in ``data`` and
+``ids``.
+"""
+
+from __future__ import annotations
+
+from tmqp_wires.openwire.commands import Command
+from tmqp_wires.openwire.connection import ClientConnection, Fault, ServerConnection
+from tmqp_wires.openwire.messages import Message, MessageAck, MessageDispatch
+from tmqp_wires.openwire.negotiation import WireFormat
+
+__all__ = [
+    "ClientConnection",
+    "Command",
+    "Fault",
+    "Message",
+    "MessageAck",
+    "MessageDispatch",
+    "ServerConnection",
+    "WireFormat",
+]

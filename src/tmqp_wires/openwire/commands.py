@@ -1,0 +1,586 @@
+"""Commands of OpenWire about connections, sessions, consumers, producers and transactions.
+
+A command begins with its number, by which a response names it, and with whether it wants one.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final, final
+
+from tmqp_wires.openwire.data import encode_bytes, encode_string
+from tmqp_wires.openwire.ids import (
+    BrokerId,
+    ConnectionId,
+    ConsumerId,
+    Destination,
+    MessageId,
+    ProducerId,
+    SessionId,
+    TransactionId,
+    encode_object,
+)
+
+__all__ = [
+    "ADD",
+    "BEGIN",
+    "COMMIT",
+    "COMMIT_TWO_PHASE",
+    "END",
+    "FORGET",
+    "LAST_UNKNOWN",
+    "LAST_UNSET",
+    "PREPARE",
+    "RECOVER",
+    "REMOVE",
+    "ROLLBACK",
+    "BrokerInfo",
+    "Command",
+    "ConnectionControl",
+    "ConnectionError_",
+    "ConnectionInfo",
+    "ConsumerControl",
+    "ConsumerInfo",
+    "DestinationInfo",
+    "ExceptionResponse",
+    "KeepAliveInfo",
+    "MessagePull",
+    "ProducerAck",
+    "ProducerInfo",
+    "RemoveInfo",
+    "RemoveSubscriptionInfo",
+    "Response",
+    "SessionInfo",
+    "ShutdownInfo",
+    "Throwable",
+    "TransactionInfo",
+]
+
+#: What becomes of a destination.
+ADD: Final = 0
+REMOVE: Final = 1
+#: What becomes of a transaction.
+BEGIN: Final = 0
+PREPARE: Final = 1
+COMMIT: Final = 2
+COMMIT_TWO_PHASE: Final = 3
+ROLLBACK: Final = 4
+RECOVER: Final = 5
+FORGET: Final = 6
+END: Final = 7
+#: ``RemoveInfo.last_delivered`` of who does not say it, and of who does not know it.
+LAST_UNSET: Final = -1
+LAST_UNKNOWN: Final = -2
+
+_I: Final = Struct(">i")
+_Q: Final = Struct(">q")
+_HEAD: Final = Struct(">BiB")
+
+
+def _flag(value: bool) -> bytes:
+    return b"\1" if value else b"\0"
+
+
+class Command:
+    """A command: ``command_id`` is its number, ``response_required`` whether it wants a response.
+    ``type`` is the number of its kind."""
+
+    __slots__ = ("command_id", "response_required")
+    type = 0
+
+    def __init__(self) -> None:
+        self.command_id = 0
+        self.response_required = False
+
+    def body(self, version: int) -> bytes:
+        """Its fields behind the number.
+
+        :raises WireError: when they cannot be written.
+        """
+        return b""
+
+    def whole(self, version: int) -> bytes:
+        """The command, without its size.
+
+        :raises WireError: when it cannot be written.
+        """
+        head = _HEAD.pack(self.type, self.command_id, self.response_required)
+        return head + self.body(version)
+
+
+@final
+class Throwable:
+    """An exception of Java, by its class and its message."""
+
+    __slots__ = ("class_name", "message")
+
+    def __init__(self, class_name: str, message: str | None) -> None:
+        self.class_name = class_name
+        self.message = message
+
+    def encoded(self) -> bytes:
+        """It, without the stack of calls, which must have been agreed away."""
+        return b"\1" + encode_string(self.class_name) + encode_string(self.message)
+
+
+@final
+class BrokerInfo(Command):
+    """Who the broker is."""
+
+    __slots__ = ("broker_id", "name", "url")
+    type = 2
+
+    def __init__(self, broker_id: str, name: str, url: str | None = None) -> None:
+        super().__init__()
+        self.broker_id = broker_id
+        self.name = name
+        self.url = url
+
+    def body(self, version: int) -> bytes:
+        """Its fields."""
+        return b"".join(
+            (
+                encode_object(BrokerId(self.broker_id), version),
+                encode_string(self.url),
+                b"\0",  # brokers beside it
+                encode_string(self.name),
+                bytes(5),
+                _Q.pack(0),
+                bytes(2),
+            )
+        )
+
+
+@final
+class ConnectionInfo(Command):
+    """A client introduces itself.  ``failover_reconnect`` says that it has been here before."""
+
+    __slots__ = (
+        "client_id",
+        "client_ip",
+        "connection",
+        "failover_reconnect",
+        "fault_tolerant",
+        "manageable",
+        "password",
+        "user",
+    )
+    type = 3
+
+    def __init__(
+        self,
+        connection: str,
+        client_id: str | None,
+        user: str | None = None,
+        password: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.connection = connection
+        self.client_id = client_id
+        self.user = user
+        self.password = password
+        self.manageable = False
+        self.fault_tolerant = False
+        self.failover_reconnect = False
+        self.client_ip: str | None = None
+
+    def body(self, version: int) -> bytes:
+        """Its fields."""
+        return b"".join(
+            (
+                encode_object(ConnectionId(self.connection), version),
+                encode_string(self.client_id),
+                encode_string(self.password),
+                encode_string(self.user),
+                b"\0\0",
+                _flag(self.manageable),
+                b"\1",
+                _flag(self.fault_tolerant),
+                _flag(self.failover_reconnect),
+                encode_string(self.client_ip),
+            )
+        )
+
+
+@final
+class SessionInfo(Command):
+    """A session begins."""
+
+    __slots__ = ("session",)
+    type = 4
+
+    def __init__(self, session: SessionId) -> None:
+        super().__init__()
+        self.session = session
+
+    def body(self, version: int) -> bytes:
+        """Its fields."""
+        return encode_object(self.session, version)
+
+
+@final
+class ConsumerInfo(Command):
+    """A consumer begins.  ``prefetch`` is how many messages it may have that were not handed to the
+    program, 0 for those that it pulls; ``subscription`` names a durable subscription."""
+
+    __slots__ = (
+        "browser",
+        "client_id",
+        "consumer",
+        "destination",
+        "dispatch_async",
+        "exclusive",
+        "no_local",
+        "prefetch",
+        "priority",
+        "retroactive",
+        "selector",
+        "subscription",
+    )
+    type = 5
+
+    def __init__(
+        self, consumer: ConsumerId, destination: Destination | None, prefetch: int = 1000
+    ) -> None:
+        super().__init__()
+        self.consumer = consumer
+        self.destination = destination
+        self.prefetch = prefetch
+        self.browser = False
+        self.dispatch_async = True
+        self.selector: str | None = None
+        self.client_id: str | None = None
+        self.subscription: str | None = None
+        self.no_local = False
+        self.exclusive = False
+        self.retroactive = False
+        self.priority = 0
+
+    def body(self, version: int) -> bytes:
+        """Its fields."""
+        return b"".join(
+            (
+                encode_object(self.consumer, version),
+                _flag(self.browser),
+                encode_object(self.destination, version),
+                _I.pack(self.prefetch),
+                _I.pack(0),
+                _flag(self.dispatch_async),
+                encode_string(self.selector),
+                encode_string(self.client_id) if version >= 10 else b"",
+                encode_string(self.subscription),
+                _flag(self.no_local),
+                _flag(self.exclusive),
+                _flag(self.retroactive),
+                bytes((self.priority & 0xFF,)),
+                bytes(6),
+            )
+        )
+
+
+@final
+class ProducerInfo(Command):
+    """A producer begins; with a ``window`` it waits for a ProducerAck for what it has sent."""
+
+    __slots__ = ("destination", "dispatch_async", "producer", "window")
+    type = 6
+
+    def __init__(
+        self, producer: ProducerId, destination: Destination | None, window: int = 0
+    ) -> None:
+        super().__init__()
+        self.producer = producer
+        self.destination = destination
+        self.window = window
+        self.dispatch_async = False
+
+    def body(self, version: int) -> bytes:
+        """Its fields."""
+        return b"".join(
+            (
+                encode_object(self.producer, version),
+                encode_object(self.destination, version),
+                b"\0",
+                _flag(self.dispatch_async),
+                _I.pack(self.window),
+            )
+        )
+
+
+@final
+class TransactionInfo(Command):
+    """What becomes of a transaction: ``operation`` is one of ``BEGIN`` and so on."""
+
+    __slots__ = ("connection", "operation", "transaction")
+    type = 7
+
+    def __init__(self, connection: str, transaction: TransactionId | None, operation: int) -> None:
+        super().__init__()
+        self.connection = connection
+        self.transaction = transaction
+        self.operation = operation
+
+    def body(self, version: int) -> bytes:
+        """Its fields."""
+        connection = encode_object(ConnectionId(self.connection), version)
+        transaction = encode_object(self.transaction, version)
+        return connection + transaction + bytes((self.operation,))
+
+
+@final
+class DestinationInfo(Command):
+    """A destination is made or removed."""
+
+    __slots__ = ("connection", "destination", "operation", "timeout")
+    type = 8
+
+    def __init__(
+        self, connection: str, destination: Destination | None, operation: int, timeout: int = 0
+    ) -> None:
+        super().__init__()
+        self.connection = connection
+        self.destination = destination
+        self.operation = operation
+        self.timeout = timeout
+
+    def body(self, version: int) -> bytes:
+        """Its fields."""
+        connection = encode_object(ConnectionId(self.connection), version)
+        destination = encode_object(self.destination, version)
+        end = bytes((self.operation,)) + _Q.pack(self.timeout) + b"\0"
+        return connection + destination + end
+
+
+@final
+class RemoveSubscriptionInfo(Command):
+    """A durable subscription is no more."""
+
+    __slots__ = ("client_id", "connection", "name")
+    type = 9
+
+    def __init__(self, connection: str, name: str | None, client_id: str | None) -> None:
+        super().__init__()
+        self.connection = connection
+        self.name = name
+        self.client_id = client_id
+
+    def body(self, version: int) -> bytes:
+        """Its fields."""
+        connection = encode_object(ConnectionId(self.connection), version)
+        return connection + encode_string(self.name) + encode_string(self.client_id)
+
+
+@final
+class KeepAliveInfo(Command):
+    """This side is alive."""
+
+    __slots__ = ()
+    type = 10
+
+
+@final
+class ShutdownInfo(Command):
+    """The connection ends."""
+
+    __slots__ = ()
+    type = 11
+
+
+@final
+class RemoveInfo(Command):
+    """A connection, session, consumer or producer ends; ``last_delivered`` is the number of the
+    last dispatch that was handed to the program."""
+
+    __slots__ = ("last_delivered", "owner")
+    type = 12
+
+    def __init__(
+        self,
+        owner: ConnectionId | SessionId | ConsumerId | ProducerId,
+        last_delivered: int = LAST_UNKNOWN,
+    ) -> None:
+        super().__init__()
+        self.owner = owner
+        self.last_delivered = last_delivered
+
+    def body(self, version: int) -> bytes:
+        """Its fields."""
+        return encode_object(self.owner, version) + _Q.pack(self.last_delivered)
+
+
+@final
+class ConnectionError_(Command):  # noqa: N801 - ConnectionError is Python's
+    """What the server has to say against a connection."""
+
+    __slots__ = ("connection", "exception")
+    type = 16
+
+    def __init__(self, exception: Throwable, connection: str) -> None:
+        super().__init__()
+        self.exception = exception
+        self.connection = connection
+
+    def body(self, version: int) -> bytes:
+        """Its fields."""
+        connection = encode_object(ConnectionId(self.connection), version)
+        return self.exception.encoded() + connection
+
+
+@final
+class ConsumerControl(Command):
+    """How a consumer goes on."""
+
+    __slots__ = ("close", "consumer", "destination", "flush", "prefetch", "start", "stop")
+    type = 17
+
+    def __init__(
+        self, consumer: ConsumerId | None, destination: Destination | None, prefetch: int
+    ) -> None:
+        super().__init__()
+        self.consumer = consumer
+        self.destination = destination
+        self.prefetch = prefetch
+        self.close = False
+        self.flush = False
+        self.start = False
+        self.stop = False
+
+    def body(self, version: int) -> bytes:
+        """Its fields."""
+        return b"".join(
+            (
+                encode_object(self.destination, version),
+                _flag(self.close),
+                encode_object(self.consumer, version),
+                _I.pack(self.prefetch),
+                _flag(self.flush),
+                _flag(self.start),
+                _flag(self.stop),
+            )
+        )
+
+
+@final
+class ConnectionControl(Command):
+    """How a connection goes on, and where else it could."""
+
+    __slots__ = (
+        "close",
+        "connected_brokers",
+        "exit",
+        "fault_tolerant",
+        "rebalance",
+        "reconnect_to",
+        "resume",
+        "suspend",
+        "token",
+    )
+    type = 18
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.close = False
+        self.exit = False
+        self.fault_tolerant = False
+        self.resume = False
+        self.suspend = False
+        self.connected_brokers: str | None = None
+        self.reconnect_to: str | None = None
+        self.rebalance = False
+        self.token: bytes | None = None
+
+    def body(self, version: int) -> bytes:
+        """Its fields."""
+        return b"".join(
+            (
+                _flag(self.close),
+                _flag(self.exit),
+                _flag(self.fault_tolerant),
+                _flag(self.resume),
+                _flag(self.suspend),
+                encode_string(self.connected_brokers),
+                encode_string(self.reconnect_to),
+                _flag(self.rebalance),
+                encode_bytes(self.token),
+            )
+        )
+
+
+@final
+class ProducerAck(Command):
+    """So many bytes of a producer were taken."""
+
+    __slots__ = ("producer", "size")
+    type = 19
+
+    def __init__(self, producer: ProducerId | None, size: int) -> None:
+        super().__init__()
+        self.producer = producer
+        self.size = size
+
+    def body(self, version: int) -> bytes:
+        """Its fields."""
+        return encode_object(self.producer, version) + _I.pack(self.size)
+
+
+@final
+class MessagePull(Command):
+    """A consumer wants one message within ``timeout`` milliseconds: 0 for however long it takes,
+    -1 for one that is there."""
+
+    __slots__ = ("consumer", "correlation_id", "destination", "message_id", "timeout")
+    type = 20
+
+    def __init__(
+        self, consumer: ConsumerId | None, destination: Destination | None, timeout: int
+    ) -> None:
+        super().__init__()
+        self.consumer = consumer
+        self.destination = destination
+        self.timeout = timeout
+        self.correlation_id: str | None = None
+        self.message_id: MessageId | None = None
+
+    def body(self, version: int) -> bytes:
+        """Its fields."""
+        return b"".join(
+            (
+                encode_object(self.consumer, version),
+                encode_object(self.destination, version),
+                _Q.pack(self.timeout),
+                encode_string(self.correlation_id),
+                encode_object(self.message_id, version),
+            )
+        )
+
+
+class Response(Command):
+    """A command was carried out; ``correlation_id`` is its number."""
+
+    __slots__ = ("correlation_id",)
+    type = 30
+
+    def __init__(self, correlation_id: int) -> None:
+        super().__init__()
+        self.correlation_id = correlation_id
+
+    def body(self, version: int) -> bytes:
+        """Its fields."""
+        return _I.pack(self.correlation_id)
+
+
+@final
+class ExceptionResponse(Response):
+    """A command was not carried out."""
+
+    __slots__ = ("exception",)
+    type = 31
+
+    def __init__(self, correlation_id: int, exception: Throwable | None) -> None:
+        super().__init__(correlation_id)
+        self.exception = exception
+
+    def body(self, version: int) -> bytes:
+        """Its fields."""
+        exception = self.exception
+        return super().body(version) + (b"\0" if exception is None else exception.encoded())

@@ -1,0 +1,262 @@
+"""Connections of OpenWire, in both roles: versions are agreed, frames are read and written.
+
+Bytes go in by ``receive`` and give events; ``send`` queues a command for ``data_to_send``, and
+``on_deadline`` is called when ``next_deadline`` says so.  No clock is read: the time comes with
+each call, in seconds.
+
+A frame is its size in four bytes and a command.  The first one of each side is WireFormatInfo.  A
+side that has nothing to say sends KeepAliveInfo after a third of the agreed silence; the other side
+is taken for gone when nothing was heard for the whole of it and a half more.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final, TypeAlias, final
+
+from tmqp_wires.openwire.commands import (
+    Command,
+    ConnectionError_,
+    KeepAliveInfo,
+    Throwable,
+)
+from tmqp_wires.openwire.data import WireError
+from tmqp_wires.openwire.negotiation import (
+    FIRST_VERSION,
+    LAST_VERSION,
+    MAGIC,
+    WIRE_FORMAT,
+    WireFormat,
+)
+from tmqp_wires.openwire.reading import read_command
+
+__all__ = ["ClientConnection", "Event", "Fault", "ServerConnection", "frame_of"]
+
+_I: Final = Struct(">i")
+_SIZE: Final = 4
+_MOST_ID: Final = 0x7FFFFFFF
+_NEVER: Final = float("inf")
+_MS: Final = 1000.0
+_PATIENCE: Final = 1.5
+#: Before its WireFormatInfo is read, a peer has said nothing about sizes.
+_LONGEST_HELLO: Final = 65_536
+_HELLO: Final = bytes((WIRE_FORMAT,)) + MAGIC
+_NO_HELLO: Final = "it does not begin with WireFormatInfo"
+#: The command that says nothing.
+_NULL: Final = b"\0"
+_IO_EXCEPTION: Final = "java.io.IOException"
+
+
+def _is_hello(begun: bytes) -> bool:
+    """Whether a frame that is not whole may become a WireFormatInfo."""
+    return _HELLO.startswith(begun[_SIZE : _SIZE + len(_HELLO)])
+
+
+@final
+class Fault:
+    """The peer did what it must not do; nothing more is read of it."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return f"Fault({self.text!r})"
+
+
+Event: TypeAlias = Command | Fault
+
+
+def frame_of(command: Command, version: int) -> bytes:
+    """A command with its size.
+
+    :raises WireError: when it cannot be written.
+    """
+    data = command.whole(version)
+    return _I.pack(len(data)) + data
+
+
+class _Connection:
+    """What both sides do.
+
+    Attributes: ``version``, the one that is agreed, 0 before; ``peer``, what the other side says.
+    """
+
+    def __init__(self, mine: WireFormat, now: float) -> None:
+        self.version = 0
+        self.peer = WireFormat(0)
+        self._mine = mine
+        self._max_frame = mine.max_frame_bytes
+        self._buffer = b""
+        self._out: list[bytes] = []
+        self._broken = False
+        self._spoke = False
+        self._beat_s = 0.0
+        self._beat_due = _NEVER
+        self._silence_s = 0.0
+        self._silence_due = _NEVER
+        self._next_id = 1
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of a frame that is not whole."""
+        return len(self._buffer)
+
+    def forget(self) -> None:
+        """Drop what is not whole, and read nothing more."""
+        self._buffer = b""
+        self._broken = True
+
+    def receive(self, data: bytes, now: float) -> list[Event]:
+        """Read bytes; after a fault nothing more is read."""
+        if self._broken:
+            return []
+        if self._silence_s:
+            self._silence_due = now + self._silence_s
+        buffer = self._buffer + data if self._buffer else data
+        events: list[Event] = []
+        at = 0
+        fault = ""
+        while not fault and at + _SIZE <= len(buffer):
+            (size,) = _I.unpack_from(buffer, at)
+            most = self._max_frame if self.version else _LONGEST_HELLO
+            if not 0 < size <= most:
+                fault = self._wrong_size(size, most)
+                break
+            end = at + _SIZE + size
+            if end > len(buffer):
+                break
+            fault = self._frame(buffer[at + _SIZE : end], events, now)
+            at = end
+        rest = buffer[at:]
+        if not fault and not self.version and not _is_hello(rest):
+            # Another protocol's peer is told at once, not when a whole frame has come.
+            fault = _NO_HELLO
+        if fault:
+            self.forget()
+            events.append(Fault(fault))
+        else:
+            self._buffer = rest
+        return events
+
+    def _wrong_size(self, size: int, most: int) -> str:
+        if not self.version:
+            return _NO_HELLO
+        return f"a frame of {size} bytes is too long, {most} are the most"
+
+    def _frame(self, frame: bytes, events: list[Event], now: float) -> str:
+        """Take a frame; returns what is wrong with it."""
+        try:
+            if not self.version:
+                self._hello(WireFormat.read(frame), now)
+                return ""
+            if frame == _NULL:
+                return ""
+            if frame[0] == WIRE_FORMAT:
+                return "WireFormatInfo came twice"
+            command = read_command(frame, self.version)
+        except WireError as error:
+            return str(error)
+        if not isinstance(command, KeepAliveInfo):
+            events.append(command)
+        elif command.response_required:
+            self.send(KeepAliveInfo())
+        return ""
+
+    def _hello(self, peer: WireFormat, now: float) -> None:
+        """Agree with what the other side says.
+
+        :raises WireError: when there is no version for both.
+        """
+        self.peer = peer
+        if peer.version < FIRST_VERSION:
+            raise WireError(
+                f"version {peer.version} of OpenWire is not spoken here, {FIRST_VERSION} to"
+                f" {LAST_VERSION} are"
+            )
+        self.version = min(peer.version, self._mine.version)
+        silence_ms = min(peer.silence_ms, self._mine.silence_ms)
+        if silence_ms:
+            self._silence_s = silence_ms / _MS * _PATIENCE
+            self._silence_due = now + self._silence_s
+            self._beat_s = silence_ms / _MS / 3
+            self._beat_due = now + self._beat_s
+
+    def send(self, command: Command) -> int:
+        """Queue a command under a number of its own, and give the size of its frame.
+
+        :raises WireError: when it cannot be written.
+        """
+        number = self._next_id
+        self._next_id = number % _MOST_ID + 1
+        command.command_id = number
+        frame = frame_of(command, self.version)
+        self.send_bytes(frame)
+        return len(frame)
+
+    def send_bytes(self, data: bytes) -> None:
+        """Queue frames that are written already, in the version that is agreed."""
+        self._spoke = True
+        self._out.append(data)
+
+    def data_to_send(self) -> bytes:
+        """Everything queued since the last call."""
+        data = b"".join(self._out)
+        self._out = []
+        return data
+
+    def excuse_silence(self, now: float) -> None:
+        """The peer was not read from until now."""
+        if self._silence_s:
+            self._silence_due = now + self._silence_s
+
+    def next_deadline(self) -> float | None:
+        """When :meth:`on_deadline` must be called; None for never."""
+        due = min(self._beat_due, self._silence_due)
+        return None if due == _NEVER else due
+
+    def on_deadline(self, now: float) -> list[Event]:
+        """Send a sign of life, or give the peer up."""
+        if now >= self._beat_due:
+            if not self._spoke:
+                self.send(KeepAliveInfo())
+            self._spoke = False
+            self._beat_due = now + self._beat_s
+        if now < self._silence_due:
+            return []
+        self._silence_due = self._beat_due = _NEVER
+        self.forget()
+        return [Fault(f"nothing was heard for {self._silence_s:g} seconds")]
+
+    def _send_hello(self) -> None:
+        data = self._mine.encoded()
+        self._out.append(_I.pack(len(data)) + data)
+
+
+@final
+class ServerConnection(_Connection):
+    """A server's side.  It says its WireFormatInfo when it has read the client's, so it says
+    nothing to peers of other protocols."""
+
+    def __init__(self, now: float = 0.0, mine: WireFormat | None = None) -> None:
+        super().__init__(mine or WireFormat(max_frame_bytes=1 << 24), now)
+
+    def _hello(self, peer: WireFormat, now: float) -> None:
+        self._send_hello()
+        super()._hello(peer, now)
+
+    def send_refusal(self, text: str, class_name: str = _IO_EXCEPTION) -> None:
+        """Tell the client why the connection ends; of one that is no OpenWire client, nothing."""
+        if self.peer.version:
+            self.send(ConnectionError_(Throwable(class_name, text), "refused"))
+
+
+@final
+class ClientConnection(_Connection):
+    """A client's side, which says its WireFormatInfo at once; commands follow when ``version`` is
+    agreed."""
+
+    def __init__(self, now: float = 0.0, mine: WireFormat | None = None) -> None:
+        super().__init__(mine or WireFormat(max_frame_bytes=1 << 24), now)
+        self._send_hello()
