@@ -63,8 +63,16 @@ def _hub(journal: Journal | None = None) -> Hub:
         hub.receive(number, command, 0.0)
         while hub.has_more(number):
             hub.go_on(number, 0.0)
-    _sent(hub)
+    _settle(hub)
     return hub
+
+
+def _settle(hub: Hub) -> None:
+    """Let what is sent leave, and be told so."""
+    hub.take_outbound()
+    for number in list(hub.awaited):
+        hub.written(number, 0.0)
+    _sent(hub)
 
 
 def _sent(hub: Hub) -> int:
@@ -117,6 +125,7 @@ def nsq_durable(count: int) -> None:
             hub.perform(answer, 2.0)
 
     save()
+    _settle(hub)
     chunks, answers = nsq_prepared(count, answers=True, singly=True)
     _say(hub, _CONSUMER, rdy(_READY))
     size = 0

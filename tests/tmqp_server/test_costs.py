@@ -62,6 +62,7 @@ INSTRUCTIONS: Final = {
     "broadcast": 1_380.0,
     "push with both acknowledges": 6_970.0,
     "durable push with both acknowledges": 11_500.0,
+    "NSQ: a durable PUB and FIN": 76_700.0,
     "a chunk through the shell": 26_650.0,
     "a chunk to ten consumers": 76_850.0,
 }

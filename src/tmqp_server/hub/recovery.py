@@ -40,7 +40,8 @@ from tmqp_server.engine.effects import Fetch, MeasureStored, ReadStored, SplitSt
 from tmqp_server.engine.model.snapshots import KeptOffsets
 from tmqp_server.hub.hub import Hub
 from tmqp_server.hub.questions import Outside, StorageQuestion, refusal_of
-from tmqp_server.storage.journal import Journal, UnknownDoorError
+from tmqp_server.storage.forms import UnknownDoorError
+from tmqp_server.storage.journal import Journal
 from tmqp_server.storage.port import (
     HIGH_ONLY,
     REGULAR_ONLY,

@@ -19,8 +19,7 @@ What a transaction puts aside before its commit goes the same way, in the order 
 says so: it is there before the commit that names it, and gone after whatever drops it.
 
 A message that is appended and settled within one batch is not written, unless its queue retains
-what is settled.  Nor is what its door keeps of it made, if it is settled at once, as that of a
-message is which feeds have passed on: that is done for some messages at a time, a little later.
+what is settled; nor is it made what its door keeps of it, if it is settled at once (``forms``).
 
 It is pure.  What a message looks like on disk is its door's business (``BodyCodec``).
 """
@@ -28,10 +27,10 @@ It is pure.  What a message looks like on disk is its door's business (``BodyCod
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, final
+from typing import final
 
-from tmqp.blocks import FLAG_DOOR_SHIFT, FLAG_HIGH, FLAG_TRANSIENT, FLAG_WANTS, StoredMessage
-from tmqp_server.engine.commands import KeptMessage, Synced
+from tmqp.blocks import FLAG_HIGH, FLAG_TRANSIENT, StoredMessage
+from tmqp_server.engine.commands import Synced
 from tmqp_server.engine.effects import (
     Append,
     AppendRun,
@@ -53,17 +52,13 @@ from tmqp_server.engine.effects import (
     StoreQueue,
     StoreRouter,
 )
-from tmqp_server.engine.model.message import MARK_HIGH, MARK_WANTS, Message
-from tmqp_server.engine.model.times import AT_ONCE, NEVER
+from tmqp_server.storage.forms import LAST, MAX_COUNT, StoredForms
 from tmqp_server.storage.gathered import (
     BodyCodec,
     CommittedSegment,
     Gathered,
     Sealed,
     SetAside,
-    flags_of_feeds,
-    marks_of_feeds,
-    names_its_queue,
 )
 from tmqp_server.storage.port import (
     HIGH_ONLY,
@@ -92,23 +87,7 @@ from tmqp_server.storage.topology import (
     router_to_bytes,
 )
 
-__all__ = ["Journal", "UnknownDoorError", "Writing"]
-
-_MAX_COUNT: Final = 65_535
-_SECOND_US: Final = 1_000_000
-#: No sequence is larger.
-_LAST: Final = 2**63 - 1
-#: Messages of which it is not made yet what their doors keep of them: few, so that it never takes
-#: long, and more than a step leaves behind that passes a message on.
-_MOST_BARE: Final = 64
-
-
-class UnknownDoorError(Exception):
-    """A message came in by a door that this server does not know; ``number`` is the door's."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(f"this server knows no door with the number {number}")
-        self.number = number
+__all__ = ["Journal", "Writing"]
 
 
 class Writing:
@@ -139,7 +118,7 @@ class Writing:
 
 
 @final
-class Journal:
+class Journal(StoredForms):
     """Gathers what is to be kept.
 
     :param doors: all protocols whose messages may be kept.
@@ -147,15 +126,10 @@ class Journal:
     """
 
     def __init__(self, doors: Sequence[BodyCodec], wall_clock_offset_s: float = 0.0) -> None:
-        self._by_name = {door.name: door for door in doors}
-        self._by_number = {door.number: door for door in doors}
-        self._flags_of = {door.name: door.number << FLAG_DOOR_SHIFT for door in doors}
-        self._offset_s = wall_clock_offset_s
+        super().__init__(doors, wall_clock_offset_s)
         self._retained: dict[int, None] = {}
         self._changes: list[TopologyChange] = []
         self._appended: dict[int, dict[int, StoredMessage]] = {}
-        #: Those of them that have no body yet, and the messages of which it will be made.
-        self._bare: dict[StoredMessage, Message] = {}
         #: Runs that were appended and are kept in one piece.
         self._whole: dict[int, list[StoredRun]] = {}
         self._portions: list[Gathered] = []
@@ -199,10 +173,7 @@ class Journal:
         if effect.transient:
             flags |= FLAG_TRANSIENT
         timestamp_us = self._unix_us(now)
-        kept = self._head(message, effect.sequence, flags, timestamp_us, now)
-        if len(self._bare) >= _MOST_BARE:
-            self._make_bodies()
-        self._bare[kept] = message
+        kept = self._bare_form(message, effect.sequence, flags, timestamp_us, now)
         appended = self._appended.get(effect.key)
         if appended is None:
             self._appended[effect.key] = {effect.sequence: kept}
@@ -241,7 +212,7 @@ class Journal:
             if message.rare is not None or message.attempts != attempts:
                 return False
         found = effect.run.wire.stored()
-        if found is None or attempts > _MAX_COUNT:
+        if found is None or attempts > MAX_COUNT:
             return False
         bodies, sizes, offsets = found
         first, count = effect.sequence, len(messages)
@@ -260,61 +231,6 @@ class Journal:
             return
         messages = unrolled(list(self._appended.get(key, {}).values()), runs)
         self._appended[key] = {each.sequence: each for each in messages}
-
-    def _flags(self, message: Message) -> int:
-        flags = self._flags_of[message.producer.door]
-        marks = message.marks
-        if marks & MARK_HIGH:
-            flags |= FLAG_HIGH
-        if marks & MARK_WANTS:
-            flags |= FLAG_WANTS
-        return flags | flags_of_feeds(marks)
-
-    def _stored(
-        self, message: Message, sequence: int, flags: int, timestamp_us: int, now: float
-    ) -> StoredMessage:
-        """What is kept of a message."""
-        kept = self._head(message, sequence, flags, timestamp_us, now)
-        self._make_body(kept, message)
-        return kept
-
-    def _make_bodies(self) -> None:
-        """Make what doors keep of those messages that have not been settled since."""
-        for kept, message in self._bare.items():
-            self._make_body(kept, message)
-        self._bare.clear()
-
-    def _make_body(self, kept: StoredMessage, message: Message) -> None:
-        body, payload_offset, payload_size = self._by_name[message.producer.door].stored(message)
-        kept.body = body
-        kept.payload_offset = payload_offset
-        kept.payload_size = payload_size
-
-    def _head(
-        self, message: Message, sequence: int, flags: int, timestamp_us: int, now: float
-    ) -> StoredMessage:
-        """The same without its body, which nothing that becomes of the message changes."""
-        rare = message.rare
-        expires_us = due_us = put_backs = hops = 0
-        if rare is not None:
-            put_backs = min(rare.put_backs, _MAX_COUNT)
-            hops = min(rare.hops, _MAX_COUNT)
-            expires_us = self._expiry_us(rare.expires_at)
-            if rare.due_at > now:
-                due_us = self._unix_us(rare.due_at)
-        return StoredMessage(
-            sequence,
-            timestamp_us,
-            expires_us,
-            due_us,
-            flags,
-            min(message.attempts, _MAX_COUNT),
-            put_backs,
-            hops,
-            0,
-            0,
-            b"",
-        )
 
     def _erase_run(self, effect: EraseRun) -> None:
         key = effect.key
@@ -335,7 +251,7 @@ class Journal:
                 if kept is None:
                     others.append(sequence)
                 else:
-                    self._bare.pop(kept, None)
+                    self._forget_form(kept)
         if others:
             settled = self._settled.get(key)
             if settled is None:
@@ -350,7 +266,7 @@ class Journal:
             appended = self._appended.get(key)
             kept = None if appended is None else appended.pop(effect.sequence, None)
             if kept is not None:
-                self._bare.pop(kept, None)
+                self._forget_form(kept)
                 return
             runs = self._whole.get(key)
             run = None if runs is None else find_run(runs, effect.sequence)
@@ -471,10 +387,10 @@ class Journal:
             self._divide(key)
             appended = self._appended.get(key, {}).get(sequence)
             if appended is not None:
-                appended.attempts = min(attempts, _MAX_COUNT)
-                appended.put_backs = min(put_backs, _MAX_COUNT)
+                appended.attempts = min(attempts, MAX_COUNT)
+                appended.put_backs = min(put_backs, MAX_COUNT)
                 continue
-            note = Note(key, sequence, min(attempts, _MAX_COUNT), min(put_backs, _MAX_COUNT))
+            note = Note(key, sequence, min(attempts, MAX_COUNT), min(put_backs, MAX_COUNT))
             self._notes.append(note)
 
     def _ticket(self, ticket: int) -> None:
@@ -583,53 +499,10 @@ class Journal:
             if portion.key in batch.settled:
                 there = void.setdefault(portion.key, set())
                 assert isinstance(portion, Gathered), "the journal made it"
-                there.update(portion.within(0, _LAST, True))
-                there.update(portion.within(0, _LAST, False))
+                there.update(portion.within(0, LAST, True))
+                there.update(portion.within(0, LAST, False))
         for key, sequences in batch.settled.items():
             gone = void.get(key)
             owed = [each for each in sequences if gone is None or each not in gone]
             if owed:
                 self._settled[key] = owed + self._settled.get(key, [])
-
-    def kept(self, stored: StoredMessage, now: float) -> KeptMessage:
-        """A message that comes back.
-
-        :raises UnknownDoorError: when this server does not know its door.
-        :raises Exception: when its door cannot read it.
-        """
-        flags = stored.flags
-        number = (flags >> FLAG_DOOR_SHIFT) & 0xFF
-        door = self._by_number.get(number)
-        if door is None:
-            raise UnknownDoorError(number)
-        wire, message_id, source, channel, size = door.restored(stored.body)
-        offset_s = self._offset_s
-        return KeptMessage(
-            stored.sequence,
-            message_id,
-            source,
-            door.name,
-            channel or None if names_its_queue(stored) else None,
-            size,
-            wire,
-            flags & FLAG_WANTS != 0,
-            flags & FLAG_TRANSIENT != 0,
-            stored.attempts,
-            stored.put_backs,
-            stored.hops,
-            stored.expires_us / _SECOND_US - offset_s if stored.expires_us else NEVER,
-            stored.due_us / _SECOND_US - offset_s if stored.due_us else AT_ONCE,
-            marks_of_feeds(flags),
-        )
-
-    def monotonic_s(self, unix_us: int) -> float:
-        """A time of the store as the engine counts it."""
-        return unix_us / _SECOND_US - self._offset_s
-
-    def _expiry_us(self, expires_at: float) -> int:
-        """An expiry as the store keeps it: 0 for never, which no time may become; one beyond its
-        last time is that."""
-        return 0 if expires_at == NEVER else min(max(1, self._unix_us(expires_at)), _LAST)
-
-    def _unix_us(self, at: float) -> int:
-        return int((at + self._offset_s) * _SECOND_US)

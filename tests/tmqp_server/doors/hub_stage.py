@@ -52,6 +52,8 @@ class HubStage:
                 self.sent[number] += data
                 if not data:
                     self.end(number, self.hub.close_reason(number))
+        for number in list(self.hub.awaited):
+            self.hub.written(number, self.now)  # the peer's kernel takes everything
         for number in list(self.hub.woken):
             self.hub.woken.pop(number, None)
             self.hub.go_on(number, self.now)

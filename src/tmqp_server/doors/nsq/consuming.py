@@ -115,6 +115,7 @@ class ConsumingSession(PublishingSession):
             row.topic, row.channel, row.state = topic, channel, SUBSCRIBED
         self._channel = shapes.names.channel(topic, channel)
         asked = PendingSub(topic, channel, self._answers.open())
+        self._subscribing = True
         commands.append(shapes.create_topic(self._number, topic, asked))
         commands.extend(shapes.create_channel(self._number, topic, channel, asked))
         terms = Terms(0, self._who.msg_timeout_ms, PUT_BACK_START)
@@ -220,6 +221,9 @@ class ConsumingSession(PublishingSession):
             self._count(requeued=-1)
         why = b"client does not own message" if code == RESULT_FORBIDDEN else b"ID not in flight"
         text = b"E_%s_FAILED %s %s failed %s" % (word, word, name, why)
+        if self._subscribing:
+            self._answer(error_frame(text))
+            return
         self._plain.append(error_frame(text))
         self._note()
 

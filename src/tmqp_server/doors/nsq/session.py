@@ -3,7 +3,8 @@
 Theory of operation.  ``CommandDecoder`` finds the commands and all errors that need no broker.  The
 first command but IDENTIFY asks the broker to let the client in; what comes meanwhile waits, and the
 peer is not read.  Answers leave in the order of their commands (``ordered``); messages, heartbeats
-and the errors of FIN, REQ and TOUCH, which nobody waits for, leave at once.
+and the errors of FIN, REQ and TOUCH, which nobody waits for, leave at once, but for those that
+would come before the answer to SUB.
 """
 
 from __future__ import annotations

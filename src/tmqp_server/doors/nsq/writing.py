@@ -60,6 +60,10 @@ class WritingSession(DoorSession):
         self._plain: list[bytes] = []
         self._layer: Layer | None = None
         self._answers = OrderedAnswers()
+        #: The answer to SUB has not left, and messages wait for that: it leaves by itself, for some
+        #: clients take what they read from a compressed connection at once for one frame.
+        self._subscribing = False
+        self._late: list[bytes] = []
         self._orders = 0
         #: The publication behind which nothing is answered.
         self._ended_at = NEVER
@@ -98,6 +102,7 @@ class WritingSession(DoorSession):
         if answers.ready_bytes:
             self._plain.append(answers.take())
         if not len(answers):
+            self.wants_written = self.wants_written or self._subscribing
             self._all_answered()
         total = 0
         for piece in self._sealed:
@@ -114,6 +119,9 @@ class WritingSession(DoorSession):
         if row is not None:
             row.message_count += _frames_in(data)
             self._tell_in_flight(row)
+        if self._subscribing:
+            self._late.append(data)
+            return
         self._plain.append(data)
         self.outbound_bytes += len(data)
 
@@ -143,7 +151,12 @@ class WritingSession(DoorSession):
         return b"".join(kept)
 
     def written(self, now: float) -> Sequence[Command]:
-        """What was skipped is finished."""
+        """What was skipped is finished, and what has waited for the answer to SUB is sent."""
+        if self._subscribing and not len(self._answers):
+            self._subscribing = False
+            self._plain += self._late
+            self._late = []
+            self._note()
         skipped = self._skipped
         if not skipped:
             return NOTHING
@@ -207,6 +220,7 @@ class WritingSession(DoorSession):
         self.close_reason = self._why or reason
         self._answers.clear()
         self._forget_publications()
+        self._late = []
         self._context.forget(self._number)
         self._decoder.forget()
         self._early = []

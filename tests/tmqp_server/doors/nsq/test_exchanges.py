@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from tests.tmqp_server.doors.nsq.kept import ALL, KeptServer
 from tests.tmqp_server.doors.nsq.server import Server
 from tests.tmqp_wires.nsq.exchanges import EXCHANGES, Exchange
+from tmqp_server.storage.memory import MemoryStore
 from tmqp_wires.nsq import writing
 
 
 @pytest.mark.parametrize("exchange", EXCHANGES, ids=lambda each: each.name)
-@pytest.mark.parametrize("pieces", [1, 2])
-def test_answers_are_those_that_were_recorded(exchange: Exchange, pieces: int) -> None:
-    server = Server()
+@pytest.mark.parametrize(("pieces", "durable"), [(1, False), (2, False), (1, True)])
+def test_answers_are_those_that_were_recorded(
+    exchange: Exchange, pieces: int, durable: bool
+) -> None:
+    server = KeptServer(MemoryStore(), ALL) if durable else Server()
     client = server.connect(b"")
     middle = len(exchange.sent) // pieces
     client.send(exchange.sent[:middle], exchange.sent[middle:])

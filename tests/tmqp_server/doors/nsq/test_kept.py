@@ -6,54 +6,13 @@ from typing import Final
 
 import pytest
 
-from tests.tmqp_server.doors.nsq.server import EPOCH_S, Server
-from tmqp_server.doors.nsq.message import NsqBodies
-from tmqp_server.engine.effects import Fetch
-from tmqp_server.hub.recovery import answer_of, recover
-from tmqp_server.storage.journal import Journal
+from tests.tmqp_server.doors.nsq.kept import ALL, KeptServer
+from tests.tmqp_server.doors.nsq.server import Server
 from tmqp_server.storage.memory import MemoryStore
 from tmqp_wires.nsq import writing
 from tmqp_wires.nsq.events import ErrorReceived, MessageReceived, ResponseReceived
 
 OK: Final = ResponseReceived(b"OK")
-_ALL: Final = 100
-
-
-class KeptServer(Server):
-    """A server whose store keeps at once what it is to keep; with another one's it begins again."""
-
-    def __init__(self, store: MemoryStore, mem_queue_size: int) -> None:
-        self.store = store
-        self.journal = Journal([NsqBodies()], EPOCH_S)
-        super().__init__(journal=self.journal, mem_queue_size=mem_queue_size)
-        recover(store, self.hub, self.journal, self.now)
-        self.settle()
-
-    def settle(self) -> None:
-        """Write and read, too."""
-        super().settle()
-        while not self.journal.is_empty:
-            batch = self.journal.take()
-            assert batch is not None
-            self.store.write(batch.batch, 0)
-            for answer in self.journal.answers(batch, True, 1_000):
-                self.hub.perform(answer, self.now)
-            super().settle()
-
-    def fetch(self, asked: Fetch) -> None:
-        """From the store."""
-        self.hub.perform(answer_of(self.store, self.journal, asked, self.now), self.now)
-
-    def sizes(self) -> dict[tuple[str, str], tuple[int, ...]]:
-        """What topics and channels count: messages, due or not, their bytes on disk, and those in
-        memory if all are there."""
-        found: dict[tuple[str, str], tuple[int, ...]] = {}
-        for names in (("t", "a"), ("t", "b"), ("t", ""), ("dead", "")):
-            queue = self.queue(*names)
-            assert queue is not None, names
-            in_memory = 0 if queue.options.memory_limit < _ALL else queue.bytes
-            found[names] = (queue.messages + queue.deferred, queue.disk_bytes, in_memory)
-        return found
 
 
 def fill(server: Server) -> None:
@@ -91,15 +50,32 @@ def fill(server: Server) -> None:
 def test_an_error_closed_the_connection_before_the_disk_had_what_came_before_it(
     commands: bytes, error: bytes
 ) -> None:
-    server = KeptServer(MemoryStore(), _ALL)
+    server = KeptServer(MemoryStore(), ALL)
     client = server.connect()
     client.send(commands)
     assert client.take() == [OK, ErrorReceived(*error.split(b" ", 1))]
     assert client.number in server.ended
 
 
+def test_a_message_came_before_the_answer_to_sub() -> None:
+    """The channel was not on disk yet when the message was published."""
+    server = KeptServer(MemoryStore(), ALL)
+    server.subscriber("t", "another").close()
+    consumer, producer = server.connect(), server.connect()
+    producer.send(writing.pub(b"t", b"before"))
+    for client, chunk in (
+        (consumer, writing.sub(b"t", b"c") + writing.rdy(5)),
+        (producer, writing.pub(b"t", b"x")),
+    ):
+        server.hub.receive(client.number, chunk, server.now)  # nothing is written in between
+    first, message = consumer.take()
+    assert first == OK
+    assert isinstance(message, MessageReceived)
+    assert message.body == b"x"
+
+
 def test_messages_on_disk_counted_other_bytes_after_a_restart() -> None:
-    for memory in (1, 3, _ALL):
+    for memory in (1, 3, ALL):
         store = MemoryStore()
         server = KeptServer(store, memory)
         fill(server)
