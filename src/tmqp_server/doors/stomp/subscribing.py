@@ -79,7 +79,7 @@ class Joined:
 class Looked:
     """What the answer is about whether a durable subscription is there."""
 
-    __slots__ = ("asked", "durable", "subscription", "terms")
+    __slots__ = ("asked", "subscription", "terms", "wanted")
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Looked:
     ) -> None:
         self.asked = asked
         self.subscription = subscription
-        self.durable = durable
+        self.wanted = durable
         self.terms = terms
 
 
@@ -301,7 +301,7 @@ class SubscribingSession(BrowsingSession):
         commands = begin(
             self._number,
             made,
-            looked.durable,
+            looked.wanted,
             effect,
             context.of_topic,
             context.kept_queue(),
@@ -309,7 +309,7 @@ class SubscribingSession(BrowsingSession):
         )
         commands.append(self._branch(subscription, asked))
         joined = Joined(asked, subscription, last=True)
-        channel = looked.durable.channel
+        channel = looked.wanted.channel
         commands.append(
             Join(subscription.number, joined, channel, terms=looked.terms, creates=False)
         )
