@@ -192,6 +192,7 @@ TREE: Final[dict[str, tuple[str, ...]]] = {
         "tmqp_server.wiring.clustering",
         "tmqp_server.wiring.doors",
         "tmqp_server.wiring.lookups",
+        "tmqp_server.wiring.reloading",
         "tmqp_server.wiring.watched",
     ),
     "tmqp_server.wiring.assembly": (
@@ -201,7 +202,9 @@ TREE: Final[dict[str, tuple[str, ...]]] = {
     ),
     "tmqp_server.wiring.clustering": ("tmqp_server.cluster.link", "tmqp_server.io"),
     "tmqp_server.wiring.datagrams": ("tmqp_server.wiring.doors", "tmqp_server.io"),
+    "tmqp_server.wiring.logs": ("tmqp_server.settings",),
     "tmqp_server.wiring.lookups": ("tmqp_server.io",),
+    "tmqp_server.wiring.reloading": ("tmqp_server.wiring.logs", "tmqp_server.io"),
     "tmqp_server.wiring.watched": ("tmqp_server.admin", "tmqp_server.io"),
     "tmqp_server.wiring.doors": ("tmqp_server.config", "tmqp_server.doors.registry"),
     "tmqp_sim": (),

@@ -41,7 +41,7 @@ SHAPING: Final = tuple(
         "throttr/",
         "zmtp/",
         "stomp/",
-        "openwire/",
+        "openwire",
         "jms/",
         "registry.py",
     )

@@ -25,7 +25,7 @@ async def main() -> None:
 
         await client.create_queue("lost", 1, status="pull")
         await client.create_queue(
-            "repairs",
+            "workshop",
             1,
             status="round-robin",
             options=QueueOptions(
@@ -36,17 +36,17 @@ async def main() -> None:
                 dead_letter_queue="lost;1",
             ),
         )
-        await client.push("repairs", 1, "clock", headers={"traceparent": TRACE})
-        await client.push("repairs", 1, "bicycle")
-        await client.push("repairs", 1, "radio")  # the clock has waited longest: it makes way
-        async with client.consume("repairs", 1, acknowledge="manual", window=1) as messages:
+        await client.push("workshop", 1, "clock", headers={"traceparent": TRACE})
+        await client.push("workshop", 1, "bicycle")
+        await client.push("workshop", 1, "radio")  # the clock has waited longest: it makes way
+        async with client.consume("workshop", 1, acknowledge="manual", window=1) as messages:
             for _ in range(2):
                 bicycle = await messages.get()
                 await bicycle.release(to="front")
             radio = await messages.get()
             print(f"{radio.text} repaired")
             await radio.ack()
-        await client.push("repairs", 1, "umbrella", expires_s=0.1)
+        await client.push("workshop", 1, "umbrella", expires_s=0.1)
 
         letters = 0
         await client.join("lost")

@@ -17,11 +17,12 @@ async def main() -> None:
         await worker.create_queue("sums", 1, status="round-robin")
         async with connect(ADDRESS) as asker, asker.temporary_queue("answers") as answers:
             await asker.push("sums", 1, "1 2 3", headers={"Reply-To": answers.channel})
-            async with worker.consume("sums", 1) as questions:
+            async with worker.consume("sums", 1, acknowledge="manual") as questions:
                 question = await questions.get()
-            reply_to = question.header("Reply-To") or ""
-            total = sum(int(each) for each in question.text.split())
-            await worker.push(reply_to, answers.queue_id, str(total))
+                reply_to = question.header("Reply-To") or ""
+                total = sum(int(each) for each in question.text.split())
+                await worker.push(reply_to, 0, str(total))
+                await question.ack()
             print("the sum:", (await answers.get()).text)
             try:
                 await worker.join(reply_to)

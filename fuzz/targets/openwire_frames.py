@@ -8,7 +8,9 @@ from typing import Final
 
 from targets.talking import cut, speak
 from tmqp.testing import Seeded
+from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.openwire.door import OpenwireDoor
+from tmqp_server.doors.openwire.message import OpenwireBodies
 from tmqp_server.doors.openwire.options import OpenwireLimits
 from tmqp_server.doors.port import IdSource
 from tmqp_wires.openwire import ClientConnection, Command, Fault, ServerConnection, WireFormat
@@ -57,7 +59,8 @@ def openwire(data: bytes) -> None:
                 "something is kept beyond its limit"
             )
         assert told == _said(at_once, whole), "how it is cut changes what it says"
-    speak(OpenwireDoor(_ids(), OpenwireLimits(max_frame_bytes=_MOST)), chunks)
+    letters = Letters([OpenwireBodies()])
+    speak(OpenwireDoor(_ids(), OpenwireLimits(max_frame_bytes=_MOST), None, letters), chunks)
 
 
 def _mine() -> WireFormat:

@@ -274,11 +274,19 @@ class ZmtpSide(Side):
         """Whether a queue is one whose messages must be dealt with."""
         return foreign_name(queue.channel_name) in (QUEUE, SERVICE)
 
+    def _behind(self, subscriber: Subscriber) -> int:
+        """Bytes that are on their way to a socket: what has not come is not dropped yet (seed
+        16666)."""
+        if not subscriber.usable or subscriber.link.over or subscriber.link.dead:
+            return 0
+        out = self._simulation.server.turn.outbound(subscriber.link.number)
+        return subscriber.link.down.taken + (0 if out is None else out.bytes)
+
     def owed(self) -> dict[str, int]:
         """What is left, by who has it."""
         left: dict[str, int] = {}
         left.update({each.name: each.owes for each in self._pushers})
-        left.update({each.name: each.owes for each in self._subscribers})
+        left.update({each.name: each.owes + self._behind(each) for each in self._subscribers})
         left.update({each.name: each.owes for each in self._askers})
         for socket in self.sockets:
             there = socket.usable and not socket.link.dead

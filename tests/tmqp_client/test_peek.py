@@ -50,6 +50,9 @@ async def test_a_queue_is_seen_and_left_as_it_is(place: str, channel: str) -> No
         assert only == ["late"]
         some = [each.text async for each in client.peek(channel, 1, filter="n=3", limit=1)]
         assert some == ["x3"]
+        language = "sql92-converting"
+        chosen = client.peek(channel, 1, filter="N > 1 AND N < 4", filter_language=language)
+        assert [each.text async for each in chosen] == ["x2", "x3"]
         await client.join(channel)
         async for message in client.pull(channel, 1, 1):
             flying = [each async for each in client.peek(channel, 1, states=["in-flight"])]

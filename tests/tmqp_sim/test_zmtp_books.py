@@ -296,7 +296,7 @@ def _unread(story: Story) -> None:
         (_miscounted, "1 were counted"),
         (_two_requests, "beside another request"),
         (_two_replies, "replied to twice"),
-        (_unread, "was sent before a socket closed"),
+        (_unread, "was sent before a client closed"),
     ],
 )
 def test_what_is_wrong_is_noticed(spoil: Callable[[Story], None], text: str) -> None:

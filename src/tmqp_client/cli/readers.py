@@ -190,7 +190,11 @@ Examples:
 )
 @click.option("--id", "message_id", default="", help="Only messages with this id.")
 @click.option("--filter", "wanted", help="Only messages that pass this filter.")
-@click.option("--filter-language", "language", help="headers (the default) or prefix.")
+@click.option(
+    "--filter-language",
+    "language",
+    help="headers (the default), prefix, sql92 or sql92-converting.",
+)
 @click.option("--first", type=_SEQUENCE, default=0, help="From this sequence on.")
 @click.option("-n", "--count", type=click.IntRange(1), help="Stop after so many messages.")
 @json_option("Print one JSON object a line.")

@@ -100,7 +100,11 @@ Examples:
     " payload as text, or payload_base64 where it is none.",
 )
 @click.option("--filter", "wanted", help="Only messages that pass this filter.")
-@click.option("--filter-language", "language", help="headers (the default) or prefix.")
+@click.option(
+    "--filter-language",
+    "language",
+    help="headers (the default), prefix, sql92 or sql92-converting.",
+)
 @_terms_options
 @click.option(
     "--on-failure",

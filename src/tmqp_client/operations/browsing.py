@@ -68,8 +68,8 @@ class Browsing(Operations):
         :param message_id: only messages with this id.
         :param filter: only messages that pass, such as ``kind=order; region=eu*``.  Servers that do
             not know filters here show all.
-        :param filter_language: ``headers`` (as above, the default), or ``prefix``: the beginning of
-            the payload.
+        :param filter_language: ``headers`` (as above, the default), ``prefix`` (the payload begins
+            so), ``sql92`` or ``sql92-converting``, such as ``price > 3 AND kind = 'order'``.
         :param first: from this sequence on.
         :param limit: messages in a portion; as many as the server shows if None.
         :raises LocalProtocolError: for another state, or a language without a filter.

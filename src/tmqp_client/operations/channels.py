@@ -105,8 +105,8 @@ class Channels(Operations):
 
         :param filter: which messages this client wants, such as ``kind=order; region=eu*``; the
             others go to other clients, or wait for one.
-        :param filter_language: ``headers`` (as above, the default), or ``prefix``: the beginning
-            of the payload.
+        :param filter_language: ``headers`` (as above, the default), ``prefix`` (the payload begins
+            so), ``sql92`` or ``sql92-converting``, such as ``price > 3 AND kind = 'order'``.
         :param window: how many messages may be unanswered at a time; -1 for no bound.
         :param credit: how many messages may be sent until :meth:`grant` says otherwise; -1 for no
             bound.

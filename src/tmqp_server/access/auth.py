@@ -454,12 +454,12 @@ class TableAccess(Access):
 
     async def may(self, who: Identity, right: str, subject: str, queue_id: int) -> bool | Answer:
         """Whether one of its roles allows it."""
-        roles: tuple[Role, ...] = who.data.roles
+        roles = _roles_of(who)
         return any(role.allows(right, subject, queue_id) for role in roles)
 
     async def visible_channels(self, who: Identity, names: Sequence[str]) -> Collection[str] | None:
         """Those that one of its roles allows to see; no list for who may see none at all."""
-        roles: tuple[Role, ...] = who.data.roles
+        roles = _roles_of(who)
         if not any(SEE_CHANNEL in role.rights for role in roles):
             return None
         return [
@@ -467,6 +467,11 @@ class TableAccess(Access):
             for name in names
             if any(role.allows(SEE_CHANNEL, name, NO_QUEUE) for role in roles)
         ]
+
+
+def _roles_of(who: Identity) -> tuple[Role, ...]:
+    """What a client may do now that was admitted by the table; nothing for another one."""
+    return who.data.roles if isinstance(who.data, _Admitted) else ()
 
 
 def _key_of(entry: Entry) -> tuple[object, ...]:

@@ -16,6 +16,7 @@ import math
 from collections.abc import Iterable
 from typing import Protocol, final
 
+from tmqp._compat import mypyc_attr
 from tmqp.constants import TYPE_DIRECT_MESSAGE
 from tmqp.frames import Frame
 from tmqp.names import EXACT_MARK
@@ -24,7 +25,18 @@ from tmqp_server.doors.letter_frames import OF_DEAD_LETTERS, frame_of_letter, le
 from tmqp_server.engine.effects import Forward
 from tmqp_server.engine.model.message import Message
 
-__all__ = ["LetterOwner", "Letters"]
+__all__ = ["GroupedWire", "LetterOwner", "Letters"]
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class GroupedWire:
+    """The form of a message that has its ``group`` at hand, the group key of its letter: for that
+    no letter need be made."""
+
+    __slots__ = ("group",)
+
+    def __init__(self, group: str) -> None:
+        self.group = group
 
 
 class LetterOwner(Protocol):

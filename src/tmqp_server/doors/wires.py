@@ -16,7 +16,7 @@ from tmqp.extensions import (
 )
 from tmqp.frames import Frame
 from tmqp_server.doors.letter_frames import OF_DEAD_LETTERS
-from tmqp_server.doors.letters import Letters
+from tmqp_server.doors.letters import GroupedWire, Letters
 from tmqp_server.doors.rewriting import rewritten, writable_headers
 from tmqp_server.doors.selecting import LANGUAGES, filter_of, read_by
 from tmqp_server.doors.selector import SELECTORS
@@ -43,6 +43,8 @@ class LetterWires(Wires):
         :raises LookupError: for a message of another protocol that nobody reads.
         """
         wire = message.wire
+        if isinstance(wire, GroupedWire):
+            return wire.group
         if not isinstance(wire, Frame):
             return self._letters.of_wire(wire, message.producer.door).group_key
         if not wire.has_header:

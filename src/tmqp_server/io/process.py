@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
+import shutil
 import time
 from pathlib import Path
 from typing import Final
@@ -26,15 +26,16 @@ def process_facts(directory: str | None) -> ProcessFacts:
     found.cpu_s = time.process_time()
     with contextlib.suppress(OSError, ValueError, IndexError):
         pages = int((_PROC / "statm").read_text(encoding="ascii").split()[1])
-        found.resident_bytes = pages * resource.getpagesize()
+        found.resident_bytes = pages * os.sysconf("SC_PAGE_SIZE")
     with contextlib.suppress(OSError):
         found.open_fds = sum(1 for _ in (_PROC / "fd").iterdir())
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource  # noqa: PLC0415 - not every system has it
+
         found.max_fds = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if directory is not None:
         with contextlib.suppress(OSError):
-            state = os.statvfs(directory)
-            found.free_bytes = state.f_bavail * state.f_frsize
+            found.free_bytes = shutil.disk_usage(directory).free
         with contextlib.suppress(OSError), os.scandir(directory) as files:
             found.storage_bytes = sum(each.stat().st_size for each in files if each.is_file())
     return found

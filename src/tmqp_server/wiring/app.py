@@ -139,7 +139,8 @@ class Server:
     """A server; see :func:`running`.
 
     Attributes: ``broker`` and ``cluster`` for their statistics; ``access`` that it asks, None where
-    everybody may do everything; ``world``, what its admin doors see of it.
+    everybody may do everything; ``world``, what its admin doors see of it; ``doors``, those beside
+    TMQP's being ``doors.further``.
     """
 
     def __init__(
@@ -162,7 +163,6 @@ class Server:
         offset_s = time.time() - started_s
         registry = DoorRegistry() if registry is None else registry
         self.world = AdminWorld() if world is None else world
-        #: Its doors beside TMQP's are ``doors.further``.
         self.doors = Doors(config, registry, _new_id, offset_s, started_s, guarded=_asks(access))
         broker.know_wires(LetterWires(self.doors.native.letters))
         self._store = store

@@ -8,27 +8,26 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 import attrs
 
-from tmqp_server.access.auth import TableAccess
+from tmqp_server.access.auth import Access, Identity, TableAccess
 from tmqp_server.access.roles import TABLE, AccessConfig
+from tmqp_server.admin.world import AdminWorld
 from tmqp_server.config import ConfigError, ServerConfig
 from tmqp_server.engine.option_table import CHANNEL_OPTIONS, QUEUE_OPTIONS
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
+from tmqp_server.io.tls import TlsContexts
 from tmqp_server.settings.options import DeclaredChannel, DeclaredQueue
 from tmqp_server.wiring.logs import set_up_log
 
-if TYPE_CHECKING:
-    from tmqp_server.wiring.app import Server
-
-__all__ = ["changes", "reload_config"]
+__all__ = ["Reloadable", "changes", "reload_config"]
 
 logger = logging.getLogger("tmqp_server.config")
 
 #: The settings that are changed while the server runs.
-LIVE: Final = (
+_LIVE: Final = (
     "access",
     "log",
     "max_connections",
@@ -37,6 +36,25 @@ LIVE: Final = (
     "shutdown_timeout_s",
     "tls",
 )
+
+
+class Reloadable(Protocol):
+    """A server, as far as its configuration can be changed.
+
+    Attributes: ``config`` that it has now; ``access`` that it asks; ``tls``; ``world``, where
+    reloads are counted.
+    """
+
+    config: ServerConfig
+    access: Access | None
+    tls: TlsContexts
+    world: AdminWorld
+
+    def apply(self, config: ServerConfig) -> None:
+        """Be limited by this from now on."""
+
+    def end_sessions(self, gone: Callable[[Identity], bool], reason: str) -> None:
+        """Close the connections of some clients politely."""
 
 
 def changes(old: ServerConfig, new: ServerConfig) -> tuple[list[str], list[str]]:
@@ -53,7 +71,7 @@ def changes(old: ServerConfig, new: ServerConfig) -> tuple[list[str], list[str]]
         if field.name == "access":
             live = before.kind == after.kind == TABLE
             (now if live else later).append(_access_changes(before, after))
-        elif field.name in LIVE:
+        elif field.name in _LIVE:
             now += _field_changes(field.name, before, after)
         else:
             later.append(field.name)
@@ -101,7 +119,7 @@ def _access_changes(before: AccessConfig, after: AccessConfig) -> str:
     return f"access: {'; '.join(said) or 'changed'}"
 
 
-def reload_config(server: Server, read: Callable[[], ServerConfig]) -> bool:
+def reload_config(server: Reloadable, read: Callable[[], ServerConfig]) -> bool:
     """Read the configuration again and apply it; the difference is logged.
 
     :param read: reads and checks it.
@@ -116,7 +134,7 @@ def reload_config(server: Server, read: Callable[[], ServerConfig]) -> bool:
         logger.error("the configuration was not reloaded, the old one stays: %s", error)
         return False
     now, later = changes(old, new)
-    values: dict[str, Any] = {name: getattr(new, name) for name in LIVE}
+    values: dict[str, Any] = {name: getattr(new, name) for name in _LIVE}
     if isinstance(server.access, TableAccess) and new.access.kind == TABLE:
         gone = server.access.reload(new.access)
         server.end_sessions(gone, "its access was removed")

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Final
 
 from tests.interop.building import CACHE, java_build
+from tests.project import ROOT
 
-__all__ = ["VERSIONS", "features", "reference"]
+__all__ = ["VERSIONS", "example", "features", "reference"]
 
 _SOURCES: Final = Path(__file__).parent / "java"
 _CACHE: Final = CACHE / "openwire"
@@ -25,6 +26,14 @@ def features(version: str) -> tuple[list[str], Path]:
         sources = [_for_jakarta(each, folder / "sources") for each in sources]
     words = _build(f"activemq-client-{version}", "activemq-client", version, folder, sources)
     return [*words, "Features"], folder
+
+
+def example() -> tuple[list[str], Path]:
+    """The command of the guide's program, and its folder."""
+    folder = _CACHE / "example"
+    sources = [ROOT / "examples" / "jms" / "Orders.java"]
+    words = _build("activemq-client", "activemq-client", VERSIONS[0], folder, sources)
+    return [*words, "Orders"], folder
 
 
 def reference() -> tuple[list[str], Path]:

@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from tests.interop.building import EXPECTED
-from tests.interop.openwire.clients import VERSIONS, features, reference
+from tests.interop.openwire.clients import VERSIONS, example, features, reference
 from tests.tmqp_server.test_doors import config
 from tests.tmqp_server.test_small_doors import port_of
 from tmqp_server import running
@@ -51,15 +51,20 @@ def verdicts(said: bytes) -> dict[str, str]:
     return dict(line.split("\t", 1) for line in lines[:-1])
 
 
-async def at_our_server(version: str, data: Path | None = None) -> dict[str, str]:
-    """What a version of the client finds."""
-    words, folder = features(version)
+async def said_at_our_server(command: tuple[list[str], Path], data: Path | None = None) -> bytes:
+    """What a program prints that gets our server's URL."""
+    words, folder = command
     door = {"protocol": "openwire", "listen": ["127.0.0.1:0"]}
     async with running(config(door, data=data)) as server:
         url = f"tcp://127.0.0.1:{port_of(server, 'openwire')}"
         with anyio.fail_after(_MOST_S):
             done = await anyio.run_process([*words, url], cwd=folder, check=False)
-    return verdicts(done.stdout)
+    return done.stdout
+
+
+async def at_our_server(version: str, data: Path | None = None) -> dict[str, str]:
+    """What a version of the client finds."""
+    return verdicts(await said_at_our_server(features(version), data))
 
 
 @contextmanager
@@ -108,3 +113,7 @@ async def test_the_verdicts_are_those_of_activemq(tmp_path: Path) -> None:
         if (said == "ok") != (ours[name] == "ok")
     }
     assert different.keys() == _NOT_SERVED.keys(), different
+
+
+async def test_the_guides_program() -> None:
+    assert await said_at_our_server(example()) == b"3 x tea are on their way\n"

@@ -21,6 +21,8 @@ Needs = tuple[tuple[str, str], ...]
 Frames = tuple[tuple[str, dict[str, str]], ...]
 _ALL: Final = ("*",)
 _R: Final = {"receipt": "r"}
+#: Of the client whose rights are tried.
+_DURABLE: Final = "durable://me-8/n"
 _NEW: Final = {"destination": "/queue/new", "id": "2", **_R}
 
 #: What a client says, whose queue ``q`` and topic ``t`` are there; the rights that it needs.
@@ -54,6 +56,30 @@ MATRIX: Final[dict[str, tuple[Frames, Needs]]] = {
             (rights.JOIN, "new"),
         ),
     ),
+    "SEND to several destinations": (
+        (("SEND", {"destination": "/queue/q,/topic/t", **_R}),),
+        ((rights.PUSH, "q"), (rights.PUSH, "topic://t")),
+    ),
+    "SUBSCRIBE of a browser": (
+        (("SUBSCRIBE", {"destination": "/queue/q", "id": "1", "browser": "true", **_R}),),
+        ((rights.BROWSE, "q"),),
+    ),
+    "SUBSCRIBE of a durable subscription": (
+        (
+            (
+                "SUBSCRIBE",
+                {"destination": "/topic/t", "id": "1", "activemq.subscriptionName": "n", **_R},
+            ),
+        ),
+        (
+            (rights.SEE_CHANNEL, _DURABLE),
+            (rights.CREATE_QUEUE, _DURABLE),
+            (rights.PUSH, "ActiveMQ.DLQ"),
+            (rights.FEED, "topic://t"),
+            (rights.FEED, _DURABLE),
+            (rights.JOIN, _DURABLE),
+        ),
+    ),
     "BEGIN and ABORT": (
         (("BEGIN", {"transaction": "x"}), ("ABORT", {"transaction": "x", **_R})),
         (),
@@ -79,7 +105,7 @@ class Guarded:
             self.number = name
             self.client = ClientConnection()
             self.world.hub.open(name, self.door, self.world.now)
-            self.client.send_connect()
+            self.client.send_connect([("client-id", f"me-{name}")])
             self.tell(*frames)
         self.world.asked.clear()
 

@@ -47,7 +47,7 @@ def test_late_bodies_are_made_once_when_a_message_needs_them() -> None:
 
     late = LateBodies("smq", 8, make)
     assert made == []
-    wire = SmqMessage("channel", b"body\n")
+    wire = SmqMessage("channel", b"body")
     assert late.letter(wire).body == b"body"
     assert late.with_headers(wire, [("a", "b")]) == (wire, 0)
     assert len(made) == 1

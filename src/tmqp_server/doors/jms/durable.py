@@ -86,6 +86,7 @@ def begin(
     found: Reply,
     of_topic: QueueChanges,
     of_queue: QueueChanges,
+    about_topic: object = None,
 ) -> list[Command]:
     """Make what is missing of a subscription; nothing when it is there as it must be.
 
@@ -94,6 +95,9 @@ def begin(
     :param found: the answer to :func:`look`.
     :param of_topic: how the topic is made if it is not there.
     :param of_queue: how the subscription's queue is made; its tag is set.
+    :param about_topic: what the answer about making the topic goes to instead of the request:
+        whether the topic is there after all, although the client may not make it, shows when it is
+        fed from.
     """
     commands: list[Command] = []
     if found.code == RESULT_OK:
@@ -105,7 +109,7 @@ def begin(
     of_queue.tag = subscription.tag
     topic, channel = subscription.topic, subscription.channel
     commands += [
-        CreateQueue(session, request, topic, QUEUE, of_topic),
+        CreateQueue(session, about_topic or request, topic, QUEUE, of_topic),
         CreateQueue(session, request, channel, QUEUE, of_queue, ONE_CONSUMER, (topic, QUEUE)),
         AddFeed(
             session,

@@ -12,10 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tmqp.connection import Connection
-from tmqp.constants import (
-    OP_DECISION_OVER_NODE,
-    TYPE_QUEUE_MESSAGE,
-)
+from tmqp.constants import OP_DECISION_OVER_NODE, TYPE_QUEUE_MESSAGE
 from tmqp.errors import RemoteProtocolError
 from tmqp.events import (
     AcknowledgeReceived,
@@ -43,10 +40,7 @@ from tmqp_server.doors.letter import Letter
 from tmqp_server.doors.letter_frames import letter_of_frame
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.native.answering import AnsweringSession
-from tmqp_server.doors.native.answers import (
-    ConfirmWriter,
-    forwarded,
-)
+from tmqp_server.doors.native.answers import ConfirmWriter, forwarded
 from tmqp_server.doors.native.clients import (
     direct_command,
     publish_command,

@@ -27,6 +27,7 @@ from tmqp_server.doors.letter import (
     Letter,
     Property,
 )
+from tmqp_server.doors.letters import GroupedWire
 from tmqp_server.doors.names import exact_channel, foreign_name
 from tmqp_server.doors.openwire.places import channel_name, destination_of
 from tmqp_server.doors.port import OwnBodies
@@ -94,7 +95,7 @@ _TAGS: Final[dict[str, int]] = {kind: tag for tag, kind in _KINDS.items()}
 
 
 @final
-class OpenwireMessage:
+class OpenwireMessage(GroupedWire):
     """The form that a message keeps.
 
     ``reply_to`` is the temporary destination that it names for its answer, None for any other;
@@ -103,7 +104,7 @@ class OpenwireMessage:
     :param around: what ``bytes_around`` says of it.
     """
 
-    __slots__ = ("channel", "group", "kept", "message_id", "reply_to", "size")
+    __slots__ = ("channel", "kept", "message_id", "reply_to", "size")
 
     def __init__(
         self,
@@ -114,11 +115,11 @@ class OpenwireMessage:
         group: str,
         around: int,
     ) -> None:
+        super().__init__(group)
         self.message_id = message_id
         self.channel = channel
         self.kept = kept_message
         self.reply_to = reply_to if reply_to is not None and reply_to.is_temporary else None
-        self.group = group
         #: The bytes that are kept of it.
         self.size = around + len(message_id.encode()) + 1 + len(kept_message.raw)
 

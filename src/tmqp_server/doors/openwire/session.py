@@ -211,6 +211,8 @@ class OpenwireSession(LookingSession):
 
     def end(self, reason: str) -> Sequence[EngineCommand]:
         """The connection is over, and its temporary destinations with it."""
+        if self.closed:
+            return NOTHING  # what was its own may be somebody else's by now
         for channel in list(self._temporary):
             self._forget_temporary(channel)
         self._watchers.clear()

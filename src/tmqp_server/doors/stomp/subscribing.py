@@ -305,6 +305,7 @@ class SubscribingSession(BrowsingSession):
             effect,
             context.of_topic,
             context.kept_queue(),
+            Joined(asked, subscription, must=False),
         )
         commands.append(self._branch(subscription, asked))
         joined = Joined(asked, subscription, last=True)

@@ -1143,7 +1143,9 @@ public final class Features extends Checks {
             MessageConsumer consumer = session.createConsumer(session.createQueue(one + "," + two));
             send(session, session.createQueue(one), "1");
             send(session, session.createQueue(two), "2");
-            expect(consumer, "1", "2");
+            List<String> found = new ArrayList<>(List.of(next(consumer), next(consumer)));
+            Collections.sort(found);
+            same(List.of("1", "2"), found);
         });
         check("ActiveMQ", "wildcards of a topic, before it is there", () -> {
             Session session = session(AUTO);

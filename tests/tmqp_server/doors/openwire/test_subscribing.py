@@ -83,6 +83,17 @@ def test_a_durable_subscription_has_one_consumer_and_cannot_be_removed_under_it(
     assert error(missing) == "InvalidDestinationException"
 
 
+def test_a_durable_subscription_was_free_when_its_first_client_ended_a_second_time() -> None:
+    world = world_with()
+    first = Client(world, "me")
+    first.consume(T, subscription="s")
+    session = world.hub._sessions[first.connection.number]
+    second = Client(world, "me", failover_reconnect=True)
+    assert fine(second.consume(T, subscription="s"))
+    session.receive_eof(world.now)
+    assert "in use" in failed(second.consume(T, number=2, subscription="s"))[1]
+
+
 def test_another_topic_or_selector_begins_a_durable_subscription_anew() -> None:
     client = Client(world_with(), "me")
     client.consume(T, subscription="s")
