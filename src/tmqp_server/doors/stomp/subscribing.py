@@ -137,7 +137,7 @@ class SubscribingSession(BrowsingSession):
         elif durable is None:
             self._join(subscription, places, wanted, terms, asked, commands)
         else:
-            subscription.durable = durable.channel
+            subscription.kept_as = durable.channel
             request = Looked(asked, subscription, durable, terms)
             commands.append(look(self._number, request, durable))
 
@@ -286,7 +286,7 @@ class SubscribingSession(BrowsingSession):
         :raises FrameError: when the client has it already.
         """
         for each in self._subscriptions.values():
-            if each.durable == channel:
+            if each.kept_as == channel:
                 raise FrameError("the durable subscription is in use")
 
     def _looked(self, effect: Reply, looked: Looked) -> Sequence[Command]:
@@ -327,7 +327,7 @@ class SubscribingSession(BrowsingSession):
         text = words_of(code)
         if code == RESULT_NOT_FOUND:
             text = "there is no such destination, and it may not be made"
-        elif code == RESULT_LIMIT_EXCEEDED and joined.last and joined.subscription.durable:
+        elif code == RESULT_LIMIT_EXCEEDED and joined.last and joined.subscription.kept_as:
             text = "the durable subscription is in use"
         return self._fail(joined.asked, text)
 
