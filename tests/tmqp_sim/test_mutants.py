@@ -195,7 +195,7 @@ FOUND_AT: Final = {
     "torn-forgotten": 37,
     "two-owners": 21,
     "unclean-is-clean": 221,
-    "unsure-copies": 138,
+    "unsure-copies": 205,
     "waits-for-ever": 2,
     "wider-window": 7,
     "window-ignored": 29,
