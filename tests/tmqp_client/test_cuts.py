@@ -12,6 +12,7 @@ import pytest
 
 from tests.tmqp_client.proxy import Proxy, proxied
 from tests.tmqp_client.server import running_server
+from tests.waiting import until
 from tmqp.models import QueueOptions
 from tmqp_client import BatchReport, Client, ReconnectPolicy, connect
 
@@ -56,9 +57,13 @@ async def run(producer: Client, consumer: Client, near: Proxy, far: Proxy) -> No
                     done.set()
 
     async def cut() -> None:
+        cuts = Counter[Client]()
         for number in range(CUTS):
+            proxy, client = ((near, producer), (far, consumer))[number % 2]
+            # On a loaded machine a cut would come before the client is connected again.
+            await until(lambda: client.statistics().connections > cuts[client])  # noqa: B023
+            cuts[client] = client.statistics().connections
             await anyio.sleep(chance.uniform(0.005, 0.03))
-            proxy = (near, far)[number % 2]
             if number % 7 == 0:
                 proxy.stall()
                 await anyio.sleep(0.02)
