@@ -209,7 +209,7 @@ CASES: Final[tuple[Case, ...]] = (
     ),
     pack_case(
         "server.openwire.responses",
-        "Every command that wants a response gets its own, in order",
+        "Every command that wants a response gets its own",
         "A client waits for them by number.",
         "O10",
         connect("a"),
@@ -220,7 +220,12 @@ CASES: Final[tuple[Case, ...]] = (
             numbered(session("a"), 23),
             numbered(send(b"2", 24), 24),
         ),
-        hear("a", response(21), response(300_000), response(23), response(24)),
+        # A message that is stored first may be answered behind what came after it.
+        Hear(
+            "a",
+            Answer(response(21), response(300_000), response(23), response(24), ordered=False),
+            fence=Fence.FIRST,
+        ),
     ),
     pack_case(
         "server.openwire.no-response",
