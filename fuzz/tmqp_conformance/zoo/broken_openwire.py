@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tmqp_conformance.zoo.openwire import Consumer, Letter, RefusedError, Session, SmallOpenwire
+from tmqp_conformance.zoo.openwire import (
+    Consumer,
+    Letter,
+    RefusedError,
+    Session,
+    SmallOpenwire,
+    key_of,
+)
 from tmqp_wires.openwire import Command, Message, MessageAck, MessageDispatch, WireFormat
 from tmqp_wires.openwire.commands import (
     COMMIT,
@@ -233,23 +240,23 @@ class _ServesAll(SmallOpenwire):
 
 
 class _KeepsCopies(SmallOpenwire):
-    """A consumer of a queue gets all that was ever sent there."""
-
-    def consume(self, session: Session, info: ConsumerInfo) -> None:
-        if info.destination is not None and not info.browser:
-            key = f"{'topic' if info.destination.is_topic else 'queue'}:{info.destination.name}"
-            waiting = self.waiting.setdefault(key, [])
-            waiting[:0] = [each for each in self.sent if each[0] == key for each in (each[1],)]
-        super().consume(session, info)
+    """A consumer of a queue gets all that others got there, too."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.sent: list[tuple[str, Letter]] = []
+        self.delivered: dict[str, list[Letter]] = {}
 
-    def put(self, key: str, letter: Letter) -> None:
-        super().put(key, letter)
-        if letter not in self.waiting[key]:
-            self.sent.append((key, letter))
+    def consume(self, session: Session, info: ConsumerInfo) -> None:
+        destination = info.destination
+        if destination is not None and not destination.is_topic:
+            key = key_of(destination)
+            self.waiting.setdefault(key, [])[:0] = self.delivered.pop(key, [])
+        super().consume(session, info)
+
+    def dispatch(self, consumer: Consumer, letter: Letter) -> None:
+        super().dispatch(consumer, letter)
+        if not consumer.browser:
+            self.delivered.setdefault(consumer.key, []).append(letter)
 
 
 class _KeepsNothing(SmallOpenwire):

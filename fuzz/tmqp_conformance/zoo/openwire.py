@@ -31,7 +31,7 @@ from tmqp_wires.openwire.ids import ConsumerId, Destination, MessageId, XaTransa
 from tmqp_wires.openwire.messages import ACK_INDIVIDUAL
 from tmqp_wires.openwire.reading import read_command
 
-__all__ = ["Consumer", "Letter", "RefusedError", "Session", "SmallOpenwire"]
+__all__ = ["Consumer", "Letter", "RefusedError", "Session", "SmallOpenwire", "key_of"]
 
 _MOST_BYTES: Final = 1_048_576
 _VERSION: Final = 12
