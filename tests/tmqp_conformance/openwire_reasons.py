@@ -113,7 +113,10 @@ OPENWIRE: Final[dict[str, tuple[str, Reason]]] = {
     "no-pull": ("fail", _says(rb"\x14\0\0\0\0\0\x01z")),
     "serves-all": ("fail", _says(_CONSUMER + b".*" + _CONSUMER + b".*" + _MESSAGE)),
     "keeps-copies": ("fail", _says(_CONSUMER + b".*" + _MESSAGE + b".*" + _CONSUMER)),
-    "keeps-nothing": ("fail", _says(_MESSAGE + b".*" + _CONSUMER, but=_CONSUMER + b".*" + _MESSAGE)),
+    "keeps-nothing": (
+        "fail",
+        _says(_MESSAGE + b".*" + _CONSUMER, but=_CONSUMER + b".*" + _MESSAGE),
+    ),
     "topics-serve-one": ("fail", _says(b"t-z")),
     "topics-keep": ("fail", _says(b"t-z")),
     "forgets-acks": ("fail", _acknowledges),

@@ -396,7 +396,14 @@ EXCEPTIONS: Final = {
     ("takes-anything", "server.stomp.error-says-why"): "fail",
     ("takes-anything", "server.stomp.error-names-its-receipt"): "fail",
 }
-REASONS: Final = {"smq": SMQ, "goms": GOMS, "throttr": THROTTR, "zmtp": ZMTP, "stomp": STOMP, "openwire": OPENWIRE}
+REASONS: Final = {
+    "smq": SMQ,
+    "goms": GOMS,
+    "throttr": THROTTR,
+    "zmtp": ZMTP,
+    "stomp": STOMP,
+    "openwire": OPENWIRE,
+}
 
 
 def test_every_broken_server_has_a_reason() -> None:

@@ -302,4 +302,3 @@ PROBE: Final = pack_case(
     say("probe", connection("probe")),
     hear("probe", Expect("response")),
 )
-

@@ -222,7 +222,9 @@ CASES: Final[tuple[Case, ...]] = (
         "Half an order must not be shipped.",
         "O40",
         _consumes("a"),
-        say("a", _BEGIN, *[send(b"%d" % each, 10 + each, transaction=local("a")) for each in (1, 2)]),
+        say(
+            "a", _BEGIN, *[send(b"%d" % each, 10 + each, transaction=local("a")) for each in (1, 2)]
+        ),
         say("a", send(b"0", 13)),
         hear("a", message(b"0")),
         nothing("a"),

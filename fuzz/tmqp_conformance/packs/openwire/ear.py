@@ -49,15 +49,13 @@ class _Fields:
         return struct.unpack(self.take(struct.size))[0]
 
     def flag(self) -> bool:
-        """A byte that is 0 or 1."""
-        found = self.take(1)[0]
-        if found > 1:
-            raise ValueError(f"a flag that is {found}")
-        return found == 1
+        """A byte that is 0, or else true, as Java reads it."""
+        return self.take(1)[0] != 0
 
     def text(self) -> str:
-        """A text that is there; NUL and characters beyond FFFF are none that cases use."""
-        return self.take(self.number(">H")).decode("utf-8", "surrogatepass")
+        """A text that is there, in Java's UTF-8: NUL has two bytes, surrogates are characters."""
+        data = self.take(self.number(">H")).replace(b"\xc0\x80", b"\0")
+        return data.decode("utf-8", "surrogatepass")
 
     def string(self) -> str | None:
         """A text, or nothing."""
@@ -72,9 +70,18 @@ class _Fields:
         return self.take(1)[0] if self.flag() else 0
 
     def array(self) -> None:
-        """An array of objects, which must be empty."""
-        if self.flag() and self.number(">H"):
-            raise ValueError("an array that is not empty")
+        """An array of ids, which say nothing here."""
+        if self.flag():
+            for _ in range(self.number(">H")):
+                self.id()
+
+    def structure(self) -> None:
+        """A DestinationInfo, which a message about destinations has."""
+        kind = self.kind()
+        if kind not in (0, 8):
+            raise ValueError(f"type {kind} inside a message")
+        if kind:
+            self.take(5), self.id(), self.destination(), self.take(9), self.array()
 
     def destination(self) -> str | None:
         """``queue:NAME`` and so on."""
@@ -101,6 +108,8 @@ class _Fields:
             number = int(self.number(">q"))
             self.id()
             return number
+        elif kind == 112:
+            self.number(), self.blob(), self.blob()
         elif kind:
             raise ValueError(f"type {kind} where an id is due")
         return 0
@@ -154,10 +163,7 @@ def _message(fields: _Fields) -> dict[str, object]:
     fields.number(">q"), fields.take(1), fields.destination(), fields.number(">q"), fields.string()
     found["body"] = fields.blob()
     fields.blob()
-    if fields.kind():
-        raise ValueError("a structure inside a message")
-    fields.id()
-    fields.flag()
+    fields.structure(), fields.id(), fields.flag()
     found["counter"] = fields.number()
     fields.array(), fields.number(">q"), fields.string(), fields.flag(), fields.flag()
     fields.array(), fields.take(16), fields.flag()
@@ -165,10 +171,12 @@ def _message(fields: _Fields) -> dict[str, object]:
 
 
 class OpenwireEar(Buffered):
-    """What a server says: units ``hello`` (WireFormatInfo), ``response`` and ``exception`` with the
-    number of their command (``to``), ``error`` (ConnectionError), ``message`` (MessageDispatch) with
-    ``body``, ``id``, ``destination``, ``consumer`` and ``redelivered``, ``end`` for one without a
-    message, ``alive`` (KeepAliveInfo) and ``shutdown``.
+    """What a server says, as units.
+
+    ``hello`` is WireFormatInfo; ``response`` and ``exception`` have the number of their command
+    (``to``); ``error`` is ConnectionError; ``message`` is MessageDispatch with ``body``, ``id``,
+    ``destination``, ``consumer`` and ``redelivered``; ``end`` is one without a message; ``alive``
+    is KeepAliveInfo, and ``shutdown`` ShutdownInfo.
     """
 
     def next_unit(self) -> Unit | None:

@@ -156,16 +156,15 @@ class Sized:
 def hello(version: int = VERSION, *, options: bool = False, magic: bytes = b"ActiveMQ") -> Sized:
     """A WireFormatInfo.
 
-    :param options: whether tight encoding, a cache and frames without sizes are asked for.
+    :param options: whether tight encoding, a cache and frames without sizes are asked for; what is not named is off.
     """
     names = ("TightEncodingEnabled", "CacheEnabled", "SizePrefixDisabled", "StackTraceEnabled")
-    entries = [_H.pack(len(name)) + name.encode() + bytes((1, options)) for name in names]
+    asked = names if options else ()
+    entries = [_H.pack(len(name)) + name.encode() + b"\1\1" for name in asked]
     silence = "MaxInactivityDuration"
     entries.append(_H.pack(len(silence)) + silence.encode() + b"\6" + _Q.pack(0))
     properties = _I.pack(len(entries)) + b"".join(entries)
-    return Sized(
-        b"\1" + magic + _I.pack(version) + b"\1" + _I.pack(len(properties)) + properties
-    )
+    return Sized(b"\1" + magic + _I.pack(version) + b"\1" + _I.pack(len(properties)) + properties)
 
 
 def _connection_id(line: str) -> _Object:
