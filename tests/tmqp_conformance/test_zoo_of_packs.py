@@ -43,7 +43,7 @@ class Script:
             for step in says
         ]
         self.sent = b"".join(self.segments)
-        self.is_cut = any(step.chop for step in says)
+        self.is_cut: bool = any(step.chop for step in says)
         hears = [step for step in case.steps if isinstance(step, Hear)]
         self.heard = [step.describe().split(" | ")[0] for step in hears]
         self.receivers: set[str] = {

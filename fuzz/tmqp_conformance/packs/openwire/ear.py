@@ -81,7 +81,11 @@ class _Fields:
         if kind not in (0, 8):
             raise ValueError(f"type {kind} inside a message")
         if kind:
-            self.take(5), self.id(), self.destination(), self.take(9), self.array()
+            self.take(5)
+            self.id()
+            self.destination()
+            self.take(9)
+            self.array()
 
     def destination(self) -> str | None:
         """``queue:NAME`` and so on."""
@@ -109,7 +113,9 @@ class _Fields:
             self.id()
             return number
         elif kind == 112:
-            self.number(), self.blob(), self.blob()
+            self.number()
+            self.blob()
+            self.blob()
         elif kind:
             raise ValueError(f"type {kind} where an id is due")
         return 0
@@ -147,26 +153,37 @@ class _Fields:
 
 
 def _message(fields: _Fields) -> dict[str, object]:
-    """A message inside a dispatch."""
+    """A message inside a dispatch: what cases ask about, and the rest is read over."""
     kind = fields.take(1)[0]
     if not 23 <= kind <= 28:
         raise ValueError(f"type {kind} where a message is due")
     fields.take(5)
-    fields.id()
+    fields.id()  # producer
     fields.destination()
-    fields.id()
+    fields.id()  # transaction
     fields.destination()
     found: dict[str, object] = {"id": fields.message_id()}
     fields.id()
-    fields.string(), fields.number(), fields.string()
+    fields.string()  # group, and the place in it
+    fields.number()
+    fields.string()  # correlation id
     found["persistent"] = fields.flag()
-    fields.number(">q"), fields.take(1), fields.destination(), fields.number(">q"), fields.string()
+    fields.take(9)  # expiration, priority
+    fields.destination()
+    fields.take(8)  # time
+    fields.string()
     found["body"] = fields.blob()
     fields.blob()
-    fields.structure(), fields.id(), fields.flag()
+    fields.structure()
+    fields.id()
+    fields.flag()
     found["counter"] = fields.number()
-    fields.array(), fields.number(">q"), fields.string(), fields.flag(), fields.flag()
-    fields.array(), fields.take(16), fields.flag()
+    fields.array()
+    fields.take(8)
+    fields.string()
+    fields.take(2)
+    fields.array()
+    fields.take(17)  # times at the broker, and whether it is the first for its consumer
     return found
 
 

@@ -74,7 +74,7 @@ _ODD_TYPES: Final = (0, 2, 9, 13, 16, 19, 21, 23, 28, 29, 30, 31, 40, 99, 255)
 _BEGINS: Final = b"\1ActiveMQ"
 _MAGIC_END: Final = _SIZE + len(_BEGINS)
 #: A client that asks for an encoding option may get it.
-_OPTION: Final = re.compile(rb"(Tight|Cache|StackTrace|SizePrefix)[A-Za-z]{8,15}\1\1")
+_OPTION: Final = re.compile(rb"(Tight|Cache|StackTrace|SizePrefix)[A-Za-z]{7,15}\x01\x01")
 _UNKNOWN_TYPE: Final = "there is no command of type"
 _SERVERS_ONLY: Final = (2, 16, 18, 19, 21, 30, 31)
 _SHUT: Final = ("InvalidClientIDException", "SecurityException")

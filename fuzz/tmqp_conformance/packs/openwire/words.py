@@ -156,7 +156,8 @@ class Sized:
 def hello(version: int = VERSION, *, options: bool = False, magic: bytes = b"ActiveMQ") -> Sized:
     """A WireFormatInfo.
 
-    :param options: whether tight encoding, a cache and frames without sizes are asked for; what is not named is off.
+    :param options: whether tight encoding, a cache and frames without sizes are asked for; what is
+        not named is off.
     """
     names = ("TightEncodingEnabled", "CacheEnabled", "SizePrefixDisabled", "StackTraceEnabled")
     asked = names if options else ()
