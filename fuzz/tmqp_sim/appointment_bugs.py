@@ -16,7 +16,7 @@ from tmqp_server.engine.model.message import MARK_SAVED, MARK_SAVING, Message
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.waiting import WaitingList
 from tmqp_server.engine.reading.browsing import Browsing
-from tmqp_server.storage.journal import Journal
+from tmqp_server.storage.forms import StoredForms
 
 __all__ = ["APPOINTMENT_BUGS"]
 
@@ -30,12 +30,12 @@ def _impatient(original: Any) -> Any:
 
 
 def _keeps_no_time(original: Any) -> Any:
-    def stored(self: Journal, *arguments: Any) -> Any:
+    def head(self: StoredForms, *arguments: Any) -> Any:
         message = original(self, *arguments)
         message.due_us = 0
         return message
 
-    return stored
+    return head
 
 
 def _leaves_it_on_disk(original: Any) -> Any:
@@ -122,7 +122,7 @@ APPOINTMENT_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], .
     ),
     (
         "deferred-in-memory-only", "a restart forgets for how long a message is deferred",
-        Journal, "_stored", _keeps_no_time,
+        StoredForms, "_head", _keeps_no_time,
     ),
     (
         "cancelled-in-memory-only", "a cancelled message is there again after a restart",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tmqp_server.engine.model.times import NEVER
-from tmqp_server.storage.journal import Journal
+from tmqp_server.storage.forms import StoredForms
 
 __all__ = ["CLOCK_BUGS"]
 
 
 def _expired_before_the_boot_is_never(original: Any) -> Any:
-    def kept(self: Journal, *arguments: Any) -> Any:
+    def kept(self: StoredForms, *arguments: Any) -> Any:
         message = original(self, *arguments)
         if message.expires_at <= 0.0:
             message.expires_at = NEVER
@@ -21,7 +21,7 @@ def _expired_before_the_boot_is_never(original: Any) -> Any:
 
 
 def _forgets_the_offset(original: Any) -> Any:
-    def expiry_us(self: Journal, expires_at: float) -> int:
+    def expiry_us(self: StoredForms, expires_at: float) -> int:
         offset_s, self._offset_s = self._offset_s, round(self._offset_s, -2)
         try:
             saved: int = original(self, expires_at)
@@ -35,10 +35,10 @@ def _forgets_the_offset(original: Any) -> Any:
 CLOCK_BUGS: Final = (
     (
         "immortal-after-reboot", "what expired before the clock's start never expires",
-        Journal, "kept", _expired_before_the_boot_is_never,
+        StoredForms, "kept", _expired_before_the_boot_is_never,
     ),
     (
         "expiry-by-boot-time", "an expiry is saved by the clock of one boot, not by the wall clock",
-        Journal, "_expiry_us", _forgets_the_offset,
+        StoredForms, "_expiry_us", _forgets_the_offset,
     ),
 )  # fmt: skip

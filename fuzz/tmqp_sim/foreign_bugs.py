@@ -17,7 +17,7 @@ from tmqp_server.engine.operations.clients import Clients
 from tmqp_server.hub.hub import Hub
 from tmqp_server.hub.looks import Looks
 from tmqp_server.shell.outbound import Outbound
-from tmqp_server.storage.journal import Journal
+from tmqp_server.storage.forms import StoredForms
 
 __all__ = ["FOREIGN_BUGS"]
 
@@ -35,7 +35,7 @@ def _of_another(original: Any) -> Any:
 
 
 def _forgets_its_door(original: Any) -> Any:
-    def flags(self: Journal, message: Message) -> int:
+    def flags(self: StoredForms, message: Message) -> int:
         found: int = original(self, message)
         return found & ((1 << FLAG_DOOR_SHIFT) - 1) | NativeDoor.number << FLAG_DOOR_SHIFT
 
@@ -104,7 +104,7 @@ FOREIGN_BUGS: Final = (
     ),
     (
         "forgets-its-door", "what is kept does not say by which door it came",
-        Journal, "_flags", _forgets_its_door,
+        StoredForms, "_flags", _forgets_its_door,
     ),
     (
         "only-its-own", "a door does not deliver what came in by another one",

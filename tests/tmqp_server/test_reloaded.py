@@ -40,7 +40,7 @@ def test_sighup_has_it_read_its_file_again(tmp_path: Path) -> None:
             head = 'listen = ["tmq://127.0.0.1:0"]\n' if text else "listen = 5\n"
             path.write_text(f'{head}{text}\n[log]\nformat = "json"\n', encoding="utf-8")
             process.send_signal(signal.SIGHUP)
-            while not said or said[-1] is None or not said[-1].startswith(("changed", "the conf")):
+            while not said or not said[-1].startswith(("changed", "the conf")):
                 line = json.loads(process.stderr.readline())
                 said.append(line["message"])
             said.append("")

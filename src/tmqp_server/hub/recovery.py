@@ -40,7 +40,6 @@ from tmqp_server.engine.effects import Fetch, MeasureStored, ReadStored, SplitSt
 from tmqp_server.engine.model.snapshots import KeptOffsets
 from tmqp_server.hub.hub import Hub
 from tmqp_server.hub.questions import Outside, StorageQuestion, refusal_of
-from tmqp_server.storage.forms import UnknownDoorError
 from tmqp_server.storage.journal import Journal
 from tmqp_server.storage.port import (
     HIGH_ONLY,
@@ -51,6 +50,7 @@ from tmqp_server.storage.port import (
     Store,
     StoredPart,
     StoreError,
+    UnknownDoorError,
 )
 from tmqp_server.storage.topology import channel_from_bytes, queue_from_bytes, router_from_bytes
 

@@ -20,8 +20,9 @@ from tmqp_server.storage.gathered import (
     marks_of_feeds,
     names_its_queue,
 )
+from tmqp_server.storage.port import UnknownDoorError
 
-__all__ = ["LAST", "MAX_COUNT", "StoredForms", "UnknownDoorError"]
+__all__ = ["LAST", "MAX_COUNT", "StoredForms"]
 
 #: No attempts, put-backs or hops are counted beyond.
 MAX_COUNT: Final = 65_535
@@ -31,14 +32,6 @@ _SECOND_US: Final = 1_000_000
 #: Messages of which it is not made yet what their doors keep of them: few, so that it never takes
 #: long, and more than a step leaves behind that passes a message on.
 _MOST_BARE: Final = 64
-
-
-class UnknownDoorError(Exception):
-    """A message came in by a door that this server does not know; ``number`` is the door's."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(f"this server knows no door with the number {number}")
-        self.number = number
 
 
 class StoredForms:

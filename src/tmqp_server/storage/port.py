@@ -56,6 +56,7 @@ __all__ = [
     "StoreFullError",
     "StoredPart",
     "TopologyChange",
+    "UnknownDoorError",
 ]
 
 #: Which messages of a queue are meant.
@@ -70,6 +71,14 @@ class StoreError(Exception):
 
 class StoreFullError(StoreError):
     """There is no room left on the disk; worth trying again later."""
+
+
+class UnknownDoorError(Exception):
+    """A message came in by a door that this server does not know; ``number`` is the door's."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"this server knows no door with the number {number}")
+        self.number = number
 
 
 class DamageError(StoreError):

@@ -17,9 +17,15 @@ from tmqp_server.engine.effects import (
 from tmqp_server.engine.model.message import MARK_HIGH, MARK_WANTS
 from tmqp_server.engine.model.times import AT_ONCE, NEVER
 from tmqp_server.engine.options import ChannelOptions, QueueOptions
-from tmqp_server.storage.forms import UnknownDoorError
 from tmqp_server.storage.journal import Journal
-from tmqp_server.storage.port import REGULAR_ONLY, DropQueue, KeepChannel, KeepQueue, SettleAll
+from tmqp_server.storage.port import (
+    REGULAR_ONLY,
+    DropQueue,
+    KeepChannel,
+    KeepQueue,
+    SettleAll,
+    UnknownDoorError,
+)
 
 
 def test_what_is_gathered_is_one_batch_and_has_one_answer() -> None:

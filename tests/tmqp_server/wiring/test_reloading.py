@@ -86,7 +86,7 @@ async def test_a_broken_configuration_changes_nothing_and_says_so_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     config = config_of(access=access("a"))
-    broken = {
+    broken: dict[str, dict[str, Any]] = {
         "max_connections": {"max_connections": 0},
         "unknown": {"max_conections": 3},
         "access": {"access": {"tokens": [{"name": "a", "roles": ["none"], "token": "x"}]}},

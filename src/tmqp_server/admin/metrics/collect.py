@@ -284,7 +284,7 @@ def _of_queues(survey: Survey) -> _Families:
 def _states(labels: tuple[str, ...], sample: QueueSample) -> list[Row]:
     return [
         ((*labels, "waiting"), sample.waiting),
-        ((*labels, "spilled"), sample.spilled),
+        ((*labels, "spilled"), sample.on_disk),
         ((*labels, "deferred"), sample.deferred),
         ((*labels, "in_flight"), sample.unanswered),
     ]

@@ -62,15 +62,15 @@ class StompSubscription:
     """One subscription.  ``key`` is its id, or what it is called without one; ``in_hand`` are its
     unanswered deliveries by number, in the order in which they were sent; ``last`` is the number of
     the newest delivery.  ``channels`` are the channels that it joins, each with the destination
-    that it is for the client.  ``durable`` is the channel of a durable subscription,
-    empty for none."""
+    that it is for the client.  ``kept_as`` is the channel of a durable subscription, empty for
+    none."""
 
     __slots__ = (
         "channels",
         "destination",
-        "durable",
         "in_hand",
         "index",
+        "kept_as",
         "key",
         "last",
         "mode",
@@ -87,7 +87,7 @@ class StompSubscription:
         self.number = number
         self.opened = False
         self.channels: dict[str, str] = {}
-        self.durable = ""
+        self.kept_as = ""
         self.in_hand: dict[int, _InHand] = {}
         self.last = 0
 

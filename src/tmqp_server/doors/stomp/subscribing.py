@@ -79,7 +79,7 @@ class Joined:
 class Looked:
     """What the answer is about whether a durable subscription is there."""
 
-    __slots__ = ("asked", "durable", "subscription", "terms")
+    __slots__ = ("asked", "subscription", "terms", "wanted")
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Looked:
     ) -> None:
         self.asked = asked
         self.subscription = subscription
-        self.durable = durable
+        self.wanted = durable
         self.terms = terms
 
 
@@ -137,7 +137,7 @@ class SubscribingSession(BrowsingSession):
         elif durable is None:
             self._join(subscription, places, wanted, terms, asked, commands)
         else:
-            subscription.durable = durable.channel
+            subscription.kept_as = durable.channel
             request = Looked(asked, subscription, durable, terms)
             commands.append(look(self._number, request, durable))
 
@@ -286,7 +286,7 @@ class SubscribingSession(BrowsingSession):
         :raises FrameError: when the client has it already.
         """
         for each in self._subscriptions.values():
-            if each.durable == channel:
+            if each.kept_as == channel:
                 raise FrameError("the durable subscription is in use")
 
     def _looked(self, effect: Reply, looked: Looked) -> Sequence[Command]:
@@ -301,7 +301,7 @@ class SubscribingSession(BrowsingSession):
         commands = begin(
             self._number,
             made,
-            looked.durable,
+            looked.wanted,
             effect,
             context.of_topic,
             context.kept_queue(),
@@ -309,7 +309,7 @@ class SubscribingSession(BrowsingSession):
         )
         commands.append(self._branch(subscription, asked))
         joined = Joined(asked, subscription, last=True)
-        channel = looked.durable.channel
+        channel = looked.wanted.channel
         commands.append(
             Join(subscription.number, joined, channel, terms=looked.terms, creates=False)
         )
@@ -327,7 +327,7 @@ class SubscribingSession(BrowsingSession):
         text = words_of(code)
         if code == RESULT_NOT_FOUND:
             text = "there is no such destination, and it may not be made"
-        elif code == RESULT_LIMIT_EXCEEDED and joined.last and joined.subscription.durable:
+        elif code == RESULT_LIMIT_EXCEEDED and joined.last and joined.subscription.kept_as:
             text = "the durable subscription is in use"
         return self._fail(joined.asked, text)
 

@@ -48,7 +48,7 @@ class QueueSample:
         "channel",
         "queue_id",
         "waiting",
-        "spilled",
+        "on_disk",
         "deferred",
         "unanswered",
         "taken_bytes",
@@ -61,7 +61,7 @@ class QueueSample:
         self.channel = channel
         self.queue_id = queue_id
         self.waiting = 0
-        self.spilled = 0
+        self.on_disk = 0
         self.deferred = 0
         self.unanswered = 0
         self.taken_bytes = 0
@@ -75,7 +75,7 @@ class QueueSample:
         if queue.closed:
             return
         self.waiting += queue.high_count + queue.regular_count
-        self.spilled += queue.spilled
+        self.on_disk += queue.spilled
         self.deferred += len(queue.deferred)
         self.unanswered += queue.in_flight()
         self.taken_bytes += queue.bytes
