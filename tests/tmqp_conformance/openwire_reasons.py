@@ -19,7 +19,7 @@ _CONNECTION: Final = rb"\x03\0\0\0\x01\x01\x01x"
 _QUEUE: Final = rb"\x01d\x01\0\x03q-z"
 #: A consumer of the queue that is no browser.
 _CONSUMER: Final = rb"\x05\0\0\0\x02\x01\x01z\x01\0\x03.-z.{16}\0" + _QUEUE
-_MESSAGE: Final = rb"\x18\0\0\0..\x01\x7b\x01\0\x03p-z.{16}" + _QUEUE
+_MESSAGE: Final = rb"\x18\0\0\0..\x01\x7b\x01\0\x03.-z.{16}" + _QUEUE
 _ACK: Final = rb"\x16\0\0\0.." + _QUEUE
 _WITHIN: Final = rb"\x01o"
 _TRANSACTION: Final = rb"\x07\0\0\0..\x01x\x01\0\x03a-z\x01o.{8}\x01x\x01\0\x03a-z"
@@ -87,7 +87,7 @@ OPENWIRE: Final[dict[str, tuple[str, Reason]]] = {
     "shares-ids": ("fail", _hears("InvalidClientID")),
     "ignores-unknown": ("unclean", _says(_UNKNOWN)),
     "crashes-on-unknown": ("crash", _says(_UNKNOWN)),
-    "no-limit": ("unclean", _says(rb"\x7f\xff\xff\xff")),
+    "no-limit": ("informational", _says(rb"\x7f\xff\xff\xff")),
     "silent-errors": ("non-strict", _hears(r"\berror")),
     "stays-after-errors": ("unclean", _hears("the connection ends")),
     "reads-segments": ("fail", lambda script: script.is_cut),

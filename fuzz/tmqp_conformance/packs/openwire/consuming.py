@@ -111,7 +111,7 @@ CASES: Final[tuple[Case, ...]] = (
         "O32 O33",
         _consumes("a", "topic:$t"),
         _consumes("b", "topic:$t"),
-        say("b", send(b"x", 11, "topic:$t")),
+        say("b", send(b"x", 11, "topic:$t", line="b")),
         hear("a", message(b"x", destination="topic:$t")),
         hear("b", message(b"x")),
         connect("c"),

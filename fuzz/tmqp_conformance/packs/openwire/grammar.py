@@ -53,7 +53,7 @@ _HEAD_BYTES: Final = 6
 _MOST_BYTES: Final = 16_777_216
 #: More than this is not judged: how long commands may be is the server's to say.
 _SURE_BYTES: Final = 8_192
-_SMALL: Final = 300
+_SMALL: Final = 100
 _TYPES: Final = {
     1: "WireFormatInfo",
     3: "ConnectionInfo",

@@ -22,6 +22,7 @@ __all__ = [
     "INDIVIDUAL",
     "ROLLBACK",
     "SHUTDOWN",
+    "SILENT_END",
     "STANDARD",
     "Order",
     "Sized",
@@ -40,6 +41,7 @@ __all__ = [
     "local",
     "message",
     "numbered",
+    "producer",
     "pull",
     "refused",
     "remove",
@@ -62,6 +64,7 @@ INDIVIDUAL: Final = 4
 COMMIT: Final = 2
 ROLLBACK: Final = 4
 _UNKNOWN: Final = -2
+SILENT_END: Final = "the connection ends without a ConnectionError that says why"
 
 
 class _Bound:
@@ -191,8 +194,13 @@ def _consumer_id(line: str, consumer: int) -> _Object:
     return _Object(122, f"${line}", _Q.pack(1), _Q.pack(consumer))
 
 
-def _producer_id() -> _Object:
-    return _Object(123, "$p", _Q.pack(1), _Q.pack(1))
+def producer(line: str) -> Order:
+    """A ProducerInfo for messages to all destinations: some servers take none without it."""
+    return Order("ProducerInfo", 6, _producer_id(line), None, None, b"\0" + _I.pack(0))
+
+
+def _producer_id(line: str) -> _Object:
+    return _Object(123, f"${line}", _Q.pack(1), _Q.pack(1))
 
 
 def _destination(to: str) -> _Object | None:
@@ -252,17 +260,22 @@ def finish(line: str, operation: int, transaction: _Object | None = None) -> Ord
 
 
 def send(
-    body: bytes, number: int, to: str = "queue:$q", transaction: _Object | None = None
+    body: bytes,
+    number: int,
+    to: str = "queue:$q",
+    transaction: _Object | None = None,
+    *,
+    line: str = "a",
 ) -> Order:
     """A persistent BytesMessage under this number, which is that of its id, too."""
     return Order(
         "message",
         24,
-        _producer_id(),
+        _producer_id(line),
         _destination(to),
         transaction,
         None,
-        _Object(110, None, _producer_id(), _Q.pack(number), _Q.pack(0)),
+        _Object(110, None, _producer_id(line), _Q.pack(number), _Q.pack(0)),
         None,
         None,
         _I.pack(0),  # group
@@ -296,7 +309,7 @@ def ack(
     transaction: _Object | None = None,
 ) -> Order:
     """A MessageAck of the messages that are bound to these words."""
-    ids = [_Object(110, None, _producer_id(), _Bound(word)) for word in (first, last or first)]
+    ids = [_Object(110, None, _producer_id(line), _Bound(word)) for word in (first, last or first)]
     return Order(
         "MessageAck",
         22,
@@ -377,7 +390,7 @@ def connect(line: str) -> list[Open | Say | Hear]:
         dial(line),
         say(line, hello()),
         hear(line, hello_of()),
-        say(line, connection(line), session(line)),
+        say(line, connection(line), session(line), producer(line)),
         hear(line, response(1)),
     ]
 
@@ -391,7 +404,7 @@ def refused(line: str, *before: Expect) -> Hear:
             *before,
             end=End.CLOSED,
             verdict=Verdict.NON_STRICT,
-            message="the connection ends without a ConnectionError that says why",
+            message=SILENT_END,
         ),
         fence=Fence.END,
     )
