@@ -98,7 +98,7 @@ CASES: Final[tuple[Case, ...]] = (
         "O30",
         _consumes("a"),
         _consumes("b"),
-        say("b", send(b"x", 11)),
+        say("b", send(b"x", 11, line="b")),
         Hear("a", Answer(message(b"x")), Answer(), fence=Fence.QUIET),
         # Whoever had it, now it is b's: twice, if both had it.
         Close("a"),
