@@ -14,6 +14,8 @@ from tmqp_server.doors.goms.door import GomsDoor
 from tmqp_server.doors.goms.message import GomsBodies
 from tmqp_server.doors.goms.options import GomsLimits, GomsOptions
 from tmqp_server.doors.letters import Letters
+from tmqp_server.doors.openwire.door import OpenwireDoor
+from tmqp_server.doors.openwire.message import OpenwireBodies
 from tmqp_server.doors.port import IdSource
 from tmqp_server.doors.smq.door import SmqDoor
 from tmqp_server.doors.smq.message import SmqBodies
@@ -182,6 +184,14 @@ def _stomp() -> DoorMachine:
     )
 
 
+def _openwire() -> DoorMachine:
+    return DoorMachine(
+        DoorWorld(
+            lambda new_id, letters: OpenwireDoor(new_id, None, None, letters), OpenwireBodies()
+        )
+    )
+
+
 class ThrottrMachine(DoorMachine):
     """Our doors of Throttr, one for each dialect."""
 
@@ -211,4 +221,5 @@ MACHINES: Final[dict[str, Callable[[], PackMachine]]] = {
     "goms": _goms,
     "throttr": ThrottrMachine,
     "stomp": _stomp,
+    "openwire": _openwire,
 }

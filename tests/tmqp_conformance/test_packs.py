@@ -49,6 +49,7 @@ DOORS: Final = {
     "goms": {"": "goms"},
     "throttr": {"": "throttr", "dialect-7.3": "throttr"},
     "stomp": {"": "stomp"},
+    "openwire": {"": "openwire"},
 }
 #: What a door is told, by its pack and address.
 OPTIONS: Final[dict[tuple[str, str], dict[str, Any]]] = {
@@ -323,7 +324,7 @@ def test_cases_of_packs_are_listed_explained_and_replayed(
         (("server", "127.0.0.1:1", "--pack", "smq", "--keep-alive"), "does not go with --pack"),
         (("server", "127.0.0.1:1", "--pack", "smq", "--only", "x"), "no case fits"),
         (("replay", "127.0.0.1:1", "server.nsq-http.ping"), "needs --at http="),
-        (("list", "--pack", "openwire"), "'openwire' is not one of"),
+        (("list", "--pack", "mqtt"), "'mqtt' is not one of"),
     ],
 )
 def test_wrong_use_of_packs(arguments: tuple[str, ...], reason: str) -> None:

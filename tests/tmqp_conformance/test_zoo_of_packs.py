@@ -13,11 +13,13 @@ from typing import Final
 
 import pytest
 
+from tests.tmqp_conformance.openwire_reasons import OPENWIRE
 from tmqp.testing.conformance import Case
 from tmqp.testing.conformance.patterns import Names
 from tmqp.testing.conformance.steps import Close, Hear, Say
 from tmqp_conformance.packs import PACKS
 from tmqp_conformance.suite import find
+from tmqp_conformance.zoo.broken_openwire import BROKEN_OPENWIRE
 from tmqp_conformance.zoo.broken_stomp import BROKEN_STOMP
 from tmqp_conformance.zoo.goms import BROKEN_GOMS
 from tmqp_conformance.zoo.smq import BROKEN_SMQ
@@ -41,7 +43,7 @@ class Script:
             for step in says
         ]
         self.sent = b"".join(self.segments)
-        self.is_cut = any(step.chop for step in says)
+        self.is_cut: bool = any(step.chop for step in says)
         hears = [step for step in case.steps if isinstance(step, Hear)]
         self.heard = [step.describe().split(" | ")[0] for step in hears]
         self.receivers: set[str] = {
@@ -394,7 +396,14 @@ EXCEPTIONS: Final = {
     ("takes-anything", "server.stomp.error-says-why"): "fail",
     ("takes-anything", "server.stomp.error-names-its-receipt"): "fail",
 }
-REASONS: Final = {"smq": SMQ, "goms": GOMS, "throttr": THROTTR, "zmtp": ZMTP, "stomp": STOMP}
+REASONS: Final = {
+    "smq": SMQ,
+    "goms": GOMS,
+    "throttr": THROTTR,
+    "zmtp": ZMTP,
+    "stomp": STOMP,
+    "openwire": OPENWIRE,
+}
 
 
 def test_every_broken_server_has_a_reason() -> None:
@@ -403,6 +412,7 @@ def test_every_broken_server_has_a_reason() -> None:
     assert set(ZMTP) == set(BROKEN_ZMTP)
     assert set(THROTTR) == set(BROKEN_THROTTR)
     assert set(STOMP) == set(BROKEN_STOMP)
+    assert set(OPENWIRE) == set(BROKEN_OPENWIRE)
 
 
 @pytest.mark.parametrize("pack", REASONS)

@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from tmqp_conformance.packs.units import Unit
 
-__all__ = ["HttpEar", "LineEar", "ObjectEar", "SizedEar"]
+__all__ = ["Buffered", "HttpEar", "LineEar", "ObjectEar", "SizedEar"]
 
 _MOST_BYTES: Final = 33_554_432
 _NEWLINE: Final = b"\n"
 
 
-class _Buffered:
+class Buffered:
     """What the ears have in common: bytes that wait for the rest of a unit."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class _Buffered:
         return data
 
 
-class LineEar(_Buffered):
+class LineEar(Buffered):
     """Lines of text: units ``line`` with their ``text``."""
 
     def next_unit(self) -> Unit | None:
@@ -56,7 +56,7 @@ class LineEar(_Buffered):
         return None if place < 0 else Unit("line", text=self.cut(place + 1)[:-1])
 
 
-class ObjectEar(_Buffered):
+class ObjectEar(Buffered):
     """JSON objects, one a line: units ``object``, and ``blank`` for an empty line."""
 
     def next_unit(self) -> Unit | None:
@@ -77,7 +77,7 @@ class ObjectEar(_Buffered):
         return Unit("object", json=line, keys=" ".join(sorted(value)))
 
 
-class SizedEar(_Buffered):
+class SizedEar(Buffered):
     """A size of four bytes and data: units ``answer`` with their ``data``, and ``error``.
 
     :param errors: what the data of an error begins with.
@@ -104,7 +104,7 @@ class SizedEar(_Buffered):
         return Unit("answer", data=data)
 
 
-class HttpEar(_Buffered):
+class HttpEar(Buffered):
     """Answers of HTTP/1.1: units ``http`` with status (``code``), ``body`` and header fields.
 
     A field is called as it is written in small letters, with an underscore for each hyphen.

@@ -25,11 +25,13 @@ from tmqp_conformance.packs.memory import PackMachine, PackMemoryStage
 from tmqp_conformance.runner import Plan, Runner
 from tmqp_conformance.suite import find
 from tmqp_conformance.zoo.broken_clients import BROKEN_CLIENTS
+from tmqp_conformance.zoo.broken_openwire import BROKEN_OPENWIRE
 from tmqp_conformance.zoo.broken_servers import BROKEN_SERVERS
 from tmqp_conformance.zoo.broken_stomp import BROKEN_STOMP
 from tmqp_conformance.zoo.client import SmallClient
 from tmqp_conformance.zoo.goms import BROKEN_GOMS, SmallGoms
 from tmqp_conformance.zoo.nsq import BROKEN_NSQ, SmallNsq
+from tmqp_conformance.zoo.openwire import SmallOpenwire
 from tmqp_conformance.zoo.server import SmallServer
 from tmqp_conformance.zoo.smq import BROKEN_SMQ, SmallSmq
 from tmqp_conformance.zoo.stomp import SmallStomp
@@ -108,6 +110,7 @@ def animals() -> list[Animal]:
         ("zmtp", SmallZmtp, BROKEN_ZMTP),
         ("throttr", SmallThrottr, BROKEN_THROTTR),
         ("stomp", SmallStomp, BROKEN_STOMP),
+        ("openwire", SmallOpenwire, BROKEN_OPENWIRE),
     )
     found = []
     for role, whole, broken in houses:
