@@ -27,11 +27,11 @@ def speak(spoken: Door, chunks: list[bytes]) -> bytes:
     said = b""
     for chunk in chunks:
         more = hub.receive(1, chunk, 1.0)
+        said += _sent(hub)
         while more or hub.woken:
             hub.woken.clear()
-            said += _sent(hub)
             more = hub.go_on(1, 1.0)
-        said += _sent(hub)
+            said += _sent(hub)
     for _ in range(100):
         due = hub.broker_deadline()
         if due is None or due > 1.0:
@@ -48,4 +48,9 @@ def speak(spoken: Door, chunks: list[bytes]) -> bytes:
 
 
 def _sent(hub: Hub) -> bytes:
-    return b"".join([data for _, data in hub.take_outbound()])
+    """What is to be sent, all of which leaves at once."""
+    said = b"".join([data for _, data in hub.take_outbound()])
+    while hub.awaited:
+        hub.written(1, 1.0)
+        said += b"".join([data for _, data in hub.take_outbound()])
+    return said

@@ -94,8 +94,9 @@ def test_watching_changes_nothing() -> None:
     """And several commands at once come to the same as one after the other."""
     for seed in range(40):
         plan = draw_plan(seed)
-        # In these, those who watch also change what the broker does.
-        if not (plan.take_over or plan.divides_runs or plan.trusting):
+        # In these, those who watch also change what the broker does.  And only they know of which
+        # topic a message of goMS is, in the older dialect.
+        if not (plan.take_over or plan.divides_runs or plan.trusting or plan.goms):
             assert run(seed).digest == run(seed, watched=False).digest, seed
 
 

@@ -18,10 +18,10 @@ __all__ = ["JsonFormatter", "PlainFormatter", "set_up_log"]
 
 _PLAIN: Final = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 #: What is not written as it is: control characters, and what ends a line elsewhere.
-_ESCAPES: Final = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))} | {
-    0x0A: "\\n",
-    0x0D: "\\r",
-    0x09: "\\t",
+_ESCAPES: Final = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))} | {
+    ord("\n"): "\\n",
+    ord("\r"): "\\r",
+    ord("\t"): "\\t",
     0x2028: "\\u2028",
     0x2029: "\\u2029",
 }

@@ -44,6 +44,8 @@ class Nsq:
     def take(self) -> list[tuple[bytes, bytes]]:
         """The messages it was sent: id and body."""
         data, found = sent(self._world.hub, self._number), []
+        self._world.hub.written(self._number, self._world.now)  # the answer to SUB leaves by itself
+        data += sent(self._world.hub, self._number)
         while data:
             size = int.from_bytes(data[:4], "big")
             if data[7] == _MESSAGE:

@@ -221,10 +221,10 @@ class ConsumingSession(PublishingSession):
             self._count(requeued=-1)
         why = b"client does not own message" if code == RESULT_FORBIDDEN else b"ID not in flight"
         text = b"E_%s_FAILED %s %s failed %s" % (word, word, name, why)
-        if self._subscribing:
+        if self._subscribing and not self._leaving:
             self._answer(error_frame(text))
             return
-        self._plain.append(error_frame(text))
+        self._queue(error_frame(text))
         self._note()
 
     def _subscribed(self, asked: PendingSub, code: int, now: float) -> Sequence[Command]:
@@ -235,6 +235,7 @@ class ConsumingSession(PublishingSession):
         if code == RESULT_OK:
             self._answers.finish(asked.slot, OK)
             self._note()
+            self._leaving = True
             return self._end_if_answered()
         topic, channel = asked.topic, asked.channel
         most = self._context.options.max_channel_consumers

@@ -60,9 +60,11 @@ class WritingSession(DoorSession):
         self._plain: list[bytes] = []
         self._layer: Layer | None = None
         self._answers = OrderedAnswers()
-        #: The answer to SUB has not left, and messages wait for that: it leaves by itself, for some
-        #: clients take what they read from a compressed connection at once for one frame.
+        #: SUB is not answered, and then its answer has not left.  It leaves by itself, for some
+        #: clients take what they read from a compressed connection at once for one frame: what
+        #: comes behind it is late.
         self._subscribing = False
+        self._leaving = False
         self._late: list[bytes] = []
         self._orders = 0
         #: The publication behind which nothing is answered.
@@ -100,9 +102,9 @@ class WritingSession(DoorSession):
         """Take what is ready, and say how much there is."""
         answers = self._answers
         if answers.ready_bytes:
-            self._plain.append(answers.take())
+            self._queue(answers.take())
+        self.wants_written = self.wants_written or self._leaving
         if not len(answers):
-            self.wants_written = self.wants_written or self._subscribing
             self._all_answered()
         total = 0
         for piece in self._sealed:
@@ -110,6 +112,10 @@ class WritingSession(DoorSession):
         for piece in self._plain:
             total += len(piece)
         self.outbound_bytes = total
+
+    def _queue(self, data: bytes) -> None:
+        """Send something behind all there is."""
+        (self._late if self._leaving else self._plain).append(data)
 
     def deliver(self, data: bytes) -> None:
         """Queue what the door's ``encode_`` methods have made."""
@@ -152,16 +158,20 @@ class WritingSession(DoorSession):
 
     def written(self, now: float) -> Sequence[Command]:
         """What was skipped is finished, and what has waited for the answer to SUB is sent."""
-        if self._subscribing and not len(self._answers):
-            self._subscribing = False
-            self._plain += self._late
-            self._late = []
+        if self._leaving:
+            self._release_late()
             self._note()
         skipped = self._skipped
         if not skipped:
             return NOTHING
         self._skipped = []
         return [Acknowledge(self._number, name, self._channel, QUEUE, True) for name in skipped]
+
+    def _release_late(self) -> None:
+        """Send what has waited for the answer to SUB."""
+        self._subscribing = self._leaving = False
+        self._plain += self._late
+        self._late = []
 
     def _seal(self) -> None:
         """Put what was queued into the form that the connection has now."""
@@ -215,6 +225,8 @@ class WritingSession(DoorSession):
         """Close now; what is ready is still sent."""
         if self.closed:
             return NOTHING
+        if self._leaving:
+            self._release_late()
         self._note()
         self.closed = True
         self.close_reason = self._why or reason

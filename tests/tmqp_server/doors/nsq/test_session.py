@@ -89,6 +89,21 @@ def secure(server: Server, number: int) -> None:
     server.settle()
 
 
+def test_an_answer_overtook_the_error_before_it_where_both_came_with_sub() -> None:
+    client = Server().connect()
+    name = b"0123456789abcdef"
+    client.send(writing.sub(b"t", b"c") + writing.fin(name) + writing.pub(b"t", b"x"))
+    answers = [type(each) for each in client.take()]
+    assert answers == [ResponseReceived, ErrorReceived, ResponseReceived]
+
+
+def test_an_error_that_ends_the_connection_comes_behind_the_answer_to_sub() -> None:
+    client = Server().connect()
+    client.send(writing.sub(b"t", b"c") + b"WHAT\n")
+    assert [type(each) for each in client.take()] == [ResponseReceived, ErrorReceived]
+    assert client.closed
+
+
 def test_tls_comes_before_compression_each_with_an_ok() -> None:
     server = Server(has_tls=True)
     client = server.connect()

@@ -140,7 +140,9 @@ class Translator:
             return [("accept", effect.session, effect.request, effect.client_id)]
         if isinstance(effect, told.EventsEnded):
             return [("ended", effect.session, event_name(effect.event), effect.channel)]
-        kinds = {told.Confirm: "confirm", told.EndPull: "end", told.Refuse: "refuse"}
+        if isinstance(effect, told.Refuse):  # whom, is for the log
+            return [("refuse", effect.session, effect.request, effect.code)]
+        kinds = {told.Confirm: "confirm", told.EndPull: "end"}
         kinds[told.Left] = "left"
         return [(kinds[type(effect)], *fields(effect))]
 
