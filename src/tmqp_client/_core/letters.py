@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tmqp._compat import mypyc_attr
 from tmqp.constants import (
     EVENT_SUBSCRIBE,
     EVENT_UNSUBSCRIBE,
@@ -42,6 +43,7 @@ _NEED_A_CHANNEL = frozenset(
 )
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)  # that of custom messages is not compiled
 class WrittenRequest(Request):
     """A message that the program writes, ready to be given an id.
 
