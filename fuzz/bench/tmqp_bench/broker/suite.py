@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import socket
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -141,8 +142,11 @@ def _measure(contender: Contender, workload: Workload, seconds: float) -> tuple[
             memory = server.memory_bytes()
         finally:
             gc.enable()
-            for sock in [end.socket for end in producers] + [end.socket for end in consumers]:
-                sock.close()
+            for end in (*producers, *consumers):
+                end.socket.close()
+                beside: socket.socket | None = getattr(end, "beside", None)
+                if beside is not None:
+                    beside.close()
     return sample, memory
 
 
