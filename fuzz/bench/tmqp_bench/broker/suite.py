@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 
 from tmqp_bench.broker.comparison import Contender, Workload
-from tmqp_bench.broker.loop import LoadError, Sample, Shape, run
+from tmqp_bench.broker.loop import Consumer, LoadError, Producer, Sample, Shape, run
 from tmqp_bench.broker.processes import ServerProcess, StartError, pin_load
 from tmqp_bench.broker.servers import start, version_of
 from tmqp_bench.broker.workloads import WORKLOADS
@@ -142,7 +142,8 @@ def _measure(contender: Contender, workload: Workload, seconds: float) -> tuple[
             memory = server.memory_bytes()
         finally:
             gc.enable()
-            for end in (*producers, *consumers):
+            ends: list[Producer | Consumer] = [*producers, *consumers]
+            for end in ends:
                 end.socket.close()
                 beside: socket.socket | None = getattr(end, "beside", None)
                 if beside is not None:
