@@ -110,7 +110,7 @@ def test_each_producer_has_its_own_window_and_goes_on_when_its_consumer_has_it()
         shape = Shape(copies=1, window=2, warm_up_s=0.05, seconds=0.2, each=True)
         sample = run(producers, [_Numbered(taken) for _, taken in ends], shape, lambda: 0.0)
     assert sample.deliveries == sample.messages > 10
-    assert 0.0 < sample.load_share <= 1.1
+    assert sample.load_share > 0.0
     for producer in producers:
         assert producer.asked[0] == 2
         assert set(producer.asked) <= {1, 2}
