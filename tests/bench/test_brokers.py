@@ -77,6 +77,13 @@ class _Bytes:
         return len(data), b""
 
 
+class _Silent(_Bytes):
+    """Sends nothing, whatever it is asked for."""
+
+    def messages(self, count: int) -> bytes:
+        return b""
+
+
 def test_the_load_never_has_more_under_way_than_its_window() -> None:
     shape = Shape(copies=1, window=10, warm_up_s=0.05, seconds=0.2)
     with a_pipe() as (given, taken):
@@ -107,6 +114,13 @@ def test_a_lost_message_is_no_figure_but_an_error(monkeypatch: pytest.MonkeyPatc
     shape = Shape(copies=1, window=4, warm_up_s=0.05, seconds=5)
     with a_pipe(loses=True) as (given, taken), pytest.raises(LoadError, match="nothing moves"):
         run([_Bytes(given)], [_Bytes(taken)], shape, lambda: 0.0)
+
+
+def test_a_load_that_stood_still_was_divided_by() -> None:
+    """A broker that waits for a consumer that never reads delivers nothing: no figure either."""
+    shape = Shape(copies=1, window=4, warm_up_s=0.05, seconds=0.2)
+    with a_pipe() as (given, taken), pytest.raises(LoadError, match=r"nothing moved for 0\.2 s"):
+        run([_Silent(given)], [_Bytes(taken)], shape, lambda: 0.0)
 
 
 def test_a_broker_that_does_not_start_says_why(

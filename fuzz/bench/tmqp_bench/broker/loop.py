@@ -318,6 +318,8 @@ def run(
         messages = load.completed - completed
         deliveries = load.delivered - delivered if shape.copies else messages
         latencies = list(load.latencies or ())
+        if not deliveries:
+            raise LoadError(f"nothing moved for {seconds:.1f} s")
         load.drain()
     finally:
         load.selector.close()
