@@ -306,6 +306,23 @@ def _turns(window: int, times: float) -> Workload:
     )
 
 
+def _crowd(name: str, title: str, status: str, beside: Cost | None = None) -> Workload:
+    """One producer and many consumers; with *beside*, one more that never reads, and what a message
+    may cost then."""
+    stalled = beside is not None
+    return _at_most_once(
+        name,
+        title,
+        _our_crowd(status, stalled=stalled),
+        _nats_crowd(stalled=stalled),
+        (),
+        costs=() if beside is None else (beside,),
+        consumers=_READING,
+        copies=_READING,
+        window=400,
+    )
+
+
 _VARIED_TITLE: Final = "16 to 2,000 bytes, two random headers, a tenth of high priority"
 _VARIED_BYTES: Final = 1_008
 
@@ -384,36 +401,17 @@ TRAFFIC: Final[tuple[Workload, ...]] = (
     ),
     _durable("producers-durable-50", f"{_TURNS} queues", _TURNS),
     _durable("producers-durable-1", "one queue", 1),
-    _at_most_once(
-        "reading",
-        f"1 to {_READING} broadcast, 400 in flight",
-        _our_crowd("broadcast", stalled=False),
-        _nats_crowd(stalled=False),
-        (),
-        consumers=_READING,
-        copies=_READING,
-        window=400,
-    ),
-    _at_most_once(
+    _crowd("reading", f"1 to {_READING} broadcast, 400 in flight", "broadcast"),
+    _crowd(
         "stalled",
         f"1 to {_READING} broadcast beside a consumer that never reads",
-        _our_crowd("broadcast", stalled=True),
-        _nats_crowd(stalled=True),
-        (),
-        costs=(Cost("reading", 1.05),),
-        consumers=_READING,
-        copies=_READING,
-        window=400,
+        "broadcast",
+        Cost("reading", 1.05),
     ),
-    _at_most_once(
+    _crowd(
         "stalled-push",
         f"push 1 to {_READING} beside a consumer that never reads",
-        _our_crowd("push", stalled=True),
-        _nats_crowd(stalled=True),
-        (),
-        costs=(Cost("reading", 2.0),),
-        consumers=_READING,
-        copies=_READING,
-        window=400,
+        "push",
+        Cost("reading", 2.0),
     ),
 )
