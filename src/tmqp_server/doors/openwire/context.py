@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from tmqp.constants import PUT_BACK_START, STATUS_BROADCAST, STATUS_ROUND_ROBIN
+from tmqp.constants import PUT_BACK_START, STATUS_ROUND_ROBIN
+from tmqp_server.doors.jms.shapes import JmsShapes
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.names import DoorNames
 from tmqp_server.doors.openwire.message import OpenwireMessage, message_of_letter
@@ -13,7 +14,7 @@ from tmqp_server.doors.openwire.places import JmsPlace
 from tmqp_server.doors.port import IdSource
 from tmqp_server.engine.commands import PushExtras, Terms
 from tmqp_server.engine.model.message import Message
-from tmqp_server.engine.options import STICKY, WITH_OWNER, ChannelChanges, QueueChanges
+from tmqp_server.engine.options import STICKY, QueueChanges
 from tmqp_wires.openwire import WireFormat
 from tmqp_wires.openwire.ids import Destination
 from tmqp_wires.openwire.messages import KeptMessage
@@ -31,19 +32,17 @@ class OpenwireContext:
 
     __slots__ = (
         "_converted",
-        "_extras",
         "_keeps",
         "_last",
         "_offset_s",
-        "_shapes",
         "broker_id",
         "in_use",
         "letters",
         "limits",
         "names",
         "new_id",
-        "of_temporary",
         "options",
+        "shapes",
         "temporary",
         "wire_format",
     )
@@ -77,29 +76,15 @@ class OpenwireContext:
         self.temporary: dict[str, Destination] = {}
         #: The channels of durable subscriptions that have a consumer.
         self.in_use: set[str] = set()
-        self.of_temporary = ChannelChanges(lifetime=WITH_OWNER, owner_only=True)
-        topic = QueueChanges(status=STATUS_BROADCAST, request_acknowledge=False)
-        #: How queues are made: by whether it is a topic, and whether it is temporary.
-        self._shapes = {
-            (False, False): self._queue(kept=durable),
-            (False, True): self._queue(kept=False),
-            (True, False): topic,
-            (True, True): topic,
-        }
-        self._extras = {
-            (is_topic, is_temporary): PushExtras(
-                shape,
-                channel_changes=self.of_temporary if is_temporary else None,
-                wait_ms=0 if is_topic else options.send_wait_ms,
-            )
-            for (is_topic, is_temporary), shape in self._shapes.items()
-        }
+        self.shapes = JmsShapes(
+            self._queue(kept=durable), self._queue(kept=False), options.send_wait_ms
+        )
         self._last: Message | None = None
         self._converted: KeptMessage | None = None
 
     def shape(self, place: JmsPlace) -> QueueChanges:
         """How the queue of a destination is made."""
-        return self._shapes[place.is_topic, place.is_temporary]
+        return self.shapes.of(place.is_topic, place.is_temporary)
 
     def _queue(self, *, kept: bool) -> QueueChanges:
         options = self.options
@@ -120,16 +105,8 @@ class OpenwireContext:
 
     def extras(self, place: JmsPlace, expires_in_ms: int = 0, delay_ms: int = 0) -> PushExtras:
         """What a push says beside its message."""
-        usual = self._extras[place.is_topic, place.is_temporary]
-        if not expires_in_ms and not delay_ms:
-            return usual
-        return PushExtras(
-            usual.changes,
-            expires_in_ms,
-            delay_ms,
-            channel_changes=usual.channel_changes,
-            wait_ms=usual.wait_ms,
-        )
+        is_topic, is_temporary = place.is_topic, place.is_temporary
+        return self.shapes.extras(is_topic, is_temporary, expires_in_ms, delay_ms)
 
     def terms(self, window: int, priority: int | None) -> Terms:
         """How a consumer gets messages: for as long as it likes; what a lost connection had goes to

@@ -215,7 +215,7 @@ class ProducerSession(RespondingSession):
                 place.channel,
                 QUEUE,
                 context.shape(place),
-                context.of_temporary,
+                context.shapes.of_temporary,
             )
         )
 

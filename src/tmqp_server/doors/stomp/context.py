@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from tmqp.constants import PUT_BACK_START, STATUS_BROADCAST, STATUS_ROUND_ROBIN
+from tmqp.constants import PUT_BACK_START, STATUS_ROUND_ROBIN
 from tmqp_server.doors.answers import CountedIds
+from tmqp_server.doors.jms.shapes import JmsShapes
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.names import DoorNames
 from tmqp_server.doors.port import IdSource
 from tmqp_server.doors.stomp.options import StompLimits, StompOptions
 from tmqp_server.doors.stomp.places import Place
 from tmqp_server.engine.commands import PushExtras, Terms
-from tmqp_server.engine.options import WITH_OWNER, ChannelChanges, QueueChanges
+from tmqp_server.engine.options import QueueChanges
 from tmqp_wires.stomp import FrameLimits
 from tmqp_wires.stomp.connection import HeartBeat
 
@@ -27,9 +28,7 @@ class StompContext:
 
     __slots__ = (
         "_durable",
-        "_extras",
         "_offset_s",
-        "_shapes",
         "heart_beat",
         "ids",
         "letters",
@@ -37,9 +36,8 @@ class StompContext:
         "names",
         "new_id",
         "of_frames",
-        "of_temporary",
-        "of_topic",
         "options",
+        "shapes",
     )
 
     def __init__(
@@ -66,33 +64,14 @@ class StompContext:
             max_body_bytes=limits.max_body_bytes,
         )
         self.heart_beat = HeartBeat(options.heart_beat_ms, options.heart_beat_ms)
-        self.of_temporary = ChannelChanges(lifetime=WITH_OWNER, owner_only=True)
         self._durable = durable
-        queue = self.kept_queue()
-        waiting = self.kept_queue()
-        waiting.durable = None
-        topic = self.of_topic = QueueChanges(status=STATUS_BROADCAST, request_acknowledge=False)
-        #: How queues are made: by whether it is a topic, and whether it is temporary.
-        self._shapes = {
-            (False, False): queue,
-            (False, True): waiting,
-            (True, False): topic,
-            (True, True): topic,
-        }
-        wait_ms = options.send_wait_ms
-        #: What most pushes say.  A push makes no temporary destination: those have an owner.
-        self._extras = {
-            (is_topic, is_temporary): PushExtras(
-                shape,
-                channel_changes=self.of_temporary if is_temporary else None,
-                wait_ms=0 if is_topic else wait_ms,
-            )
-            for (is_topic, is_temporary), shape in self._shapes.items()
-        }
+        temporary = self.kept_queue()
+        temporary.durable = None
+        self.shapes = JmsShapes(self.kept_queue(), temporary, options.send_wait_ms)
 
     def shape(self, place: Place) -> QueueChanges:
         """How the queue of a destination is made."""
-        return self._shapes[place.is_topic, place.is_temporary]
+        return self.shapes.of(place.is_topic, place.is_temporary)
 
     def kept_queue(self) -> QueueChanges:
         """How queues are made that keep messages, those of durable subscriptions among them; a new
@@ -108,16 +87,8 @@ class StompContext:
 
     def extras(self, place: Place, expires_in_ms: int = 0, delay_ms: int = 0) -> PushExtras:
         """What a push says beside its message."""
-        usual = self._extras[place.is_topic, place.is_temporary]
-        if not expires_in_ms and not delay_ms:
-            return usual
-        return PushExtras(
-            usual.changes,
-            expires_in_ms,
-            delay_ms,
-            channel_changes=usual.channel_changes,
-            wait_ms=usual.wait_ms,
-        )
+        is_topic, is_temporary = place.is_topic, place.is_temporary
+        return self.shapes.extras(is_topic, is_temporary, expires_in_ms, delay_ms)
 
     def terms(self, window: int, priority: int | None) -> Terms:
         """How a subscription gets messages: for as long as it likes; what it has not answered for

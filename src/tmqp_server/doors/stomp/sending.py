@@ -105,7 +105,7 @@ class SendingSession(ReceiptSession):
                 place.channel,
                 QUEUE,
                 context.shape(place),
-                context.of_temporary,
+                context.shapes.of_temporary,
             )
         )
 

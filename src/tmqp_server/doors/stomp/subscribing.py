@@ -303,7 +303,7 @@ class SubscribingSession(BrowsingSession):
             made,
             looked.wanted,
             effect,
-            context.of_topic,
+            context.shapes.of_topic,
             context.kept_queue(),
             Joined(asked, subscription, must=False),
         )

@@ -1,0 +1,64 @@
+"""How the queues of destinations are made, and what a push says beside its message."""
+
+from __future__ import annotations
+
+from typing import final
+
+from tmqp.constants import STATUS_BROADCAST
+from tmqp_server.engine.commands import PushExtras
+from tmqp_server.engine.options import WITH_OWNER, ChannelChanges, QueueChanges
+
+__all__ = ["JmsShapes"]
+
+
+@final
+class JmsShapes:
+    """The shapes of a door's queues and topics, temporary ones among them.
+
+    :param queue: how a queue is made; ``temporary`` the same for a temporary one.
+    :param send_wait_ms: how long a push waits for room in a queue, -1 for as long as it takes.
+
+    Attributes: ``of_topic``, how a topic is made; ``of_temporary``, how the channel of a temporary
+    destination is made.
+    """
+
+    __slots__ = ("_extras", "_shapes", "of_temporary", "of_topic")
+
+    def __init__(self, queue: QueueChanges, temporary: QueueChanges, send_wait_ms: int) -> None:
+        self.of_temporary = ChannelChanges(lifetime=WITH_OWNER, owner_only=True)
+        topic = self.of_topic = QueueChanges(status=STATUS_BROADCAST, request_acknowledge=False)
+        #: By whether it is a topic, and whether it is temporary.
+        self._shapes = {
+            (False, False): queue,
+            (False, True): temporary,
+            (True, False): topic,
+            (True, True): topic,
+        }
+        #: What most pushes say.  A push makes no temporary destination: those have an owner.
+        self._extras = {
+            (is_topic, is_temporary): PushExtras(
+                shape,
+                channel_changes=self.of_temporary if is_temporary else None,
+                wait_ms=0 if is_topic else send_wait_ms,
+            )
+            for (is_topic, is_temporary), shape in self._shapes.items()
+        }
+
+    def of(self, is_topic: bool, is_temporary: bool) -> QueueChanges:
+        """How the queue of a destination is made."""
+        return self._shapes[is_topic, is_temporary]
+
+    def extras(
+        self, is_topic: bool, is_temporary: bool, expires_in_ms: int, delay_ms: int
+    ) -> PushExtras:
+        """What a push to a destination says beside its message."""
+        usual = self._extras[is_topic, is_temporary]
+        if not expires_in_ms and not delay_ms:
+            return usual
+        return PushExtras(
+            usual.changes,
+            expires_in_ms,
+            delay_ms,
+            channel_changes=usual.channel_changes,
+            wait_ms=usual.wait_ms,
+        )
