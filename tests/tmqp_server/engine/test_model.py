@@ -136,7 +136,7 @@ class Machine(LookRules):
             number = self.last_session
             names = (f"c{client}", f"name{client % 2}", f"kind{client % 3}")
             said = self.duel.do(
-                Connect(number, "hello", *names, take_over=take_over),
+                Connect(number, "hello", *names, take_over=take_over, hears_lapses=client % 3 == 0),
             )
             if any(word[0] == "refuse" for word in said):
                 return number
@@ -170,11 +170,13 @@ class Machine(LookRules):
         name=channels | st.sampled_from(GRAVES),
         credit=st.sampled_from([-1, -1, -1, -1, 0, 2]),
         terms=st.none() | terms,
+        hears=st.booleans(),
     )
-    def join(self, client: int, name: str, credit: int, terms: Terms | None) -> None:
+    def join(self, client: int, name: str, credit: int, terms: Terms | None, hears: bool) -> None:
         credit = self.credit(name, credit)
         terms = self.terms(name, terms)
-        self.duel.do(Join(self.session(client), "r", name, credit, None, terms))
+        number = self.session(client)
+        self.duel.do(Join(number, "r", name, credit, None, terms, hears_lapses=hears))
 
     @rule(client=clients, name=channels, terms=terms)
     def set_terms(self, client: int, name: str, terms: Terms) -> None:

@@ -44,6 +44,7 @@ from tmqp_server.engine.effects import (
     FindOffsets,
     Forward,
     Inform,
+    Lapsed,
     Left,
     MeasureStored,
     Notify,
@@ -299,6 +300,8 @@ class World:
         if isinstance(effect, EventsEnded):
             where = f" in {effect.channel}" if effect.channel else ""
             return f"{self.names[effect.session]} hears no more {event_name(effect.event)}{where}"
+        if isinstance(effect, Lapsed):
+            return f"{self.names[effect.session]} lost {effect.message_id}: {effect.reason}"
         if isinstance(effect, (Left, PushDecided)):
             what = f"left {effect.channel}" if isinstance(effect, Left) else "goes on"
             return f"{self.names[effect.session]} {what}"

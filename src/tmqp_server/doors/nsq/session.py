@@ -34,6 +34,7 @@ from tmqp_server.engine.effects import (
     Confirm,
     ConfirmRun,
     Effect,
+    Lapsed,
     Left,
     Refuse,
     Reply,
@@ -186,6 +187,7 @@ class NsqSession(ConsumingSession):
             who.user_agent[:_MAX_NAME] or None,
             DOOR,
             credentials=credentials,
+            hears_lapses=True,
         )
 
     def _identify(self, event: Event, commands: list[Command], now: float) -> None:
@@ -284,6 +286,9 @@ class NsqSession(ConsumingSession):
             return self._accepted(effect, now)
         if isinstance(effect, Refuse):
             return self._refused(effect, now)
+        if isinstance(effect, Lapsed):
+            self._count(lapsed=1)
+            return NOTHING
         if isinstance(effect, Left):
             return self._end("the channel was removed")  # N71: without a word
         if isinstance(effect, CloseSession):

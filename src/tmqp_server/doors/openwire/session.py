@@ -29,6 +29,7 @@ from tmqp_server.engine.effects import (
     Confirm,
     ConfirmRun,
     Effect,
+    Lapsed,
     Refuse,
     Reply,
 )
@@ -135,6 +136,7 @@ class OpenwireSession(LookingSession):
             DOOR,
             take_over=hello.failover_reconnect,
             credentials=credentials,
+            hears_lapses=True,
         )
 
     def commands_of(self, events: list[Event], now: float) -> Sequence[EngineCommand]:
@@ -243,6 +245,8 @@ class OpenwireSession(LookingSession):
                 self._confirmed(confirm)
         elif isinstance(effect, Reply):
             return self._replied(effect, now)
+        elif isinstance(effect, Lapsed):
+            return self._forget_lapsed(effect)
         return NOTHING
 
     def _refused(self, code: int) -> None:

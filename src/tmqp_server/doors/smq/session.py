@@ -25,12 +25,13 @@ from tmqp_server.doors.waiting import NOTHING, WaitingSession
 from tmqp_server.engine.commands import (
     AcknowledgeRun,
     Command,
+    Connect,
     CreateQueue,
     DescribeQueue,
     Join,
     PushRun,
 )
-from tmqp_server.engine.effects import Deliver, DeliverRun, Effect, Left, Reply
+from tmqp_server.engine.effects import Deliver, DeliverRun, Effect, Lapsed, Left, Reply
 from tmqp_server.engine.model.snapshots import QueueSnapshot
 from tmqp_wires.smq import LineDecoder
 from tmqp_wires.smq.codec import UNKNOWN_TYPE
@@ -98,6 +99,12 @@ class SmqSession(WaitingSession[Event]):
         if len(self._first) < _WHO_HELLO:
             self._first += data[:32]
         return self.take(self._decoder.receive(data, now), now)
+
+    def introduction(self) -> Connect:
+        """Ask the broker to let the client in, and to tell what it need not count any more."""
+        asked = super().introduction()
+        asked.hears_lapses = True
+        return asked
 
     def text_bytes_of(self, event: Event) -> int:
         """The bodies of messages."""
@@ -204,7 +211,20 @@ class SmqSession(WaitingSession[Event]):
         if isinstance(effect, Left):
             # Its queue was removed; the client may ask for it again.
             self._in_hand.pop(self._spelt(effect.channel), None)
+        if isinstance(effect, Lapsed):
+            self._forget(effect)
         return NOTHING
+
+    def _forget(self, effect: Lapsed) -> None:
+        """A message is the client's no more: ``D`` does not count it."""
+        ids = self._in_hand.get(self._spelt(effect.channel))
+        if not ids:
+            return
+        message_id = effect.message_id
+        if ids[-1] == message_id:
+            ids.pop()  # what was sent last is the first that is disposed of
+        elif message_id in ids:
+            ids.remove(message_id)
 
     def _spelt(self, channel: str) -> str:
         """The channel as this session names it."""

@@ -26,6 +26,7 @@ from tmqp_server.engine.effects import (
     Confirm,
     ConfirmRun,
     Effect,
+    Lapsed,
     Left,
     Refuse,
     Reply,
@@ -96,7 +97,14 @@ class StompSession(SubscribingSession):
         if login is not None or passcode is not None:
             credentials = Credentials("password", passcode or "", login or "")
         return Connect(
-            self._number, None, self._client_id, None, None, DOOR, credentials=credentials
+            self._number,
+            None,
+            self._client_id,
+            None,
+            None,
+            DOOR,
+            credentials=credentials,
+            hears_lapses=True,
         )
 
     def commands_of(self, events: list[Event], now: float) -> Sequence[Command]:
@@ -152,6 +160,8 @@ class StompSession(SubscribingSession):
         if isinstance(effect, BranchClosed):
             asked = effect.request
             return self._settle(asked) if isinstance(asked, AskedFrame) else NOTHING
+        if isinstance(effect, Lapsed):
+            self._forget_lapsed(effect)
         if isinstance(effect, Left):
             return self._fail(None, "a destination of the client was removed")
         return NOTHING

@@ -29,6 +29,7 @@ from tmqp.constants import (
     RESULT_LIMIT_EXCEEDED,
     RESULT_OK,
 )
+from tmqp.extensions import LAPSE_REMOVED
 from tmqp_server.engine.commands import Acknowledge
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.delivery.dead_letters import moved_letter
@@ -355,7 +356,7 @@ class Outcomes(Rooms):
     def dispose(self, queue: Queue, message: Message) -> None:
         """Settle a message that has been cleared."""
         self._core.budget -= 1
-        self._flights.take_from_all(queue, message)
+        self._flights.take_from_all(queue, message, LAPSE_REMOVED)
         self.settle(queue, message)
 
     def _forget(self, queue: Queue, message: Message) -> bool:
