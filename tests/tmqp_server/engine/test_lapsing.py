@@ -24,7 +24,7 @@ LOST = "a lost m1: timed-out"
 
 
 def ready(status: int = STATUS_ROUND_ROBIN, hears: bool = True) -> World:
-    """A queue with a time-out of two seconds, and a consumer a."""
+    """A queue with a timeout of two seconds, and a consumer a."""
     world = World()
     world.create(QueueChanges(status=status, acknowledge_timeout_ms=2_000))
     join(world, "a", hears)

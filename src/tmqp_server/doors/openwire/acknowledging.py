@@ -12,7 +12,7 @@ from typing import Final, final
 
 from tmqp.constants import PUT_BACK_END, RESULT_OK
 from tmqp_server.doors.answers import PlainAnswers
-from tmqp_server.doors.in_hand import number_of
+from tmqp_server.doors.jms.in_hand import number_of
 from tmqp_server.doors.openwire.answering import JMS, AskedCommand, CommandError
 from tmqp_server.doors.openwire.consumers import Consumer, InHand, StagedAnswer
 from tmqp_server.doors.openwire.context import OpenwireContext

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import final
 
-from tmqp_server.doors.in_hand import HeldDelivery
+from tmqp_server.doors.jms.in_hand import HeldDelivery
 from tmqp_server.doors.openwire.answering import AskedCommand
 from tmqp_server.doors.openwire.places import JmsPlace, plain_name
 from tmqp_server.engine.model.message import SubscriptionFilter

@@ -16,8 +16,8 @@ from tmqp.constants import (
     PUT_BACK_END,
 )
 from tmqp_server.doors.answers import PlainAnswers
-from tmqp_server.doors.in_hand import HeldDelivery
-from tmqp_server.doors.in_hand import number_of as lapsed_number
+from tmqp_server.doors.jms.in_hand import HeldDelivery
+from tmqp_server.doors.jms.in_hand import number_of as lapsed_number
 from tmqp_server.doors.stomp.context import StompContext
 from tmqp_server.doors.stomp.delivering import in_version
 from tmqp_server.doors.stomp.message import number_of

@@ -113,20 +113,6 @@ def test_a_message_taken_by_hand_is_acknowledged_once() -> None:
     assert queue.live() == 0  # its handler does not put refused messages back
 
 
-def test_what_has_timed_out_leaves_room_for_other_messages() -> None:
-    stage = Stage(HttpLimits(max_held_deliveries=1))
-    stage.make_queue("orders", 1, "pull", AcknowledgeTimeout=1_000, handler="retry-timeouts")
-    peer = stage.open()
-    peer.ask("POST", f"{QUEUE}/messages?id=m1", b"x")
-    take = f"{QUEUE}/deliveries?ack=manual"
-    assert peer.ask("POST", take).items
-    assert peer.ask("POST", take).status == 429
-    stage.sleep(1.5)
-    assert peer.ask("POST", f"{QUEUE}/deliveries/m1/ack").status == 404
-    assert [each["id"] for each in peer.ask("POST", take).items] == ["m1"]
-    assert peer.ask("POST", f"{QUEUE}/deliveries/m1/ack").status == 204
-
-
 def test_what_a_lost_connection_had_taken_comes_again() -> None:
     stage = Stage()
     stage.make_queue("orders", 1, "pull", AcknowledgeTimeout=5_000)

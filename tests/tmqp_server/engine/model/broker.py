@@ -202,6 +202,17 @@ class ModelBroker(Routers):
                 self.counting = letter
             self.take_in(line, letter, delay_s)
 
+    def tell_receivers(self) -> None:
+        """Most producers are told before their message is sent: complete what they are told."""
+        letter, self.counting = self.counting, None
+        if letter is None:
+            return
+        if letter.promise:
+            letter.promise = (*letter.promise[:-1], letter.receivers)
+        for at, word in enumerate(self.said):
+            if word[:3] == ("confirm", letter.producer.number, letter.message_id):
+                self.said[at] = (*word[:-1], letter.receivers)
+
     def letter_of(self, client: Client, command: commands.Push, line: Line | None) -> Letter:
         """The message that is pushed."""
         extras = command.extras

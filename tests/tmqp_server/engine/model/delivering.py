@@ -190,17 +190,6 @@ class Delivering(Counting):
         else:
             self.say("confirm", letter.producer.number, *word, source, wire, letter.receivers)
 
-    def tell_receivers(self) -> None:
-        """Most producers are told before their message is sent: complete what they are told."""
-        letter, self.counting = self.counting, None
-        if letter is None:
-            return
-        if letter.promise:
-            letter.promise = (*letter.promise[:-1], letter.receivers)
-        for at, word in enumerate(self.said):
-            if word[:3] == ("confirm", letter.producer.number, letter.message_id):
-                self.said[at] = (*word[:-1], letter.receivers)
-
     def end(self, line: Line, letter: Letter, how: str) -> None:
         """A message is no more: *how* is what the books call it."""
         line.counts[how] += 1

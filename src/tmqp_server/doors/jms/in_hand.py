@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeVar
 
+from tmqp._compat import mypyc_attr
 from tmqp.extensions import LAPSE_REMOVED
 from tmqp_server.engine.effects import Lapsed
 
@@ -13,6 +14,7 @@ __all__ = ["HeldDelivery", "number_of"]
 _Held = TypeVar("_Held", bound="HeldDelivery")
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class HeldDelivery:
     """A delivery that its client has not answered for."""
 
