@@ -32,10 +32,7 @@ from tests.tmqp_server.engine.model.draws import (
 )
 from tests.tmqp_server.engine.model.duel import Duel
 from tests.tmqp_server.engine.model.look_rules import LookRules
-from tests.tmqp_server.engine.model.things import (
-    CACHE,
-    PULL,
-)
+from tests.tmqp_server.engine.model.things import BROADCAST, CACHE, PULL, PUSH, ROUND_ROBIN
 from tmqp.constants import PUT_BACK_END, PUT_BACK_START
 from tmqp_server.engine.commands import (
     BY_ID,
@@ -338,6 +335,13 @@ class Machine(LookRules):
             what = (f"m{self.count}", name, queue_id, high, high, 10, f"wire{self.count}")
             commands.append(Push(number, *what))
         self.duel.do_all(commands)
+
+    @rule(client=clients, data=st.data(), wants=st.booleans())
+    def push_counted(self, client: int, data: st.DataObject, wants: bool) -> None:
+        """To who is there: the producer asks to how many it goes."""
+        name, queue_id = self.place(data, BROADCAST, PUSH, ROUND_ROBIN)
+        extras = PushExtras(counts_receivers=True)
+        self.push_one(client, name, queue_id, False, wants, 10, extras)
 
     @rule(client=clients, data=st.data(), name=channels, queue_id=queue_ids, other=st.booleans())
     def remove_message(
