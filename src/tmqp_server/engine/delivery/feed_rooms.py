@@ -82,9 +82,7 @@ class FeedRooms:
     def room(self, target: Queue, message: Message) -> int:
         """What a target says of a message: it has room, it is full, or it never has any."""
         size = message.size
-        if size > target.size_cap or size > target.byte_cap or size > target.disk_cap:
-            return NEVER_ROOM
-        if target.saves and size > target.disk_cap:
+        if size > target.size_cap or size > target.byte_cap or target.is_too_large_for_disk(size):
             return NEVER_ROOM
         if not target.discipline.stores:
             return FREE

@@ -319,7 +319,7 @@ class Outcomes(Rooms):
         problem = self.problem_of_push(queue, size, False, replaced)
         if problem != RESULT_LIMIT_EXCEEDED or queue.options.when_full == REFUSE:
             return problem
-        if size > queue.size_cap or size > queue.byte_cap or size > queue.disk_cap:
+        if size > queue.size_cap or size > queue.byte_cap or queue.is_too_large_for_disk(size):
             return problem
         made = 0
         for _ in range(_MOST_DISPLACED):

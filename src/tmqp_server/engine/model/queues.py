@@ -386,6 +386,11 @@ class Queue(QueueFacts):
         """Whether a message that comes in goes to the storage, because all do or memory is full."""
         return self.saves or (self.bounded and not self.options.ephemeral and self.is_full())
 
+    def is_too_large_for_disk(self, size: int) -> bool:
+        """Whether a message of that size would have to go to the storage, and never may."""
+        goes = self.saves or (self.bounded and not self.options.ephemeral)
+        return goes and size > self.disk_cap
+
     def high_in_all(self) -> int:
         """High-priority messages waiting, those on disk included."""
         return self.high_count + (0 if self.high_tail is None else self.high_tail.count)
