@@ -435,9 +435,9 @@ class Queue(QueueFacts):
         self.regular_count -= 1
         return self.regular.take()
 
-    def take_newest(self) -> Message:
-        """Take out the message that came last, of the high priority first; there must be one."""
-        if self.high_count:
+    def take_newest(self, regular: bool = False) -> Message:
+        """Take out the message that came last, of high priority first, or *regular* only."""
+        if self.high_count and not regular:
             self.high_count -= 1
             return self.high.take_newest()
         self.regular_count -= 1
@@ -450,6 +450,18 @@ class Queue(QueueFacts):
             self.regular_count -= 1
             return self.regular.take()
         return self.take() if self.high_count else None
+
+    def withdraw(self, message: Message) -> None:
+        """Take out a message that waits, wherever it stands."""
+        (self.high if message.marks & MARK_HIGH else self.regular).remove(message)
+        self.note_taken(message)
+
+    def note_taken(self, message: Message) -> None:
+        """Count a message that was taken out of its list by whoever chooses."""
+        if message.marks & MARK_HIGH:
+            self.high_count -= 1
+        else:
+            self.regular_count -= 1
 
     def look(self, newest: bool) -> Message | None:
         """The message that ``take``, or ``take_newest``, would take out; None if none waits."""
