@@ -168,8 +168,9 @@ async def test_a_delivery_whose_time_is_up_is_the_clients_no_more(
 ) -> None:
     async with connect(address) as client:
         await client.create_queue(channel, 1, delivery_handler="retry-timeouts")
-        how = {"ack_timeout_s": 0.1, "tells_lapsed": True}
-        async with client.consume(channel, 1, acknowledge="manual", **how) as consumer:
+        async with client.consume(
+            channel, 1, acknowledge="manual", ack_timeout_s=0.1, tells_lapsed=True
+        ) as consumer:
             await client.push(channel, 1, b"x")
             first = await consumer.get()
             assert (first.lapsed, first.stale) == ("", False)

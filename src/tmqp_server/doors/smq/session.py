@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from tmqp.constants import RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_OK
-from tmqp.greetings import name_greeting
+from tmqp.greetings import FirstBytes
 from tmqp_server.doors.answers import PlainAnswers, RowChoice
 from tmqp_server.doors.bodies import bytes_around
 from tmqp_server.doors.ordered import OrderedAnswers, Slot
@@ -41,7 +41,6 @@ __all__ = ["SmqSession"]
 
 #: Codes that say that there is no room.
 _FULL: Final = (RESULT_LIMIT_EXCEEDED, RESULT_BUSY)
-_WHO_HELLO: Final = 8
 
 
 @final
@@ -78,7 +77,7 @@ class SmqSession(WaitingSession[Event]):
         super().__init__(number, DOOR, context.new_id, context.limits.max_early_bytes)
         self._context = context
         self._decoder = LineDecoder(context.limits.max_line_bytes)
-        self._first = b""
+        self._first = FirstBytes()
         self._answers = OrderedAnswers()
         self._out: list[bytes] = []
         self._out_bytes = 0
@@ -96,8 +95,7 @@ class SmqSession(WaitingSession[Event]):
         """Turn bytes into commands."""
         if self.closed:
             return NOTHING
-        if len(self._first) < _WHO_HELLO:
-            self._first += data[:32]
+        self._first.take(data)
         return self.take(self._decoder.receive(data, now), now)
 
     def introduction(self) -> Connect:
@@ -136,7 +134,7 @@ class SmqSession(WaitingSession[Event]):
         return commands
 
     def _fault(self, event: Violation) -> str:
-        return f"the peer sent {name_greeting(self._first)}: {event.text}"
+        return f"{self._first.sent()}: {event.text}"
 
     def _channel(self, queue: bytes) -> str:
         """The channel of a queue that is used."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, final
 
 from tmqp.constants import RESULT_BUSY
-from tmqp.greetings import name_greeting
+from tmqp.greetings import FirstBytes
 from tmqp_server.doors.stomp.browsing import Browser
 from tmqp_server.doors.stomp.context import StompContext
 from tmqp_server.doors.stomp.message import DOOR, StompMessage
@@ -38,7 +38,6 @@ from tmqp_wires.stomp.frames import Violation
 __all__ = ["StompSession"]
 
 _NEVER: Final = float("inf")
-_WHO_HELLO: Final = 8
 _SERVER: Final = "tmqp"
 
 
@@ -51,7 +50,7 @@ class StompSession(SubscribingSession):
 
     def __init__(self, context: StompContext, number: int, now: float) -> None:
         super().__init__(context, number, now)
-        self._first = b""
+        self._first = FirstBytes()
         self._connect_due = now + context.limits.connect_s
         self._hello = StompFrame("")
 
@@ -61,8 +60,7 @@ class StompSession(SubscribingSession):
         """Turn bytes into commands."""
         if self.closed or self._ending:
             return NOTHING
-        if len(self._first) < _WHO_HELLO:
-            self._first += data[:32]
+        self._first.take(data)
         return self.take(self._stomp.receive(data, now), now)
 
     def close(self, reason: str, now: float) -> Sequence[Command]:
@@ -74,7 +72,7 @@ class StompSession(SubscribingSession):
         if not isinstance(event, Violation):
             return ""
         self._connect_due = _NEVER
-        self.close_reason = f"the peer sent {name_greeting(self._first)}: {event.text}"
+        self.close_reason = f"{self._first.sent()}: {event.text}"
         self._fail(None, event.text, event.detail)
         return self.close_reason
 
