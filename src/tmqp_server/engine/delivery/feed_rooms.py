@@ -16,7 +16,7 @@ from tmqp_server.engine.delivery.feed_commits import target_of
 from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.feeds import Feed
-from tmqp_server.engine.model.message import Message
+from tmqp_server.engine.model.message import Message, verdict
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.options import REFUSE
 
@@ -104,11 +104,7 @@ class FeedRooms:
 
     def wants(self, queue: Queue, feed: Feed, message: Message) -> bool:
         """Whether the filter of a feed, if it has one, accepts a message."""
-        chooser = feed.filter
-        if chooser is None:
-            return True
-        try:
-            return chooser.accepts(message)
-        except Exception:  # noqa: BLE001 - a door's filter hurts its own feed only
+        found = verdict(feed.filter, message)
+        if found is None:
             self._outcomes.count_error(queue)
-            return False
+        return found is True
