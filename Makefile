@@ -209,11 +209,22 @@ distclean: clean ## remove .venv too
 # them in a selection (pytest's status 5).  The rest share the processors.  What ARGS selects is
 # collected once and runs one after the other.
 # $(1) where the packages are, $(2) the build that must be found there, $(3) a marker expression
+# pytest rewrites each module of the tests, which takes longer than to read all that it has
+# rewritten before; in a new checkout each of the processes that test would rewrite all of them.
+define rewrite_tests
+	@test -e build/cache/rewritten || { echo 'reading the tests'; mkdir -p build/cache; \
+	  PYTHONPATH=src $(PY) -m pytest -q --collect-only tests/tmqp_server >/dev/null & \
+	  PYTHONPATH=src $(PY) -m pytest -q --collect-only \
+	    $(filter-out %__pycache__/ %/tmqp_server/,$(wildcard tests/*/ tests/test_*.py)) >/dev/null; \
+	  wait; touch build/cache/rewritten; }
+endef
+
 define run_tests
 	$(if $(ARGS),\
 	PYTHONPATH=$(1) TMQP_EXPECT_BUILD=$(2) $(PY) -m pytest -q -m '$(3)' $(ARGS),\
 	PYTHONPATH=$(1) TMQP_EXPECT_BUILD=$(2) $(PY) -m pytest -q -m '$(3) and alone' \
 	  $(call marked,alone) || test $$? -eq 5)
+	$(if $(ARGS),,$(call rewrite_tests))
 	$(if $(ARGS),,\
 	PYTHONPATH=$(1) TMQP_EXPECT_BUILD=$(2) $(PY) -m pytest -q -m '$(3) and not alone' \
 	  -n $(TESTERS) --dist worksteal $(if $(filter-out long,$(3)),,$(call marked,long)))
