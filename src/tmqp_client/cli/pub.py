@@ -38,7 +38,7 @@ __all__ = ["filled", "pub"]
 _READ_BYTES: Final = 65_536
 _SHOWN_FAILURES: Final = 5
 #: Options of messages that cannot be counted.
-_NOT_COUNTED: Final = ("delay_s", "deliver_at", "expires_s", "key")
+_NOT_COUNTED: Final = ("delay_s", "deliver_at", "expires_s", "key", "room_s")
 
 
 @click.command(
@@ -127,6 +127,13 @@ Examples:
     metavar="TEXT",
     help="The key of the messages, for queues with the option group-keys.",
 )
+@click.option(
+    "--room",
+    "room_s",
+    type=Number(0),
+    metavar="SECONDS",
+    help="Let each message wait so long for room in a full queue, instead of being refused.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Report as one JSON object.")
 @click.option("-q", "--quiet", is_flag=True, help="Report nothing but errors.")
 @connected
@@ -148,6 +155,7 @@ def pub(
     deliver_at: datetime | None,
     expires_s: float | None,
     key: str | None,
+    room_s: float | None,
     as_json: bool,
     quiet: bool,
     **where: Any,
@@ -173,6 +181,7 @@ def pub(
         "deliver_at": deliver_at,
         "expires_s": expires_s,
         "key": key,
+        "room_s": room_s,
     }
     _check(how, batch=batch, counts=counts, wait=wait, rate=rate)
 
@@ -210,11 +219,13 @@ def _check(how: Any, *, batch: bool, counts: bool, wait: bool, rate: float | Non
         raise click.UsageError("--batch waits until all is done; it does not go with --no-wait")
     if batch and rate is not None:
         raise click.UsageError("--batch sends everything at once; it does not go with --rate")
+    if batch and how.pop("room_s") is not None:
+        raise click.UsageError("--batch is refused as a whole; it does not go with --room")
     if counts and (batch or not wait):
         raise click.UsageError("--receivers does not go with --batch or --no-wait")
     if counts and any(how[each] is not None for each in _NOT_COUNTED):
         raise click.UsageError(
-            "--receivers does not go with --delay, --deliver-at, --expires or --key"
+            "--receivers does not go with --delay, --deliver-at, --expires, --key or --room"
         )
 
 
