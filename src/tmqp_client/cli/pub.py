@@ -165,15 +165,14 @@ def pub(
     TEXT is the message; - reads one message from standard input.  The queue decides when it
     acknowledges: with a delivery handler that never does, use --no-wait.
 
-    With --batch the server takes all messages together, or none of them: a line that cannot be
-    read, a full queue or a crash leaves nothing behind.  The messages must fit into one request.
+    With --batch the server takes all messages, which must fit into one request, or none of them: a
+    line that cannot be read, a full queue or a crash leaves nothing behind.
     """
     if (text is not None) + (lines is not None) + bool(files) != 1:
         raise click.UsageError("give one of TEXT, - (standard input), --lines FILE or --file FILE")
     if text is None and count is not None:
         raise click.UsageError("--count repeats one message; it does not go with --lines or --file")
     source = _Source(text, lines, files, count or 1)
-
     how: dict[str, Any] = {
         "headers": headers,
         "high_priority": high_priority,
@@ -199,9 +198,8 @@ def pub(
                     report = await client.push_many(channel, queue, payloads, wait=wait, **how)
         except BatchFailed as error:
             failure, report = error, error.report
-        else:
-            if not wait:
-                await _show_refusals(client)
+        if failure is None and not wait:
+            await _show_refusals(client)
         if not quiet:
             seconds = time.monotonic() - began
             _show(report, seconds, receivers, wait=wait, as_json=as_json)

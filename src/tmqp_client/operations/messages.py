@@ -154,8 +154,7 @@ class Messages(Operations):
         return when all have theirs.
 
         :param wait: as :meth:`push`; else this returns when all are on their way.
-        :param timeout_s: for each message.
-        :param room_s: as :meth:`push`, for each message.
+        :param timeout_s: for each message, as is ``room_s``.
         :raises BatchFailed: when one or more were not confirmed: refused, timed out, or the
             connection was lost; its report says which.  The rest was sent all the same.
         """
@@ -170,11 +169,8 @@ class Messages(Operations):
             data = payload_bytes(payload)
             headers = pairs if type(data) is bytes else with_parts(payload, pairs)
             if not wait:
-                batch.posted(
-                    await session.publish(
-                        channel, queue_id, data, headers, high_priority, None, timeout_s
-                    )
-                )
+                how = (headers, high_priority, None, timeout_s)
+                batch.posted(await session.publish(channel, queue_id, data, *how))
                 return
             if batch.full:
                 await batch.room()
