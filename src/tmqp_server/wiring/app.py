@@ -49,6 +49,7 @@ from tmqp_server.io.dialling import Dialling
 from tmqp_server.io.event_handlers import Teller
 from tmqp_server.io.judge import Judge
 from tmqp_server.io.listener import Listener, open_listener
+from tmqp_server.io.notifying import supervised
 from tmqp_server.io.shell import Shell
 from tmqp_server.io.tls import TlsContexts
 from tmqp_server.io.tls import secure as handshake
@@ -233,6 +234,11 @@ class Server:
             for listener in listeners
             if protocol in ("", each.protocol)
         ] + self._udp.addresses(protocol)
+
+    @property
+    def served(self) -> str:
+        """All its addresses, as people are told them."""
+        return " ".join([str(each) for each in self.addresses] + self.door_addresses())
 
     async def listen(self) -> None:
         """Open the listeners of all doors.
@@ -561,17 +567,21 @@ async def serve_forever(
 
     :param started: called once, when it listens.
     :param read: reads the configuration again on SIGHUP; None, and that ends the process.
+
+    A supervisor is told when the server is ready, reloads and stops (:class:`Notifier`).
     """
     reloading = [] if read is None or _RELOAD is None else [_RELOAD]
     with anyio.open_signal_receiver(*_ENDING, *reloading) as signals:
         async with running(config) as server:
             started(server)
-            async for number in signals:
-                if read is not None and number == _RELOAD:
-                    reload_config(server, read)
-                    continue
-                logger.info("%s: stopping", signal.Signals(number).name)
-                break
+            async with supervised(f"serving on {server.served}") as notifier:
+                async for number in signals:
+                    if read is not None and number == _RELOAD:
+                        with notifier.reloading():
+                            reload_config(server, read)
+                        continue
+                    logger.info("%s: stopping", signal.Signals(number).name)
+                    break
         if hasattr(signal, "pthread_sigmask"):
             # A second one may come when they are no longer received, and not yet ignored.
             signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
