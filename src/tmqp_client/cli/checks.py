@@ -157,7 +157,7 @@ def _judged(sentence: str, *measures: Measure, at_least: State = State.OK) -> _F
 
 
 @_check("connection", "", "--warn 0.1 --crit 1")
-async def connection(where: Where, warn: Range | None, crit: Range | None) -> _Finding:
+async def _connection(where: Where, warn: Range | None, crit: Range | None) -> _Finding:
     """Connect, log in and ping; the value is the slowest of three round trips in seconds."""
 
     async def work(client: Client) -> float:
@@ -171,7 +171,7 @@ async def connection(where: Where, warn: Range | None, crit: Range | None) -> _F
 
 
 @_check("ready", "", "--http http://broker:2680 --format text")
-async def ready(where: Where, warn: Range | None, crit: Range | None) -> _Finding:
+async def _ready(where: Where, warn: Range | None, crit: Range | None) -> _Finding:
     """Ask /readyz whether clients can be served; the value is how long the answer took."""
     before_s = anyio.current_time()
     good, word = await where.admin.ready()
@@ -187,7 +187,7 @@ async def ready(where: Where, warn: Range | None, crit: Range | None) -> _Findin
 
 
 @_check("storage", "--warn 20000000000:")
-async def storage(where: Where, warn: Range | None, crit: Range | None) -> _Finding:
+async def _storage(where: Where, warn: Range | None, crit: Range | None) -> _Finding:
     """Whether durable messages are saved; the value is the free space of the disk in bytes.
 
     Without --warn it is a warning if there is less than twice the space that the server leaves
@@ -223,7 +223,7 @@ def _bytes(count: float) -> str:
 
 
 @_check("memory", "", "--warn 70 --crit 90")
-async def memory(where: Where, warn: Range | None, crit: Range | None) -> _Finding:
+async def _memory(where: Where, warn: Range | None, crit: Range | None) -> _Finding:
     """The share of its memory that the server uses, in percent.
 
     Without other ranges, more than 85 is a warning and more than 95 is critical.
@@ -247,7 +247,7 @@ async def memory(where: Where, warn: Range | None, crit: Range | None) -> _Findi
     metavar="RANGE",
     help="How many clients must have joined the channel; another number is critical.",
 )
-async def queue(
+async def _queue(
     where: Where,
     channel: str,
     queue_id: int,
@@ -273,7 +273,7 @@ async def queue(
 
 @_check("client", "billing", "type:worker --warn 5: --crit 2:")
 @click.argument("who", metavar="NAME")
-async def client_(where: Where, who: str, warn: Range | None, crit: Range | None) -> _Finding:
+async def _client(where: Where, who: str, warn: Range | None, crit: Range | None) -> _Finding:
     """How many clients have a name, or a type with --crit 3: for three or more.
 
     NAME is a name, or type:TYPE.  Without --crit at least one must be there.
@@ -288,7 +288,7 @@ async def client_(where: Where, who: str, warn: Range | None, crit: Range | None
 
 
 @_check("certificate", "-a tmqs://broker:2622", "-a tmqs://broker:2622 --warn 30: --crit 7:")
-async def certificate(where: Where, warn: Range | None, crit: Range | None) -> _Finding:
+async def _certificate(where: Where, warn: Range | None, crit: Range | None) -> _Finding:
     """For how many days the certificate is valid.
 
     Without other ranges, less than 14 is a warning and less than 3 is critical.
@@ -309,7 +309,7 @@ async def certificate(where: Where, warn: Range | None, crit: Range | None) -> _
 
 
 @_check("cluster", "", "--crit 1")
-async def cluster(where: Where, warn: Range | None, crit: Range | None) -> _Finding:
+async def _cluster(where: Where, warn: Range | None, crit: Range | None) -> _Finding:
     """How many nodes of the cluster are not connected.
 
     Without another range, one is a warning.  If none is connected at all, that is critical.

@@ -90,7 +90,7 @@ Examples:
 @click.argument("sections", nargs=-1, metavar="[SECTION]...")
 @json_option("Print one JSON object with an object for each section.")
 @asking
-def info(sections: tuple[str, ...], as_json: bool, where: Where) -> None:
+def _info(sections: tuple[str, ...], as_json: bool, where: Where) -> None:
     """Print everything that a server tells of itself, or only some sections.
 
     Each section begins with a # and its name; each line of it is name:value.  Over TMQP come
