@@ -84,8 +84,9 @@ def needed(extra: str) -> dict[str, set[str]]:
 
 def _licenses(found: Distribution) -> LicenseRepository:
     metadata = found.metadata
-    expression = metadata.get("License-Expression") or ""
-    plain = metadata.get("License") or ""
+    expression, plain = (
+        (metadata.get_all(name) or [""])[0] for name in ("License-Expression", "License")
+    )
     classes = [
         each.rpartition(" :: ")[2]
         for each in metadata.get_all("Classifier") or ()

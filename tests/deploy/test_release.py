@@ -108,7 +108,7 @@ def test_a_wheel_is_tried_with_the_extras_that_the_trial_imports() -> None:
 
 @pytest.mark.long
 def test_the_trial_of_a_wheel_passes() -> None:
-    command = [sys.executable, ROOT / "tools" / "smoke.py"]
+    command = [sys.executable, str(ROOT / "tools" / "smoke.py")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     told = subprocess.run(
         command, env=environment, capture_output=True, text=True, check=False, timeout=50
