@@ -45,7 +45,7 @@ def test_the_image_has_the_server_and_no_installer(environment: Path) -> None:
 
 
 def test_the_image_passes_the_trial_of_wheels(environment: Path) -> None:
-    """A server is started, restarted, and its health check asked; bytes are written nowhere else."""
+    """A server is started, asked and restarted; nothing is written into the environment."""
     before = {path for path in environment.rglob("*") if path.is_file()}
     told = said(environment, "python", str(ROOT / "tools" / "smoke.py"), "--compiled")
     assert "(compiled) works" in told
