@@ -104,6 +104,7 @@ def sh(script: str, **variables: str) -> None:
     assert told.returncode == 0, told.stdout + told.stderr
 
 
+@pytest.mark.long
 def test_a_backup_is_made_and_restored_as_the_page_says(tmp_path: Path) -> None:
     """The commands of the page, with a server that goes on meanwhile."""
     guide = page("operate/backup.md")

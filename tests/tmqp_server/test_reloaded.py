@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests.certificates import make_certificate
 from tests.project import ROOT
 from tmqp_server.__main__ import main
 
@@ -87,3 +89,41 @@ def test_config_check_prints_what_would_be_served() -> None:
     shown = CliRunner().invoke(main, ["config", "check"], env=env)
     assert shown.exit_code == 0
     assert "admin://127.0.0.1:2680" in shown.output
+
+
+def test_config_check_warns_of_what_is_allowed_and_unwise(tmp_path: Path) -> None:
+    path, key = tmp_path / "tmqp.toml", tmp_path / "both.pem"
+    _, certificate = make_certificate(tmp_path)
+    key.write_bytes((tmp_path / "server.key").read_bytes() + certificate.read_bytes())
+    text = f"""
+listen = ["tmq://0.0.0.0:2622", "tmq://127.0.0.1:2622"]
+tls = {{ certificate = "{key}" }}
+access.tokens = [
+  {{ name = "me", token = "a secret", roles = ["admin"] }},
+  {{ hash = "sha256:{"0" * 64}", roles = ["admin"] }},
+  {{ user = "u", password = "another", roles = ["admin"] }},
+]
+"""
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o644)
+    key.chmod(0o644)
+    checked = CliRunner().invoke(main, ["config", "check", str(path)])
+    assert checked.exit_code == 0, checked.output
+    warnings = [line for line in checked.stderr.splitlines() if line.startswith("warning: ")]
+    assert [line.replace(f"{tmp_path}/", "") for line in warnings] == [
+        (
+            "warning: access.tokens: me, number 3: the secret is in the clear; write its hash instead:"
+            " tmqp-server hash-token"
+        ),
+        "warning: other users can read tmqp.toml, which has tokens: chmod o-r tmqp.toml",
+        "warning: other users can read the private key in both.pem: chmod go-r both.pem",
+        (
+            "warning: tokens and messages travel unencrypted on tmq://0.0.0.0:2622: use tmqs:// or a"
+            " door with tls"
+        ),
+    ]
+    path.write_text(re.sub(r".*(name|user) =.*\n", "", text.replace("0.0.0.0", "127.0.0.9")))
+    path.chmod(0o640)
+    key.chmod(0o640)
+    checked = CliRunner().invoke(main, ["config", "check", str(path)])
+    assert (checked.exit_code, checked.stderr) == (0, "")
