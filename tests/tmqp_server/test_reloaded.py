@@ -109,19 +109,11 @@ access.tokens = [
     key.chmod(0o644)
     checked = CliRunner().invoke(main, ["config", "check", str(path)])
     assert checked.exit_code == 0, checked.output
-    warnings = [line for line in checked.stderr.splitlines() if line.startswith("warning: ")]
-    assert [line.replace(f"{tmp_path}/", "") for line in warnings] == [
-        (
-            "warning: access.tokens: me, number 3: the secret is in the clear; write its hash instead:"
-            " tmqp-server hash-token"
-        ),
-        "warning: other users can read tmqp.toml, which has tokens: chmod o-r tmqp.toml",
-        "warning: other users can read the private key in both.pem: chmod go-r both.pem",
-        (
-            "warning: tokens and messages travel unencrypted on tmq://0.0.0.0:2622: use tmqs:// or a"
-            " door with tls"
-        ),
-    ]
+    secrets, config, private, plain = checked.stderr.replace(f"{tmp_path}/", "").splitlines()
+    assert secrets.startswith("warning: access.tokens: me, number 3: the secret is in the clear;")
+    assert config.startswith("warning: other users can read tmqp.toml, which has tokens:")
+    assert private.startswith("warning: other users can read the private key in both.pem:")
+    assert plain.startswith("warning: tokens and messages travel unencrypted on tmq://0.0.0.0:2622")
     path.write_text(re.sub(r".*(name|user) =.*\n", "", text.replace("0.0.0.0", "127.0.0.9")))
     path.chmod(0o640)
     key.chmod(0o640)
