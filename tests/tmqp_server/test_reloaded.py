@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from tests.certificates import make_certificate
-from tests.project import ROOT
+from tests.tmqp_server.processes import configured_server
 from tmqp_server.__main__ import main
 
 pytestmark = pytest.mark.cold
@@ -26,14 +23,7 @@ PATIENCE_S = 20.0
 def test_sighup_has_it_read_its_file_again(tmp_path: Path) -> None:
     path = tmp_path / "tmqp.toml"
     path.write_text('listen = ["tmq://127.0.0.1:0"]\n[log]\nformat = "json"\n', encoding="utf-8")
-    with subprocess.Popen(
-        [sys.executable, "-m", "tmqp_server", "--config", str(path)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        env={**os.environ, "TMQP_SERVER_MAX_CONNECTIONS": "11"},
-    ) as process:
+    with configured_server(path, TMQP_SERVER_MAX_CONNECTIONS="11") as process:
         assert process.stdout is not None
         assert process.stderr is not None
         assert "ready on tmq://" in process.stdout.readline()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from tests.project import ROOT
+from tests.tmqp_server.processes import configured_server
 from tmqp_server.io.notifying import Notifier
 
 pytestmark = [
@@ -54,14 +52,8 @@ def test_a_server_says_that_it_is_ready_alive_reloading_and_stopping(
 ) -> None:
     path = tmp_path / "tmqp.toml"
     path.write_text('listen = ["tmq://127.0.0.1:0"]\n', encoding="utf-8")
-    with subprocess.Popen(
-        [sys.executable, "-m", "tmqp_server", "--config", str(path)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        env={**os.environ, "NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "100000"},
-    ) as process:
+    place = str(tmp_path / "notify")
+    with configured_server(path, NOTIFY_SOCKET=place, WATCHDOG_USEC="100000") as process:
         ready = supervisor.hear()
         assert ready["READY"] == "1"
         assert ready["STATUS"].startswith("serving on tmq://127.0.0.1:")
