@@ -140,7 +140,11 @@ def make() -> str:
     bom = Bom(metadata=BomMetaData(component=ours, timestamp=moment))
     needs = needed("all")
     parts = {name: _part(name) for name in sorted(needs) if name != "tmqp"}
-    vendored = [_vendored(each) for each in settings["tool"]["tmqp"].get("vendored", ())]
+    vendored = [
+        _vendored(each)
+        for each in settings["tool"]["tmqp"]["vendored"]
+        if (_ROOT / each["file"]).is_file()
+    ]
     for each in (*parts.values(), *vendored):
         bom.components.add(each)
     bom.register_dependency(ours, [*[parts[name] for name in sorted(needs["tmqp"])], *vendored])
