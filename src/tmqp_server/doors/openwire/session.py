@@ -32,24 +32,18 @@ from tmqp_server.engine.effects import (
     Refuse,
     Reply,
 )
-from tmqp_wires.openwire import Command, MessageAck
+from tmqp_wires.openwire import Command
+from tmqp_wires.openwire import type_numbers as numbers
 from tmqp_wires.openwire.commands import (
     BrokerInfo,
     ConnectionError_,
     ConnectionInfo,
-    ConsumerControl,
     ConsumerInfo,
-    DestinationInfo,
     ExceptionResponse,
-    MessagePull,
-    ProducerInfo,
     RemoveInfo,
-    RemoveSubscriptionInfo,
-    Response,
     SessionInfo,
     ShutdownInfo,
     Throwable,
-    TransactionInfo,
 )
 from tmqp_wires.openwire.connection import Event, Fault
 from tmqp_wires.openwire.ids import ConnectionId, ConsumerId, ProducerId
@@ -321,26 +315,26 @@ class OpenwireSession(LookingSession):
 
 _Handler = Callable[[OpenwireSession, Any, list[EngineCommand], float], None]
 _HANDLERS: Final[dict[int, _Handler]] = {
-    ConnectionInfo.type: OpenwireSession._connected,
-    SessionInfo.type: OpenwireSession._session,
-    ConsumerInfo.type: OpenwireSession._start_consumer,
-    ProducerInfo.type: OpenwireSession._produce,
-    TransactionInfo.type: OpenwireSession._transact,
-    DestinationInfo.type: OpenwireSession._destination,
-    RemoveInfo.type: OpenwireSession._remove,
-    RemoveSubscriptionInfo.type: OpenwireSession._unsubscribe,
-    ShutdownInfo.type: OpenwireSession._shut_down,
-    ConsumerControl.type: OpenwireSession._control,
-    MessagePull.type: OpenwireSession._pull,
-    MessageAck.type: OpenwireSession._answer,
+    numbers.CONNECTION_INFO: OpenwireSession._connected,
+    numbers.SESSION_INFO: OpenwireSession._session,
+    numbers.CONSUMER_INFO: OpenwireSession._start_consumer,
+    numbers.PRODUCER_INFO: OpenwireSession._produce,
+    numbers.TRANSACTION_INFO: OpenwireSession._transact,
+    numbers.DESTINATION_INFO: OpenwireSession._destination,
+    numbers.REMOVE_INFO: OpenwireSession._remove,
+    numbers.REMOVE_SUBSCRIPTION_INFO: OpenwireSession._unsubscribe,
+    numbers.SHUTDOWN_INFO: OpenwireSession._shut_down,
+    numbers.CONSUMER_CONTROL: OpenwireSession._control,
+    numbers.MESSAGE_PULL: OpenwireSession._pull,
+    numbers.MESSAGE_ACK: OpenwireSession._answer,
     PLAIN_MESSAGE: OpenwireSession._send,
     BYTES_MESSAGE: OpenwireSession._send,
     MAP_MESSAGE: OpenwireSession._send,
     OBJECT_MESSAGE: OpenwireSession._send,
     STREAM_MESSAGE: OpenwireSession._send,
     TEXT_MESSAGE: OpenwireSession._send,
-    BrokerInfo.type: OpenwireSession._nothing,
-    Response.type: OpenwireSession._nothing,
-    ExceptionResponse.type: OpenwireSession._nothing,
-    ConnectionError_.type: OpenwireSession._nothing,
+    numbers.BROKER_INFO: OpenwireSession._nothing,
+    numbers.RESPONSE: OpenwireSession._nothing,
+    numbers.EXCEPTION_RESPONSE: OpenwireSession._nothing,
+    numbers.CONNECTION_ERROR: OpenwireSession._nothing,
 }
