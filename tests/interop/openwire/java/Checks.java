@@ -92,6 +92,13 @@ abstract class Checks {
         return made;
     }
 
+    /** A connection by a whole URL. */
+    Connection connectionTo(String whole) throws JMSException {
+        Connection made = new ActiveMQConnectionFactory(whole).createConnection();
+        connections.add(made);
+        return made;
+    }
+
     Connection started() throws JMSException {
         Connection made = connection("");
         made.start();
