@@ -12,6 +12,7 @@ from typing import Any, Final, final
 
 from tmqp.constants import RESULT_BUSY
 from tmqp.greetings import name_greeting
+from tmqp_server.doors.jms.topic_copies import SentToTopic
 from tmqp_server.doors.openwire.acknowledging import GivenUp
 from tmqp_server.doors.openwire.answering import INVALID_CLIENT, JMS
 from tmqp_server.doors.openwire.browsing import Browsed, LookingSession
@@ -147,7 +148,7 @@ class OpenwireSession(LookingSession):
                 commands += self.close(f"a command of type {event.type} is not for a server", now)
                 break
             handle(self, event, commands, now)
-        return commands
+        return self._rows.joined(commands)
 
     def _connected(self, info: ConnectionInfo, commands: list[EngineCommand], now: float) -> None:
         """The client was let in: its introduction is the first of its commands."""
@@ -272,7 +273,9 @@ class OpenwireSession(LookingSession):
         elif isinstance(request, Pulled):
             self._granted(request, now)
         elif isinstance(request, Sent):
-            self._sent(effect, request)
+            self._sent(request.asked, effect.code)
+        elif isinstance(request, SentToTopic):
+            return self._sent_to_topic(effect, request)
         elif isinstance(request, LookedFor):
             return self._looked(effect, request)
         elif isinstance(request, Listed):

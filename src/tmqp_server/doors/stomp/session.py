@@ -12,6 +12,7 @@ from typing import Final, final
 
 from tmqp.constants import RESULT_BUSY
 from tmqp.greetings import name_greeting
+from tmqp_server.doors.jms.topic_copies import SentToTopic
 from tmqp_server.doors.stomp.browsing import Browser
 from tmqp_server.doors.stomp.context import StompContext
 from tmqp_server.doors.stomp.message import DOOR, StompMessage
@@ -166,6 +167,8 @@ class StompSession(SubscribingSession):
         request = effect.request
         if isinstance(request, StompMessage):
             return self._not_sent(request, effect.code)
+        if isinstance(request, SentToTopic):
+            return self._sent_to_topic(effect, request)
         if isinstance(request, MadeTemporary):
             return self._made(effect, request)
         if isinstance(request, Joined):

@@ -18,11 +18,11 @@ are in the client's hands as before, their timeout included, and the client is t
 What is only in memory (messages of queues that are not durable) is done or not together with the
 rest as long as the server lives; a server that is killed loses it as it always does.
 
-*Copies.*  A source that keeps nothing, such as a broadcast, has its messages copied by its feeds when
-the batch is finished; of those that durable queues get, the storage is asked then.  So the client
-is told when the storage has answered for one ticket more, which has nothing to do: what was asked
-before is on disk by then.  A server that is killed between the two tickets loses these copies; the
-client does not know then whether anything was done, as with any batch.
+*Copies.*  A source that keeps nothing, such as a broadcast, has its messages copied by its feeds
+when the batch is finished; of those that durable queues get, the storage is asked then.  So the
+client is told when the storage has answered for one ticket more, which has nothing to do: what was
+asked before is on disk by then.  A server that is killed between the two tickets loses these
+copies; the client does not know then whether anything was done, as with any batch.
 
 A delivery that several consumers have is settled when the last of them answers.  If that is not
 this batch, then its answer is in memory only, like every such answer.
