@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.tmqp_server.doors.openwire.talk import (
+    Client,
     Q,
     T,
-    Client,
     dispatches,
     error,
     fine,
