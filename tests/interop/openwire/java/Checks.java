@@ -1,4 +1,6 @@
 import java.util.ArrayList;
+import java.util.Collections;
+import java.util.Enumeration;
 import java.util.List;
 import javax.jms.Connection;
 import javax.jms.Destination;
@@ -167,6 +169,11 @@ abstract class Checks {
             throw error;
         }
         throw new AssertionError("no " + kind.getSimpleName());
+    }
+
+    /** How many there are. */
+    static int length(Enumeration<?> found) {
+        return Collections.list(found).size();
     }
 
     Queue queue(Session session) throws JMSException {

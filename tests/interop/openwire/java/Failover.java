@@ -200,7 +200,7 @@ public final class Failover extends Checks {
             Queue queue = queue(session);
             send(session, queue, "1", "2");
             broker("kill", "start");
-            same(2, Collections.list(session.createBrowser(queue).getEnumeration()).size());
+            same(2, length(session.createBrowser(queue).getEnumeration()));
         });
         check("failover", "properties, priority and body are as they were", () -> {
             Session session = lasting("").createSession(false, AUTO);

@@ -1,4 +1,5 @@
 import java.util.Collections;
+import java.util.Enumeration;
 import java.util.List;
 import java.util.TreeMap;
 import javax.jms.BytesMessage;
@@ -67,7 +68,7 @@ public final class Mapped {
                 body = "bytes " + ((BytesMessage) found).getBodyLength();
             }
             TreeMap<String, Object> said = new TreeMap<>();
-            for (Object each : Collections.list(found.getPropertyNames())) {
+            for (Object each : Collections.list((Enumeration<?>) found.getPropertyNames())) {
                 String name = (String) each;
                 if (List.of("colour", "n").contains(name)) {
                     said.put(name, found.getObjectProperty(name));

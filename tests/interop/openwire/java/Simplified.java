@@ -1,8 +1,6 @@
 import java.io.Serializable;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.BlockingQueue;
@@ -27,7 +25,6 @@ import javax.jms.Session;
 import javax.jms.TemporaryQueue;
 import javax.jms.TextMessage;
 import javax.jms.Topic;
-import org.apache.activemq.ActiveMQConnectionFactory;
 
 /** What JMS 2.0 has more than 1.1: the simplified interface, delays, shared subscriptions. */
 public final class Simplified extends Checks {
@@ -160,7 +157,7 @@ public final class Simplified extends Checks {
             Queue queue = queue(context);
             context.createProducer().send(queue, "1").send(queue, "2");
             try (QueueBrowser browser = context.createBrowser(queue)) {
-                same(2, Collections.list(browser.getEnumeration()).size());
+                same(2, length(browser.getEnumeration()));
             }
             come(context.createConsumer(queue), "1", "2");
         });

@@ -1,9 +1,7 @@
 import java.io.Serializable;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
-import java.util.Enumeration;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.BlockingQueue;
@@ -320,10 +318,6 @@ public final class Spring extends Checks {
             jms.convertAndSend(to, "x");
             same("x", jms.receiveAndConvert(to));
         });
-    }
-
-    private static int length(Enumeration<?> found) {
-        return Collections.list(found).size();
     }
 
     private void transactions() {
