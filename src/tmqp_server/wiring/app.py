@@ -36,6 +36,7 @@ from tmqp_server.access.custom import MessageHook, load_hook
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.config import ConfigError, OutboundLimits, ServerConfig
 from tmqp_server.doors.kinds import DoorKind
+from tmqp_server.doors.port import SERVER_STOPS
 from tmqp_server.doors.registry import DoorRegistry, HttpKind
 from tmqp_server.doors.wires import LetterWires
 from tmqp_server.engine.books import TLS_BYTES
@@ -357,7 +358,7 @@ class Server:
         """Accept no more, close every connection politely, wait for them a bounded time."""
         self.world.draining = True
         self.close_listeners()
-        self._shell.close_all("the server stops")
+        self._shell.close_all(SERVER_STOPS)
         with anyio.move_on_after(self.config.shutdown_timeout_s):
             await self._shell.wait_for_none()
             await self._shell.wait_until_told()

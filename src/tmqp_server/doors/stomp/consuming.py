@@ -16,10 +16,10 @@ from tmqp.constants import (
     PUT_BACK_END,
 )
 from tmqp_server.doors.answers import PlainAnswers
+from tmqp_server.doors.jms.rows import RowMaker
 from tmqp_server.doors.stomp.context import StompContext
 from tmqp_server.doors.stomp.delivering import in_version
-from tmqp_server.doors.stomp.message import number_of
-from tmqp_server.doors.stomp.runs import RowMaker
+from tmqp_server.doors.stomp.message import is_keyless, number_of
 from tmqp_server.doors.stomp.sending import ANSWER_BYTES, SendingSession, StagedFrames
 from tmqp_server.doors.stomp.writing import AskedFrame, FrameError
 from tmqp_server.doors.waiting import NOTHING
@@ -115,7 +115,7 @@ class DeliveringSession(SendingSession):
         #: Of the mode ``auto``, what is queued.
         self._unwritten: dict[int, StompSubscription] = {}
         self._staged: dict[str, list[_Staged]] = {}
-        self._rows = RowMaker()
+        self._rows = RowMaker(is_keyless)
 
     # -- MESSAGE --------------------------------------------------------------------------------
 
