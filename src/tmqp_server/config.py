@@ -212,6 +212,9 @@ class ServerConfig:
     shutdown_timeout_s: float = _seconds(10.0)
     """Seconds connections have to take their last bytes when the server stops."""
 
+    drain_timeout_s: float = _seconds(30.0)
+    """Seconds that a server which drains (SIGTERM) waits for acknowledges."""
+
     data: str | None = attrs.field(default=None, validator=_directory)
     """The directory that durable queues are kept in; without it nothing is kept."""
 

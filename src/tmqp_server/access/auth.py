@@ -42,6 +42,7 @@ from tmqp_server.access.rights import (
     FEED,
     JOIN,
     MANAGE_ROUTERS,
+    MANAGE_SERVER,
     PUBLISH,
     PULL,
     PUSH,
@@ -331,6 +332,10 @@ class Access:
     async def may_see_server(self, who: Identity) -> bool | Answer:
         """See how the server is: what it waits for, and what fails."""
         return await self.may(who, SEE_SERVER, "", NO_QUEUE)
+
+    async def may_manage_server(self, who: Identity) -> bool | Answer:
+        """Have the server drain, stop and read its configuration again."""
+        return await self.may(who, MANAGE_SERVER, "", NO_QUEUE)
 
     async def may_configure(self, who: Identity) -> bool | Answer:
         """Change settings of the running server, as NSQ's ``PUT /config`` does."""

@@ -372,6 +372,10 @@ class Broker:
             run.divide()
         self._intake.acknowledge(run.left.pop(), now)
 
+    def in_flight(self) -> int:
+        """Deliveries that clients have not answered."""
+        return sum([each.in_flight for each in self._core.sessions.values()])
+
     def take_work(self) -> int:
         """Units of work since the last call, see ``Core.charge_names``."""
         work, self._core.work = self._core.work, 0

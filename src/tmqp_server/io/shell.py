@@ -46,6 +46,7 @@ from tmqp_server.shell.world import (
     CloseStore,
     Dial,
     Drained,
+    DrainEnded,
     GoOn,
     HangUp,
     LinkOutput,
@@ -54,6 +55,7 @@ from tmqp_server.shell.world import (
     Resume,
     Secure,
     StartWriting,
+    StopListening,
     Tell,
     Wake,
     WriteBatch,
@@ -97,6 +99,9 @@ class Shell:
         self.turn = turn
         #: The time, as the event loop tells it.
         self.now: Callable[[], float] = anyio.current_time
+        #: What closes the listeners, and what stops the server; set by who has them.
+        self.stop_listening: Callable[[], None] = _nothing
+        self.stop: Callable[[], None] = _nothing
         self._door = door
         self._judge = judge
         self._http = http
@@ -136,6 +141,8 @@ class Shell:
             Dial: self._dial,
             LinkOutput: self._link_output,
             HangUp: self._hang_up,
+            StopListening: lambda _: self.stop_listening(),
+            DrainEnded: self._end_drain,
             Log: self._log,
         }
 
@@ -253,6 +260,15 @@ class Shell:
         while self._connections or self._node_links:
             self._none_left = anyio.Event()
             await self._none_left.wait()
+
+    def drain(self, *, stops: bool) -> None:
+        """Take no more, and wait for what is in hand; see ``Turn.drain``."""
+        self.turn.drain(stops, self.now())
+        self.attend()
+
+    def _end_drain(self, effect: DrainEnded) -> None:
+        if effect.stops:
+            self.stop()
 
     def close_all(self, reason: str) -> None:
         """Close every connection politely, those to come as well, and those to other servers."""
@@ -475,6 +491,10 @@ class Shell:
         self.attend()
         if saving.state != CLOSED:
             await self._store_closed.wait()
+
+
+def _nothing() -> None:
+    """Nobody has listeners."""
 
 
 def _write(store: Store, writing: Writing) -> None:

@@ -66,6 +66,8 @@ __all__ = ["Connections"]
 _ROUND_CHUNKS: Final = 16
 #: How often a session that is being sent to is looked at, in seconds.
 _BUSY_RECHECK_S: Final = 1.0
+#: Why somebody is not served who comes too late.
+_DRAINING: Final = "the server drains"
 
 
 class Connections(Peers):
@@ -106,8 +108,8 @@ class Connections(Peers):
         try:
             self.hub.open(number, door, now, wire.peer)
             self._watch(out, now)
-            if self._closing:
-                self.hub.close(number, self._closing, now)
+            if self._closing or (self.hub.draining and not door.for_operators):
+                self.hub.close(number, self._closing or _DRAINING, now)
         except Exception as error:  # noqa: BLE001 - a bug; it is logged
             self._fail(out, error, now)
         self._turn(now)
@@ -251,7 +253,7 @@ class Connections(Peers):
     def _close_politely(self, number: int, reason: str, now: float) -> None:
         out = self._outs.get(number)
         if out is not None:
-            if self._closing:
+            if self._closing or self.hub.draining:
                 out.count_as(STOPPING)
             part(self.hub, out, self._world, now, goes_on=True)
             try:

@@ -29,6 +29,7 @@ logger = logging.getLogger("tmqp_server.config")
 #: The settings that are changed while the server runs.
 _LIVE: Final = (
     "access",
+    "drain_timeout_s",
     "log",
     "max_connections",
     "max_connections_per_address",
