@@ -37,6 +37,7 @@ from tmqp_server.settings.options import (
     declared_channels,
     queue_changes,
 )
+from tmqp_server.settings.rates import RateSettings, rate_settings
 from tmqp_server.settings.routers import DeclaredRouter, declared_routers
 from tmqp_server.settings.tls import NO_CERTIFICATE, TlsSettings, tls_settings
 
@@ -275,6 +276,9 @@ class ServerConfig:
     log: LogSettings = attrs.field(factory=LogSettings)
     """What the command ``tmqp-server`` writes to its log."""
 
+    rates: RateSettings = attrs.field(factory=RateSettings)
+    """How fast clients and addresses may be."""
+
     cluster: ClusterConfig | None = None
     """This server's part in a cluster; None while it stands alone."""
 
@@ -395,6 +399,7 @@ _READERS: dict[str, Callable[[Any], object]] = {
     "web": lambda value: _web_config(table_of(value, "web")),
     "doors": door_settings,
     "log": lambda value: log_settings(table_of(value, "log")),
+    "rates": lambda value: rate_settings(table_of(value, "rates")),
     "cluster": lambda value: cluster_settings(table_of(value, "cluster")),
 }
 

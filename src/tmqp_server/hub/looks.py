@@ -46,6 +46,16 @@ class Looks:
         door = self._outlets.doors.get(number)
         return door is not None and door.for_operators
 
+    def pushed(self, number: int) -> int:
+        """How many messages a session has pushed."""
+        return self.broker.pushed(number)
+
+    def excuse(self, number: int, now: float) -> None:
+        """A session's peer was not read from until now: that it was silent says nothing."""
+        session = self._sessions.get(number)
+        if session is not None:
+            session.excuse_silence(now)
+
     def in_flight(self) -> int:
         """Deliveries that clients have not answered."""
         return self.broker.in_flight()

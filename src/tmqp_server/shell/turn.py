@@ -336,7 +336,7 @@ class Turn(Connections):
             earliest = min(earliest, max(due, self._broker_not_before))
         if self.saving is not None:
             earliest = min(earliest, self.saving.due())
-        earliest = min(earliest, self.draining.due())
+        earliest = min(earliest, self.draining.due(), self._log_ins.due())
         for each in self.datagrams:
             earliest = min(earliest, each.due())
         self._told_due = earliest
@@ -354,6 +354,8 @@ class Turn(Connections):
         for answer in self._calls.give_up(now):
             self._tell_answer(answer, now)
         self._hear(self.links.on_deadline(now), now)
+        if self._log_ins.due() <= now:
+            self._serve_log_ins(now)
         if self.draining.due() <= now:
             self._look_at_drain(now)
         if self.saving is not None and self.saving.due() <= now:

@@ -49,6 +49,7 @@ from tmqp_server.io.tls import secure as handshake
 from tmqp_server.io.transport import SocketTransport, Transport, peer_name
 from tmqp_server.io.tuning import tune
 from tmqp_server.shell.admitting import Connected
+from tmqp_server.shell.rates import Arrivals
 from tmqp_server.shell.tallies import count_one
 from tmqp_server.storage.journal import Journal
 from tmqp_server.storage.port import Store
@@ -57,7 +58,15 @@ from tmqp_server.wiring.clustering import Filters, Membership, join_cluster
 from tmqp_server.wiring.datagrams import UdpSockets
 from tmqp_server.wiring.doors import Doors, OpenDoor, door_name, sealed_addresses
 from tmqp_server.wiring.lookups import announcing
-from tmqp_server.wiring.parts import caller_of, judge_of, limit_turn, new_id, open_store, turn_of
+from tmqp_server.wiring.parts import (
+    caller_of,
+    judge_of,
+    limit_turn,
+    new_id,
+    open_store,
+    rates_of,
+    turn_of,
+)
 from tmqp_server.wiring.watched import beat, make_registry, watch
 
 __all__ = ["Server", "running"]
@@ -139,6 +148,8 @@ class Server:
         self._last_number = 0
         self._announcing = announcing(registry.nsq, self._shell, self._new_number, new_id)
         self._connected_now = Connected(config.max_connections, config.max_connections_per_address)
+        self._arrivals = Arrivals(rates_of(config), self._turn.tally.waits)
+        self._limit_rates(config)
         watch(self.world, config, self._turn, lambda: self.sessions)
 
     @property
@@ -266,10 +277,19 @@ class Server:
 
     def apply(self, config: ServerConfig) -> None:
         """Be limited by this from now on; of all else it is what the server began with."""
+        before = self.config.rates
         self.config = config
         self._connected_now.limit_to(config.max_connections, config.max_connections_per_address)
         self.world.max_connections = config.max_connections
         limit_turn(self._turn, config)
+        if config.rates != before:
+            self._limit_rates(config)
+
+    def _limit_rates(self, config: ServerConfig) -> None:
+        limits = rates_of(config)
+        self._arrivals.limits = limits
+        self._turn.limit_rates(limits, anyio.current_time())
+        self._shell.attend()
 
     def end_sessions(self, gone: Callable[[Identity], bool], reason: str) -> None:
         """Close the connections of some clients politely."""
@@ -335,6 +355,11 @@ class Server:
         if reason:
             self._refuse(sock, name, reason, self._connected_now.limit)
             return
+        pause_s = self._arrivals.wait(host, self._shell.now())
+        if pause_s < 0.0:
+            self._connected_now.leave(host)
+            self._refuse(sock, name, "connections come from there too fast", "rate")
+            return
         try:
             tune(sock)
             sock.setblocking(False)
@@ -346,7 +371,7 @@ class Server:
             self._connected_now.leave(host)
             return
         self.broker.charge(memory)
-        self._tasks.start_soon(self._run_session, sock, name, host, secure, door)
+        self._tasks.start_soon(self._run_session, sock, name, host, secure, door, pause_s)
 
     def _refuse(self, sock: socket.socket, name: str, reason: str, kind: str) -> None:
         """Close a connection that is not let in."""
@@ -378,10 +403,19 @@ class Server:
         return transport
 
     async def _run_session(
-        self, sock: socket.socket, name: str, host: str, secure: bool, door: OpenDoor | None
+        self,
+        sock: socket.socket,
+        name: str,
+        host: str,
+        secure: bool,
+        door: OpenDoor | None,
+        pause_s: float,
     ) -> None:
         """A connection's whole life; a fault in it is logged and ends it alone."""
         try:
+            if pause_s > 0.0:  # it came too fast
+                with anyio.move_on_after(pause_s):
+                    await self._stopping.wait()
             tls = self.tls.of("" if door is None else door.settings.tls_client_auth)
             assert tls is not None or not secure, "who listens so has a certificate"
             transport = await self._transport(sock, name, tls if secure else None)

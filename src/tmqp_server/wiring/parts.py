@@ -17,6 +17,7 @@ from tmqp_server.hub.hub import Hub
 from tmqp_server.io.judge import Judge
 from tmqp_server.shell.calls import CallSettings
 from tmqp_server.shell.outbound import Marks
+from tmqp_server.shell.rates import RateLimits
 from tmqp_server.shell.turn import Turn
 from tmqp_server.storage.journal import Journal
 from tmqp_server.storage.port import Store
@@ -25,7 +26,7 @@ from tmqp_server.storage.sqlite import SqliteStore, exposed
 if TYPE_CHECKING:
     from tmqp_server.io.http import HttpCaller
 
-__all__ = ["caller_of", "judge_of", "limit_turn", "new_id", "open_store", "turn_of"]
+__all__ = ["caller_of", "judge_of", "limit_turn", "new_id", "open_store", "rates_of", "turn_of"]
 
 logger = logging.getLogger("tmqp_server")
 
@@ -101,6 +102,20 @@ def turn_of(
     )
     limit_turn(turn, config)
     return turn
+
+
+def rates_of(config: ServerConfig) -> RateLimits:
+    """How fast clients and addresses may be, as configured."""
+    rates = config.rates
+    return RateLimits(
+        float(rates.client_messages_per_s),
+        float(rates.client_bytes_per_s),
+        float(rates.address_messages_per_s),
+        float(rates.address_bytes_per_s),
+        float(rates.address_connections_per_s),
+        float(rates.burst_s),
+        rates.exempt,
+    )
 
 
 def limit_turn(turn: Turn, config: ServerConfig) -> None:

@@ -34,6 +34,7 @@ _LIVE: Final = (
     "max_connections",
     "max_connections_per_address",
     "outbound",
+    "rates",
     "shutdown_timeout_s",
     "tls",
 )

@@ -89,6 +89,8 @@ def test_the_dashboard_shows_all_but_single_queues() -> None:
         "config_reloads",
         "confirms",
         "confirms_skipped",
+        "draining",
+        "draining_unacknowledged",
         "events_lost",
         "queues",
         "storage_failures",

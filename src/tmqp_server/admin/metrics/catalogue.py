@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Final, final
 
 from tmqp_server.access.rights import RIGHTS
+from tmqp_server.shell.rates import RATES
 from tmqp_server.shell.tallies import CLOSINGS, REFUSALS
 
 __all__ = [
@@ -132,6 +133,12 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     ),
     Metric("start_time_seconds", GAUGE, "When the server started, in Unix time."),
     Metric("ready", GAUGE, "1 if /readyz answers 200, else 0."),
+    Metric("draining", GAUGE, "1 while the server takes no more: it drains, or has drained."),
+    Metric(
+        "draining_unacknowledged",
+        GAUGE,
+        "Deliveries that a server which drains waits for, when it looked last.",
+    ),
     Metric("process_cpu_seconds", COUNTER, "Processor time of the process, of user and system."),
     Metric("process_resident_memory_bytes", GAUGE, "Resident memory of the process."),
     Metric("process_open_fds", GAUGE, "Open file descriptors."),
@@ -155,7 +162,8 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
         "connections_refused",
         COUNTER,
         "Connections that were closed before a byte was read: the door does not allow the address, "
-        "there are too many in all or of one address, the memory is full, or the socket failed.",
+        "there are too many in all or of one address, they come too fast, the memory is full, or "
+        "the socket failed.",
         reason=len(REFUSALS),
     ),
     Metric("connections_blocked", GAUGE, "Connections whose deliveries are held back."),
@@ -163,6 +171,13 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     Metric("received_bytes", COUNTER, "Bytes read from connections.", door=_DOORS),
     Metric("sent_bytes", COUNTER, "Bytes written to connections.", door=_DOORS),
     Metric("authentications", COUNTER, "Log-ins that were decided.", door=_DOORS, result=2),
+    Metric(
+        "rate_waits",
+        COUNTER,
+        "How often a rate of [rates] made somebody wait: connections that were not read from for "
+        "a while, or began later; and log-ins that waited for others of their address.",
+        rate=len(RATES),
+    ),
     Metric("tls_handshakes", COUNTER, "TLS handshakes of connections that begin so.", result=2),
     Metric(
         "permission_denied",

@@ -17,6 +17,8 @@ from tmqp_server.admin.metrics.exposition import OPENMETRICS, Family, Row, serie
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.engine.model.histograms import Histogram
 from tmqp_server.engine.operations.survey import QueueChoice, QueueSample, Survey
+from tmqp_server.shell.draining import SERVING
+from tmqp_server.shell.rates import RATES
 from tmqp_server.shell.turn import Turn
 
 __all__ = ["Collector", "Page"]
@@ -129,6 +131,9 @@ class Collector:
         yield Family("build_info", [(build, 1)])
         yield Family("start_time_seconds", [_one(world.started_s)])
         yield Family("ready", [_one(int(not world.problems()))])
+        draining = turn.draining
+        yield Family("draining", [_one(int(draining.state != SERVING))])
+        yield Family("draining_unacknowledged", [_one(draining.in_flight)])
         yield Family("process_cpu_seconds", _if_known(facts.cpu_s))
         yield Family("process_resident_memory_bytes", _if_known(facts.resident_bytes))
         yield Family("process_open_fds", _if_known(facts.open_fds))
@@ -237,6 +242,7 @@ def _of_connections(turn: Turn) -> _Families:
     for door, each in doors:
         decided += [((door, "admitted"), each.admitted), ((door, "refused"), each.denied)]
     yield Family("authentications", decided)
+    yield Family("rate_waits", [((rate,), tally.waits.get(rate, 0)) for rate in RATES])
     shaken: list[Row] = [((how,), count) for how, count in sorted(tally.handshakes.items())]
     yield Family("tls_handshakes", shaken)
     gate = turn.hub.gate
