@@ -31,6 +31,7 @@ from tmqp.frames import Frame
 FEW: Final = 1_000
 MANY: Final = 3_000
 TOLERANCE: Final = 1.25
+WITH_RATES: Final = "a chunk through the shell, with rates"
 
 #: Calls for a message, interpreted.
 CALLS: Final = {
@@ -117,6 +118,19 @@ def for_each(count: Callable[[str, int], float], name: str) -> float:
 def test_calls_for_a_message(name: str) -> None:
     found = for_each(lambda work, count: calls_of(lambda: WORKS[work](count)), name)
     assert 0 < found <= CALLS[name] * TOLERANCE
+
+
+@pytest.mark.skipif(tmqp.compiled, reason="compiled code calls without being seen")
+def test_rates_cost_one_hundredth_of_a_chunk_at_most() -> None:
+    """A chunk is one message here, so that it is a hundredth of a push, too."""
+
+    def calls(name: str) -> int:
+        work = WORKS[name]
+        work(FEW)  # what is made once
+        return calls_of(lambda: work(MANY)) - calls_of(lambda: work(FEW))
+
+    without, limited = calls("a chunk through the shell"), calls(WITH_RATES)
+    assert limited <= without * 1.01
 
 
 # --- Instructions --------------------------------------------------------------------------------

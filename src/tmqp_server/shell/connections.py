@@ -115,22 +115,26 @@ class Connections(Judged):
         if self._put_off and self.hub.close_reason(number):
             self._end_chunks(now)  # a chunk before it in the round has closed it
             return self._next(out, False)
-        out.tally.received_bytes += len(data)
+        size = len(data)
+        out.tally.received_bytes += size
         more = False
         try:
             more = self.hub.receive(number, data, now)
         except Exception as error:  # noqa: BLE001 - a bug; it is logged
             self._fail(out, error, now)
-        if out.flow is not None:
-            self._note_flow(out, out.flow, len(data), now)
+        flow = out.flow
+        if flow is not None:
+            flow.left -= size
+            if flow.left < 0:
+                self._note_flow(out, flow, now)
         if not (self._in_round and self._can_wait(out, more)):
             self._end_chunks(now)
         self._note_deadline(number)
         return self._next(out, more)
 
-    def _note_flow(self, out: Outbound, flow: Flow, size: int, now: float) -> None:
+    def _note_flow(self, out: Outbound, flow: Flow, now: float) -> None:
         """Do not read from a peer for a while that sends faster than it may."""
-        if flow.note(size, self.hub.pushed(out.number), now):
+        if flow.note(self.hub.pushed(out.number), now):
             out.throttled = True
             self._put_nearer(flow.until, out.number)
 

@@ -1,8 +1,11 @@
 """How much a client, and all clients of an address, may send a second: token buckets.
 
 A bucket holds ``burst_s`` seconds' worth, and may be overdrawn: what has been read counts, and the
-peer is not read from until the debt is paid.  So nothing is refused, a peer waits in its own
-kernel, and a chunk costs one subtraction a bucket.
+peer is not read from until the debt is paid.  So nothing is refused, and a peer waits in its own
+kernel.
+
+A chunk costs one subtraction: a connection is given bytes for which nothing can be reached (half of
+what is in its buckets, shared with the others of its address), and is looked at when they are used.
 """
 
 from __future__ import annotations
@@ -36,6 +39,10 @@ RATES: Final = (
 _ADDRESSES: Final = 1_024
 #: A connection that would have to wait longer than so many seconds is refused.
 _LONGEST_WAIT_S: Final = 10.0
+#: No protocol says a message in fewer bytes.
+_SMALLEST_MESSAGE: Final = 4
+#: More bytes than anybody is given.
+_MUCH: Final = 1 << 40
 #: Bits of an IPv6 address that one subscriber has.
 _IPV6_BITS: Final = 64
 
@@ -142,6 +149,15 @@ class Meter:
         self._bytes = TokenBucket(size, burst_s, now) if size > 0.0 else None
         self.users = 0
 
+    def room(self) -> float:
+        """How many bytes each connection may send before anything can be reached."""
+        room = float(_MUCH)
+        if self._messages is not None:
+            room = min(room, self._messages.level * _SMALLEST_MESSAGE)
+        if self._bytes is not None:
+            room = min(room, self._bytes.level)
+        return room / (2 * max(self.users, 1))
+
     def messages(self, count: int, now: float) -> float:
         """Messages have come; returns as :meth:`TokenBucket.take`."""
         return 0.0 if self._messages is None else self._messages.take(count, now)
@@ -155,30 +171,37 @@ class Meter:
 class Flow:
     """What limits one connection.
 
-    Attributes: ``until``, when it may be read from again; ``pushed``, how many messages its client
-    had pushed when it was last looked at.
+    Attributes: ``left``, how many bytes may come until :meth:`note` is to be called; ``until``,
+    when it may be read from again; ``pushed``, how many messages its client had pushed when it was
+    last looked at.
     """
 
-    __slots__ = ("_address", "_client", "_counts", "pushed", "until")
+    __slots__ = ("_address", "_client", "_counts", "_given", "left", "pushed", "until")
 
     def __init__(self, client: Meter, address: Meter | None, counts: dict[str, int]) -> None:
         self._client = client
         self._address = address
         self._counts = counts
+        self._given = 0
+        self.left = 0
         self.pushed = 0
         self.until = 0.0
 
-    def note(self, size: int, pushed: int, now: float) -> bool:
-        """Bytes have come, and in all so many messages; True if the peer is to wait, until
-        ``until``."""
+    def note(self, pushed: int, now: float) -> bool:
+        """So many messages have come in all, and the bytes that were given, and those by which
+        ``left`` is below 0; True if the peer is to wait, until ``until``."""
         count = max(pushed - self.pushed, 0)
+        size = self._given - self.left
         self.pushed = pushed
         client, address = self._client, self._address
         wait_s = self._longest("client_messages", client.messages(count, now), 0.0)
         wait_s = self._longest("client_bytes", client.bytes(size, now), wait_s)
+        room = client.room()
         if address is not None:
             wait_s = self._longest("address_messages", address.messages(count, now), wait_s)
             wait_s = self._longest("address_bytes", address.bytes(size, now), wait_s)
+            room = min(room, address.room())
+        self._given = self.left = max(int(room), 0)
         if wait_s <= 0.0:
             return False
         self.until = now + wait_s

@@ -62,10 +62,13 @@ def test_the_clients_of_an_address_share_its_bytes() -> None:
 
 def test_who_comes_back_finds_what_its_address_has_used() -> None:
     rates = Rates(RateLimits(address_bytes=100.0, burst_s=1.0), {})
-    assert rates.flow("10.0.0.1", 0.0).note(200, 0, 0.0)
+    flow = rates.flow("10.0.0.1", 0.0)
+    flow.left -= 200
+    assert flow.note(0, 0.0)
     rates.leave("10.0.0.1")
     flow = rates.flow("10.0.0.1", 0.0)
-    assert flow.note(1, 0, 0.0)
+    flow.left -= 1
+    assert flow.note(0, 0.0)
     assert flow.until > 1.0
     for number in range(3_000):
         rates.flow(f"10.1.{number // 250}.{number % 250}", 0.0)
@@ -118,3 +121,32 @@ def test_addresses_of_one_subscriber_are_one() -> None:
         assert is_exempt(host, networks), host
     for host in ("192.168.0.1", "2001:db9::1", "fe80::1%eth0"):
         assert not is_exempt(host, networks), host
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(4, 3_000), st.floats(0.0, 0.1)), max_size=99),
+    st.floats(1.0, 10_000.0),
+    st.floats(100.0, 100_000.0),
+)
+def test_four_connections_of_an_address_get_no_more_than_its_rate_and_a_burst_beyond(
+    chunks: list[tuple[int, int, float]], messages: float, size: float
+) -> None:
+    limits = RateLimits(address_messages=messages, address_bytes=size, burst_s=1.0)
+    rates = Rates(limits, {})
+    flows = [rates.flow("10.0.0.1", 0.0) for _ in range(4)]
+    pushed = [0] * 4
+    free_at = [0.0] * 4
+    now, got, largest = 0.0, 0, 0
+    for which, count, pause_s in chunks:
+        now += pause_s
+        if now < free_at[which]:
+            continue
+        flow = flows[which]
+        pushed[which] += 1
+        got, largest = got + count, max(largest, count)
+        flow.left -= count
+        if flow.left < 0 and flow.note(pushed[which], now):
+            free_at[which] = flow.until
+    # Each may be one chunk beyond, and all together have been given half a burst.
+    assert got <= 1.5 * size + size * now + 4 * largest + 1
+    assert sum(pushed) <= 1.5 * max(messages, 1.0) + messages * now + 4 + 1
