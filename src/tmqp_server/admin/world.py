@@ -15,6 +15,11 @@ __all__ = ["AdminWorld"]
 _PULSE_S: Final = 10.0
 
 
+def _never() -> float | None:
+    """There is no certificate."""
+    return None
+
+
 @final
 class AdminWorld:
     """One server, for its admin doors.
@@ -22,7 +27,8 @@ class AdminWorld:
     Attributes: ``turn``, None before it is there; ``facts`` asks the operating system; ``build``
     are the labels of ``build_info``; ``started_s``, in Unix time; ``limits`` of the engine;
     ``max_connections`` and ``connections``, how many there are; ``floor_bytes`` of the storage, 0
-    where nothing is kept; ``listening`` and ``draining``; ``beat_s``, when the event loop's timer
+    where nothing is kept; ``certificate_expires_s``, when the one of TLS does, in Unix time, None
+    where there is none; ``listening`` and ``draining``; ``beat_s``, when the event loop's timer
     fired last, in the engine's time, below 0 if never; ``reloads`` of the configuration by result,
     and ``last_reload_failed``.
     """
@@ -36,6 +42,7 @@ class AdminWorld:
         self.max_connections = 0
         self.connections: Callable[[], int] = int
         self.floor_bytes = 0
+        self.certificate_expires_s: Callable[[], float | None] = _never
         self.listening = False
         self.draining = False
         self.beat_s = -1.0

@@ -19,6 +19,7 @@ from tmqp.constants import ResultCode
 from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
 from tmqp_server.access.auth import Access, Admission, Answer, Applicant, Identity
+from tmqp_server.access.certificates import PeerCertificate
 from tmqp_server.access.custom import ClientGone, CustomMessage, MessageHook, SendPort
 from tmqp_server.access.gate import AUTHENTICATE, Question, Verdict
 from tmqp_server.access.rights import (
@@ -81,6 +82,10 @@ class ConnectionFacts(Protocol):
     @property
     def common_name(self) -> str:
         """The name in the certificate that its other end showed and TLS verified, or empty."""
+
+    @property
+    def certificate(self) -> PeerCertificate | None:
+        """That certificate; None if it showed none."""
 
     @property
     def acts_as(self) -> str:
@@ -317,6 +322,7 @@ def _applicant(connect: Connect, place: ConnectionFacts) -> Applicant:
         place.acts_as,
         shown,
         place.common_name,
+        place.certificate,
     )
 
 

@@ -151,6 +151,7 @@ class Server:
         self._arrivals = Arrivals(rates_of(config), self._turn.tally.waits)
         self._limit_rates(config)
         watch(self.world, config, self._turn, lambda: self.sessions)
+        self.world.certificate_expires_s = lambda: self.tls.expires_s
 
     @property
     def addresses(self) -> list[Address]:

@@ -108,8 +108,8 @@ def _field_changes(name: str, before: Any, after: Any) -> list[str]:
 def _access_changes(before: AccessConfig, after: AccessConfig) -> str:
     if before.kind != after.kind:
         return f"access.kind: {before.kind} -> {after.kind}"
-    old = {entry.name: entry for entry in before.tokens}
-    new = {entry.name: entry for entry in after.tokens}
+    old = {entry.name: entry for entry in (*before.tokens, *before.certificates)}
+    new = {entry.name: entry for entry in (*after.tokens, *after.certificates)}
     parts = (
         ("added", [name for name in new if name not in old]),
         ("removed", [name for name in old if name not in new]),

@@ -95,6 +95,7 @@ def test_the_dashboard_shows_all_but_single_queues() -> None:
         "queues",
         "storage_failures",
         "storage_saving",
+        "tls_certificate_expiry_timestamp_seconds",
     }
 
 

@@ -180,6 +180,11 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     ),
     Metric("tls_handshakes", COUNTER, "TLS handshakes of connections that begin so.", result=2),
     Metric(
+        "tls_certificate_expiry_timestamp_seconds",
+        GAUGE,
+        "When the server's certificate expires, in Unix time.",
+    ),
+    Metric(
         "permission_denied",
         COUNTER,
         "Commands that were refused for want of this right; other is a command that needs several.",

@@ -115,6 +115,8 @@ class Collector:
         yield from _of_queues(survey)
         yield from self._of_memory(turn, survey)
         yield from self._of_storage(turn, survey)
+        expiry = _if_known(self._world.certificate_expires_s())
+        yield Family("tls_certificate_expiry_timestamp_seconds", expiry)
         levels = survey.levels()
         yield Family("events_lost", [_one(turn.lost_events + levels["events_skipped"])])
         world = self._world
