@@ -21,6 +21,7 @@ from tmqp_server.doors.http.limits import HttpLimits
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
 from tmqp_server.settings.admin import ADMIN, admin_settings
+from tmqp_server.settings.audit import AuditSettings, audit_settings
 from tmqp_server.settings.checks import ConfigError as ConfigError
 from tmqp_server.settings.checks import known as _known
 from tmqp_server.settings.checks import positive as _positive
@@ -276,6 +277,9 @@ class ServerConfig:
     log: LogSettings = attrs.field(factory=LogSettings)
     """What the command ``tmqp-server`` writes to its log."""
 
+    audit: AuditSettings = attrs.field(factory=AuditSettings)
+    """Where changes are noted that clients ask for."""
+
     rates: RateSettings = attrs.field(factory=RateSettings)
     """How fast clients and addresses may be."""
 
@@ -399,6 +403,7 @@ _READERS: dict[str, Callable[[Any], object]] = {
     "web": lambda value: _web_config(table_of(value, "web")),
     "doors": door_settings,
     "log": lambda value: log_settings(table_of(value, "log")),
+    "audit": lambda value: audit_settings(table_of(value, "audit")),
     "rates": lambda value: rate_settings(table_of(value, "rates")),
     "cluster": lambda value: cluster_settings(table_of(value, "cluster")),
 }

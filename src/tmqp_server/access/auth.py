@@ -126,6 +126,7 @@ class Admission:
     :param data: whatever should be known of it later, see :class:`Identity`.
     :param identity: who it is, a URL about that, and how many permissions it has, for protocols
         that tell it the client.
+    :param known_as: what the audit calls it; its client id if that is empty.
     """
 
     client_id: str | None = None
@@ -135,6 +136,7 @@ class Admission:
     node: bool = False
     data: Any = None
     identity: tuple[str, str, int] | None = None
+    known_as: str = ""
 
 
 @final
@@ -440,7 +442,7 @@ class TableAccess(Access):
             return False
         logger.info("%s: connects as %s", applicant.peer, entry.name)
         admitted = self._admitted.setdefault(_key_of(entry), _Admitted(entry))
-        return Admission(authenticated=proven, node=entry.node, data=admitted)
+        return Admission(authenticated=proven, node=entry.node, data=admitted, known_as=entry.name)
 
     def _of_certificate(self, applicant: Applicant) -> Entry | None:
         """The entry for its certificate; one that names its common name comes first."""

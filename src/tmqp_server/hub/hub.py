@@ -77,8 +77,8 @@ from tmqp_server.engine.effects import (
     TellHandler,
     TellNodes,
 )
+from tmqp_server.hub.audited import Audited
 from tmqp_server.hub.draining import refused_by_drain
-from tmqp_server.hub.looks import Looks
 from tmqp_server.hub.outlets import FOR_ONE, ForOne, Outlets
 from tmqp_server.hub.questions import OF_STORAGE, Outside
 from tmqp_server.hub.relaying import Relay
@@ -92,7 +92,7 @@ _KEPT_OF_ID: Final = 64
 
 
 @final
-class Hub(Looks):
+class Hub(Audited):
     """Broker and door sessions, joined.
 
     :param broker: the engine; the hub is its only caller.
@@ -128,7 +128,6 @@ class Hub(Looks):
         self.notified: int = 0
         self.customs_ignored: int = 0
         self.commands_dropped: int = 0
-        self.gate: Gate | None = None
         if guarded:
             authorities = broker if broker.has_authenticators else None
             self.gate = Gate(broker.passes_on, authorities)
@@ -201,6 +200,8 @@ class Hub(Looks):
     def forget(self, number: int, now: float) -> None:
         """The transport is gone, for whatever reason; whatever the session held is given back."""
         if number in self._sessions:
+            if self.auditor is not None:
+                self.auditor.gone(number, self._place(number), now)
             self._outlets.forget(number)
             self._drop_waiting(number)
             if self.gate is not None:
@@ -384,16 +385,17 @@ class Hub(Looks):
                 return ()  # the peer did not wait
             connect = decision.connect
             if not decision.allowed or connect is None:
-                return gate.refusal(command)
+                return self._refuse(number, command, now)
             if connect.node:
                 gate.trust(number)
+            self._audit_log_in(number, connect, decision, now)
             return self._perform(number, connect, now)
         outcome = gate.decided(question, decision, now)
         if isinstance(outcome, Question):
             self._ask(outcome)
             return ()
         if outcome != ALLOWED:
-            return gate.refusal(command)
+            return self._refuse(number, command, now)
         if isinstance(command, (ListChannels, ListOffsets)):
             command.visible = decision.names or frozenset()
         return self._perform(number, command, now)
@@ -421,6 +423,8 @@ class Hub(Looks):
         """Work off these commands; False if the session has to wait."""
         outlets = self._outlets
         free = self.gate is None and self.relay is None and not self.draining
+        if free and self.auditor is not None and self._concerns_audit(commands):
+            free = False
         if self.relay is not None:
             commands = singly(commands)  # each message is passed on by itself
         at = 0
@@ -436,7 +440,8 @@ class Hub(Looks):
                 ):
                     commands, at = singly(commands, at), 0
                     continue
-                if verdict == ALLOWED and self.relay is None and not self.draining:
+                quick = self.relay is None and not (self.draining or self._is_audited(command))
+                if verdict == ALLOWED and quick:
                     row = row_of(self.broker, commands, at)
                     done, effects = self.broker.steps(row, 0, now, outlets.portion_bytes)
                     at += done
@@ -464,7 +469,7 @@ class Hub(Looks):
         if verdict == ASK:
             self._ask_about(number, command, now)
             return ()
-        return gate.refusal(command)
+        return self._refuse(number, command, now)
 
     def _verdict(self, number: int, command: Command, now: float) -> int:
         """What the gate says; a node proves itself to the relay, and its clients were asked."""
@@ -484,6 +489,10 @@ class Hub(Looks):
         relay = self.relay
         if self.draining and not self.is_operators(number):
             refused = refused_by_drain(command)
+            if refused is not None:
+                return refused
+        if self._is_audited(command):
+            refused = self._audit(number, command, now)
             if refused is not None:
                 return refused
         if relay is not None:
@@ -562,6 +571,8 @@ class Hub(Looks):
     def _apply(self, effect: ForOne, now: float) -> None:
         """Let the one session an effect is for carry it out."""
         number = effect.session
+        if self.auditor is not None:
+            self.auditor.answered(effect)
         if isinstance(effect, CloseSession):
             # Another has taken over: what this one has not said yet is void, and not counted.
             self._rest.pop(number, None)

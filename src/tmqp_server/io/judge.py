@@ -227,7 +227,7 @@ class Judge:
         if admission.identity is not None:
             self._identities[connect.session] = admission.identity
         self._known[connect.session] = _identity(accepted, place, admission.data)
-        return Verdict(True, connect=accepted)
+        return Verdict(True, connect=accepted, known_as=admission.known_as)
 
     # -- lists and messages ---------------------------------------------------------------------
 

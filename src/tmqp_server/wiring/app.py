@@ -54,6 +54,7 @@ from tmqp_server.shell.tallies import count_one
 from tmqp_server.storage.journal import Journal
 from tmqp_server.storage.port import Store
 from tmqp_server.wiring.assembly import build_broker, declare
+from tmqp_server.wiring.auditing import Audit
 from tmqp_server.wiring.clustering import Filters, Membership, join_cluster
 from tmqp_server.wiring.datagrams import UdpSockets
 from tmqp_server.wiring.doors import Doors, OpenDoor, door_name, sealed_addresses
@@ -151,6 +152,9 @@ class Server:
         self._arrivals = Arrivals(rates_of(config), self._turn.tally.waits)
         self._limit_rates(config)
         watch(self.world, config, self._turn, lambda: self.sessions)
+        self.audit = Audit(self._hub, config.audit, offset_s)
+        self.world.audit = self.audit.file.ring
+        self.world.audit_fails = lambda: bool(self.audit.file.failing)
         self.world.certificate_expires_s = lambda: self.tls.expires_s
 
     @property
@@ -269,6 +273,7 @@ class Server:
                 tasks.cancel_scope.cancel()
         for each in self._asked:
             each.detach(self._forget_answers)
+        self.audit.file.close()
         self._over.set()
 
     def _forget_answers(self, session: int | None) -> None:

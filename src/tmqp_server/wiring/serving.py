@@ -70,6 +70,8 @@ async def _heed(
         else:
             is_ending = True
             logger.info("%s: stopping", name)
+            action = "drain" if number == signal.SIGTERM else "stop"
+            server.audit.own(name, action, 200, anyio.current_time())
             if number == signal.SIGTERM:
                 server.drain(stops=True)
             else:

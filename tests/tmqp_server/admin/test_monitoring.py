@@ -84,6 +84,8 @@ def test_the_dashboard_shows_all_but_single_queues() -> None:
     } - shown
     assert hidden == {
         "acknowledges",
+        "audit_failing",
+        "audit_records",
         "channels",
         "config_reload_success",
         "config_reloads",

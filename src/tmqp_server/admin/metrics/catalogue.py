@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
+from tmqp_server.access.auditing import ACTIONS
 from tmqp_server.access.rights import RIGHTS
 from tmqp_server.shell.rates import RATES
 from tmqp_server.shell.tallies import CLOSINGS, REFUSALS
@@ -270,6 +271,14 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     Metric("storage_floor_bytes", GAUGE, "Free space below which durable messages are refused."),
     # -- further --------------------------------------------------------------------------------
     Metric("events_lost", COUNTER, "Events that were not told to their handlers or subscribers."),
+    Metric(
+        "audit_records",
+        COUNTER,
+        "Changes that clients asked for, and log-ins and log-outs where clients log in.",
+        action=len(ACTIONS) + 4,
+        result=2,
+    ),
+    Metric("audit_failing", GAUGE, "1 while the file of the audit cannot be written."),
     Metric("config_reload_success", GAUGE, "0 if the last reload of the configuration failed."),
     Metric("config_reloads", COUNTER, "Reloads of the configuration.", result=2),
     Metric("metrics_series", GAUGE, "Time series of this answer."),

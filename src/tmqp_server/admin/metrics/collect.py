@@ -120,6 +120,14 @@ class Collector:
         levels = survey.levels()
         yield Family("events_lost", [_one(turn.lost_events + levels["events_skipped"])])
         world = self._world
+        auditor = turn.hub.auditor
+        counts = {} if auditor is None else auditor.counts
+        audited: list[Row] = [
+            ((action, "allowed" if allowed else "refused"), count)
+            for (action, allowed), count in sorted(counts.items())
+        ]
+        yield Family("audit_records", audited)
+        yield Family("audit_failing", [_one(int(world.audit_fails()))])
         yield Family("config_reload_success", [_one(int(not world.last_reload_failed))])
         reloads: list[Row] = [((how,), count) for how, count in world.reloads.items()]
         yield Family("config_reloads", reloads)
