@@ -9,6 +9,7 @@ import itertools
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -34,6 +35,7 @@ from tmqp.constants import (
 from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
 from tmqp.limits import Limits
+from tmqp_server.access.auditing import AuditLog, Auditor, AuditRecord
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import AddFeed, CreateQueue, Grant
@@ -327,7 +329,9 @@ class _Peer(Transport):
         self.ready()
 
 
-async def _chunks_through_the_shell(count: int, consumers: int, rates: RateLimits) -> None:
+async def _chunks_through_the_shell(
+    count: int, consumers: int, rates: RateLimits, *, audited: bool
+) -> None:
     """Messages of a chunk each, from a socket to the sockets of all consumers."""
     hub = Hub(Broker(), 1 << 20)
     ids = itertools.count()
@@ -336,6 +340,8 @@ async def _chunks_through_the_shell(count: int, consumers: int, rates: RateLimit
         NativeDoor(lambda: f"{next(ids):032x}", Limits()),
     )
     shell.turn.limit_rates(rates, 0.0)
+    if audited:
+        hub.auditor = Auditor(_Forgetful())
     peers = [_Peer() for _ in range(1 + consumers)]
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(shell.run)
@@ -358,8 +364,18 @@ async def _chunks_through_the_shell(count: int, consumers: int, rates: RateLimit
     assert all(peer.taken > count * 100 for peer in peers[1:])
 
 
-def _through_the_shell(count: int, *, consumers: int, rates: RateLimits = _NO_RATES) -> None:
-    anyio.run(_chunks_through_the_shell, count, consumers, rates)
+class _Forgetful(AuditLog):
+    """Keeps no record."""
+
+    def write(self, record: AuditRecord) -> None:
+        pass
+
+
+def _through_the_shell(
+    count: int, *, consumers: int, rates: RateLimits = _NO_RATES, audited: bool = False
+) -> None:
+    work = partial(_chunks_through_the_shell, count, consumers, rates, audited=audited)
+    anyio.run(work)
 
 
 #: What is counted, for so many messages.
@@ -417,6 +433,9 @@ WORKS: Final[dict[str, Callable[[int], None]]] = {
     "a chunk through the shell": lambda count: _through_the_shell(count, consumers=1),
     "a chunk through the shell, with rates": lambda count: _through_the_shell(
         count, consumers=1, rates=_RATES
+    ),
+    "a chunk through the shell, audited": lambda count: _through_the_shell(
+        count, consumers=1, audited=True
     ),
     "a chunk to ten consumers": lambda count: _through_the_shell(count, consumers=10),
 }

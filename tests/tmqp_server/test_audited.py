@@ -80,10 +80,9 @@ async def test_a_server_without_access_audits_changes_and_no_log_ins() -> None:
         await client.create_queue("c", 1, status="push")
         await client.push("c", 1, b"x")
         assert [each.payload async for each in client.peek("c", 1)] == [b"x"]
-    assert [each[2:] for each in told(server)] == [
-        ("create-queue", "c/1", 200),
-        ("browse", "c/1", 200),
-    ]
+    first, *looks = [each[2:] for each in told(server)]
+    assert first == ("create-queue", "c/1", 200)
+    assert set(looks) == {("browse", "c/1", 200)}, "one for each portion"
 
 
 async def test_where_it_is_required_and_cannot_be_written_changes_are_refused(

@@ -31,7 +31,6 @@ from tmqp.frames import Frame
 FEW: Final = 1_000
 MANY: Final = 3_000
 TOLERANCE: Final = 1.25
-WITH_RATES: Final = "a chunk through the shell, with rates"
 
 #: Calls for a message, interpreted.
 CALLS: Final = {
@@ -121,7 +120,8 @@ def test_calls_for_a_message(name: str) -> None:
 
 
 @pytest.mark.skipif(tmqp.compiled, reason="compiled code calls without being seen")
-def test_rates_cost_one_hundredth_of_a_chunk_at_most() -> None:
+@pytest.mark.parametrize("what", ["with rates", "audited"])
+def test_what_may_be_on_costs_one_hundredth_of_a_chunk_at_most(what: str) -> None:
     """A chunk is one message here, so that it is a hundredth of a push, too."""
 
     def calls(name: str) -> int:
@@ -129,8 +129,8 @@ def test_rates_cost_one_hundredth_of_a_chunk_at_most() -> None:
         work(FEW)  # what is made once
         return calls_of(lambda: work(MANY)) - calls_of(lambda: work(FEW))
 
-    without, limited = calls("a chunk through the shell"), calls(WITH_RATES)
-    assert limited <= without * 1.01
+    plain = "a chunk through the shell"
+    assert calls(f"{plain}, {what}") <= calls(plain) * 1.01
 
 
 # --- Instructions --------------------------------------------------------------------------------

@@ -133,7 +133,8 @@ class Auditor:
     :param log: gets the records.
     :param required: changes are refused as long as records cannot be written.
 
-    Attributes: ``counts`` of records, by action and whether they were allowed.
+    Attributes: ``counts`` of records, by action and whether they were allowed; ``waiting``, what is
+    not answered yet, by the session of the command, each with its request.
     """
 
     def __init__(self, log: AuditLog, *, required: bool = False) -> None:
@@ -142,8 +143,7 @@ class Auditor:
         self.counts: dict[tuple[str, bool], int] = {}
         #: What clients are called, by session, once they have logged in.
         self._known: dict[int, str] = {}
-        #: By the session of the command: what is not answered yet, each with its request.
-        self._waiting: dict[int, list[tuple[object, AuditRecord]]] = {}
+        self.waiting: dict[int, list[tuple[object, AuditRecord]]] = {}
 
     def change(self, *, required: bool) -> None:
         """Whether changes are refused as long as records cannot be written."""
@@ -171,7 +171,7 @@ class Auditor:
             self._finish(record, 0)
         else:
             number: int = getattr(command, "session")  # noqa: B009 - of one of several classes
-            self._waiting.setdefault(number, []).append((request, record))
+            self.waiting.setdefault(number, []).append((request, record))
         return True
 
     def refused(self, command: Command, place: tuple[str, str, int], now: float) -> None:
@@ -188,7 +188,7 @@ class Auditor:
         """A client may log in; the broker may still refuse it."""
         who = (known_as or connect.client_id)[:_LONGEST]
         record = AuditRecord(now, who, place, LOG_IN, connect.client_id[:_LONGEST])
-        self._waiting.setdefault(connect.session, []).append((connect.request, record))
+        self.waiting.setdefault(connect.session, []).append((connect.request, record))
 
     def answered(self, effect: Effect) -> None:
         """Somebody is answered: it may be a record's end."""
@@ -197,15 +197,15 @@ class Auditor:
             if found is not None:
                 self._known[effect.session] = found.who
                 self._finish(found, _OK)
-        elif isinstance(effect, (Refuse, Reply)) and effect.session in self._waiting:
+        elif isinstance(effect, (Refuse, Reply)) and effect.session in self.waiting:
             found = self._take(effect.session, effect.request)
             if found is not None:
                 self._finish(found, effect.code or _OK)
 
     def gone(self, number: int, place: tuple[str, str, int], now: float) -> None:
         """A connection has ended, with all its branches."""
-        for session in [each for each in self._waiting if connection_of(each) == number]:
-            for _, record in self._waiting.pop(session):
+        for session in [each for each in self.waiting if connection_of(each) == number]:
+            for _, record in self.waiting.pop(session):
                 self._finish(record, 0)
         who = self._known.pop(number, None)
         if who is not None:
@@ -216,12 +216,12 @@ class Auditor:
         self._finish(AuditRecord(now, who, ("", "", 0), action, subject), code)
 
     def _take(self, session: int, request: object) -> AuditRecord | None:
-        waiting = self._waiting.get(session, [])
+        waiting = self.waiting.get(session, [])
         for place, (asked, record) in enumerate(waiting):
             if asked is request:
                 del waiting[place]
                 if not waiting:
-                    del self._waiting[session]
+                    del self.waiting[session]
                 return record
         return None
 

@@ -27,10 +27,6 @@ class Audited(Looks):
         self.gate: Gate | None = None
         self.auditor: Auditor | None = None
 
-    def _concerns_audit(self, commands: Sequence[Command]) -> bool:
-        auditor = self.auditor
-        return auditor is not None and auditor.concerns(commands)
-
     def _is_audited(self, command: Command) -> bool:
         return self.auditor is not None and type(command) in ACTIONS
 

@@ -423,7 +423,7 @@ class Hub(Audited):
         """Work off these commands; False if the session has to wait."""
         outlets = self._outlets
         free = self.gate is None and self.relay is None and not self.draining
-        if free and self.auditor is not None and self._concerns_audit(commands):
+        if free and self.auditor is not None and self.auditor.concerns(commands):
             free = False
         if self.relay is not None:
             commands = singly(commands)  # each message is passed on by itself
@@ -571,7 +571,7 @@ class Hub(Audited):
     def _apply(self, effect: ForOne, now: float) -> None:
         """Let the one session an effect is for carry it out."""
         number = effect.session
-        if self.auditor is not None:
+        if self.auditor is not None and self.auditor.waiting:
             self.auditor.answered(effect)
         if isinstance(effect, CloseSession):
             # Another has taken over: what this one has not said yet is void, and not counted.

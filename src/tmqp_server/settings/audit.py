@@ -31,7 +31,7 @@ class AuditSettings:
 
     file: str = attrs.field(default="", validator=_file)
     """A file to which an object of JSON is appended for each change; empty for none.  It is made
-    with the mode 0600, and opened anew by SIGHUP."""
+    with the mode 0600, and opened again by SIGHUP."""
 
     log: bool = attrs.field(default=False, validator=_flag)
     """Whether the log has a line for each change, by the logger ``tmqp_server.audit``."""
