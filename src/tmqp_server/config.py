@@ -217,6 +217,9 @@ class ServerConfig:
     drain_timeout_s: float = _seconds(30.0)
     """Seconds that a server which drains (SIGTERM) waits for acknowledges."""
 
+    slow_turn_ms: int = _bytes(50)
+    """Milliseconds from which on a turn of the event loop is slow, and told."""
+
     data: str | None = attrs.field(default=None, validator=_directory)
     """The directory that durable queues are kept in; without it nothing is kept."""
 

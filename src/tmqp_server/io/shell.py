@@ -33,6 +33,7 @@ from tmqp_server.io.judge import Judge
 from tmqp_server.io.node_link import NodeLink
 from tmqp_server.io.worker import Worker
 from tmqp_server.shell.asking import NO
+from tmqp_server.shell.pulse import SlowTurn
 from tmqp_server.shell.saving import CLOSED
 from tmqp_server.shell.steps import EFFECTS, GONE, NOT_YET
 from tmqp_server.shell.turn import Turn
@@ -154,6 +155,7 @@ class Shell:
         loop = asyncio_loop()
         if isinstance(loop, DirectLoop):
             loop.add_rounds(self.turn.begin_round, self._end_round)
+            loop.note_turns(self.turn.pulse, self._note_slow_turn)
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
             try:
@@ -169,6 +171,11 @@ class Shell:
                 self._tasks = None
                 if isinstance(loop, DirectLoop):
                     loop.remove_rounds(self.turn.begin_round)
+                    loop.note_turns(None, None)
+
+    def _note_slow_turn(self, slow: SlowTurn) -> None:
+        self.turn.turn_was_slow(slow)
+        self.attend()
 
     def _end_round(self) -> None:
         if self.turn.end_round(self.now()):

@@ -39,7 +39,9 @@ from tmqp_server.shell.outbound import (
     Outbound,
 )
 from tmqp_server.shell.partings import part
+from tmqp_server.shell.pulse import Pulse
 from tmqp_server.shell.rates import Flow, RateLimits, Rates
+from tmqp_server.shell.slow_consumers import SLOW_S, SlowConsumers
 from tmqp_server.shell.steps import EFFECTS, END, GONE, NOT_YET, READ, SENT, WAIT
 from tmqp_server.shell.tallies import BROKEN, BY_CLIENT, FAULT, STOPPING
 from tmqp_server.shell.world import (
@@ -77,6 +79,9 @@ class Connections(Judged):
         super().__init__(hub, marks, hook_timeout_s)
         #: What limits how fast peers send; None where nothing does.
         self.rates: Rates | None = None
+        #: How long turns take, for who watches.
+        self.pulse = Pulse()
+        self.slow_consumers = SlowConsumers(self._world)
         self._line: deque[Outbound] = deque()
         self._going_on = False
         self._closing = ""
@@ -117,6 +122,12 @@ class Connections(Judged):
             return self._next(out, False)
         size = len(data)
         out.tally.received_bytes += size
+        pulse = self.pulse
+        if now - pulse.at > pulse.gap:
+            pulse.gap = now - pulse.at
+            pulse.who = pulse.number
+        pulse.at = now
+        pulse.number = number
         more = False
         try:
             more = self.hub.receive(number, data, now)
@@ -336,6 +347,7 @@ class Connections(Judged):
             self._turn(now)
         self.hub.left(number, out.bytes)
         if found & UNBLOCK:
+            self.slow_consumers.freed(number, now)
             try:
                 self.hub.unblock(number, now)
             except Exception as error:  # noqa: BLE001 - a bug; it is logged
@@ -449,6 +461,8 @@ class Connections(Judged):
             self._world.append(StartWriting(out.number))
             self._put_nearer(out.due(), out.number)
         if outcome == BLOCK:
+            self.slow_consumers.blocked(out.number, now)
+            self._put_nearer(now + SLOW_S, out.number)
             self.hub.block(out.number, now)
 
     # -- the end of a connection -----------------------------------------------------------------
@@ -499,6 +513,7 @@ class Connections(Judged):
         del self._outs[number]
         self._timers.forget(number)
         self._asking.forget(number)
+        self.slow_consumers.freed(number, now)
         self._log_ins.ended(out.host, number, now)
         self.wake(self._log_ins.due())
         if out.flow is not None and self.rates is not None:
@@ -548,6 +563,8 @@ class Connections(Judged):
         if out.throttled and out.flow is not None:
             due = min(due, out.flow.until)
         elif out.bytes or self.hub.is_waiting(number):
+            if out.blocked:
+                self.slow_consumers.look(out, now)
             due = min(due, now + _BUSY_RECHECK_S)
         else:
             deadline = self.hub.session_deadline(number)

@@ -27,6 +27,7 @@ from tmqp_server.shell.datagrams import Datagrams
 from tmqp_server.shell.draining import Draining
 from tmqp_server.shell.links import Links
 from tmqp_server.shell.outbound import Marks
+from tmqp_server.shell.pulse import SlowTurn
 from tmqp_server.shell.refusals import Refusals
 from tmqp_server.shell.saving import STOPPED, Saving
 from tmqp_server.shell.world import ERROR, INFO, WARNING, Call, Dial, Log, Tell
@@ -75,6 +76,7 @@ class Turn(Connections):
         super().__init__(hub, marks, settings.hook_timeout_s)
         self._answers: deque[Command] = deque()
         self._refusals = Refusals()
+        self._slow_lines = Refusals()
         self.saving: Saving | None = None
         if journal is not None:
             self.saving = Saving(journal, self._world, self._answers, self.tally)
@@ -200,6 +202,18 @@ class Turn(Connections):
                 self._close_politely(number, reason, now)
         self.draining.ended()
         self._turn(now)
+
+    def turn_was_slow(self, slow: SlowTurn) -> None:
+        """A turn of the event loop took too long: the log has a line, unless there are too many."""
+        suppressed = self._slow_lines.note("", slow.at)
+        if suppressed < 0:
+            return
+        text = f"the event loop was busy for {slow.took_s * 1000:.0f} ms"
+        if slow.session:
+            text = f"{text}, {slow.session_s * 1000:.0f} of them with this connection"
+        if suppressed:
+            text += f" ({suppressed} more were not logged)"
+        self._world.append(Log(WARNING, text, slow.session, topic="slow"))
 
     def _blame(self, fault: Fault, now: float) -> None:
         out = self._outs.get(fault.session)

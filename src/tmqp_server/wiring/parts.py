@@ -122,6 +122,7 @@ def limit_turn(turn: Turn, config: ServerConfig) -> None:
     """Limit a turn by what a reload may change."""
     turn.marks = _marks_of(config.outbound)
     turn.draining.bound_s = config.drain_timeout_s
+    turn.pulse.slow_s = config.slow_turn_ms / 1_000
 
 
 def open_store(config: ServerConfig) -> Store | None:

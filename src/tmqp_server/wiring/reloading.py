@@ -39,6 +39,7 @@ _LIVE: Final = (
     "outbound",
     "rates",
     "shutdown_timeout_s",
+    "slow_turn_ms",
     "tls",
 )
 

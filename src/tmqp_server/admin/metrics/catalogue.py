@@ -149,6 +149,13 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
         HISTOGRAM,
         "How late a timer of the event loop fires that is due every 250 ms.",
     ),
+    Metric(
+        "turn_seconds",
+        HISTOGRAM,
+        "How long turns of the event loop take, from its waking up to its next wait; on the event "
+        "loop asyncio only.",
+    ),
+    Metric("slow_turns", COUNTER, "Turns that took longer than slow_turn_ms."),
     # -- connections ----------------------------------------------------------------------------
     Metric("connections", GAUGE, "Open connections.", door=_DOORS),
     Metric("connections_opened", COUNTER, "Connections that were opened.", door=_DOORS),
@@ -168,6 +175,11 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
         reason=len(REFUSALS),
     ),
     Metric("connections_blocked", GAUGE, "Connections whose deliveries are held back."),
+    Metric(
+        "slow_consumers",
+        COUNTER,
+        "Connections whose deliveries were held back for more than a second, each time counted.",
+    ),
     Metric("outbound_waiting_bytes", GAUGE, "Bytes that wait for peers to read."),
     Metric("received_bytes", COUNTER, "Bytes read from connections.", door=_DOORS),
     Metric("sent_bytes", COUNTER, "Bytes written to connections.", door=_DOORS),

@@ -149,6 +149,8 @@ class Collector:
         yield Family("process_open_fds", _if_known(facts.open_fds))
         yield Family("process_max_fds", _if_known(facts.max_fds))
         yield Family("event_loop_lag_seconds", [_one(turn.tally.lag)])
+        yield Family("turn_seconds", [_one(turn.pulse.seconds())])
+        yield Family("slow_turns", [_one(turn.pulse.slow_count)])
         if world.floor_bytes:
             yield Family("storage_bytes", _if_known(facts.storage_bytes))
             yield Family("storage_free_bytes", _if_known(facts.free_bytes))
@@ -245,6 +247,7 @@ def _of_connections(turn: Turn) -> _Families:
     yield Family("connections_refused", refused)
     blocked, waiting = turn.pressure()
     yield Family("connections_blocked", [_one(blocked)])
+    yield Family("slow_consumers", [_one(turn.slow_consumers.count)])
     yield Family("outbound_waiting_bytes", [_one(waiting)])
     yield Family("received_bytes", [((door,), each.received_bytes) for door, each in doors])
     yield Family("sent_bytes", [((door,), each.sent_bytes) for door, each in doors])
