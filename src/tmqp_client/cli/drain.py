@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from tmqp_client import Client
-from tmqp_client.cli._run import connected, run
+from tmqp_client.cli._run import connected, json_option, report, run
 
 __all__ = ["drain"]
 
@@ -23,8 +23,9 @@ Examples:
 )
 @click.option("--stop", is_flag=True, help="End the server's process when it has drained.")
 @click.option("--wait/--no-wait", default=True, help="Wait until it has drained.  [default: wait]")
+@json_option("Print JSON, an object a line.")
 @connected
-def drain(stop: bool, wait: bool, **where: Any) -> None:
+def drain(stop: bool, wait: bool, as_json: bool, **where: Any) -> None:
     """Have a server take no more messages and clients, and finish what is in hand.
 
     Pushes are refused with 503, nothing more is delivered, and acknowledges are taken until nothing
@@ -35,10 +36,10 @@ def drain(stop: bool, wait: bool, **where: Any) -> None:
     async def work(client: Client) -> None:
         async with client.connection_events() as changes:
             await client.drain(stop=stop)
-            click.echo("draining")
+            report("draining", as_json=as_json, state="draining")
             if wait:
                 async for _ in changes:  # the connection is lost: that is the end
                     break
-                click.echo("drained")
+                report("drained", as_json=as_json, state="drained")
 
     run(work, **where)
