@@ -102,13 +102,13 @@ class Server:
         self.broker = broker
         started_s = anyio.current_time()
         offset_s = time.time() - started_s
-        registry = DoorRegistry() if registry is None else registry
-        self.world = AdminWorld() if world is None else world
+        registry = registry or DoorRegistry()
+        self.world = world or AdminWorld()
         self.doors = Doors(config, registry, new_id, offset_s, started_s, guarded=_asks(access))
         broker.know_wires(LetterWires(self.doors.native.letters))
         self._store = store
         self._journal = None if store is None else Journal(self.doors.bodies, offset_s)
-        hooks = ChannelHooks({}, {}) if hooks is None else hooks
+        hooks = hooks or ChannelHooks({}, {})
         self._asked = [*([] if access is None else [access]), *hooks.authenticators.values()]
         #: Its part in a cluster; None while it stands alone.
         self.cluster: Membership | None = None
@@ -124,9 +124,8 @@ class Server:
         )
         links = () if self.cluster is None else self.cluster.links
         self._turn = turn_of(config, self._hub, self._journal, hooks, links)
-        self.tls = TlsContexts(config.tls, config.connection.handshake_timeout_s)
-        for policy in ("", *[door.settings.tls_client_auth for door in self.doors.further]):
-            self.tls.of(policy)
+        policies = [door.settings.tls_client_auth for door in self.doors.further]
+        self.tls = TlsContexts(config.tls, config.connection.handshake_timeout_s, policies)
         self._judge = judge_of(config, access, custom_messages, hooks, registry.nsq.identities)
         self._shell = Shell(
             self._turn,
@@ -155,6 +154,10 @@ class Server:
         watch(self.world, config, self._turn, lambda: self.sessions)
         self.world.cluster = None if self.cluster is None else self.cluster.relay.statistics
         self.audit = Audit(self._hub, config.audit, offset_s)
+        self._show_to_operators()
+
+    def _show_to_operators(self) -> None:
+        """Let admin doors see what only the server knows."""
         self.world.audit = self.audit.file.ring
         self.world.audit_fails = lambda: bool(self.audit.file.failing)
         self.world.certificate_expires_s = lambda: self.tls.expires_s
