@@ -49,6 +49,8 @@ FOUND_AT: Final = {
     "deferred-in-memory-only": 606,
     "deferred-too-short": 4,
     "dials-for-ever": 1,
+    "drain-confirms": 38,
+    "drain-for-ever": 38,
     "empty-stays": 89,
     "erased-early": 137,
     "expires-early": 125,

@@ -26,6 +26,7 @@ from tmqp_bench.broker.comparison import (
     Workload,
     both_builds,
 )
+from tmqp_bench.broker.jms import JMS
 from tmqp_bench.broker.traffic import TRAFFIC
 
 __all__ = ["WORKLOADS"]
@@ -499,5 +500,6 @@ WORKLOADS: Final[tuple[Workload, ...]] = (
         "stomp-durable", "STOMP: the same, on disk", "+durable", _ACTIVEMQ_ON_DISK
     ),
     _of_door("smq", "Simple MQ: a producer, and a consumer that says what it has done", _smq, 1),
+    *JMS,
     *TRAFFIC,
 )  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any, Final, final
 
 from tmqp.constants import RESULT_BUSY
 from tmqp.greetings import FirstBytes
+from tmqp_server.doors.jms.topic_copies import SentToTopic
 from tmqp_server.doors.openwire.acknowledging import GivenUp
 from tmqp_server.doors.openwire.answering import INVALID_CLIENT, JMS
 from tmqp_server.doors.openwire.browsing import Browsed, LookingSession
@@ -33,24 +34,18 @@ from tmqp_server.engine.effects import (
     Refuse,
     Reply,
 )
-from tmqp_wires.openwire import Command, MessageAck
+from tmqp_wires.openwire import Command
+from tmqp_wires.openwire import type_numbers as numbers
 from tmqp_wires.openwire.commands import (
     BrokerInfo,
     ConnectionError_,
     ConnectionInfo,
-    ConsumerControl,
     ConsumerInfo,
-    DestinationInfo,
     ExceptionResponse,
-    MessagePull,
-    ProducerInfo,
     RemoveInfo,
-    RemoveSubscriptionInfo,
-    Response,
     SessionInfo,
     ShutdownInfo,
     Throwable,
-    TransactionInfo,
 )
 from tmqp_wires.openwire.connection import Event, Fault
 from tmqp_wires.openwire.ids import ConnectionId, ConsumerId, ProducerId
@@ -153,7 +148,7 @@ class OpenwireSession(LookingSession):
                 commands += self.close(f"a command of type {event.type} is not for a server", now)
                 break
             handle(self, event, commands, now)
-        return commands
+        return self._rows.joined(commands)
 
     def _connected(self, info: ConnectionInfo, commands: list[EngineCommand], now: float) -> None:
         """The client was let in: its introduction is the first of its commands."""
@@ -280,7 +275,9 @@ class OpenwireSession(LookingSession):
         elif isinstance(request, Pulled):
             self._granted(request, now)
         elif isinstance(request, Sent):
-            self._sent(effect, request)
+            self._sent(request.asked, effect.code)
+        elif isinstance(request, SentToTopic):
+            return self._sent_to_topic(effect, request)
         elif isinstance(request, LookedFor):
             return self._looked(effect, request)
         elif isinstance(request, Listed):
@@ -323,26 +320,26 @@ class OpenwireSession(LookingSession):
 
 _Handler = Callable[[OpenwireSession, Any, list[EngineCommand], float], None]
 _HANDLERS: Final[dict[int, _Handler]] = {
-    ConnectionInfo.type: OpenwireSession._connected,
-    SessionInfo.type: OpenwireSession._session,
-    ConsumerInfo.type: OpenwireSession._start_consumer,
-    ProducerInfo.type: OpenwireSession._produce,
-    TransactionInfo.type: OpenwireSession._transact,
-    DestinationInfo.type: OpenwireSession._destination,
-    RemoveInfo.type: OpenwireSession._remove,
-    RemoveSubscriptionInfo.type: OpenwireSession._unsubscribe,
-    ShutdownInfo.type: OpenwireSession._shut_down,
-    ConsumerControl.type: OpenwireSession._control,
-    MessagePull.type: OpenwireSession._pull,
-    MessageAck.type: OpenwireSession._answer,
+    numbers.CONNECTION_INFO: OpenwireSession._connected,
+    numbers.SESSION_INFO: OpenwireSession._session,
+    numbers.CONSUMER_INFO: OpenwireSession._start_consumer,
+    numbers.PRODUCER_INFO: OpenwireSession._produce,
+    numbers.TRANSACTION_INFO: OpenwireSession._transact,
+    numbers.DESTINATION_INFO: OpenwireSession._destination,
+    numbers.REMOVE_INFO: OpenwireSession._remove,
+    numbers.REMOVE_SUBSCRIPTION_INFO: OpenwireSession._unsubscribe,
+    numbers.SHUTDOWN_INFO: OpenwireSession._shut_down,
+    numbers.CONSUMER_CONTROL: OpenwireSession._control,
+    numbers.MESSAGE_PULL: OpenwireSession._pull,
+    numbers.MESSAGE_ACK: OpenwireSession._answer,
     PLAIN_MESSAGE: OpenwireSession._send,
     BYTES_MESSAGE: OpenwireSession._send,
     MAP_MESSAGE: OpenwireSession._send,
     OBJECT_MESSAGE: OpenwireSession._send,
     STREAM_MESSAGE: OpenwireSession._send,
     TEXT_MESSAGE: OpenwireSession._send,
-    BrokerInfo.type: OpenwireSession._nothing,
-    Response.type: OpenwireSession._nothing,
-    ExceptionResponse.type: OpenwireSession._nothing,
-    ConnectionError_.type: OpenwireSession._nothing,
+    numbers.BROKER_INFO: OpenwireSession._nothing,
+    numbers.RESPONSE: OpenwireSession._nothing,
+    numbers.EXCEPTION_RESPONSE: OpenwireSession._nothing,
+    numbers.CONNECTION_ERROR: OpenwireSession._nothing,
 }

@@ -18,10 +18,10 @@ from tmqp.constants import (
 from tmqp_server.doors.answers import PlainAnswers
 from tmqp_server.doors.jms.in_hand import HeldDelivery
 from tmqp_server.doors.jms.in_hand import number_of as lapsed_number
+from tmqp_server.doors.jms.rows import RowMaker
 from tmqp_server.doors.stomp.context import StompContext
 from tmqp_server.doors.stomp.delivering import in_version
-from tmqp_server.doors.stomp.message import number_of
-from tmqp_server.doors.stomp.runs import RowMaker
+from tmqp_server.doors.stomp.message import is_keyless, number_of
 from tmqp_server.doors.stomp.sending import ANSWER_BYTES, SendingSession, StagedFrames
 from tmqp_server.doors.stomp.writing import AskedFrame, FrameError
 from tmqp_server.doors.waiting import NOTHING
@@ -107,7 +107,7 @@ class DeliveringSession(SendingSession):
         #: Of the mode ``auto``, what is queued.
         self._unwritten: dict[int, StompSubscription] = {}
         self._staged: dict[str, list[_Staged]] = {}
-        self._rows = RowMaker()
+        self._rows = RowMaker(is_keyless)
 
     # -- MESSAGE --------------------------------------------------------------------------------
 

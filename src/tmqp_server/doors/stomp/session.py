@@ -12,6 +12,8 @@ from typing import Final, final
 
 from tmqp.constants import RESULT_BUSY
 from tmqp.greetings import FirstBytes
+from tmqp_server.doors.jms.topic_copies import SentToTopic
+from tmqp_server.doors.port import SERVER_STOPS
 from tmqp_server.doors.stomp.browsing import Browser
 from tmqp_server.doors.stomp.context import StompContext
 from tmqp_server.doors.stomp.message import DOOR, StompMessage
@@ -64,7 +66,10 @@ class StompSession(SubscribingSession):
         return self.take(self._stomp.receive(data, now), now)
 
     def close(self, reason: str, now: float) -> Sequence[Command]:
-        """Close from this side, with an ERROR that says why."""
+        """Close from this side, with an ERROR that says why: but where the server stops, as clients
+        connect again then, unless they were told of an error."""
+        if reason == SERVER_STOPS:
+            return self.end(reason)
         return [*self._fail(None, reason), *self.end(reason)]
 
     def fault_of(self, event: Event) -> str:
@@ -174,6 +179,8 @@ class StompSession(SubscribingSession):
         request = effect.request
         if isinstance(request, StompMessage):
             return self._not_sent(request, effect.code)
+        if isinstance(request, SentToTopic):
+            return self._sent_to_topic(effect, request)
         if isinstance(request, MadeTemporary):
             return self._made(effect, request)
         if isinstance(request, Joined):

@@ -19,6 +19,7 @@ from tests.tmqp_server.doors.openwire.talk import (
     world_with,
 )
 from tmqp_server.doors.openwire.options import OpenwireLimits, OpenwireOptions
+from tmqp_server.doors.port import SERVER_STOPS
 from tmqp_server.engine.commands import ClearMessages
 from tmqp_wires.openwire import ClientConnection, WireFormat
 from tmqp_wires.openwire.commands import (
@@ -151,6 +152,15 @@ def test_a_server_does_not_take_what_servers_say() -> None:
     client = Client(world_with())
     client.tell(ProducerAck(None, 1))
     assert "is not for a server" in client.closed
+
+
+@pytest.mark.parametrize("reason", ["it is too slow", SERVER_STOPS])
+def test_a_server_says_why_it_closes_unless_it_stops(reason: str) -> None:
+    client = Client(world_with())
+    client.world.hub.close(client.connection.number, reason, client.world.now)
+    told = [each for each in client.hear() if isinstance(each, ConnectionError_)]
+    assert len(told) == (reason != SERVER_STOPS)
+    assert client.closed == reason
 
 
 def test_signs_of_life_and_silence() -> None:
