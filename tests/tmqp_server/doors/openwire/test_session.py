@@ -27,6 +27,7 @@ from tmqp_wires.openwire.commands import (
     LAST_UNKNOWN,
     PREPARE,
     ROLLBACK,
+    ConnectionControl,
     ConnectionError_,
     ConnectionInfo,
     ConsumerControl,
@@ -107,6 +108,14 @@ def test_who_says_nothing_is_closed() -> None:
     assert not stranger.closed
     world.settle(5.0)
     assert "did not introduce itself in time" in stranger.closed
+
+
+def test_failover_says_that_it_is_fault_tolerant_before_it_introduces_itself_again() -> None:
+    world = world_with()
+    client = Client(world, before=[ConnectionControl()])
+    assert fine(client.answers)
+    assert client.tell(ConnectionControl()) == []
+    assert client.closed == ""
 
 
 def test_a_command_before_the_introduction() -> None:
