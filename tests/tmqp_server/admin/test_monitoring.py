@@ -84,15 +84,25 @@ def test_the_dashboard_shows_all_but_single_queues() -> None:
     } - shown
     assert hidden == {
         "acknowledges",
+        "audit_failing",
         "channels",
         "config_reload_success",
         "config_reloads",
         "confirms",
         "confirms_skipped",
+        "draining",
+        "draining_unacknowledged",
+        "cluster_messages",
+        "events",
         "events_lost",
+        "http_binding_calls",
+        "http_binding_seconds",
+        "log_suppressed",
         "queues",
+        "router_failures",
         "storage_failures",
         "storage_saving",
+        "tls_certificate_expiry_timestamp_seconds",
     }
 
 
