@@ -197,6 +197,7 @@ def program(*options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
             process.kill()
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # the server is a process of its own
 async def test_sigterm_waits_for_acknowledges_and_a_second_one_does_not() -> None:
     with program() as (process, there):
         async with connect(there, reconnect=None) as client:
