@@ -81,7 +81,7 @@ class Server:
 
     Attributes: ``broker`` and ``cluster`` for their statistics; ``access`` that it asks, None where
     everybody may do everything; ``world``, what its admin doors see of it; ``doors``, those beside
-    TMQP's being ``doors.further``.
+    TMQP's being ``doors.further``, and ``door_listeners`` a list of those of each of these.
     """
 
     def __init__(
@@ -143,7 +143,6 @@ class Server:
         self._hurry = anyio.CancelScope()
         self._over = anyio.Event()
         self._listeners = listeners
-        #: Those of the doors beside TMQP's, as many lists as there are such doors.
         self.door_listeners: list[list[Listener]] = [[] for _ in self.doors.further]
         self._udp = UdpSockets(self.doors.further)
         self._last_number = 0
