@@ -12,6 +12,11 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from tmqp.constants import MAX_QUEUE_ID
+from tmqp_server.admin.api.logins import LogIns
+from tmqp_server.admin.api.manner import ApiManner
+from tmqp_server.admin.api.operations import routes_of
+from tmqp_server.admin.api.table import Api
+from tmqp_server.admin.api.views import Views
 from tmqp_server.admin.metrics.collect import Collector, Page
 from tmqp_server.admin.metrics.exposition import (
     OPENMETRICS,
@@ -46,6 +51,10 @@ class AdminOptions:
 
     max_metrics_queues: int = 1_000
     """How many of these are shown one by one; the others are summed."""
+
+    hosts: tuple[str, ...] = ()
+    """The names under which browsers and scripts reach this server, beside ``localhost`` and
+    addresses; requests for other hosts are refused."""
 
     anonymous_metrics: bool = False
     """Whether ``/metrics`` is shown to clients that do not log in."""
@@ -93,12 +102,16 @@ class AdminKind(DoorKind):
 
         options = record_of_options(AdminOptions(), context.options)
         limits = limits_from(HttpLimits(), context.limits)
+        logins = LogIns(self._world.random)
+        manner = ApiManner(logins, context.new_id, options.hosts, encrypted=context.encrypted)
+        api = Api(self._world, manner, logins, Views())
         door = HttpDoor(
             context.new_id,
             limits,
             context.wall_clock_offset_s,
-            routes=_routes(self._world, options),
+            routes=[*_routes(self._world, options), *routes_of(api)],
             letters=context.letters,
+            manner=manner,
             door_name=self.name,
         )
         door.name = self.name

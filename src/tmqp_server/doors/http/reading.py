@@ -55,6 +55,7 @@ class RequestReader:
             return
         request.path, query = split_path(event.target)
         exchange.request = request
+        self._context.manner.check(request)
         self._look_at_query(request, query)
         if method == "OPTIONS" and self._context.routes.methods(request.path):
             return

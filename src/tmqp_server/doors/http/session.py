@@ -54,7 +54,6 @@ from tmqp_server.engine.effects import (
 __all__ = ["HttpSession"]
 
 _NOTHING: Final[tuple[Command, ...]] = ()
-_CHALLENGE: Final = (b"WWW-Authenticate", b'Bearer realm="tmqp", Basic realm="tmqp"')
 _UNAUTHORIZED: Final = 401
 
 
@@ -67,7 +66,12 @@ class HttpSession(DoorSession):
         self._limits = context.limits
         self._reader = RequestReader(context)
         self._client = ClientState(
-            number, context.limits, context.new_id, context.letters, context.offset_s
+            number,
+            context.limits,
+            context.new_id,
+            context.letters,
+            context.offset_s,
+            context.manner,
         )
         self._answers = OrderedAnswers()
         #: Unanswered exchanges that have begun, in order.
@@ -253,7 +257,7 @@ class HttpSession(DoorSession):
         if status == 426:
             more.append((b"Upgrade", b"websocket"))
         if status == 401:
-            more.append(_CHALLENGE)
+            more.append((b"WWW-Authenticate", self._context.manner.challenge))
         unread = self._reading is exchange
         self._reading = None
         if unread and not has_body(exchange):
@@ -264,7 +268,7 @@ class HttpSession(DoorSession):
         elif unread:
             self._linger_due = 0.0  # set when the answer is out
         answer = self._context.manner.problem(status, detail, *more)
-        exchange.respond(answer, closes=unread or status == 401)
+        exchange.respond(answer, closes=unread or status in self._context.manner.closing)
         self._begun.append(exchange)
         if exchange.closes:
             self._last = True
@@ -296,10 +300,10 @@ class HttpSession(DoorSession):
                 return
             if not route.public:
                 if client.standing == STRANGER:
-                    commands.append(client.connect(request, self._context.door_name))
+                    commands.append(client.connect(request, self._context.door_name, now))
                     self._complete = exchange
                     return
-                if not client.is_same(request):
+                if not client.is_same(request, now):
                     raise BadRequest(421, "a connection belongs to one client: open another one")
             exchange.handler = route.begin(exchange)
         except BadRequest as error:
@@ -400,7 +404,8 @@ class HttpSession(DoorSession):
         exchange.at(now)
         manner = self._context.manner
         if code == _UNAUTHORIZED:
-            answer = manner.problem(401, "the credentials are missing or wrong", _CHALLENGE)
+            challenge = (b"WWW-Authenticate", manner.challenge)
+            answer = manner.problem(401, "the credentials are missing or wrong", challenge)
         else:
             answer = manner.refused(code, "the server takes no more clients")
         exchange.respond(answer, closes=True)
