@@ -102,14 +102,15 @@ class AdminKind(DoorKind):
 
         options = record_of_options(AdminOptions(), context.options)
         limits = limits_from(HttpLimits(), context.limits)
-        logins = LogIns(self._world.random)
+        world = self._world
+        logins = LogIns(lambda size: world.random(size))
         manner = ApiManner(logins, context.new_id, options.hosts, encrypted=context.encrypted)
-        api = Api(self._world, manner, logins, Views())
+        api = Api(world, manner, logins, Views())
         door = HttpDoor(
             context.new_id,
             limits,
             context.wall_clock_offset_s,
-            routes=[*_routes(self._world, options), *routes_of(api)],
+            routes=[*_routes(world, options), *routes_of(api)],
             letters=context.letters,
             manner=manner,
             door_name=self.name,

@@ -374,6 +374,7 @@ class Hub(Looks):
             connect = decision.connect
             if not decision.allowed or connect is None:
                 return gate.refusal(command)
+            gate.forget_answers(number)  # which were about another client of this connection
             if connect.node:
                 gate.trust(number)
             return self._perform(number, connect, now)

@@ -95,7 +95,7 @@ class ApiManner(Manner):
     """
 
     challenge = b'Bearer realm="tmqp"'
-    closing = frozenset({401, 421})
+    changes_clients = True
 
     def __init__(
         self,

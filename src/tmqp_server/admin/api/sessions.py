@@ -17,14 +17,13 @@ def log_in(api: Api, exchange: Exchange) -> None:
     most_s = int(found.ends_s() - exchange.now)
     answer = {"csrf": found.csrf, "idle_s": most_s, "client": exchange.client.client_id}
     response = HttpResponse(201, as_json(answer), JSON, api.manner.cookie(cookie))
-    # The next request comes with the cookie, which is another client's to the broker.
-    exchange.respond(response, closes=True)
+    exchange.respond(response)
 
 
 def log_out(api: Api, exchange: Exchange) -> None:
     """End the session of the request's cookie, if it has one."""
     api.logins.end(cookie_of(exchange.wanted))
-    exchange.respond(HttpResponse(204, b"", b"", api.manner.cookie("")), closes=True)
+    exchange.respond(HttpResponse(204, b"", b"", api.manner.cookie("")))
 
 
 def tell_session(api: Api, exchange: Exchange) -> None:

@@ -111,6 +111,13 @@ class ClientState:
             credentials=credentials,
         )
 
+    def forget(self) -> None:
+        """The connection will belong to another client: nothing of this one's is left."""
+        self.standing = WAITING
+        self.client_id = ""
+        self.confirms.clear()
+        self.deliveries.clear()
+
     def hold(self, channel: str, queue_id: int, message_id: str) -> None:
         """A message was given to the client, which is to acknowledge it."""
         key = (channel.lower(), queue_id, message_id)

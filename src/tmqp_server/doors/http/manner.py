@@ -42,6 +42,8 @@ class Manner:
     options_status = 204
     like_go = False
     refuses: tuple[int, str] | None = None
+    #: A connection belongs to whoever sent its last request; else to who sent the first one.
+    changes_clients: bool = False
     #: Answers behind which the connection ends.
     closing: frozenset[int] = frozenset({401})
     #: The field WWW-Authenticate of an answer to who must log in.

@@ -86,6 +86,8 @@ class HttpSession(DoorSession):
         self._idle_due = now + context.limits.idle_timeout_s
         self._linger_due = math.inf
         self._linger_bytes = 0
+        #: When the client that comes after another one on this connection is asked about.
+        self._again_due = math.inf
         self._socket: WebSocketLayer | None = None
         self._inner: Door | None = None
 
@@ -304,6 +306,9 @@ class HttpSession(DoorSession):
                     self._complete = exchange
                     return
                 if not client.is_same(request, now):
+                    if self._context.manner.changes_clients and not self._begun:
+                        commands.append(self._change_client(exchange, now))
+                        return
                     raise BadRequest(421, "a connection belongs to one client: open another one")
             exchange.handler = route.begin(exchange)
         except BadRequest as error:
@@ -316,6 +321,14 @@ class HttpSession(DoorSession):
             self._switch(exchange, now, commands)
         elif exchange.handler is not None:
             commands += exchange.handler.start(now)
+
+    def _change_client(self, exchange: Exchange, now: float) -> Command:
+        """Let the client go; the broker is asked about the new one in a step of its own, when it
+        has forgotten the one before."""
+        self._client.forget()
+        self._complete = exchange
+        self._again_due = now
+        return Disconnect(self._client.number)
 
     def _answer_options(self, exchange: Exchange, request: HttpRequest) -> None:
         methods = self._context.routes.methods(request.path)
@@ -485,7 +498,7 @@ class HttpSession(DoorSession):
             return math.inf
         if self._socket is not None:
             return self._socket.next_deadline()
-        due = math.inf
+        due = self._again_due
         for each in self._begun:
             if each.handler is not None and not each.answered:
                 due = min(due, each.handler.due)
@@ -503,6 +516,9 @@ class HttpSession(DoorSession):
         if self._socket is not None:
             commands += self._socket.on_deadline(now)
             return self._note(commands)
+        if self._again_due <= now:
+            self._again_due = math.inf
+            self._client.standing = STRANGER
         for each in list(self._begun):
             handler = each.handler
             if handler is not None and not each.answered and handler.due <= now:
