@@ -103,7 +103,7 @@ class AdminKind(DoorKind):
         options = record_of_options(AdminOptions(), context.options)
         limits = limits_from(HttpLimits(), context.limits)
         world = self._world
-        logins = LogIns(lambda size: world.random(size))
+        logins = LogIns(world.random_bytes)
         manner = ApiManner(logins, context.new_id, options.hosts, encrypted=context.encrypted)
         api = Api(world, manner, logins, Views())
         door = HttpDoor(

@@ -47,6 +47,10 @@ class AdminWorld:
         self.reloads = {"done": 0, "failed": 0}
         self.last_reload_failed = False
 
+    def random_bytes(self, count: int) -> bytes:
+        """So many bytes that nobody can guess."""
+        return self.random(count)
+
     def count_reload(self, *, ok: bool) -> None:
         """Count that the configuration was read again, and whether it could be used."""
         self.reloads["done" if ok else "failed"] += 1

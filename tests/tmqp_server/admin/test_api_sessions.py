@@ -71,8 +71,17 @@ def test_a_wrong_token_makes_none() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [None, b"x", b"[]", b"[" * 2_000, {}, {"token": 1}, {"token": ""}, {"user": "a"}]
-    + [{"token": "good", "more": 1}],
+    [
+        None,
+        b"x",
+        b"[]",
+        b"[" * 2_000,
+        {},
+        {"token": 1},
+        {"token": ""},
+        {"user": "a"},
+        {"token": "good", "more": 1},
+    ],
 )
 def test_a_log_in_that_cannot_be_read_is_refused(body: object) -> None:
     assert Guarded().caller().ask("POST", "/api/v1/session", body).status == 400
@@ -91,7 +100,6 @@ def change(caller: Caller, **fields: str) -> int:
         {"Sec-Fetch-Site": "cross-site"},
         {"Sec-Fetch-Site": "same-site"},
         {"Origin": "http://evil.example"},
-        {"Content-Type": "text/plain"},
     ],
     ids=str,
 )
@@ -101,7 +109,7 @@ def test_a_cookie_alone_changes_nothing(fields: dict[str, str]) -> None:
     cookie, answer = log_in(stage)
     proof = {"X-Tmqp-Csrf": answer.json["csrf"]} if fields else {}
     given = {**proof, **fields}
-    assert change(stage.caller(Cookie=cookie, **given)) in (403, 415)
+    assert change(stage.caller(Cookie=cookie, **given)) == 403
     assert stage.caller(Cookie=cookie).get("/api/v1/session").status == 200, "it goes on"
 
 

@@ -7,10 +7,10 @@ from typing import Any, Final, final
 
 from tmqp_server.admin.api.filters import Fields
 from tmqp_server.admin.api.lists import Walk
-from tmqp_server.admin.api.shapes import STATUS_WORDS, channel_item, client_item, surveyed_queue
+from tmqp_server.admin.api.shapes import STATUS_WORDS, channel_item, client_item, queue_item
 from tmqp_server.engine.commands import Command, SurveyChannels, SurveyClients, SurveyQueues
 from tmqp_server.engine.model.snapshots import ChannelSnapshot, QueueSnapshot
-from tmqp_server.engine.model.surveyed import SurveyedClient, SurveyedQueue
+from tmqp_server.engine.model.surveyed import SurveyedClient
 
 __all__ = ["CHANNELS", "CLIENTS", "QUEUES"]
 
@@ -19,17 +19,7 @@ def _of_queue(
     find: Callable[[QueueSnapshot], str | float],
 ) -> Callable[[object], str | float]:
     def found(item: object) -> str | float:
-        assert isinstance(item, SurveyedQueue), "the list is one of queues"
-        return find(item.queue)
-
-    return found
-
-
-def _of_survey(
-    find: Callable[[SurveyedQueue], str | float],
-) -> Callable[[object], str | float]:
-    def found(item: object) -> str | float:
-        assert isinstance(item, SurveyedQueue), "the list is one of queues"
+        assert isinstance(item, QueueSnapshot), "the list is one of queues"
         return find(item)
 
     return found
@@ -54,16 +44,22 @@ _QUEUE_FIELDS: Final[Fields] = {
     "expired": _of_queue(lambda queue: queue.expired),
     "refused": _of_queue(lambda queue: queue.refused),
     "ack_timeouts": _of_queue(lambda queue: queue.ack_timeouts),
-    "consumers": _of_survey(lambda item: item.consumers),
-    "oldest_age_s": _of_survey(lambda item: item.oldest_age_s),
+    "consumers": _of_queue(lambda queue: queue.consumers),
 }
 
 
 @final
 class _Queues:
-    fields = _QUEUE_FIELDS
     name = "name"
     identity = ("channel", "queue")
+
+    def fields(self, now: float) -> Fields:
+        def age(item: object) -> float:
+            assert isinstance(item, QueueSnapshot), "the list is one of queues"
+            since = item.oldest_since_s
+            return 0.0 if since is None else max(now - since, 0.0)
+
+        return {**_QUEUE_FIELDS, "oldest_age_s": age}
 
     def look(self, session: int, request: object, names: str, walk: Any) -> Command:
         return SurveyQueues(session, request, names, walk)
@@ -76,15 +72,15 @@ class _Queues:
         return SurveyQueues(session, request, places=keys)
 
     def key(self, item: object) -> tuple[str, int]:
-        assert isinstance(item, SurveyedQueue), "the list is one of queues"
-        return item.queue.channel, item.queue.queue_id
+        assert isinstance(item, QueueSnapshot), "the list is one of queues"
+        return item.channel, item.queue_id
 
     def identify(self, key: Any) -> dict[str, object]:
         return {"channel": key[0], "queue": key[1]}
 
-    def show(self, item: object, offset_s: float) -> dict[str, object]:
-        assert isinstance(item, SurveyedQueue), "the list is one of queues"
-        return surveyed_queue(item, offset_s)
+    def show(self, item: object, now: float, offset_s: float) -> dict[str, object]:
+        assert isinstance(item, QueueSnapshot), "the list is one of queues"
+        return queue_item(item, now, offset_s)
 
 
 def _of_channel(
@@ -107,9 +103,11 @@ _CHANNEL_FIELDS: Final[Fields] = {
 
 @final
 class _Channels:
-    fields = _CHANNEL_FIELDS
     name = "name"
     identity = ("name",)
+
+    def fields(self, now: float) -> Fields:
+        return _CHANNEL_FIELDS
 
     def look(self, session: int, request: object, names: str, walk: Any) -> Command:
         return SurveyChannels(session, request, names, walk)
@@ -128,7 +126,7 @@ class _Channels:
     def identify(self, key: Any) -> dict[str, object]:
         return {"name": key}
 
-    def show(self, item: object, offset_s: float) -> dict[str, object]:
+    def show(self, item: object, now: float, offset_s: float) -> dict[str, object]:
         assert isinstance(item, ChannelSnapshot), "the list is one of channels"
         return channel_item(item)
 
@@ -160,10 +158,12 @@ _CLIENT_FIELDS: Final[Fields] = {
 
 @final
 class _Clients:
-    fields = _CLIENT_FIELDS
     #: The broker knows no filter for clients.
     name = ""
     identity = ("id",)
+
+    def fields(self, now: float) -> Fields:
+        return _CLIENT_FIELDS
 
     def look(self, session: int, request: object, names: str, walk: Any) -> Command:
         return SurveyClients(session, request, walk)
@@ -182,7 +182,7 @@ class _Clients:
     def identify(self, key: Any) -> dict[str, object]:
         return {"id": key}
 
-    def show(self, item: object, offset_s: float) -> dict[str, object]:
+    def show(self, item: object, now: float, offset_s: float) -> dict[str, object]:
         assert isinstance(item, SurveyedClient), "the list is one of clients"
         return client_item(item)
 

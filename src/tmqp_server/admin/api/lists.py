@@ -47,11 +47,12 @@ class Walk(Protocol):
 class Kind(Protocol):
     """A kind of things that are listed."""
 
-    #: What they are sorted and filtered by.
-    fields: Fields
     #: The field that filters know as the name, and the members that are in every item.
     name: str
     identity: tuple[str, ...]
+
+    def fields(self, now: float) -> Fields:
+        """What they are sorted and filtered by at this time."""
 
     def look(self, session: int, request: object, names: str, walk: Any) -> Command:
         """The command that looks at the next portion."""
@@ -68,7 +69,7 @@ class Kind(Protocol):
     def identify(self, key: Any) -> dict[str, object]:
         """What is shown of a thing that has gone."""
 
-    def show(self, item: object, offset_s: float) -> dict[str, object]:
+    def show(self, item: object, now: float, offset_s: float) -> dict[str, object]:
         """The JSON of a thing."""
 
 
@@ -96,9 +97,10 @@ class Listing(Handler):
         self._limit = request.count("limit", _LIMIT, 1, _MOST)
         self._wanted = [each for each in query.get("fields", "").split(",") if each]
         self._owner = exchange.client.proof.hex()
-        self._condition = parse_filter(query.get("filter", ""), kind.fields, kind.name)
+        fields = kind.fields(exchange.now)
+        self._condition = parse_filter(query.get("filter", ""), fields, kind.name)
         self._names = names or self._condition.names
-        self._order = parse_sort(query.get("sort", ""), kind.fields)
+        self._order = parse_sort(query.get("sort", ""), fields)
         self._name = ""
         self._at = 0
         self._view: View[Any] | None = None
@@ -206,7 +208,7 @@ class Listing(Handler):
             if item is None:
                 shown = {**kind.identify(key), "gone": True}
             else:
-                shown = kind.show(item, offset_s)
+                shown = kind.show(item, now, offset_s)
                 if self._wanted:
                     kept = (*kind.identity, *self._wanted)
                     shown = {name: value for name, value in shown.items() if name in kept}

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final
+import math
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, Final
 
 from tmqp.constants import RESULT_OK
 from tmqp_server.admin.permitted import Permitted
 from tmqp_server.doors.http.exchange import Exchange, Handler
-from tmqp_server.doors.http.messages import HttpResponse, of_result
+from tmqp_server.doors.http.messages import BadRequest, HttpResponse, of_result, problem
 from tmqp_server.engine.commands import Command, Permission
-from tmqp_server.engine.effects import Effect, Reply
+from tmqp_server.engine.effects import Confirm, Effect, Reply
 
-__all__ = ["Asking", "Telling", "done", "show"]
+__all__ = ["Asking", "Refused", "Stepping", "Steps", "Telling", "done", "need", "show", "words_of"]
 
 #: Makes JSON of what the broker answers.
 Shape = Callable[[object], object]
@@ -84,6 +85,94 @@ class Telling(Permitted):
     def permitted(self, now: float) -> None:
         """Answer with JSON."""
         self.exchange.respond(HttpResponse.json(200, self._answer(now)))
+
+
+Steps = Generator[Command | float, Reply, HttpResponse]
+
+
+class Refused(Exception):  # noqa: N818 - it is an answer
+    """The broker has refused a step.
+
+    :param response: what the client is told.
+    """
+
+    def __init__(self, response: HttpResponse) -> None:
+        super().__init__(response.status)
+        self.response = response
+
+
+def need(reply: Reply, missing: str = "") -> Any:
+    """What the broker has answered, if that is no refusal.
+
+    :param missing: a sentence for 404.
+    :raises Refused: else.
+    """
+    if reply.code != RESULT_OK:
+        words = missing if reply.code == 404 else ""
+        raise Refused(of_result(reply.code, words or words_of(reply.code)))
+    return reply.body
+
+
+class Stepping(Handler):
+    """Asks the broker one thing after the other.
+
+    :param steps: of the session's number and whoever is to be answered, makes what yields commands,
+        is sent their replies, and returns the answer; a number that it yields is a pause in
+        seconds, behind which it is sent the reply of before.
+    """
+
+    def __init__(self, exchange: Exchange, steps: Callable[[int, object], Steps]) -> None:
+        super().__init__(exchange)
+        self._steps = steps(exchange.client.number, self)
+        self._last = Reply(exchange.client.number, self, RESULT_OK)
+
+    def start(self, now: float) -> Sequence[Command]:
+        """Make the first step."""
+        return self._go_on(None, now)
+
+    def _go_on(self, reply: Reply | None, now: float) -> Sequence[Command]:
+        try:
+            step = next(self._steps) if reply is None else self._steps.send(reply)
+        except StopIteration as end:
+            self.exchange.respond(end.value)
+        except Refused as refused:
+            self.exchange.respond(refused.response)
+        except BadRequest as error:
+            self.exchange.respond(problem(error.status, error.detail))
+        else:
+            if isinstance(step, Command):
+                return [step]
+            self.due = now + step
+        return ()
+
+    def apply(self, effect: Effect, now: float) -> Sequence[Command]:
+        """A step was answered."""
+        if isinstance(effect, Confirm):
+            code = RESULT_OK if effect.positive else CODES.get(effect.reason, 409)
+            effect = Reply(effect.session, self, code, effect.reason)
+        if not isinstance(effect, Reply):
+            return ()
+        self._last = effect
+        return self._go_on(effect, now)
+
+    def on_deadline(self, now: float) -> Sequence[Command]:
+        """A pause is over."""
+        self.due = math.inf
+        return self._go_on(self._last, now)
+
+    def stop(self) -> None:
+        """Nothing more is asked."""
+        self._steps.close()
+
+
+#: What a negative confirm of a reason means.
+CODES: Final = {
+    "busy": 503,
+    "error": 503,
+    "storage": 503,
+    "limit": 482,
+    "unauthorized": 401,
+}
 
 
 def show(shape: Shape) -> Callable[[object], HttpResponse]:

@@ -11,7 +11,6 @@ from tmqp_server.engine.model.surveyed import (
     ClientDetails,
     SubscriptionSnapshot,
     SurveyedClient,
-    SurveyedQueue,
 )
 from tmqp_server.engine.option_table import (
     ADDRESS,
@@ -29,7 +28,6 @@ __all__ = [
     "client_item",
     "consumer_item",
     "queue_item",
-    "surveyed_queue",
     "unix_ms",
     "values_of_options",
 ]
@@ -88,10 +86,9 @@ def values_of_options(options: object, declared: tuple[Option, ...]) -> dict[str
     return {each.name: _value(each, getattr(options, each.name)) for each in declared}
 
 
-def queue_item(
-    item: QueueSnapshot, consumers: int, oldest_age_s: float, offset_s: float
-) -> dict[str, object]:
+def queue_item(item: QueueSnapshot, now: float, offset_s: float) -> dict[str, object]:
     """A queue."""
+    since = item.oldest_since_s
     return {
         "channel": item.channel,
         "queue": item.queue_id,
@@ -101,8 +98,8 @@ def queue_item(
         "spilled": item.spilled,
         "deferred": item.deferred,
         "in_flight": item.in_flight,
-        "consumers": consumers,
-        "oldest_age_s": round(oldest_age_s, 3),
+        "consumers": item.consumers,
+        "oldest_age_s": 0.0 if since is None else round(max(now - since, 0.0), 3),
         "bytes": item.bytes,
         "disk_bytes": item.disk_bytes,
         "counts": {name: getattr(item, name) for name in _COUNTS},
@@ -110,11 +107,6 @@ def queue_item(
         "last_sent_ms": unix_ms(item.last_message_sent_s, offset_s),
         "options": values_of_options(item.options, QUEUE_OPTIONS),
     }
-
-
-def surveyed_queue(item: SurveyedQueue, offset_s: float) -> dict[str, object]:
-    """A queue of a survey."""
-    return queue_item(item.queue, item.consumers, item.oldest_age_s, offset_s)
 
 
 def channel_item(item: ChannelSnapshot) -> dict[str, object]:

@@ -63,7 +63,7 @@ class SurveyChannels(SurveyCommand):
 
 
 class SurveyQueues(SurveyCommand):
-    """Answered with a list of SurveyedQueue.
+    """Answered with a list of QueueSnapshot.
 
     With ``places``, pairs of a channel's name and a queue's id, those queues in this order, all at
     once, as far as they are there; ``filter`` and ``walk`` have no meaning then.

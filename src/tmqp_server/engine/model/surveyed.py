@@ -1,47 +1,17 @@
-"""Snapshots for those who watch a server: more of a queue, and of a client, than lists of the
-protocol show."""
+"""Snapshots for those who watch a server: more of a client than lists of the protocol show."""
 
 from __future__ import annotations
 
 from tmqp_server.engine.model.channels import Channel
-from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session, Subscription
-from tmqp_server.engine.model.snapshots import ClientSnapshot, QueueSnapshot
+from tmqp_server.engine.model.snapshots import ClientSnapshot
 from tmqp_server.engine.records import Record
 
 __all__ = [
     "ClientDetails",
     "SubscriptionSnapshot",
     "SurveyedClient",
-    "SurveyedQueue",
-    "oldest_age",
 ]
-
-
-def oldest_age(queue: Queue, now: float) -> float:
-    """For how many seconds the first messages of both priorities have waited in memory; 0 if none
-    does."""
-    since = now
-    if queue.high_count:
-        high = queue.high.look(False)
-        if high.sent_at > 0.0:
-            since = high.sent_at
-    if queue.regular_count:
-        regular = queue.regular.look(False)
-        if 0.0 < regular.sent_at < since:
-            since = regular.sent_at
-    return max(now - since, 0.0)
-
-
-class SurveyedQueue(Record):
-    """One queue, with how many consumers its channel has, and how long the oldest message waits."""
-
-    __slots__ = ("queue", "consumers", "oldest_age_s")
-
-    def __init__(self, queue: Queue, now: float) -> None:
-        self.queue = QueueSnapshot(queue)
-        self.consumers: int = len(queue.audience.subscriptions)
-        self.oldest_age_s = oldest_age(queue, now)
 
 
 class SurveyedClient(Record):

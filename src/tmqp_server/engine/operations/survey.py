@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from tmqp_server.engine.core import Core, PendingRun
+from tmqp_server.engine.model.ages import oldest_since
 from tmqp_server.engine.model.channels import matches
 from tmqp_server.engine.model.counters import QueueCounters
 from tmqp_server.engine.model.histograms import Histogram
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session
-from tmqp_server.engine.model.surveyed import oldest_age
 from tmqp_server.engine.model.totals import SessionTotals
 
 __all__ = ["QueueChoice", "QueueSample", "Survey"]
@@ -80,7 +80,9 @@ class QueueSample:
         self.deferred += len(queue.deferred)
         self.unanswered += queue.in_flight()
         self.taken_bytes += queue.bytes
-        self.oldest_age_s = max(self.oldest_age_s, oldest_age(queue, now))
+        since = oldest_since(queue)
+        if since is not None:
+            self.oldest_age_s = max(self.oldest_age_s, now - since)
         self.consumers += len(queue.audience.subscriptions)
 
 

@@ -19,12 +19,11 @@ from tmqp_server.engine.effects import CloseSession
 from tmqp_server.engine.model.channels import Channel
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session
-from tmqp_server.engine.model.snapshots import ChannelSnapshot
+from tmqp_server.engine.model.snapshots import ChannelSnapshot, QueueSnapshot
 from tmqp_server.engine.model.surveyed import (
     ClientDetails,
     SubscriptionSnapshot,
     SurveyedClient,
-    SurveyedQueue,
 )
 from tmqp_server.engine.model.walks import ChannelWalk, ClientWalk
 from tmqp_server.engine.operations.branches import with_branches
@@ -128,10 +127,10 @@ class Surveying:
         else:
             queues = self._named(command)
         visible = command.visible
-        body: list[SurveyedQueue] = []
+        body: list[QueueSnapshot] = []
         for queue in queues:
             if not queue.closed and (visible is None or queue.channel_name in visible):
-                body.append(SurveyedQueue(queue, core.now))
+                body.append(QueueSnapshot(queue))
         core.work += 1 + len(body)
         core.reply(session, command.request, RESULT_OK, body)
 
