@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from tmqp.constants import MAX_QUEUE_ID
+from tmqp_server.admin.console.files import console_routes
+from tmqp_server.admin.manner import AdminManner
 from tmqp_server.admin.metrics.collect import Collector, Page
 from tmqp_server.admin.metrics.exposition import (
     OPENMETRICS,
@@ -22,6 +24,7 @@ from tmqp_server.admin.metrics.exposition import (
 )
 from tmqp_server.admin.permitted import Permitted
 from tmqp_server.admin.probes import say_alive, say_ready, tell_health
+from tmqp_server.admin.rights import tell_rights
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.limits import HttpLimits
@@ -49,6 +52,9 @@ class AdminOptions:
 
     anonymous_metrics: bool = False
     """Whether ``/metrics`` is shown to clients that do not log in."""
+
+    console: bool = True
+    """Whether ``/`` is the console."""
 
     def __post_init__(self) -> None:
         if self.max_metrics_queues < 1:
@@ -99,6 +105,7 @@ class AdminKind(DoorKind):
             context.wall_clock_offset_s,
             routes=_routes(self._world, options),
             letters=context.letters,
+            manner=AdminManner(),
             door_name=self.name,
         )
         door.name = self.name
@@ -109,10 +116,13 @@ def _routes(world: AdminWorld, options: AdminOptions) -> list[Route]:
     choices = [read_choice(each) for each in options.metrics_queues]
     collector = Collector(world, choices, options.max_metrics_queues)
     anonymous = options.anonymous_metrics
+    page = console_routes() if options.console else []
     return [
+        *page,
         Route("GET", "/healthz", say_alive(world), public=True),
         Route("GET", "/readyz", say_ready(world), public=True),
         Route("GET", "/api/v1/server/health", tell_health(world)),
+        Route("GET", "/api/v1/session/rights", tell_rights),
         Route("GET", "/metrics", _show(collector, anonymous=anonymous), public=anonymous),
     ]
 

@@ -197,7 +197,7 @@ class HttpResponse:
     @property
     def has_length(self) -> bool:
         """Whether its head tells how long the body is."""
-        return not self.streams and self.status != 204
+        return not self.streams and self.status not in (204, 304)
 
     @staticmethod
     def json(status: int, value: object) -> HttpResponse:
