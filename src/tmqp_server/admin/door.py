@@ -7,7 +7,7 @@ is asked what they may see.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -37,6 +37,10 @@ from tmqp_server.engine.commands import Command, SeeMetrics
 from tmqp_server.engine.operations.survey import QueueChoice
 
 __all__ = ["AdminKind", "AdminOptions", "read_choice"]
+
+#: The door for programs that were written for ActiveMQ, and where their users look for a console.
+_ACTIVEMQ: Final = "openwire"
+_ACTIVEMQ_PORT: Final = 8161
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +93,10 @@ class AdminKind(DoorKind):
     number = 0
     default_port = 2680
     has_names = False
+
+    def ports(self, beside: Collection[str]) -> tuple[int, ...]:
+        """Its own port, and that of ActiveMQ's web console where its programs connect."""
+        return (self.default_port, _ACTIVEMQ_PORT) if _ACTIVEMQ in beside else (self.default_port,)
 
     def __init__(self, world: AdminWorld) -> None:
         self._world = world

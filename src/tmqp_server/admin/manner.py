@@ -30,9 +30,8 @@ _GUARDS: Final = [
 class AdminManner(Manner):
     """Problems as RFC 9457 writes them, and the guards of a browser on each answer."""
 
+    takes_last_slash = True
+
     def fields(self, response: HttpResponse, date: bytes) -> Headers:
-        """The fields of an answer's head; one that says how it may be kept is kept so."""
-        fields = super().fields(response, date)
-        if any(name == b"Cache-Control" for name, _ in response.headers):
-            fields.remove((b"Cache-Control", b"no-store"))
-        return fields + _GUARDS
+        """The fields of an answer's head."""
+        return super().fields(response, date) + _GUARDS

@@ -18,7 +18,12 @@ from tests.tmqp_server.doors.http.stage import request
 from tests.tmqp_server.shell.stage import StubWire
 from tmqp_server.access.rights import CREATE_QUEUE, PUSH, RIGHTS, SEE_CHANNEL, SEE_ROUTERS
 from tmqp_server.admin.console.files import console_files
+from tmqp_server.admin.door import AdminKind
+from tmqp_server.admin.world import AdminWorld
+from tmqp_server.config import ServerConfig, parse_config
+from tmqp_server.doors.registry import DoorRegistry
 from tmqp_server.engine.option_table import CHANNEL_OPTIONS, QUEUE_OPTIONS
+from tmqp_server.wiring.doors import Doors
 
 pytestmark = pytest.mark.cold
 
@@ -109,6 +114,33 @@ def test_files_are_compressed_for_who_takes_that(stage: Stage) -> None:
     _, fields, body = answer(stage, "/console/app.js", ("Accept-Encoding", "br, gzip"))
     assert (fields["content-encoding"], fields["vary"]) == ("gzip", "Accept-Encoding")
     assert gzip.decompress(body) == FILES["app.js"].data
+
+
+@pytest.mark.parametrize("target", ["/admin", "/admin/"])
+def test_the_way_of_those_who_come_from_activemq(stage: Stage, target: str) -> None:
+    status, fields, _ = answer(stage, target)
+    assert (status, fields["location"]) == (302, "/")
+
+
+def test_the_console_is_where_activemq_has_it_if_its_programs_connect() -> None:
+    kind = AdminKind(AdminWorld())
+    assert kind.ports({"admin", "stomp"}) == (2680,)
+    assert kind.ports({"admin", "openwire"}) == (2680, 8161)
+
+
+def listened_on(text: str) -> list[int]:
+    """The ports of the admin door of a configuration."""
+    config = ServerConfig(**parse_config(text))
+    doors = Doors(config, DoorRegistry([AdminKind(AdminWorld())]), lambda: "id", 0.0)
+    (found,) = [each for each in doors.further if each.protocol == "admin"]
+    return [each.port for each in found.addresses]
+
+
+def test_an_address_that_is_given_is_the_only_one() -> None:
+    openwire = '[[doors]]\nprotocol = "openwire"\n'
+    assert listened_on(f"[admin]\n{openwire}") == [2680, 8161]
+    assert listened_on("[admin]\n") == [2680]
+    assert listened_on(f'[admin]\nlisten = ["127.0.0.1:1234"]\n{openwire}') == [1234]
 
 
 def test_types(stage: Stage) -> None:

@@ -31,6 +31,8 @@ _TYPES: Final = {
 #: The document; it names all others relative to itself, so it may stand behind a proxy's prefix.
 _INDEX: Final = "index.html"
 _TABLES: Final = "tables.js"
+#: Where ActiveMQ has its console, also with a slash behind it.
+_FORMER: Final = "/admin"
 #: Ask each time whether there is a newer one.
 _CACHE: Final = (b"Cache-Control", b"no-cache")
 _VARY: Final = (b"Vary", b"Accept-Encoding")
@@ -88,7 +90,16 @@ def console_routes() -> list[Route]:
         for name, file in sorted(found.items())
         if name != _INDEX
     ]
-    return [Route("GET", "/", partial(_serve, found[_INDEX]), public=True), *routes]
+    return [
+        Route("GET", "/", partial(_serve, found[_INDEX]), public=True),
+        Route("GET", _FORMER, _go_to_index, public=True),
+        *routes,
+    ]
+
+
+def _go_to_index(exchange: Exchange) -> None:
+    """``GET /admin``: that was elsewhere."""
+    exchange.respond(HttpResponse(302, b"", b"", (b"Location", b"/")))
 
 
 def _serve(file: ConsoleFile, exchange: Exchange) -> None:

@@ -36,7 +36,6 @@ const PAGES = [
 
 const main = document.getElementById("main");
 const notice = document.getElementById("notice");
-const state = document.getElementById("state");
 const nav = document.getElementById("nav");
 let shown = null;
 let turn = 0;
@@ -66,7 +65,6 @@ function failed(error) {
   if (!(error instanceof Problem) || error.status) return false;
   if (!lost) since = Date.now();
   lost = true;
-  fill(state, "");
   tell(`The server does not answer, since ${new Date(since).toLocaleTimeString("sv-SE")}. It is asked again every two seconds.`, "error");
   return true;
 }

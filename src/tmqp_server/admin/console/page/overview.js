@@ -8,9 +8,8 @@ import { may } from "./rights.js";
 
 // It lives longer than the page, so that a look at a queue does not cost the charts their past.
 const history = new History();
-const STATE = document.getElementById("state");
 
-/** The state of the server, also in the head of every page. */
+/** The state of the server. */
 function states(server) {
   return [
     badge(server.ready ? "ready" : server.problems.join(", ") || "not ready", server.ready ? "good" : "error"),
@@ -36,7 +35,6 @@ export async function page() {
   const largest = h("div", {});
   let turn = 0;
   const draw = (server) => {
-    fill(STATE, states(server));
     const { messages, counts } = server;
     fill(top, card(null,
       h("div", { class: "row bar-of-views" }, states(server)),
@@ -54,7 +52,7 @@ export async function page() {
       ["Door", ([name]) => name], ["Connections", ([, door]) => count(door.connections), "n"], ["Opened", ([, door]) => count(door.opened), "n"],
       ["Messages in", ([, door]) => count(door.messages_received), "n"], ["Messages out", ([, door]) => count(door.messages_delivered), "n"],
       ["Received", ([, door]) => bytes(door.received_bytes), "n"], ["Sent", ([, door]) => bytes(door.sent_bytes), "n"],
-    ], Object.entries(server.doors), "Nobody is connected.")));
+    ], Object.entries(server.doors).filter(([name]) => name), "Nobody is connected.")));
   };
   const refresh = async () => {
     const server = await get("server");

@@ -32,8 +32,8 @@ export class Rows {
     this.note = h("p", { class: "quiet under", "aria-live": "off" });
     this.head = h("div", { role: "row", class: "vhead" });
     this.space = h("div", { class: "vspace", role: "rowgroup" });
-    this.view = h("div", { class: "vview", tabindex: "-1", onscroll: () => this.draw() }, this.space);
-    this.grid = h("div", { role: "grid", "aria-label": options.caption, class: "vtable", onkeydown: (event) => this.key(event) }, h("div", { role: "rowgroup" }, this.head), this.view);
+    this.grid = this.view = h("div", { role: "grid", "aria-label": options.caption, class: "vtable", tabindex: "-1", onscroll: () => this.draw(), onkeydown: (event) => this.key(event) },
+      h("div", { role: "rowgroup", class: "vtop" }, this.head), this.space);
     this.element = h("div", { class: "card flush" }, this.grid, this.note);
     this.resized = () => { this.drawHead(); this.draw(); };
     narrow.addEventListener("change", this.resized);
@@ -43,6 +43,9 @@ export class Rows {
   get height() {
     return narrow.matches ? 46 + 25 * Math.ceil((this.columns.length - 1) / 2) : 38;
   }
+
+  /** How much of the view rows have, below the head. */
+  get seen() { return this.view.clientHeight - this.head.offsetHeight; }
 
   drawHead() {
     const cells = this.columns.map(([key, heading, , kind, sort]) => {
@@ -110,7 +113,7 @@ export class Rows {
   async refresh() {
     if (this.loading) return;
     const top = Math.floor(this.view.scrollTop / this.height);
-    const bottom = top + Math.ceil(this.view.clientHeight / this.height);
+    const bottom = top + Math.ceil(this.seen / this.height);
     if (!this.portions.length || (top === 0 && bottom < PORTION && this.at < PORTION)) {
       const held = this.rows[this.at] && this.key_(this.rows[this.at]);
       this.portions = [];
@@ -144,7 +147,7 @@ export class Rows {
   draw() {
     const height = this.height;
     const rows = this.rows;
-    const seen = Math.ceil(this.view.clientHeight / height) || 1;
+    const seen = Math.ceil(this.seen / height) || 1;
     const from = Math.max(0, Math.floor(this.view.scrollTop / height) - AROUND);
     const to = Math.min(rows.length, from + seen + 2 * AROUND);
     this.space.style.height = `${rows.length * height}px`;
@@ -198,7 +201,7 @@ export class Rows {
     const top = this.at * this.height;
     const view = this.view;
     if (top < view.scrollTop) view.scrollTop = top;
-    else if (top + this.height > view.scrollTop + view.clientHeight) view.scrollTop = top + this.height - view.clientHeight;
+    else if (top + this.height > view.scrollTop + this.seen) view.scrollTop = top + this.height - this.seen;
     this.draw();
     this.focus();
   }
@@ -210,7 +213,7 @@ export class Rows {
 
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || !event.target.classList.contains("vrow")) return;
-    const step = Math.max(1, Math.floor(this.view.clientHeight / this.height) - 1);
+    const step = Math.max(1, Math.floor(this.seen / this.height) - 1);
     const moves = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: step, PageUp: -step, Home: -this.rows.length, End: this.rows.length };
     if (event.key in moves) this.go(this.at + moves[event.key]);
     else if (event.key === "Enter") this.open(this.rows[this.at]);
