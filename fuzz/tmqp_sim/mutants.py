@@ -442,11 +442,11 @@ _LIST: Final = (
     ),
     Mutant(
         "forget-in-flight", "what a client had in hand is dropped when it disconnects",
-        Clients, "_let_go", _forget_in_flight,
+        Clients, "let_go", _forget_in_flight,
     ),
     Mutant(
         "return-at-once", "what a client had in hand is sent again as soon as it disconnects",
-        Clients, "_let_go", _return_at_once,
+        Clients, "let_go", _return_at_once,
     ),
     Mutant(
         "two-owners", "taking over an id leaves the older session as it is",

@@ -55,6 +55,8 @@ from tmqp_server.engine.commands import (
     PushRun,
     PushTransaction,
     SubscribeEvent,
+    SurveyChannels,
+    SurveyQueues,
 )
 from tmqp_server.engine.delivery.intake import refused_push
 from tmqp_server.engine.effects import Effect, EndPull, HandOver, Refuse, Reply
@@ -87,7 +89,9 @@ MAX_KEPT_ANSWERS: Final = 256
 _OTHER: Final = "other"
 
 #: Lists, of which the decision says what may be seen.
-_LISTS: Final[frozenset[type[Command]]] = frozenset({ListChannels, ListGroups, ListOffsets})
+_LISTS: Final[frozenset[type[Command]]] = frozenset(
+    {ListChannels, ListGroups, ListOffsets, SurveyChannels, SurveyQueues}
+)
 
 
 class Authorities(Protocol):

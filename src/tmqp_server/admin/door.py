@@ -12,8 +12,12 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from tmqp.constants import MAX_QUEUE_ID
+from tmqp_server.admin.api.logins import LogIns
+from tmqp_server.admin.api.manner import ApiManner
+from tmqp_server.admin.api.operations import routes_of
+from tmqp_server.admin.api.table import Api
+from tmqp_server.admin.api.views import Views
 from tmqp_server.admin.console.files import console_routes
-from tmqp_server.admin.manner import AdminManner
 from tmqp_server.admin.metrics.collect import Collector, Page
 from tmqp_server.admin.metrics.exposition import (
     OPENMETRICS,
@@ -24,7 +28,6 @@ from tmqp_server.admin.metrics.exposition import (
 )
 from tmqp_server.admin.permitted import Permitted
 from tmqp_server.admin.probes import say_alive, say_ready, tell_health
-from tmqp_server.admin.rights import tell_rights
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.limits import HttpLimits
@@ -53,6 +56,10 @@ class AdminOptions:
 
     max_metrics_queues: int = 1_000
     """How many of these are shown one by one; the others are summed."""
+
+    hosts: tuple[str, ...] = ()
+    """The names under which browsers and scripts reach this server, beside ``localhost`` and
+    addresses; requests for other hosts are refused."""
 
     anonymous_metrics: bool = False
     """Whether ``/metrics`` is shown to clients that do not log in."""
@@ -107,13 +114,17 @@ class AdminKind(DoorKind):
 
         options = record_of_options(AdminOptions(), context.options)
         limits = limits_from(HttpLimits(), context.limits)
+        world = self._world
+        logins = LogIns(lambda size: world.random(size))
+        manner = ApiManner(logins, context.new_id, options.hosts, encrypted=context.encrypted)
+        api = Api(world, manner, logins, Views())
         door = HttpDoor(
             context.new_id,
             limits,
             context.wall_clock_offset_s,
-            routes=_routes(self._world, options),
+            routes=[*_routes(world, options), *routes_of(api)],
             letters=context.letters,
-            manner=AdminManner(),
+            manner=manner,
             door_name=self.name,
         )
         door.name = self.name
@@ -130,7 +141,6 @@ def _routes(world: AdminWorld, options: AdminOptions) -> list[Route]:
         Route("GET", "/healthz", say_alive(world), public=True),
         Route("GET", "/readyz", say_ready(world), public=True),
         Route("GET", "/api/v1/server/health", tell_health(world)),
-        Route("GET", "/api/v1/session/rights", tell_rights),
         Route("GET", "/metrics", _show(collector, anonymous=anonymous), public=anonymous),
     ]
 

@@ -15,6 +15,10 @@ __all__ = ["AdminWorld"]
 _PULSE_S: Final = 10.0
 
 
+def _no_random(count: int) -> bytes:
+    raise NotImplementedError(f"nobody makes {count} random bytes here")
+
+
 @final
 class AdminWorld:
     """One server, for its admin doors.
@@ -24,7 +28,7 @@ class AdminWorld:
     ``max_connections`` and ``connections``, how many there are; ``floor_bytes`` of the storage, 0
     where nothing is kept; ``listening`` and ``draining``; ``beat_s``, when the event loop's timer
     fired last, in the engine's time, below 0 if never; ``reloads`` of the configuration by result,
-    and ``last_reload_failed``.
+    and ``last_reload_failed``; ``random`` makes so many bytes that nobody can guess.
     """
 
     def __init__(self) -> None:
@@ -36,6 +40,7 @@ class AdminWorld:
         self.max_connections = 0
         self.connections: Callable[[], int] = int
         self.floor_bytes = 0
+        self.random: Callable[[int], bytes] = _no_random
         self.listening = False
         self.draining = False
         self.beat_s = -1.0

@@ -52,6 +52,7 @@ from tmqp_server.engine.commands import (
     SessionCommand,
     SetTerms,
     SubscribeEvent,
+    SurveyCommand,
     UpdateChannel,
     UpdateQueue,
 )
@@ -92,6 +93,7 @@ from tmqp_server.engine.operations.information import Information
 from tmqp_server.engine.operations.nodes import Nodes
 from tmqp_server.engine.operations.subscribing import Subscribing
 from tmqp_server.engine.operations.survey import QueueChoice, Survey
+from tmqp_server.engine.operations.surveying import Surveying
 from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.engine.reading.asking import StorageQuestions
 from tmqp_server.engine.reading.browsing import Browsing
@@ -149,6 +151,7 @@ class Broker:
         "_routing",
         "_runs",
         "_sender",
+        "_surveying",
         "_transactions",
         "_watching",
         "_work_per_step",
@@ -223,6 +226,7 @@ class Broker:
             self._sender,
             self._intake.holding,
         )
+        self._surveying = Surveying(core, self._clients)
         self._performers = self._table()
 
     def _table(self) -> Performers:
@@ -253,6 +257,7 @@ class Broker:
             Extend: self._intake.extend,
             Miss: self._intake.miss,
             **self._information.performers(),
+            **self._surveying.performers(),
             **self._nodes.performers(),
             **self._routing.performers(),
             Publish: self._publishing.publish,
@@ -561,6 +566,11 @@ class Broker:
     def channel_names(self, pattern: str) -> list[str]:
         """The names of the channels that pass a filter (F53), in the order of creation."""
         return self._readers.channel_names(pattern)
+
+    def surveyed(self, command: SurveyCommand) -> list[str]:
+        """Take the portion of a survey; returns the channels it is about, which somebody may be
+        asked about."""
+        return self._surveying.prepare(command)
 
     def resolve(self, command: GroupCommand) -> None:
         """Find the queues that a command is about, before anybody is asked whether it may be."""

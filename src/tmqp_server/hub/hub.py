@@ -49,6 +49,7 @@ from tmqp_server.engine.commands import (
     ListChannels,
     ListOffsets,
     PushRun,
+    SurveyCommand,
     Synced,
     Unblock,
     connection_of,
@@ -356,6 +357,8 @@ class Hub(Looks):
         if isinstance(command, (ListChannels, ListOffsets)):
             # Which of these may be seen (F52)?  Only those are collected, and counted.
             gate.note_names(question, self.broker.channel_names(command.filter))
+        elif isinstance(command, SurveyCommand):
+            gate.note_names(question, self.broker.surveyed(command))
         self._ask(question)
 
     def _decided(self, question: Question, decision: Verdict, now: float) -> Sequence[Effect]:
@@ -371,6 +374,7 @@ class Hub(Looks):
             connect = decision.connect
             if not decision.allowed or connect is None:
                 return gate.refusal(command)
+            gate.forget_answers(number)  # which were about another client of this connection
             if connect.node:
                 gate.trust(number)
             return self._perform(number, connect, now)
@@ -380,7 +384,7 @@ class Hub(Looks):
             return ()
         if outcome != ALLOWED:
             return gate.refusal(command)
-        if isinstance(command, (ListChannels, ListOffsets)):
+        if isinstance(command, (ListChannels, ListOffsets, SurveyCommand)):
             command.visible = decision.names or frozenset()
         return self._perform(number, command, now)
 

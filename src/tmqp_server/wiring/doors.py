@@ -109,6 +109,7 @@ class Doors:
                     ),
                     read_secret=read_secret,
                     has_access=guarded,
+                    encrypted=settings.tls,
                 )
                 for datagrams in (False, True)
             ]

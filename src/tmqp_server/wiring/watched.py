@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import secrets
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -48,6 +49,7 @@ def watch(
         "build": "compiled" if tmqp.compiled else "interpreted",
     }
     world.started_s = time.time()
+    world.random = secrets.token_bytes
     world.limits = config.broker
     world.max_connections = config.max_connections
     world.connections = connections

@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -110,15 +110,18 @@ def main() -> None:
         sys.exit("chromium is not installed (Debian: chromium)")
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as place, world(Path(place), hostile=False) as there:
-        with _lively(there), browser() as page:
-            page.screen(*_SIZES[0])
-            page.open(f"{there.url}#/overview")
-            page.until("document.title === 'Overview - tmqp'")
-            time.sleep(_LIVELY_S)
-            _take(page, folder)
-            assert page.complaints == [], page.complaints
-    print(f"{len(list(folder.glob('*.png')))} pictures in {folder}")  # noqa: T201 - its purpose
+    with ExitStack() as stack:
+        place = stack.enter_context(tempfile.TemporaryDirectory())
+        there = stack.enter_context(world(Path(place), hostile=False))
+        stack.enter_context(_lively(there))
+        page = stack.enter_context(browser())
+        page.screen(*_SIZES[0])
+        page.open(f"{there.url}#/overview")
+        page.until("document.title === 'Overview - tmqp'")
+        time.sleep(_LIVELY_S)
+        _take(page, folder)
+        assert page.complaints == [], page.complaints
+    print(f"{len(list(folder.glob('*.png')))} pictures in {folder}")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from hashlib import shake_256
 from itertools import count
 from typing import Any, Final
 
@@ -34,12 +35,14 @@ class Stage:
 
     def __init__(self, *, guarded: bool = False, **options: Any) -> None:
         numbers = count(1)
+        options.setdefault("hosts", ("here",))
         self.native = NativeDoor(lambda: f"{next(numbers):032x}", Limits())
         self.hub = Hub(Broker(), 0, guarded=guarded)
         self.turn = Turn(self.hub, marks())
         self.world = AdminWorld()
         self.world.turn = self.turn
         self.world.listening = True
+        self.world.random = lambda size: shake_256(b"%d" % next(numbers)).digest(size)
         context = DoorContext(
             lambda: f"{next(numbers):032x}", 0.0, Letters(), Limits(), {}, options=options
         )
@@ -76,17 +79,20 @@ class Stage:
             for effect in effects:
                 if isinstance(effect, Ask):
                     question = effect.question
-                    command = question.command
-                    connect = command if isinstance(command, Connect) else None
-                    self.turn.decided(
-                        effect, Verdict(self.policy(question), connect=connect), self.now
-                    )
+                    self.turn.decided(effect, self.verdict(question), self.now)
                 elif isinstance(effect, GoOn):
                     self.turn.go_on(self.now)
                 elif isinstance(effect, Log):
                     self.logs.append(effect)
                 elif isinstance(effect, Close):
                     self.closed.append(effect.session)
+
+    def verdict(self, question: Question) -> Verdict:
+        """What is said to a question: of a list, all of it may be seen."""
+        command = question.command
+        connect = command if isinstance(command, Connect) else None
+        names = frozenset(question.names)
+        return Verdict(self.policy(question), connect=connect, names=names)
 
     def get(self, target: str, *fields: tuple[str, str], method: str = "GET") -> tuple[int, str]:
         """Ask the admin door, on a new connection; returns the status and the body."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from tests.browser import CHROMIUM, Browser, browser
-from tests.tmqp_server.admin.console_world import ADMIN, CLERK, HOSTILE, World, world
+from tests.tmqp_server.admin.console_world import HOSTILE, World, world
 
 pytestmark = [
     pytest.mark.cold,

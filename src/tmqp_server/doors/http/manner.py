@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from tmqp_server.doors.http.messages import Headers, HttpResponse, of_result, problem
+from tmqp_server.doors.http.credentials import credentials_of
+from tmqp_server.doors.http.messages import (
+    Headers,
+    HttpRequest,
+    HttpResponse,
+    of_result,
+    problem,
+)
+from tmqp_server.engine.commands import Credentials
 
 __all__ = ["MOST_DROPPED_BYTES", "Manner"]
 
@@ -37,6 +45,30 @@ class Manner:
     takes_last_slash = False
     like_go = False
     refuses: tuple[int, str] | None = None
+    #: A connection belongs to whoever sent its last request; else to who sent the first one.
+    changes_clients: bool = False
+    #: Answers behind which the connection ends.
+    closing: frozenset[int] = frozenset({401})
+    #: The field WWW-Authenticate of an answer to who must log in.
+    challenge: bytes = b'Bearer realm="tmqp", Basic realm="tmqp"'
+
+    def check(self, request: HttpRequest) -> None:
+        """Look at the head of a request, before its route is looked for.
+
+        :raises BadRequest: when it goes no further.
+        """
+
+    def identify(self, request: HttpRequest, now: float) -> tuple[bytes, Credentials | None]:
+        """Who sends a request: what equals for requests of one client, and what it shows.
+
+        :raises BadRequest: for credentials that cannot be read.
+        """
+        given = request.header(b"authorization") or b""
+        return given, credentials_of(given)
+
+    def completed(self, response: HttpResponse, request: HttpRequest | None) -> HttpResponse:
+        """An answer as it leaves; ``request`` is None where none could be read."""
+        return response
 
     def problem(
         self, status: int, detail: str, *more: tuple[bytes, bytes], code: int = 0

@@ -149,6 +149,14 @@ from tmqp_server.engine.commands.storage import (
     StorageState,
     Synced,
 )
+from tmqp_server.engine.commands.surveys import (
+    DescribeClient,
+    DisconnectClient,
+    SurveyChannels,
+    SurveyClients,
+    SurveyCommand,
+    SurveyQueues,
+)
 from tmqp_server.engine.commands.topology import (
     ClearMessages,
     CreateChannel,
@@ -229,9 +237,11 @@ __all__ = [
     "Decline",
     "DescribeCell",
     "DescribeChannel",
+    "DescribeClient",
     "DescribeQueue",
     "DescribeServer",
     "Disconnect",
+    "DisconnectClient",
     "DropCell",
     "DropGroup",
     "Envelope",
@@ -316,6 +326,10 @@ __all__ = [
     "StorageState",
     "StoredMeasured",
     "SubscribeEvent",
+    "SurveyChannels",
+    "SurveyClients",
+    "SurveyCommand",
+    "SurveyQueues",
     "Synced",
     "Terms",
     "Unblock",

@@ -18,6 +18,7 @@ from tmqp_server.engine.model.counters import QueueCounters
 from tmqp_server.engine.model.histograms import Histogram
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session
+from tmqp_server.engine.model.surveyed import oldest_age
 from tmqp_server.engine.model.totals import SessionTotals
 
 __all__ = ["QueueChoice", "QueueSample", "Survey"]
@@ -79,22 +80,8 @@ class QueueSample:
         self.deferred += len(queue.deferred)
         self.unanswered += queue.in_flight()
         self.taken_bytes += queue.bytes
-        self.oldest_age_s = max(self.oldest_age_s, _oldest_age(queue, now))
+        self.oldest_age_s = max(self.oldest_age_s, oldest_age(queue, now))
         self.consumers += len(queue.audience.subscriptions)
-
-
-def _oldest_age(queue: Queue, now: float) -> float:
-    """For how long the first messages of both priorities have waited."""
-    since = now
-    if queue.high_count:
-        high = queue.high.look(False)
-        if high.sent_at > 0.0:
-            since = high.sent_at
-    if queue.regular_count:
-        regular = queue.regular.look(False)
-        if 0.0 < regular.sent_at < since:
-            since = regular.sent_at
-    return max(now - since, 0.0)
 
 
 @final

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tmqp.constants import MAX_QUEUE_ID, RESULT_OK
 from tmqp_server.access.needs import NO_QUEUE
 from tmqp_server.access.rights import OF_CHANNELS, OF_ROUTERS, RIGHTS
+from tmqp_server.admin.api.table import Api
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.messages import HttpResponse
 from tmqp_server.engine.commands import AskRight, Command
@@ -15,11 +16,10 @@ from tmqp_server.engine.effects import Effect, Reply
 __all__ = ["tell_rights"]
 
 
-def tell_rights(exchange: Exchange) -> Handler:
-    """``GET .../session/rights?channel=&queue=&router=``: the rights about these, and about
-    nothing in particular; without a name, those that the client has about every name."""
+def tell_rights(_api: Api, exchange: Exchange) -> Handler:
+    """The rights about a channel, a queue or a router, and about nothing in particular; without a
+    name, those that the client has about every name."""
     request = exchange.wanted
-    request.check_query("channel", "queue", "router")
     subjects = {
         OF_CHANNELS: request.query.get("channel", ""),
         OF_ROUTERS: request.query.get("router", ""),

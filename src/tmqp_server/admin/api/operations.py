@@ -1,0 +1,133 @@
+"""The table of all operations of the API.
+
+Everything that must agree is made of it: the routes, the OpenAPI description, the matrix of rights,
+and the reference in ``docs/api.md``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp.constants import MAX_QUEUE_ID
+from tmqp_server.admin.api.kinds import QUEUES
+from tmqp_server.admin.api.lists import LIST_PARAMETERS, Listing
+from tmqp_server.admin.api.rights import tell_rights
+from tmqp_server.admin.api.server import tell_limits, tell_server, tell_storage
+from tmqp_server.admin.api.sessions import log_in, log_out, tell_session
+from tmqp_server.admin.api.table import Api, Operation, integer, text
+from tmqp_server.doors.http.exchange import Exchange, Handler
+from tmqp_server.doors.http.routes import Begin, Route
+from tmqp_server.engine.commands import AskRight, SeeServer, SurveyQueues
+
+__all__ = ["OPERATIONS", "routes_of"]
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    Operation(
+        name="getServer",
+        method="GET",
+        path="/server",
+        summary="The server in numbers.",
+        begin=tell_server,
+        rights=("see-server",),
+        commands=(SeeServer,),
+        answer="Server",
+    ),
+    Operation(
+        name="getLimits",
+        method="GET",
+        path="/server/limits",
+        summary="The limits, and of some how much is used.",
+        begin=tell_limits,
+        rights=("see-server",),
+        commands=(SeeServer,),
+        answer="Limits",
+    ),
+    Operation(
+        name="getStorage",
+        method="GET",
+        path="/server/storage",
+        summary="Whether the storage saves, how large it is and how long writes take.",
+        begin=tell_storage,
+        rights=("see-server",),
+        commands=(SeeServer,),
+        answer="Storage",
+    ),
+    Operation(
+        name="logIn",
+        method="POST",
+        path="/session",
+        summary="Log in with a token, or a user and a password: the answer sets a cookie.",
+        begin=log_in,
+        body="LogIn",
+        answer="LoggedIn",
+        status=201,
+        audit="log-in",
+    ),
+    Operation(
+        name="getSession",
+        method="GET",
+        path="/session",
+        summary="Who asks.",
+        begin=tell_session,
+        answer="Session",
+    ),
+    Operation(
+        name="getRights",
+        method="GET",
+        path="/session/rights",
+        summary="What the client may do, with a channel, a queue or a router.",
+        begin=tell_rights,
+        commands=(AskRight,),
+        query=(
+            text("channel", "The name of a channel."),
+            integer("queue", "The id of a queue in it.", 0, MAX_QUEUE_ID, 0),
+            text("router", "The name of a router."),
+        ),
+        answer="Rights",
+    ),
+    Operation(
+        name="logOut",
+        method="DELETE",
+        path="/session",
+        summary="Log out: the cookie is of no use any more.",
+        begin=log_out,
+        status=204,
+        audit="log-out",
+    ),
+    Operation(
+        name="listQueues",
+        method="GET",
+        path="/queues",
+        summary="The queues of all channels that the client may see, page by page.",
+        begin=lambda api, exchange: Listing(api, exchange, QUEUES),
+        rights=("see-channel",),
+        commands=(SurveyQueues,),
+        query=LIST_PARAMETERS,
+        answer="QueueList",
+        failures=(410,),
+        cli=("queue ls", "top"),
+    ),
+)
+
+
+def _begun(api: Api, operation: Operation) -> Begin:
+    def begin(exchange: Exchange) -> Handler | None:
+        operation.check(exchange.wanted)
+        return operation.begin(api, exchange)
+
+    return begin
+
+
+def routes_of(api: Api) -> list[Route]:
+    """The routes of all operations."""
+    return [
+        Route(
+            each.method,
+            each.template,
+            _begun(api, each),
+            public=each.public,
+            overlaps=each.overlaps,
+            takes_body=bool(each.body),
+        )
+        for each in OPERATIONS
+    ]
