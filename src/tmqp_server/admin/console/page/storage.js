@@ -34,7 +34,7 @@ export async function page() {
       card(null, h("div", { class: "row bar-of-views" }, store.saving ? badge("saving", "good") : badge("not saving", "error"), store.problem && h("span", { class: "wrong" }, store.problem)),
         facts([["On disk", bytes(store.bytes)], ["Free", bytes(store.free_bytes)], ["Kept free", bytes(store.floor_bytes)], ["Failed writes", count(store.failures)]]),
         meter("Of the room there is", store.bytes, store.bytes + Math.max(room, 0), `${bytes(Math.max(room, 0))} left`)),
-      card("How long it takes", table("How long it takes", [["", ([name]) => name], ["Half", ([, value, say]) => say(percentile(value, 0.5)), "n"], ["99 %", ([, value, say]) => say(percentile(value, 0.99)), "n"], ["All", ([, value, say]) => say(percentile(value, 1)), "n"], ["Times", ([, value]) => count(value.counts.reduce((sum, each) => sum + each, 0)), "n"]], rows)),
+      card("How long it takes", table("How long it takes", [["What", ([name]) => name], ["Half", ([, value, say]) => say(percentile(value, 0.5)), "n"], ["99 %", ([, value, say]) => say(percentile(value, 0.99)), "n"], ["All", ([, value, say]) => say(percentile(value, 1)), "n"], ["Times", ([, value]) => count(value.counts.reduce((sum, each) => sum + each, 0)), "n"]], rows)),
       card("Largest queues on disk", table("Largest queues on disk", [["Queue", (row) => link(queueHash(row.channel, row.queue), `${row.channel}/${row.queue}`)], ["On disk", (row) => bytes(row.disk_bytes), "n"], ["On disk only", (row) => count(row.spilled), "n"], ["Waiting", (row) => count(row.waiting), "n"]], biggest, "No queue has messages on disk.")));
   };
   await refresh();
