@@ -42,6 +42,7 @@ from tmqp_server.engine.commands import (
     Acknowledge,
     AcknowledgeRun,
     AddFeed,
+    AskRight,
     Batch,
     Command,
     Connect,
@@ -406,8 +407,9 @@ class Gate:
 
     def refusal(self, command: Command) -> list[Effect]:
         """What tells the peer that a command was refused; the connection stays, but for Connect."""
-        self.refused += 1
-        self._count_denied(command)
+        if not isinstance(command, AskRight):  # that one only wants to know
+            self.refused += 1
+            self._count_denied(command)
         if isinstance(command, Push):
             return refused_push(command, RESULT_UNAUTHORIZED)
         if isinstance(command, Pull):

@@ -54,6 +54,7 @@ from tmqp_server.engine.commands import (
     AcknowledgeRun,
     AddBinding,
     AddFeed,
+    AskRight,
     Block,
     Browse,
     CancelMessage,
@@ -259,6 +260,11 @@ def _on_everything(right: str) -> _Needing:
     return need
 
 
+def _asked(command: Command) -> Need:
+    assert isinstance(command, AskRight)
+    return (command.right, command.subject, command.queue_id, 0)
+
+
 def _on_application(command: Command) -> Need:
     application: str = getattr(command, "application")  # noqa: B009 - one of several classes
     return (TRANSACT, application, NO_QUEUE, 0)
@@ -319,6 +325,7 @@ NEEDS: Final[dict[type[Command], _Needing]] = {
     CommitCursor: _on_queue(PULL),
     CommitTransaction: _on_application,
     CommitGroup: _group,
+    AskRight: _asked,
     Configure: _on_everything(CONFIGURE),
     CreateChannel: _on_channel(CREATE_CHANNEL),
     CreateQueue: _on_queue(CREATE_QUEUE),

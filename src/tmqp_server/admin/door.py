@@ -7,7 +7,7 @@ is asked what they may see.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -17,6 +17,7 @@ from tmqp_server.admin.api.manner import ApiManner
 from tmqp_server.admin.api.operations import routes_of
 from tmqp_server.admin.api.table import Api
 from tmqp_server.admin.api.views import Views
+from tmqp_server.admin.console.files import console_routes
 from tmqp_server.admin.metrics.collect import Collector, Page
 from tmqp_server.admin.metrics.exposition import (
     OPENMETRICS,
@@ -40,6 +41,10 @@ from tmqp_server.engine.operations.survey import QueueChoice
 
 __all__ = ["AdminKind", "AdminOptions", "read_choice"]
 
+#: The door for programs that were written for ActiveMQ, and where their users look for a console.
+_ACTIVEMQ: Final = "openwire"
+_ACTIVEMQ_PORT: Final = 8161
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminOptions:
@@ -58,6 +63,9 @@ class AdminOptions:
 
     anonymous_metrics: bool = False
     """Whether ``/metrics`` is shown to clients that do not log in."""
+
+    console: bool = True
+    """Whether ``/`` is the console."""
 
     def __post_init__(self) -> None:
         if self.max_metrics_queues < 1:
@@ -93,6 +101,10 @@ class AdminKind(DoorKind):
     default_port = 2680
     has_names = False
 
+    def ports(self, beside: Collection[str]) -> tuple[int, ...]:
+        """Its own port, and that of ActiveMQ's web console where its programs connect."""
+        return (self.default_port, _ACTIVEMQ_PORT) if _ACTIVEMQ in beside else (self.default_port,)
+
     def __init__(self, world: AdminWorld) -> None:
         self._world = world
 
@@ -123,7 +135,9 @@ def _routes(world: AdminWorld, options: AdminOptions) -> list[Route]:
     choices = [read_choice(each) for each in options.metrics_queues]
     collector = Collector(world, choices, options.max_metrics_queues)
     anonymous = options.anonymous_metrics
+    page = console_routes() if options.console else []
     return [
+        *page,
         Route("GET", "/healthz", say_alive(world), public=True),
         Route("GET", "/readyz", say_ready(world), public=True),
         Route("GET", "/api/v1/server/health", tell_health(world)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias, final
 
 from tmqp.address import Address
@@ -120,6 +120,13 @@ class DoorKind:
     has_datagrams = False
     changes_to_tls = False
     has_names = True
+
+    def ports(self, beside: Collection[str]) -> tuple[int, ...]:
+        """Where it listens, on this machine only, if nothing else is said.
+
+        :param beside: the protocols of the server's other doors.
+        """
+        return (self.default_port,)
 
     def bodies(self) -> Bodies:
         """Reads what is kept of its messages; not asked of a kind without a number."""

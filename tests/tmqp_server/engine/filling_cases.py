@@ -429,6 +429,7 @@ CASES: Final[dict[str, Case]] = {
     "Configure": ((), lambda _: c.Configure(ME, "r")),
     "SeeMetrics": ((), lambda _: c.SeeMetrics(ME, "r")),
     "SeeServer": ((), lambda _: c.SeeServer(ME, "r")),
+    "AskRight": ((), lambda _: c.AskRight(ME, "r", "push", "c")),
     "DescribeServer": ((), lambda _: DescribeServer(ME, "r")),
     "ListNodes": ((), lambda _: ListNodes(ME, "r")),
     "CreateRouter": ((), lambda n: CreateRouter(ME, "r", name(n), 0)),

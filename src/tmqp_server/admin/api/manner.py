@@ -95,6 +95,7 @@ class ApiManner(Manner):
     """
 
     challenge = b'Bearer realm="tmqp"'
+    takes_last_slash = True
     changes_clients = True
 
     def __init__(

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from typing import Final
 
+from tmqp.constants import MAX_QUEUE_ID
 from tmqp_server.admin.api.kinds import QUEUES
 from tmqp_server.admin.api.lists import LIST_PARAMETERS, Listing
+from tmqp_server.admin.api.rights import tell_rights
 from tmqp_server.admin.api.server import tell_limits, tell_server, tell_storage
 from tmqp_server.admin.api.sessions import log_in, log_out, tell_session
-from tmqp_server.admin.api.table import Api, Operation
+from tmqp_server.admin.api.table import Api, Operation, integer, text
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.routes import Begin, Route
-from tmqp_server.engine.commands import SeeServer, SurveyQueues
+from tmqp_server.engine.commands import AskRight, SeeServer, SurveyQueues
 
 __all__ = ["OPERATIONS", "routes_of"]
 
@@ -68,6 +70,20 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         summary="Who asks.",
         begin=tell_session,
         answer="Session",
+    ),
+    Operation(
+        name="getRights",
+        method="GET",
+        path="/session/rights",
+        summary="What the client may do, with a channel, a queue or a router.",
+        begin=tell_rights,
+        commands=(AskRight,),
+        query=(
+            text("channel", "The name of a channel."),
+            integer("queue", "The id of a queue in it.", 0, MAX_QUEUE_ID, 0),
+            text("router", "The name of a router."),
+        ),
+        answer="Rights",
     ),
     Operation(
         name="logOut",

@@ -57,6 +57,7 @@ from tmqp_server.engine.commands.groups import (
     StoredMeasured,
 )
 from tmqp_server.engine.commands.looking import (
+    AskRight,
     Configure,
     DescribeChannel,
     DescribeQueue,
@@ -209,6 +210,7 @@ __all__ = [
     "AddBinding",
     "AddFeed",
     "ApplyDecision",
+    "AskRight",
     "Batch",
     "Block",
     "Blocks",

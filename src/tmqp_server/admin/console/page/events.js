@@ -1,0 +1,74 @@
+// What happens, as it happens.
+
+import { follow } from "./api.js";
+import { button, clock, count, fill, h, link, quiet, title } from "./dom.js";
+import { queueHash } from "./places.js";
+import { EVENTS } from "./tables.js";
+
+const KEPT = 1000;
+const WAIT_MS = 2000;
+
+/** The values of an event in one line; a queue is a link. */
+function words(data) {
+  const parts = Object.entries(data).filter(([, value]) => value !== null && value !== "" && typeof value !== "object").map(([key, value]) => `${key} ${value}`);
+  const channel = data.channel ?? data.Channel;
+  const queue = data.queue ?? data.QueueId ?? data.Id;
+  return [channel !== undefined && Number.isInteger(queue) ? [link(queueHash(channel, queue), `${channel}/${queue}`), " "] : [], parts.join(" · ")];
+}
+
+export async function page(context) {
+  const heard = [];
+  let missed = 0;
+  let paused = false;
+  let stopped = false;
+  let waits = false;
+  const aborter = new AbortController();
+  const list = h("ol", { class: "log", "aria-label": "Events", tabindex: "0" });
+  const note = h("p", { class: "quiet under", role: "status", "aria-live": "off" });
+  const kind = h("select", { "aria-label": "Kind of event", onchange: () => draw() }, ["all", ...EVENTS].map((each) => h("option", { value: each }, each)));
+  const find = h("input", { type: "search", placeholder: "Text in the event", "aria-label": "Filter", oninput: () => draw() });
+  kind.value = context.query.get("kind") || "all";
+
+  const line = (each) => h("li", {}, h("time", {}, clock(each.at)), h("span", {}, each.kind), h("span", {}, words(each.data)));
+  const draw = () => {
+    waits = false;
+    if (paused) return;
+    const text = find.value.toLowerCase();
+    const seen = heard.filter((each) => (kind.value === "all" || each.kind === kind.value) && (!text || JSON.stringify(each.data).toLowerCase().includes(text)));
+    fill(list, seen.slice(-300).reverse().map(line), seen.length ? [] : h("li", { class: "empty" }, h("span", {}), "Nothing has happened since the page was opened."));
+    fill(note, `${count(heard.length)} kept${missed ? `, ${count(missed)} let go` : ""}${stopped ? " · not connected, it is tried again" : ""}`);
+  };
+  const soon = () => { if (!waits) { waits = true; setTimeout(draw, 100); } };
+  const hear = (name, data) => {
+    if (name === "end") return;
+    heard.push({ at: Date.now(), kind: name, data });
+    if (heard.length > KEPT) { heard.shift(); missed += 1; }
+    soon();
+  };
+  const run = async () => {
+    while (!aborter.signal.aborted) {
+      try {
+        await follow("events", { kind: EVENTS.join(",") }, aborter.signal, hear, () => { stopped = false; soon(); });
+      } catch (error) {
+        if (error.name === "AbortError") return;
+        if (error.status) { fill(note, error.message); if (error.status === 401) context.again(); return; }
+      }
+      stopped = true;
+      soon();
+      await new Promise((done) => { setTimeout(done, WAIT_MS); });
+    }
+  };
+  const pause = button("Pause", () => {
+    paused = !paused;
+    fill(pause, paused ? "Go on" : "Pause");
+    draw();
+  });
+  draw();
+  return {
+    name: "Events",
+    element: h("div", {}, title("Events", pause, button("Clear the list", () => { heard.length = 0; missed = 0; draw(); })),
+      h("div", { class: "row bar-of-views" }, kind, h("div", { class: "filter" }, find)), h("section", { class: "card flush" }, list, note), quiet("What happened before the page was opened is not here.")),
+    drawn: () => { run(); },
+    end: () => aborter.abort(),
+  };
+}
