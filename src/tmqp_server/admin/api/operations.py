@@ -9,15 +9,21 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp.constants import MAX_QUEUE_ID
-from tmqp_server.admin.api.kinds import QUEUES
-from tmqp_server.admin.api.lists import LIST_PARAMETERS, Listing
+from tmqp_server.admin.api.channels import CHANNEL_OPERATIONS
+from tmqp_server.admin.api.clients import CLIENT_OPERATIONS
+from tmqp_server.admin.api.definitions import DEFINITION_OPERATIONS
+from tmqp_server.admin.api.live import LIVE_OPERATIONS
+from tmqp_server.admin.api.messages import MESSAGE_OPERATIONS
+from tmqp_server.admin.api.reading import READING_OPERATIONS
 from tmqp_server.admin.api.rights import tell_rights
+from tmqp_server.admin.api.routers import ROUTER_OPERATIONS
 from tmqp_server.admin.api.server import tell_limits, tell_server, tell_storage
 from tmqp_server.admin.api.sessions import log_in, log_out, tell_session
 from tmqp_server.admin.api.table import Api, Operation, integer, text
+from tmqp_server.admin.api.transfers import TRANSFER_OPERATIONS
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.routes import Begin, Route
-from tmqp_server.engine.commands import AskRight, SeeServer, SurveyQueues
+from tmqp_server.engine.commands import AskRight, SeeServer
 
 __all__ = ["OPERATIONS", "routes_of"]
 
@@ -94,19 +100,14 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         status=204,
         audit="log-out",
     ),
-    Operation(
-        name="listQueues",
-        method="GET",
-        path="/queues",
-        summary="The queues of all channels that the client may see, page by page.",
-        begin=lambda api, exchange: Listing(api, exchange, QUEUES),
-        rights=("see-channel",),
-        commands=(SurveyQueues,),
-        query=LIST_PARAMETERS,
-        answer="QueueList",
-        failures=(410,),
-        cli=("queue ls", "top"),
-    ),
+    *CHANNEL_OPERATIONS,
+    *MESSAGE_OPERATIONS,
+    *TRANSFER_OPERATIONS,
+    *CLIENT_OPERATIONS,
+    *ROUTER_OPERATIONS,
+    *READING_OPERATIONS,
+    *DEFINITION_OPERATIONS,
+    *LIVE_OPERATIONS,
 )
 
 

@@ -20,6 +20,7 @@ from tmqp_server.engine.option_table import (
     STATUS,
     Option,
 )
+from tmqp_server.engine.records import Record, field_names
 
 __all__ = [
     "STATUS_WORDS",
@@ -28,6 +29,7 @@ __all__ = [
     "client_item",
     "consumer_item",
     "queue_item",
+    "record_item",
     "unix_ms",
     "values_of_options",
 ]
@@ -166,3 +168,17 @@ def client_details(item: ClientDetails, visible: frozenset[str]) -> dict[str, ob
     shown = [_subscription(each) for each in item.subscriptions if each.channel in visible]
     hidden = len(item.subscriptions) - len(shown)
     return {**client_item(item.client), "joined": shown, "joined_hidden": hidden}
+
+
+def record_item(record: object, offset_s: float) -> dict[str, object]:
+    """Another record of the engine, by the names of its fields; the queue is ``queue``, and a time
+    of the engine a Unix time."""
+    assert isinstance(record, Record), "the engine answers with records"
+    found: dict[str, object] = {}
+    for name in field_names(type(record)):
+        value = getattr(record, name)
+        if name == "at" and isinstance(value, float):
+            found["at_ms"] = unix_ms(value, offset_s)
+        else:
+            found["queue" if name == "queue_id" else name] = value
+    return found

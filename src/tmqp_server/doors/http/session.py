@@ -39,6 +39,7 @@ from tmqp_server.engine.commands import Command, Disconnect
 from tmqp_server.engine.effects import (
     Accept,
     AnswerPull,
+    AnswerRouted,
     CloseSession,
     Confirm,
     ConfirmRun,
@@ -431,7 +432,7 @@ class HttpSession(DoorSession):
             found = self._client.confirms.get(effect.message_ids[0])
         elif isinstance(effect, Confirm):
             found = self._client.confirms.get(effect.message_id)
-        elif isinstance(effect, (Reply, DeliverPulled, EndPull, AnswerPull)):
+        elif isinstance(effect, (Reply, DeliverPulled, EndPull, AnswerPull, AnswerRouted)):
             found = effect.request
             if isinstance(found, Frame):  # a push that was refused
                 found = self._client.confirms.get(found.message_id)
