@@ -18,6 +18,7 @@ from tmqp_server.admin.world import AdminWorld
 from tmqp_server.doors.kinds import DoorContext
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.native.door import NativeDoor
+from tmqp_server.doors.wires import LetterWires
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import Connect
 from tmqp_server.hub.hub import Hub
@@ -43,8 +44,10 @@ class Stage:
         self.world.turn = self.turn
         self.world.listening = True
         self.world.random = lambda size: shake_256(b"%d" % next(numbers)).digest(size)
+        letters = Letters([self.native])
+        self.hub.broker.know_wires(LetterWires(letters))
         context = DoorContext(
-            lambda: f"{next(numbers):032x}", 0.0, Letters(), Limits(), {}, options=options
+            lambda: f"{next(numbers):032x}", 0.0, letters, Limits(), {}, options=options
         )
         self.admin = AdminKind(self.world).open(context)
         self.policy: Callable[[Question], bool] = lambda _: True

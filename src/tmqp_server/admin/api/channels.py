@@ -41,6 +41,8 @@ from tmqp_server.settings.options import (
 __all__ = ["CHANNEL_OPERATIONS", "check_count", "place_of"]
 
 _DUPLICATE: Final = 481
+#: The largest number that every reader of JSON knows, and every store keeps.
+_LARGEST: Final = (1 << 53) - 1
 _NO_CHANNEL: Final = "there is no such channel"
 _NO_QUEUE: Final = "there is no such queue"
 
@@ -64,6 +66,9 @@ def _known(table: Mapping[str, object], keys: tuple[str, ...]) -> dict[str, obje
     for key in table:
         if key not in keys:
             raise BadRequest(422, f"there is no option {key[:64]!r}")
+        value = table[key]
+        if isinstance(value, int) and abs(value) > _LARGEST:
+            raise BadRequest(422, f"{key} must be at most {_LARGEST}")
     return {key: value for key, value in table.items() if value is not None}
 
 

@@ -58,7 +58,7 @@ Part = Generator[Command | float, Reply, Any]
 
 def _given(options: object, declared: tuple[Option, ...]) -> dict[str, object]:
     found = values_of_options(options, declared)
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in found.items() if value not in (None, "")}
 
 
 # --- Export --------------------------------------------------------------------------------------
@@ -192,6 +192,8 @@ class _Import:
         for channel in self._channels:
             yield from self._channel(session, request, channel)
             yield _PAUSE_S
+        for channel in () if self._dry else self._channels:
+            yield from self._feeds(session, request, channel)
         for router in self._routers:
             yield from self._router(session, request, router)
         answer = {
@@ -250,8 +252,10 @@ class _Import:
             else:
                 make = CreateQueue(session, request, name, each.queue_id, each.changes)
                 self._note(what, (yield make), self._created)
-        if self._dry:
-            return
+
+    def _feeds(self, session: int, request: object, channel: DeclaredChannel) -> Part:
+        """Add the feeds of a channel, when all channels are there."""
+        name = channel.name
         for feed in channel.feeds:
             what = f"feed {name}/{feed.queue_id} to {feed.target}/{feed.target_queue}"
             add = AddFeed(
