@@ -83,7 +83,8 @@ def render() -> str:
         sections.setdefault(_TITLES[each.tag], []).append(each)
     lines: list[str] = []
     for title, operations in sections.items():
-        lines += ["", f"### {title}", "", "| operation | does | rights | like |", "|---|---|---|---|"]
+        lines += ["", f"### {title}", "", "| operation | does | rights | like |"]
+        lines.append("|---|---|---|---|")
         lines += [_row(each) for each in operations]
         lines += _parameters(operations)
     audited = sorted({each.audit for each in OPERATIONS if each.audit})
