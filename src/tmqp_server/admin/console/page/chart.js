@@ -45,6 +45,8 @@ export class History {
 }
 
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+/** Steps of an axis of whole numbers. */
+const WHOLE = [...Array(12).keys()].flatMap((power) => [1, 2, 5].map((each) => each * 10 ** power));
 const WORDS = { rate, count, bytes };
 
 /**
@@ -75,7 +77,7 @@ export function chart(heading, history, lines, words = "count") {
     state.plot = new uPlot({
       width: state.width, height: 150, legend: { show: false }, cursor: { show: false }, padding: [8, 8, 0, 0],
       scales: { x: { time: true, range: () => [Date.now() / 1000 - KEPT_S, Date.now() / 1000] }, y: { range: (_, low, high) => [0, Math.max(1, (high || 0) * 1.15)] } },
-      axes: [{ ...axis, space: 70, size: 28, values: (_, ticks) => ticks.map((each) => new Date(each * 1000).toLocaleTimeString("sv-SE", { hour: "2-digit", minute: "2-digit" })) }, { ...axis, size: 54, space: 34, values: (_, ticks) => ticks.map((each) => say(each)) }],
+      axes: [{ ...axis, space: 70, size: 28, values: (_, ticks) => ticks.map((each) => new Date(each * 1000).toLocaleTimeString("sv-SE", { hour: "2-digit", minute: "2-digit" })) }, { ...axis, size: 54, space: 34, incrs: words === "count" ? WHOLE : undefined, values: (_, ticks) => ticks.map((each) => say(each)) }],
       series: [{}, ...lines.map(([, label, tone]) => ({ label, stroke: color(`--${tone}`), width: 2, fill: `${color(`--${tone}`)}18`, points: { show: false }, spanGaps: false }))],
     }, data(), place);
   };

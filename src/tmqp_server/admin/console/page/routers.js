@@ -9,9 +9,9 @@ import { BINDING_KINDS, HTTP_METHODS, INTERACTIONS, ROUTE_METHODS } from "./tabl
 
 const ROW = 34;
 const BOX = 210;
-const GAP = 150;
+const GAP = 110;
 const path = (name) => `routers/${encode(name)}`;
-const short = (text) => { const words = plain(text); return words.length > 28 ? `${words.slice(0, 27)}…` : words; };
+const short = (text, most) => { const words = plain(text); return words.length > most ? `${words.slice(0, most - 1)}…` : words; };
 
 /** Where a binding sends messages, in words. */
 function target(binding) {
@@ -22,7 +22,8 @@ function target(binding) {
 
 const box = (x, y, words, small, kind) => svg("g", {},
   svg("rect", { x, y: y + 3, width: BOX, height: ROW - 6, rx: 6, class: kind }),
-  svg("text", { x: x + 10, y: y + ROW / 2 + 4.5 }, short(words)), small && svg("text", { x: x + BOX + 8, y: y + ROW / 2 - 4, class: "small" }, small));
+  svg("text", { x: x + 10, y: y + ROW / 2 + 4.5 }, short(words, small ? 16 : 28)),
+  small && svg("text", { x: x + BOX - 10, y: y + ROW / 2 + 4, class: "small", "text-anchor": "end" }, small));
 
 /** The drawing; readers of screens have the tables. */
 function drawing(routers) {
@@ -33,7 +34,7 @@ function drawing(routers) {
     const height = Math.max(1, bindings.length) * ROW;
     const middle = y + height / 2 - ROW / 2;
     const off = router.enabled ? "" : "off";
-    parts.push(box(8, middle, router.name, bindings.length ? router.method : "", `router ${off}`));
+    parts.push(box(8, middle, router.name, router.method, `router ${off}`));
     bindings.forEach((binding, at) => {
       const from = [8 + BOX, middle + ROW / 2];
       const to = [8 + BOX + GAP, y + at * ROW + ROW / 2];
@@ -91,9 +92,9 @@ export async function page(context) {
       ["Binding", (each) => each.name], ["Kind", (each) => each.kind],
       ["Target", (each) => (each.kind === "queue" ? link(queueHash(each.target, each.queue), target(each)) : target(each))],
       ["Priority", (each) => String(each.priority ?? 0), "n"], ["Asks for", (each) => each.interaction],
-      can.has("manage-routers") && ["Action", (each) => button("Remove…", () => unbind(router, each), "danger")],
+      can.has("manage-routers") && ["Action", (each) => button("Remove…", () => unbind(router, each), "danger small")],
     ].filter(Boolean), router.bindings || [], "It has no bindings: what is published to it is refused."),
-    h("div", { class: "row end" }, can.has("publish") && link(`#/publish?to=router&name=${encode(router.name)}`, "Publish"),
+    h("div", { class: "row end" }, can.has("publish") && h("a", { class: "button", href: `#/publish?to=router&name=${encode(router.name)}` }, "Publish"),
       can.has("manage-routers") && [button("Add a binding…", () => bind(router)), button(router.enabled ? "Disable" : "Enable", () => enable(router)), button("Remove router…", () => drop(router), "danger")]));
   let last = "";
   const refresh = async () => {
