@@ -182,6 +182,7 @@ docs: $(VENV)/.stamp-docs ## build the site of the documents in build/site, with
 	@echo 'build/site/index.html'
 
 pictures: $(READY) ## draw the pictures and tables that documents show of the sources
+	PYTHONPATH=src $(PY) -m tools.make_api
 	PYTHONPATH=src $(PY) -m tools.make_map
 	PYTHONPATH=src $(PY) -m tools.make_speed
 	PYTHONPATH=src $(PY) -m tools.make_state_diagram

@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, final
 
 from tmqp.constants import MAX_QUEUE_ID
 from tmqp_server.admin.api.logins import LogIns
 from tmqp_server.admin.api.manner import ApiManner
-from tmqp_server.admin.api.operations import routes_of
+from tmqp_server.admin.api.openapi import description_of
+from tmqp_server.admin.api.operations import OPERATIONS, routes_of
 from tmqp_server.admin.api.table import Api
 from tmqp_server.admin.api.views import Views
 from tmqp_server.admin.console.files import console_routes
@@ -27,11 +29,11 @@ from tmqp_server.admin.metrics.exposition import (
     wants_openmetrics,
 )
 from tmqp_server.admin.permitted import Permitted
-from tmqp_server.admin.probes import say_alive, say_ready, tell_health
+from tmqp_server.admin.probes import say_alive, say_ready
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.limits import HttpLimits
-from tmqp_server.doors.http.messages import HttpResponse
+from tmqp_server.doors.http.messages import HttpResponse, as_json
 from tmqp_server.doors.http.routes import Begin, Route
 from tmqp_server.doors.kinds import DoorContext, DoorKind
 from tmqp_server.doors.port import Door
@@ -107,6 +109,8 @@ class AdminKind(DoorKind):
 
     def __init__(self, world: AdminWorld) -> None:
         self._world = world
+        #: What the operations of the door that was opened last work with.
+        self.api: Api
 
     def open(self, context: DoorContext) -> Door:
         """A door of HTTP."""
@@ -117,7 +121,7 @@ class AdminKind(DoorKind):
         world = self._world
         logins = LogIns(world.random_bytes)
         manner = ApiManner(logins, context.new_id, options.hosts, encrypted=context.encrypted)
-        api = Api(world, manner, logins, Views())
+        api = self.api = Api(world, manner, logins, Views(), partial(_described, world))
         door = HttpDoor(
             context.new_id,
             limits,
@@ -131,6 +135,11 @@ class AdminKind(DoorKind):
         return door
 
 
+def _described(world: AdminWorld) -> bytes:
+    """What the API is like."""
+    return as_json(description_of(OPERATIONS, world.build["version"]))
+
+
 def _routes(world: AdminWorld, options: AdminOptions) -> list[Route]:
     choices = [read_choice(each) for each in options.metrics_queues]
     collector = Collector(world, choices, options.max_metrics_queues)
@@ -140,7 +149,6 @@ def _routes(world: AdminWorld, options: AdminOptions) -> list[Route]:
         *page,
         Route("GET", "/healthz", say_alive(world), public=True),
         Route("GET", "/readyz", say_ready(world), public=True),
-        Route("GET", "/api/v1/server/health", tell_health(world)),
         Route("GET", "/metrics", _show(collector, anonymous=anonymous), public=anonymous),
     ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, final
 
 from tmqp_server.engine.limits import EngineLimits
@@ -28,7 +28,8 @@ class AdminWorld:
     ``max_connections`` and ``connections``, how many there are; ``floor_bytes`` of the storage, 0
     where nothing is kept; ``listening`` and ``draining``; ``beat_s``, when the event loop's timer
     fired last, in the engine's time, below 0 if never; ``reloads`` of the configuration by result,
-    and ``last_reload_failed``; ``random`` makes so many bytes that nobody can guess.
+    and ``last_reload_failed``; ``settings`` are those of the
+    configuration, by their names; ``random`` makes so many bytes that nobody can guess.
     """
 
     def __init__(self) -> None:
@@ -40,6 +41,7 @@ class AdminWorld:
         self.max_connections = 0
         self.connections: Callable[[], int] = int
         self.floor_bytes = 0
+        self.settings: Callable[[], Iterable[tuple[str, object]]] = tuple
         self.random: Callable[[int], bytes] = _no_random
         self.listening = False
         self.draining = False

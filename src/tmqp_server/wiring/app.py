@@ -54,6 +54,7 @@ from tmqp_server.io.tls import TlsContexts
 from tmqp_server.io.tls import secure as handshake
 from tmqp_server.io.transport import SocketTransport, Transport, peer_name
 from tmqp_server.io.tuning import tune
+from tmqp_server.settings.sources import effective
 from tmqp_server.shell.admitting import Connected
 from tmqp_server.shell.calls import CallSettings
 from tmqp_server.shell.outbound import Marks
@@ -334,6 +335,7 @@ class Server:
         self.config = config
         self._connected_now.limit_to(config.max_connections, config.max_connections_per_address)
         self.world.max_connections = config.max_connections
+        self.world.settings = functools.partial(effective, config)
         self._turn.marks = _marks_of(config.outbound)
 
     def end_sessions(self, gone: Callable[[Identity], bool], reason: str) -> None:

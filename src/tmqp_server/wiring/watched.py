@@ -18,6 +18,7 @@ from tmqp_server.config import ConfigError, ServerConfig
 from tmqp_server.doors.kinds import DoorKind
 from tmqp_server.doors.registry import DoorRegistry
 from tmqp_server.io.process import process_facts
+from tmqp_server.settings.sources import effective
 from tmqp_server.shell.turn import Turn
 
 __all__ = ["beat", "make_registry", "watch"]
@@ -51,6 +52,7 @@ def watch(
     world.started_s = time.time()
     world.random = secrets.token_bytes
     world.limits = config.broker
+    world.settings = partial(effective, config)
     world.max_connections = config.max_connections
     world.connections = connections
     world.floor_bytes = config.storage.floor_bytes if turn.saving is not None else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -93,6 +94,33 @@ def _json(value: object) -> bytes:
 
 class ApiStage(Stage):
     """A server in memory."""
+
+    def prepare(self) -> None:
+        """Have one of everything: queues c/1 and d/1, a message m, a client k, a router r."""
+        caller = self.caller()
+        for name in ("c", "d"):
+            assert caller.ask("PUT", f"/api/v1/channels/{name}/queues/1", {"status": "pull"}).status
+        caller.ask("PUT", "/api/v1/routers/r", {})
+        caller.ask("PUT", "/api/v1/routers/r/bindings/b", {"kind": "tag", "target": "t"})
+        caller.ask("PUT", "/api/v1/channels/c/queues/1/feeds/d/1", {})
+        caller.ask("POST", "/api/v1/channels/d/queues/1/messages?id=m", b"x")
+        self.connect("k")
+
+    def state(self) -> str:
+        """Everything that an operation may change, in words."""
+        caller = self.caller(Authorization="Bearer all")
+        policy, self.policy = self.policy, lambda _: True
+        found = [
+            caller.get(f"/api/v1/{each}").body.decode()
+            for each in (
+                "definitions",
+                "queues?fields=waiting,counts",
+                "clients?fields=name&filter=door%3Dtmqp",
+            )
+        ]
+        self.end(caller.number)
+        self.policy = policy
+        return re.sub(r'"(taken_at_ms|examined)":[0-9]+', "", "\n".join(found))
 
     def new_number(self) -> int:
         """A number for a connection."""

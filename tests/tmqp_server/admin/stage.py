@@ -49,7 +49,9 @@ class Stage:
         context = DoorContext(
             lambda: f"{next(numbers):032x}", 0.0, letters, Limits(), {}, options=options
         )
-        self.admin = AdminKind(self.world).open(context)
+        kind = AdminKind(self.world)
+        self.admin = kind.open(context)
+        self.api = kind.api
         self.policy: Callable[[Question], bool] = lambda _: True
         self.now = 1.0
         self.wires: dict[int, StubWire] = {}

@@ -288,12 +288,12 @@ class _Import:
             create = CreateRouter(session, request, router.name, router.method)
             if not self._note(what, (yield create), self._created):
                 return
-        if found is not None and found.enabled != router.enabled:
+        if router.enabled != (True if found is None else found.enabled):
             if self._dry:
-                self._changed.append(what)
+                self._changed.extend([what] if found is not None else [])
             else:
                 switch = SetRouterEnabled(session, request, router.name, router.enabled)
-                self._note(what, (yield switch), self._changed)
+                self._note(what, (yield switch), self._changed if found is not None else [])
         reply = yield ListBindings(session, request, router.name)
         known = {each.name for each in reply.body} if isinstance(reply.body, list) else set()
         for binding in router.bindings:

@@ -17,15 +17,22 @@ from tmqp_server.admin.api.messages import MESSAGE_OPERATIONS
 from tmqp_server.admin.api.reading import READING_OPERATIONS
 from tmqp_server.admin.api.rights import tell_rights
 from tmqp_server.admin.api.routers import ROUTER_OPERATIONS
-from tmqp_server.admin.api.server import tell_limits, tell_server, tell_storage
+from tmqp_server.admin.api.server import tell_limits, tell_server, tell_settings, tell_storage
 from tmqp_server.admin.api.sessions import log_in, log_out, tell_session
 from tmqp_server.admin.api.table import Api, Operation, integer, text
 from tmqp_server.admin.api.transfers import TRANSFER_OPERATIONS
+from tmqp_server.admin.probes import tell_health
 from tmqp_server.doors.http.exchange import Exchange, Handler
+from tmqp_server.doors.http.messages import JSON, HttpResponse
 from tmqp_server.doors.http.routes import Begin, Route
 from tmqp_server.engine.commands import AskRight, SeeServer
 
 __all__ = ["OPERATIONS", "routes_of"]
+
+
+def _describe(api: Api, exchange: Exchange) -> None:
+    exchange.respond(HttpResponse(200, api.description(), JSON))
+
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
@@ -57,6 +64,34 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         rights=("see-server",),
         commands=(SeeServer,),
         answer="Storage",
+    ),
+    Operation(
+        name="getHealth",
+        method="GET",
+        path="/server/health",
+        summary="What the probes have found.",
+        begin=lambda api, exchange: tell_health(api.world)(exchange),
+        rights=("see-server",),
+        commands=(SeeServer,),
+        answer="Health",
+    ),
+    Operation(
+        name="getSettings",
+        method="GET",
+        path="/server/config",
+        summary="The settings, without secrets.",
+        begin=tell_settings,
+        rights=("see-server",),
+        commands=(SeeServer,),
+        answer="Settings",
+    ),
+    Operation(
+        name="getOpenApi",
+        method="GET",
+        path="/openapi.json",
+        summary="This description.",
+        begin=_describe,
+        answer="OpenApi",
     ),
     Operation(
         name="logIn",

@@ -9,6 +9,7 @@ from typing import Final
 from tmqp.constants import RESULT_OK, TYPE_ROUTER
 from tmqp.errors import LocalProtocolError
 from tmqp.frames import Frame
+from tmqp_server.access.rights import MANAGE_ROUTERS
 from tmqp_server.admin.api.manner import read_object
 from tmqp_server.admin.api.running import Asking, Stepping, Steps, done, need, show, words_of
 from tmqp_server.admin.api.table import Api, Operation, word
@@ -18,6 +19,7 @@ from tmqp_server.doors.http.messages import BadRequest, HttpResponse, of_result,
 from tmqp_server.doors.native.clients import RouterEnvelope
 from tmqp_server.engine.commands import (
     AddBinding,
+    AskRight,
     Command,
     CreateRouter,
     ListBindings,
@@ -88,7 +90,9 @@ def _put_router(_api: Api, exchange: Exchange) -> Handler:
     only = (exchange.wanted.header(b"if-none-match") or b"").strip() == b"*"
 
     def steps(session: int, request: object) -> Steps:
-        # Creating one that is there is answered like creating one: so it is looked for first.
+        # Creating one that is there is answered like creating one: so it is looked for first, when
+        # it is known that the client may.
+        need((yield AskRight(session, request, MANAGE_ROUTERS, name)))
         reply = yield ListRouters(session, request)
         found = _find(reply.body, name) if reply.code == RESULT_OK else None
         if found is not None:
@@ -155,6 +159,7 @@ def _put_binding(_api: Api, exchange: Exchange) -> Handler:
 
     def steps(session: int, request: object) -> Steps:
         # As with routers; who may not see them adds without a look.
+        need((yield AskRight(session, request, MANAGE_ROUTERS, router)))
         reply = yield ListBindings(session, request, router)
         there = reply.body if isinstance(reply.body, list) else []
         found = next((each for each in there if each.name == binding.name), None)
@@ -267,7 +272,7 @@ ROUTER_OPERATIONS: Final[tuple[Operation, ...]] = (
         summary="Create a router; one that is there must have this method.",
         begin=_put_router,
         rights=("manage-routers",),
-        commands=(ListRouters, CreateRouter, SetRouterEnabled),
+        commands=(AskRight, ListRouters, CreateRouter, SetRouterEnabled),
         body="RouterOptions",
         answer="Router",
         status=201,
@@ -319,7 +324,7 @@ ROUTER_OPERATIONS: Final[tuple[Operation, ...]] = (
         summary="Add a binding; one that is there must be the same.",
         begin=_put_binding,
         rights=("manage-routers",),
-        commands=(ListBindings, AddBinding),
+        commands=(AskRight, ListBindings, AddBinding),
         body="Binding",
         answer="Binding",
         status=201,

@@ -14,9 +14,10 @@ from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.messages import HttpResponse
 from tmqp_server.engine.commands import Command, SeeServer
 from tmqp_server.engine.operations.survey import Survey
+from tmqp_server.settings.sources import hidden
 from tmqp_server.shell.turn import Turn
 
-__all__ = ["tell_limits", "tell_server", "tell_storage"]
+__all__ = ["tell_limits", "tell_server", "tell_settings", "tell_storage"]
 
 #: For how long the numbers of a survey are what everybody gets.
 _SHARED_S: Final = 1.0
@@ -166,6 +167,22 @@ def tell_limits(api: Api, exchange: Exchange) -> Handler:
         return {"items": items}
 
     return Telling(exchange, SeeServer(exchange.client.number, None), answer)
+
+
+def tell_settings(api: Api, exchange: Exchange) -> Handler:
+    """The settings that the server has, with stars in the place of secrets."""
+
+    def answer(_now: float) -> object:
+        found = [(name, hidden(name, value)) for name, value in api.world.settings()]
+        return {"items": [{"name": name, "value": _plain(value)} for name, value in found]}
+
+    return Telling(exchange, SeeServer(exchange.client.number, None), answer)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, (tuple, list)):
+        return [_plain(each) for each in value]
+    return value if isinstance(value, (bool, int, float, str)) or value is None else str(value)
 
 
 def tell_storage(api: Api, exchange: Exchange) -> Handler:

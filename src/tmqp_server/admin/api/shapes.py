@@ -23,6 +23,7 @@ from tmqp_server.engine.option_table import (
 from tmqp_server.engine.records import Record, field_names
 
 __all__ = [
+    "COUNTS",
     "STATUS_WORDS",
     "channel_item",
     "client_details",
@@ -39,7 +40,8 @@ STATUS_WORDS: Final[dict[int, str]] = {
     int(status): word for word, status in STATUS_HEADER_WORDS.items()
 }
 
-_COUNTS: Final = (
+#: What is counted of a queue.
+COUNTS: Final = (
     "accepted",
     "restored",
     "done",
@@ -104,7 +106,7 @@ def queue_item(item: QueueSnapshot, now: float, offset_s: float) -> dict[str, ob
         "oldest_age_s": 0.0 if since is None else round(max(now - since, 0.0), 3),
         "bytes": item.bytes,
         "disk_bytes": item.disk_bytes,
-        "counts": {name: getattr(item, name) for name in _COUNTS},
+        "counts": {name: getattr(item, name) for name in COUNTS},
         "last_received_ms": unix_ms(item.last_message_received_s, offset_s),
         "last_sent_ms": unix_ms(item.last_message_sent_s, offset_s),
         "options": values_of_options(item.options, QUEUE_OPTIONS),

@@ -33,12 +33,13 @@ PREFIX: Final = "/api/v1"
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """What operations work with."""
+    """What operations work with; ``description`` is the API's, as JSON."""
 
     world: AdminWorld
     manner: ApiManner
     logins: LogIns
     views: Views
+    description: Callable[[], bytes]
 
 
 Begin = Callable[[Api, Exchange], Handler | None]
