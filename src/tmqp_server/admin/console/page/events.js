@@ -24,6 +24,7 @@ export async function page(context) {
   let waits = false;
   const aborter = new AbortController();
   const list = h("ol", { class: "log", "aria-label": "Events", tabindex: "0" });
+  const none = h("p", { class: "empty" }, "Nothing has happened since the page was opened.");
   const note = h("p", { class: "quiet under", role: "status", "aria-live": "off" });
   const kind = h("select", { "aria-label": "Kind of event", onchange: () => draw() }, ["all", ...SERVER_EVENTS, ...CHANNEL_EVENTS].map((each) => h("option", { value: each }, each)));
   const find = h("input", { type: "search", name: "text", placeholder: "Text in the event", "aria-label": "Filter", oninput: () => draw() });
@@ -37,7 +38,8 @@ export async function page(context) {
     if (paused) return;
     const text = find.value.toLowerCase();
     const seen = heard.filter((each) => (kind.value === "all" || each.kind === kind.value) && (!text || JSON.stringify(each.data).toLowerCase().includes(text)));
-    fill(list, seen.slice(-300).reverse().map(line), seen.length ? [] : h("li", { class: "empty" }, h("span", {}), "Nothing has happened since the page was opened."));
+    fill(list, seen.slice(-300).reverse().map(line));
+    none.hidden = seen.length > 0;
     fill(note, `${count(heard.length)} kept${missed ? `, ${count(missed)} let go` : ""}${stopped ? " · not connected" : " · connected"}`);
   };
   const soon = () => { if (!waits) { waits = true; setTimeout(draw, 100); } };
@@ -69,7 +71,7 @@ export async function page(context) {
   return {
     name: "Events",
     element: h("div", {}, title("Events", pause, button("Clear the list", () => { heard.length = 0; missed = 0; draw(); })),
-      h("form", { class: "row bar-of-views", onsubmit: (event) => { event.preventDefault(); context.go(`#/events${about.value ? `?channel=${encode(about.value)}` : ""}`); } }, about, h("button", {}, "Follow"), kind, h("div", { class: "filter" }, find)), h("section", { class: "card flush" }, list, note), quiet(channel ? `Of the channel ${channel}, and of the server. ` : "Of the server: clients, channels and nodes. Name a channel to hear who joins it and what becomes of its queues. ", "What happened before the page was opened is not here.")),
+      h("form", { class: "row bar-of-views", onsubmit: (event) => { event.preventDefault(); context.go(`#/events${about.value ? `?channel=${encode(about.value)}` : ""}`); } }, about, h("button", {}, "Follow"), kind, h("div", { class: "filter" }, find)), h("section", { class: "card flush" }, none, list, note), quiet(channel ? `Of the channel ${channel}, and of the server. ` : "Of the server: clients, channels and nodes. Name a channel to hear who joins it and what becomes of its queues. ", "What happened before the page was opened is not here.")),
     drawn: () => { run(); },
     end: () => aborter.abort(),
   };

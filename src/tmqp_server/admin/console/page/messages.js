@@ -30,7 +30,7 @@ export async function page(context) {
     fill(list, table("Messages", [
       ["Sequence", (row) => h("button", { type: "button", class: "sort link", "data-key": `message ${row.sequence}`, onclick: () => show(row) }, count(row.sequence))],
       ["State", (row) => [row.state === "waiting" ? row.state : badge(row.state, "warn"), row.priority === "high" && badge("high")]],
-      ["Id", (row) => h("code", { title: row.id }, row.id.length > 12 ? `${row.id.slice(0, 10)}…` : row.id)],
+      ["Id", (row) => h("code", { class: "short", title: row.id }, row.id.length > 12 ? `${row.id.slice(0, 10)}…` : row.id)],
       ["Body", (row) => firstLine(row)],
     ], items, "No message fits."));
   };
