@@ -81,6 +81,8 @@ def _lively(there: World) -> Iterator[None]:
 
 
 def _show(page: Browser, place: str) -> None:
+    if page.run("location.hash") == f"#/{place}":
+        return
     page.run("document.title = ''")
     page.run(f"location.hash = '#/{place}'")
     page.until("document.title !== '' && document.title !== 'tmqp'")

@@ -11,6 +11,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
+from tests.tmqp_server.peers import greeting, operation
+from tmqp.constants import OP_CREATE_QUEUE
 from tmqp_client import sync
 
 __all__ = ["ADMIN", "CLERK", "HOSTILE", "HOSTILE_TEXT", "World", "world"]
@@ -45,6 +47,9 @@ allow = ["http://127.0.0.1:9/"]
 
 [admin]
 listen = ["127.0.0.1:{admin}"]
+
+[broker]
+max_queues_per_channel = 20_000
 
 [[channels]]
 name = "orders"
@@ -101,9 +106,11 @@ class World:
 
     :param folder: where its files are.
     :param guarded: clients need one of the tokens.
+    :param stores: it has a data directory.
     """
 
-    def __init__(self, folder: Path, *, guarded: bool = False) -> None:
+    def __init__(self, folder: Path, *, guarded: bool = False, stores: bool = True) -> None:
+        self._stores = stores
         self.port, self.admin = _free_ports(2)
         self._folder = folder
         text = _CONFIG.format(port=self.port, admin=self.admin)
@@ -119,7 +126,9 @@ class World:
 
     def start(self) -> None:
         """Start the server."""
-        words = ["--config", str(self._config), "--data", str(self._folder / "data")]
+        words = ["--config", str(self._config)]
+        if self._stores:
+            words += ["--data", str(self._folder / "data")]
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tmqp_server", *words, "--log-level", "warning"],
             stdout=subprocess.PIPE,
@@ -145,6 +154,27 @@ class World:
             assert process.stdout is not None
             process.stdout.close()
 
+    def crowd(self, channel: str, count: int) -> None:
+        """Create many queues in a channel."""
+        frames = [greeting("crowd")]
+        for number in range(count):
+            last = number == count - 1
+            frames.append(
+                operation(
+                    OP_CREATE_QUEUE,
+                    channel,
+                    headers=[("Queue-Id", str(number))],
+                    message_id="last" if last else "some",
+                    pending_response=last,
+                ).raw
+            )
+        with socket.create_connection(("127.0.0.1", self.port), 30) as peer:
+            peer.sendall(b"".join(frames))
+            heard = b""
+            while b"last" not in heard:
+                heard = heard[-8:] + (chunk := peer.recv(65_536))
+                assert chunk, "the server has closed the connection"
+
     def client(self, name: str, type: str = "worker") -> sync.Client:
         """A client of the server."""
         return sync.connect(f"tmq://127.0.0.1:{self.port}", name=name, type=type, token=self.token)
@@ -165,9 +195,11 @@ def fill(client: sync.Client, names: Sequence[str] = ()) -> None:
 
 
 @contextmanager
-def world(folder: Path, *, guarded: bool = False, hostile: bool = True) -> Iterator[World]:
+def world(
+    folder: Path, *, guarded: bool = False, hostile: bool = True, stores: bool = True
+) -> Iterator[World]:
     """Run a server with messages in it and a client that has joined a channel."""
-    made = World(folder, guarded=guarded)
+    made = World(folder, guarded=guarded, stores=stores)
     try:
         made.start()
         with ExitStack() as stack:

@@ -56,11 +56,26 @@ def test_a_log_in_makes_a_session() -> None:
     stage = Guarded()
     cookie, answer = log_in(stage)
     said = answer.headers["Set-Cookie"]
-    assert re.fullmatch("tmqp=[0-9a-f]{64}; Path=/; HttpOnly; SameSite=Strict", said)
+    assert re.fullmatch("tmqp-2680=[0-9a-f]{64}; Path=/; HttpOnly; SameSite=Strict", said)
     caller = stage.caller(Cookie=f"other=1; {cookie}")
     assert caller.get("/api/v1/server").status == 200
     session = caller.get("/api/v1/session").json
     assert (session["session"], session["csrf"]) == (True, answer.json["csrf"])
+
+
+def test_the_cookie_of_a_server_at_another_port_is_none_of_this_one() -> None:
+    """A browser that was logged in at one server was told by its neighbour that its session was
+    over, and could not use it."""
+    stage = Guarded()
+    cookie, _ = log_in(stage, Host="127.0.0.1:8161")
+    assert cookie.startswith("tmqp-8161=")
+    assert (
+        stage.caller(Cookie=cookie).get("/api/v1/session").json["detail"]
+        != "the session is over: log in again"
+    )
+    assert stage.caller(Cookie=cookie, Host="127.0.0.1:8161").get("/api/v1/server").status == 200
+    own, _ = log_in(stage, Host="127.0.0.1")
+    assert own.startswith("tmqp=")
 
 
 def test_a_wrong_token_makes_none() -> None:

@@ -21,6 +21,7 @@ from tmqp_server.admin.console.files import console_files
 from tmqp_server.admin.door import AdminKind
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.config import ServerConfig, parse_config
+from tmqp_server.doors.facts import events_by_name
 from tmqp_server.doors.registry import DoorRegistry
 from tmqp_server.engine.option_table import CHANNEL_OPTIONS, QUEUE_OPTIONS
 from tmqp_server.wiring.doors import Doors
@@ -216,8 +217,13 @@ def test_the_console_knows_all_options() -> None:
     for name, table in (("QUEUE_OPTIONS", QUEUE_OPTIONS), ("CHANNEL_OPTIONS", CHANNEL_OPTIONS)):
         names = [each["name"] for each in exported(name) if isinstance(each, dict)]
         assert names == [each.name for each in table]
-    assert "QueueCreated" in exported("EVENTS")
-    assert "MessageProduced" not in exported("EVENTS")
+
+
+def test_the_console_knows_which_events_need_a_channel() -> None:
+    assert exported("SERVER_EVENTS")[:2] == ["ClientConnected", "ClientDisconnected"]
+    assert exported("CHANNEL_EVENTS")[0] == "ClientJoined"
+    both = [*exported("SERVER_EVENTS"), *exported("CHANNEL_EVENTS")]
+    assert sorted(map(str, both)) == sorted({*events_by_name()} - {"MessageProduced"})
 
 
 # --- What the client may do -----------------------------------------------------------------------

@@ -65,15 +65,23 @@ def read_object(body: bytes) -> dict[str, object]:
     return found
 
 
+def _cookie_name(request: HttpRequest) -> str:
+    """What the cookie of a session is called: a browser sends the cookies of a host to all its
+    ports, and on each of them may be another server."""
+    port = re.search(rb":([0-9]{1,5})$", request.header(b"host") or b"")
+    return f"tmqp-{port[1].decode()}" if port else "tmqp"
+
+
 def cookie_of(request: HttpRequest) -> str:
     """The cookie of a session; empty if there is none.  It has a longer name where it came by
     TLS."""
+    wanted = _cookie_name(request)
     for key, value in request.headers:
         if key.lower() != b"cookie":
             continue
         for part in value.decode("latin-1").split(";"):
             name, _, text = part.strip().partition("=")
-            if name in ("__Host-tmqp", "tmqp") and _COOKIE.fullmatch(text):
+            if name in (f"__Host-{wanted}", wanted) and _COOKIE.fullmatch(text):
                 return text
     return ""
 
@@ -178,10 +186,11 @@ class ApiManner(Manner):
         response.headers.append((b"X-Request-Id", name.encode()))
         return response
 
-    def cookie(self, value: str) -> tuple[bytes, bytes]:
+    def cookie(self, request: HttpRequest, value: str) -> tuple[bytes, bytes]:
         """The field that sets the cookie of a session; an empty one is taken away."""
-        name, more = ("__Host-tmqp", "; Secure") if self._encrypted else ("tmqp", "")
+        prefix, more = ("__Host-", "; Secure") if self._encrypted else ("", "")
         ends = "" if value else "; Max-Age=0"
+        name = prefix + _cookie_name(request)
         text = f"{name}={value}; Path=/; HttpOnly; SameSite=Strict{ends}{more}"
         return b"Set-Cookie", text.encode()
 

@@ -16,14 +16,15 @@ def log_in(api: Api, exchange: Exchange) -> None:
     cookie, found = api.logins.open(credentials, exchange.now)
     most_s = int(found.ends_s() - exchange.now)
     answer = {"csrf": found.csrf, "idle_s": most_s, "client": exchange.client.client_id}
-    response = HttpResponse(201, as_json(answer), JSON, api.manner.cookie(cookie))
+    field = api.manner.cookie(exchange.wanted, cookie)
+    response = HttpResponse(201, as_json(answer), JSON, field)
     exchange.respond(response)
 
 
 def log_out(api: Api, exchange: Exchange) -> None:
     """End the session of the request's cookie, if it has one."""
     api.logins.end(cookie_of(exchange.wanted))
-    exchange.respond(HttpResponse(204, b"", b"", api.manner.cookie("")))
+    exchange.respond(HttpResponse(204, b"", b"", api.manner.cookie(exchange.wanted, "")))
 
 
 def tell_session(api: Api, exchange: Exchange) -> None:

@@ -10,17 +10,16 @@ from tmqp.constants import (
     BindingHttpMethod,
     BindingInteraction,
     BindingType,
-    EventName,
     RouteMethod,
 )
+from tmqp_server.doors.facts import events_by_name
+from tmqp_server.engine.events import LIFECYCLE_EVENTS, SERVER_EVENTS
 from tmqp_server.engine.option_table import ADDRESS, CHANNEL_OPTIONS, QUEUE_OPTIONS, STATUS, Option
 
 __all__ = ["console_tables"]
 
 #: The statuses that an operator chooses from, in this order.
 _STATUSES: Final = ("push", "round-robin", "pull", "broadcast", "cache", "paused", "stopped")
-#: What is heard only of one queue, and for each message.
-_NOT_OF_ALL: Final = EventName.MESSAGE_PRODUCED
 
 
 def console_tables() -> bytes:
@@ -33,10 +32,15 @@ def console_tables() -> bytes:
         "BINDING_KINDS": [each.name.lower() for each in BindingType],
         "INTERACTIONS": [each.name.lower() for each in BindingInteraction],
         "HTTP_METHODS": [each.name.lower() for each in BindingHttpMethod],
-        "EVENTS": [each.value for each in EventName if each is not _NOT_OF_ALL],
+        "SERVER_EVENTS": _events(SERVER_EVENTS),
+        "CHANNEL_EVENTS": _events(LIFECYCLE_EVENTS & ~SERVER_EVENTS),
     }
     lines = [f"export const {name} = {json.dumps(value)};\n" for name, value in found.items()]
     return "".join(["// Made by the server from its own tables.\n", *lines]).encode()
+
+
+def _events(kinds: int) -> list[str]:
+    return [name for name, event in events_by_name().items() if event & kinds]
 
 
 def _option(option: Option) -> dict[str, object]:

@@ -95,8 +95,11 @@ function pageOf(parts) {
 
 const context = { go: (hash) => { location.hash = hash; }, tell, setQuery, again: () => refresh(), act };
 
-/** Do something that changes the server, and say how it ended; true if it was done. */
-async function act(run, done) {
+/**
+ * Do something that changes the server, and say how it ended; true if it was done.  Then the page is
+ * brought up to date, unless what it is about is no more.
+ */
+async function act(run, done, { refreshes = true } = {}) {
   try {
     await run();
   } catch (error) {
@@ -105,7 +108,7 @@ async function act(run, done) {
     return false;
   }
   tell(done);
-  await refresh();
+  if (refreshes) await refresh();
   return true;
 }
 
@@ -170,7 +173,7 @@ function frame(name) {
   document.getElementById("leave").hidden = !session.canLeave;
   document.body.classList.remove("menu");
   document.getElementById("menu").setAttribute("aria-expanded", "false");
-  fill(document.getElementById("who"), inside ? session.name || "anonymous" : "");
+  fill(document.getElementById("who"), inside ? session.name || "not logged in" : "");
   fill(nav, PAGES.filter(([, , , right]) => !right || may(right)).map(([path, words, key]) => h("a", { href: `#/${path}`, "aria-current": path === name ? "page" : null }, words, h("kbd", { "aria-hidden": "true" }, key))));
 }
 

@@ -56,7 +56,7 @@ export async function page(context) {
     open: (row) => row && show(row),
     changed: (_sort, filter) => context.setQuery({ filter }),
   });
-  await rows.more(true);
+  await rows.begin(context.tell);
   return {
     name: "Channels", every: 4000,
     element: h("div", {}, title("Channels", may("create-channel") && button("Create…", create, "primary")), h("div", { class: "row bar-of-views" }, filterField(rows, "name:ord*", "name:ord*")), rows.element, place),

@@ -44,7 +44,15 @@ export class History {
   }
 }
 
+/** What the axis of time shows: what is known, a minute at least and ten at most. */
+function span(history) {
+  const now = history.times.at(-1) ?? Date.now() / 1000;
+  return [Math.min(now - 60, Math.max(now - KEPT_S, history.times[0] ?? now)), now];
+}
+
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+/** Steps of an axis of whole numbers, and of one of bytes. */
+const STEPS = { count: [...Array(12).keys()].flatMap((power) => [1, 2, 5].map((each) => each * 10 ** power)), bytes: [...Array(50).keys()].map((power) => 2 ** power) };
 const WORDS = { rate, count, bytes };
 
 /**
@@ -74,8 +82,8 @@ export function chart(heading, history, lines, words = "count") {
     const axis = { stroke: color("--quiet"), grid: { stroke: line, width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
     state.plot = new uPlot({
       width: state.width, height: 150, legend: { show: false }, cursor: { show: false }, padding: [8, 8, 0, 0],
-      scales: { x: { time: true, range: () => [Date.now() / 1000 - KEPT_S, Date.now() / 1000] }, y: { range: (_, low, high) => [0, Math.max(1, (high || 0) * 1.15)] } },
-      axes: [{ ...axis, space: 70, size: 28, values: (_, ticks) => ticks.map((each) => new Date(each * 1000).toLocaleTimeString("sv-SE", { hour: "2-digit", minute: "2-digit" })) }, { ...axis, size: 54, space: 34, values: (_, ticks) => ticks.map((each) => say(each)) }],
+      scales: { x: { time: true, range: () => span(history) }, y: { range: (_, low, high) => [0, Math.max(1, (high || 0) * 1.15)] } },
+      axes: [{ ...axis, space: 70, size: 28, values: (_, ticks) => ticks.map((each) => new Date(each * 1000).toLocaleTimeString("sv-SE", { hour: "2-digit", minute: "2-digit", second: each % 60 ? "2-digit" : undefined })) }, { ...axis, size: 54, space: 34, incrs: STEPS[words], values: (_, ticks) => ticks.map((each) => say(each)) }],
       series: [{}, ...lines.map(([, label, tone]) => ({ label, stroke: color(`--${tone}`), width: 2, fill: `${color(`--${tone}`)}18`, points: { show: false }, spanGaps: false }))],
     }, data(), place);
   };

@@ -65,7 +65,7 @@ export async function page(context) {
       await context.act(() => remove(`clients/${encode(row.id)}`), `${name(row)} is disconnected.`);
     }
   };
-  await rows.more(true);
+  await rows.begin(context.tell);
   return {
     name: "Clients", every: 3000,
     element: h("div", {}, title("Clients"), h("div", { class: "row bar-of-views" }, filterField(rows, "name:web*", "name:web*, door=nsq, in_flight>100")), rows.element, place),

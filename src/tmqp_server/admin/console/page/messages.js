@@ -2,7 +2,7 @@
 
 import { get, remove } from "./api.js";
 import { fields, sure } from "./ask.js";
-import { badge, button, card, count, encode, facts, fill, h, link, moment, quiet, table, title } from "./dom.js";
+import { badge, button, card, count, encode, facts, fill, h, moment, quiet, table, title } from "./dom.js";
 import { bytesOf, firstLine, payload } from "./payload.js";
 import { crumbs, queueHash, queuePath } from "./places.js";
 import { rightsOn } from "./rights.js";
@@ -28,9 +28,9 @@ export async function page(context) {
 
   const draw = () => {
     fill(list, table("Messages", [
-      ["Sequence", (row) => h("button", { type: "button", class: "sort", "data-key": `message ${row.sequence}`, onclick: () => show(row) }, count(row.sequence)), "n"],
+      ["Sequence", (row) => h("button", { type: "button", class: "sort link", "data-key": `message ${row.sequence}`, onclick: () => show(row) }, count(row.sequence))],
       ["State", (row) => [row.state === "waiting" ? row.state : badge(row.state, "warn"), row.priority === "high" && badge("high")]],
-      ["Id", (row) => row.id],
+      ["Id", (row) => h("code", { class: "short", title: row.id }, row.id.length > 12 ? `${row.id.slice(0, 10)}…` : row.id)],
       ["Body", (row) => firstLine(row)],
     ], items, "No message fits."));
   };
@@ -78,7 +78,7 @@ export async function page(context) {
     try { await look(true); fill(wrong); } catch (error) { fill(wrong, error.message); }
   } }, h("div", { class: "fields" }, asked.elements), wrong, h("div", { class: "row end" }, h("button", { class: "primary" }, "Look")));
   try { await look(true); } catch (error) { if (error.status !== 400 && error.status !== 409) throw error; fill(wrong, error.message); }
-  const element = h("div", {}, crumbs(channel, number), title(`Messages of ${channel}/${number}`, link(queueHash(channel, number), "Queue")),
+  const element = h("div", {}, crumbs(channel, number), title(`Messages of ${channel}/${number}`, h("a", { class: "button", href: queueHash(channel, number) }, "Queue")),
     card(null, form), h("div", { class: "split" }, h("div", {}, card(null, note, list, h("div", { class: "row end" }, more))), detail));
   if (!open) fill(detail, quiet("Choose a message to see its headers and its body."));
   return { name: `Messages of ${channel}/${number}`, element };

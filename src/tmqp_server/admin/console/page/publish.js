@@ -8,6 +8,9 @@ import { may } from "./rights.js";
 
 const MOST = 1000;
 
+/** A text as the bytes of UTF-8, which is how the fields of a request are read. */
+const utf8 = (text) => String.fromCharCode(...new TextEncoder().encode(text));
+
 /** Lines `Name: value` as pairs; throws what is wrong with one. */
 function headersOf(text) {
   return (text || "").split("\n").filter((line) => line.trim()).map((line) => {
@@ -39,7 +42,7 @@ export async function page(context) {
     yes.disabled = true;
     let done = 0;
     try {
-      const headers = Object.fromEntries(headersOf(values.headers).map(([name, value]) => [`Tmqp-Header-${name}`, value]));
+      const headers = Object.fromEntries(headersOf(values.headers).map(([name, value]) => [`Tmqp-Header-${name}`, utf8(value)]));
       const place = values.to === "router" ? null : readPlace(values.name);
       const path = place ? `${queuePath(place.channel, place.queue)}/messages` : `routers/${encode(values.name)}/messages`;
       const query = { priority: values.priority === "high" ? "high" : undefined, delay_ms: values.delay_ms, expires_ms: values.expires_ms };

@@ -33,7 +33,7 @@ function letters(context, path, can) {
         const first = (header(row, "dead-letter-queue") || "").replace(/;(\d+)$/, "/$1");
         try { const found = readPlace(first); return link(queueHash(found.channel, found.queue), first); } catch { return first; }
       }],
-      ["Id", (row) => row.id],
+      ["Id", (row) => h("code", {}, row.id)],
       ["Body", (row) => firstLine(row)],
     ], rows));
     said();
@@ -42,15 +42,12 @@ function letters(context, path, can) {
   const move = async (where, words) => {
     // What would move is counted by the server before anybody is asked.
     const trial = await post(`${path}/transfers`, { ...terms(where), dry_run: true });
-    if (!await sure("Send again?", [h("b", {}, `${count(trial.count ?? trial.moved ?? trial.matched)} messages`), ` go to ${words} and leave here.`], "Do it", { danger: false })) return;
+    if (!await sure("Send again?", [h("b", {}, `${count(trial.count)} messages`), ` go to ${words} and leave here.`], "Do it", { danger: false })) return;
+    const wanted = terms(where);
     picks.clear();
-    await context.act(async () => {
-      let found = await post(`${path}/transfers`, terms(where));
-      while (found.id && found.running) {
-        await new Promise((done) => { setTimeout(done, 300); });
-        found = await get(`${path}/transfers/${encode(found.id)}`);
-      }
-    }, `The messages are sent to ${words}.`);
+    let found = { moved: 0, failed: [] };
+    await context.act(async () => { found = await post(`${path}/transfers`, wanted); }, `The messages are sent to ${words}.`);
+    if (found.failed.length) context.tell(`${count(found.moved)} are sent. ${found.failed.map((each) => `${count(each.count)} stay here: ${each.reason}.`).join(" ")}`, "warn");
   };
   const again = (where) => move(where, "their first queues").catch((error) => context.tell(error.message, "error"));
   const to = () => form("Send to another queue", [{ name: "to", label: "Queue", required: true, example: "orders/1" }], "Go on", async (given) => {
@@ -97,8 +94,8 @@ export async function page(context) {
   const draw = () => {
     const stopped = ["paused", "stopped"].includes(row.status);
     fill(top, crumbs(channel, number), title(name,
-      can.has("browse") && link(messagesHash(channel, number), "Messages"),
-      can.has("push") && link(`#/publish?name=${encode(name)}`, "Publish"),
+      can.has("browse") && h("a", { class: "button", href: messagesHash(channel, number) }, "Messages"),
+      can.has("push") && h("a", { class: "button", href: `#/publish?name=${encode(name)}` }, "Publish"),
       can.has("update-queue") && (stopped ? button("Go on", () => turnTo("push", "delivers")) : button("Pause", () => turnTo("paused", "is paused"))),
       can.has("update-queue") && button("Edit…", edit),
       can.has("clear-messages") && button("Clear…", () => clearQueue(context, row), "danger"),

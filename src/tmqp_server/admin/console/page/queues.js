@@ -56,7 +56,7 @@ export async function removeQueue(context, row) {
   const name = `${row.channel}/${row.queue}`;
   const goes = held(now);
   if (!await sure(`Remove ${name}?`, ["The queue goes, and ", h("b", {}, `${count(goes)} messages`), " with it. They cannot be brought back."], "Remove", { typed: goes > MANY ? name : "" })) return false;
-  return context.act(() => remove(queuePath(row.channel, row.queue), {}, { headers: { "If-Match": `"${goes}"` } }), `${name} is removed.`);
+  return context.act(() => remove(queuePath(row.channel, row.queue), {}, { headers: { "If-Match": `"${goes}"` } }), `${name} is removed.`, { refreshes: false });
 }
 
 /** Create a queue. */
@@ -92,7 +92,11 @@ export async function page(context) {
     load: (query) => get("queues", { ...query, fields: FIELDS }),
     open: (row) => row && context.go(queueHash(row.channel, row.queue)),
     changed: (sort, filter) => { context.setQuery({ sort: sort === "name,queue" ? "" : sort, filter }); press(); },
-    picked: async (picked) => fill(actions, picked.length ? await several(picked) : []),
+    picked: async (picked) => {
+      const buttons = picked.length ? await several(picked) : [];
+      // Rights may have been asked for; meanwhile others may have been picked.
+      if (picked.length === rows.picks.size) fill(actions, buttons);
+    },
   });
   const several = async (picked) => [
     await allowed(picked, "update-queue") && [button("Pause", () => each(picked, "paused")), button("Go on", () => each(picked, "push"))],
@@ -111,6 +115,7 @@ export async function page(context) {
   const all = async (picked, run) => {
     for (const row of picked) if (!await run(context, row)) return;
     rows.unpick();
+    await rows.refresh();
   };
   const views = VIEWS.map(([name, filter, sort]) => button(name, async () => {
     rows.sort = sort;
@@ -120,7 +125,7 @@ export async function page(context) {
   }));
   const press = () => views.forEach((view, at) => view.setAttribute("aria-pressed", String(VIEWS[at][1] === rows.filter)));
   const field = filterField(rows, "name:ord* and waiting>1000", "Terms joined by and: name:ord*, waiting>1000, consumers=0, status=push");
-  await rows.more(true);
+  await rows.begin(context.tell);
   press();
   return {
     name: "Queues", every: 3000,

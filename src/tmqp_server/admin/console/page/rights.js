@@ -9,13 +9,14 @@ const answers = new Map();
 let anywhere = new Set();
 
 /** What the client may do with a channel, a queue or a router; a set of rights. */
-export async function rightsOn(subject = {}) {
+export function rightsOn(subject = {}) {
   const key = JSON.stringify(subject);
   const kept = answers.get(key);
   if (kept && Date.now() - kept.at < KEPT_MS) return kept.found;
-  const found = new Set((await get("session/rights", subject)).rights);
   if (answers.size > 500) answers.clear();
+  const found = get("session/rights", subject).then((answer) => new Set(answer.rights));
   answers.set(key, { at: Date.now(), found });
+  found.catch(() => answers.delete(key));
   return found;
 }
 
@@ -34,7 +35,7 @@ export async function enter() {
   answers.clear();
   session.csrf = who.csrf || "";
   session.canLeave = who.session;
-  session.name = who.name || "";
+  session.name = who.session ? "logged in" : "";
   anywhere = new Set(await rightsOn());
   // Somebody may be allowed to push into orders only; then the general answer is no.
   if (!anywhere.has("push")) {

@@ -8,10 +8,8 @@ import { may, rightsOn } from "./rights.js";
 import { BINDING_KINDS, HTTP_METHODS, INTERACTIONS, ROUTE_METHODS } from "./tables.js";
 
 const ROW = 34;
-const BOX = 210;
-const GAP = 150;
 const path = (name) => `routers/${encode(name)}`;
-const short = (text) => { const words = plain(text); return words.length > 28 ? `${words.slice(0, 27)}…` : words; };
+const short = (text, most) => { const words = plain(text); return words.length > most ? `${words.slice(0, most - 1)}…` : words; };
 
 /** Where a binding sends messages, in words. */
 function target(binding) {
@@ -20,31 +18,37 @@ function target(binding) {
   return binding.kind === "tag" ? `tag ${binding.target}` : binding.target;
 }
 
-const box = (x, y, words, small, kind) => svg("g", {},
-  svg("rect", { x, y: y + 3, width: BOX, height: ROW - 6, rx: 6, class: kind }),
-  svg("text", { x: x + 10, y: y + ROW / 2 + 4.5 }, short(words)), small && svg("text", { x: x + BOX + 8, y: y + ROW / 2 - 4, class: "small" }, small));
+/** The width of a box, the room between two, and how many characters are in one: on a phone less. */
+const sizes = () => (matchMedia("(max-width: 720px)").matches ? { wide: 130, gap: 46, most: 17 } : { wide: 230, gap: 110, most: 31 });
+
+const box = (x, y, { wide, most }, words, small, kind) => svg("g", {},
+  svg("rect", { x, y: y + 3, width: wide, height: ROW - 6, rx: 6, class: kind }),
+  svg("text", { x: x + 10, y: y + ROW / 2 + 4.5 }, short(words, small ? most - 13 : most)),
+  small && svg("text", { x: x + wide - 10, y: y + ROW / 2 + 4, class: "small", "text-anchor": "end" }, small));
 
 /** The drawing; readers of screens have the tables. */
 function drawing(routers) {
   let y = 8;
   const parts = [];
+  const size = sizes();
+  const { wide, gap } = size;
   for (const router of routers) {
     const bindings = router.bindings || [];
     const height = Math.max(1, bindings.length) * ROW;
     const middle = y + height / 2 - ROW / 2;
     const off = router.enabled ? "" : "off";
-    parts.push(box(8, middle, router.name, bindings.length ? router.method : "", `router ${off}`));
+    parts.push(box(8, middle, size, router.name, wide > 200 ? router.method : "", `router ${off}`));
     bindings.forEach((binding, at) => {
-      const from = [8 + BOX, middle + ROW / 2];
-      const to = [8 + BOX + GAP, y + at * ROW + ROW / 2];
-      const half = (from[0] + to[0]) / 2 + 20;
+      const from = [8 + wide, middle + ROW / 2];
+      const to = [8 + wide + gap, y + at * ROW + ROW / 2];
+      const half = (from[0] + to[0]) / 2 + 10;
       parts.push(svg("path", { class: off, d: `M${from[0]} ${from[1]} C${half} ${from[1]} ${half} ${to[1]} ${to[0] - 7} ${to[1]}` }));
       parts.push(svg("path", { class: "head", d: `M${to[0]} ${to[1]} l-8 -4 v8 z` }));
-      parts.push(box(to[0], y + at * ROW, target(binding), "", binding.kind));
+      parts.push(box(to[0], y + at * ROW, size, target(binding), "", binding.kind));
     });
     y += height + 14;
   }
-  const width = 8 + BOX + GAP + BOX + 8;
+  const width = 2 * (8 + wide) + gap;
   return h("div", { class: "drawing" }, svg("svg", { width, height: y, viewBox: `0 0 ${width} ${y}`, role: "img", "aria-label": "Routers and where they send messages; the tables have the same" }, parts));
 }
 
@@ -91,9 +95,9 @@ export async function page(context) {
       ["Binding", (each) => each.name], ["Kind", (each) => each.kind],
       ["Target", (each) => (each.kind === "queue" ? link(queueHash(each.target, each.queue), target(each)) : target(each))],
       ["Priority", (each) => String(each.priority ?? 0), "n"], ["Asks for", (each) => each.interaction],
-      can.has("manage-routers") && ["Action", (each) => button("Remove…", () => unbind(router, each), "danger")],
+      can.has("manage-routers") && ["Action", (each) => button("Remove…", () => unbind(router, each), "danger small")],
     ].filter(Boolean), router.bindings || [], "It has no bindings: what is published to it is refused."),
-    h("div", { class: "row end" }, can.has("publish") && link(`#/publish?to=router&name=${encode(router.name)}`, "Publish"),
+    h("div", { class: "row end" }, can.has("publish") && h("a", { class: "button", href: `#/publish?to=router&name=${encode(router.name)}` }, "Publish"),
       can.has("manage-routers") && [button("Add a binding…", () => bind(router)), button(router.enabled ? "Disable" : "Enable", () => enable(router)), button("Remove router…", () => drop(router), "danger")]));
   let last = "";
   const refresh = async () => {

@@ -79,6 +79,11 @@ export class Rows {
     await this.more(true);
   }
 
+  /** The first portion; a filter of the address that cannot be read is told, and no more. */
+  async begin(tell) {
+    try { await this.more(true); } catch (error) { if (error.status !== 400) throw error; tell(error.message, "error"); }
+  }
+
   async more(first = false) {
     const mine = first ? ++this.turn : this.turn;
     if (!first && (this.loading || !this.next)) return;
