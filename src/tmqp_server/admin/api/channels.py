@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from tmqp.constants import MAX_QUEUE_ID, RESULT_OK
 from tmqp_server.admin.api.kinds import CHANNELS, QUEUES
-from tmqp_server.admin.api.lists import LIST_PARAMETERS, Listing
+from tmqp_server.admin.api.lists import LIST_PARAMETERS, Pages
 from tmqp_server.admin.api.manner import read_object
-from tmqp_server.admin.api.running import Asking, Refused, Stepping, Steps, done, need, show
+from tmqp_server.admin.api.running import AskOnce, Refused, Stepping, Steps, done, need, show
 from tmqp_server.admin.api.shapes import channel_item, consumer_item, queue_item
 from tmqp_server.admin.api.table import Api, Operation
 from tmqp_server.doors.http.exchange import Exchange, Handler
@@ -126,7 +126,7 @@ def check_count(exchange: Exchange, count: int) -> None:
 
 
 def _list_channels(api: Api, exchange: Exchange) -> Handler:
-    return Listing(api, exchange, CHANNELS)
+    return Pages(api, exchange, CHANNELS)
 
 
 def _get_channel(_api: Api, exchange: Exchange) -> Handler:
@@ -136,7 +136,7 @@ def _get_channel(_api: Api, exchange: Exchange) -> Handler:
         assert isinstance(body, ChannelSnapshot), "it is the answer"
         return channel_item(body)
 
-    return Asking(
+    return AskOnce(
         exchange,
         lambda session, request: DescribeChannel(session, request, name),
         show(shape),
@@ -176,7 +176,7 @@ def _put_channel(_api: Api, exchange: Exchange) -> Handler:
 def _patch_channel(_api: Api, exchange: Exchange) -> Handler:
     name = exchange.wanted.text("channel")
     changes = _of_channel(read_object(exchange.wanted.body))
-    return Asking(
+    return AskOnce(
         exchange,
         lambda session, request: UpdateChannel(session, request, name, changes),
         done(),
@@ -186,7 +186,7 @@ def _patch_channel(_api: Api, exchange: Exchange) -> Handler:
 
 def _remove_channel(_api: Api, exchange: Exchange) -> Handler:
     name = exchange.wanted.text("channel")
-    return Asking(
+    return AskOnce(
         exchange,
         lambda session, request: RemoveChannel(session, request, name),
         done(),
@@ -206,21 +206,21 @@ def _consumers(_api: Api, exchange: Exchange) -> Handler:
         command.most_items = 1_000
         return command
 
-    return Asking(exchange, make, show(shape), _NO_CHANNEL)
+    return AskOnce(exchange, make, show(shape), _NO_CHANNEL)
 
 
 # --- Queues --------------------------------------------------------------------------------------
 
 
 def _list_queues(api: Api, exchange: Exchange) -> Handler:
-    return Listing(api, exchange, QUEUES)
+    return Pages(api, exchange, QUEUES)
 
 
 def _list_queues_of_channel(api: Api, exchange: Exchange) -> Handler:
     name = exchange.wanted.text("channel")
     if "*" in name:
         raise BadRequest(404, "no name of a channel has a star here; filter the list of queues")
-    return Listing(api, exchange, QUEUES, names=name)
+    return Pages(api, exchange, QUEUES, names=name)
 
 
 def _get_queue(_api: Api, exchange: Exchange) -> Handler:
@@ -230,7 +230,7 @@ def _get_queue(_api: Api, exchange: Exchange) -> Handler:
         assert isinstance(body, QueueSnapshot), "it is the answer"
         return queue_item(body, exchange.now, exchange.client.offset_s)
 
-    return Asking(
+    return AskOnce(
         exchange,
         lambda session, request: DescribeQueue(session, request, channel, queue_id),
         show(shape),
@@ -267,7 +267,7 @@ def _put_queue(_api: Api, exchange: Exchange) -> Handler:
 def _patch_queue(_api: Api, exchange: Exchange) -> Handler:
     channel, queue_id = place_of(exchange)
     changes = _of_queue(read_object(exchange.wanted.body))
-    return Asking(
+    return AskOnce(
         exchange,
         lambda session, request: UpdateQueue(session, request, channel, queue_id, changes),
         done(),

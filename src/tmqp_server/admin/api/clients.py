@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp_server.admin.api.kinds import CLIENTS
-from tmqp_server.admin.api.lists import LIST_PARAMETERS, Listing
-from tmqp_server.admin.api.running import Asking, Stepping, Steps, done, need, show
+from tmqp_server.admin.api.lists import LIST_PARAMETERS, Pages
+from tmqp_server.admin.api.running import AskOnce, Stepping, Steps, done, need, show
 from tmqp_server.admin.api.shapes import client_details
 from tmqp_server.admin.api.table import Api, Operation
 from tmqp_server.doors.http.exchange import Exchange, Handler
@@ -29,7 +29,7 @@ _TOGETHER: Final = 64
 
 
 def _list_clients(api: Api, exchange: Exchange) -> Handler:
-    return Listing(api, exchange, CLIENTS)
+    return Pages(api, exchange, CLIENTS)
 
 
 def _get_client(_api: Api, exchange: Exchange) -> Handler:
@@ -53,7 +53,7 @@ def _get_client(_api: Api, exchange: Exchange) -> Handler:
 
 def _disconnect(_api: Api, exchange: Exchange) -> Handler:
     client_id = exchange.wanted.text("client")
-    return Asking(
+    return AskOnce(
         exchange,
         lambda session, request: DisconnectClient(session, request, client_id),
         done(),
@@ -79,7 +79,7 @@ def _list_nodes(_api: Api, exchange: Exchange) -> Handler:
             ]
         }
 
-    return Asking(exchange, ListNodes, show(shape))
+    return AskOnce(exchange, ListNodes, show(shape))
 
 
 CLIENT_OPERATIONS: Final[tuple[Operation, ...]] = (

@@ -53,7 +53,7 @@ _PAUSE_S: Final = 0.001
 #: Channels and queues of an import.
 _MOST: Final = 10_000
 
-Part = Generator[Command | float, Reply, Any]
+_Part = Generator[Command | float, Reply, Any]
 
 
 def _given(options: object, declared: tuple[Option, ...]) -> dict[str, object]:
@@ -86,7 +86,7 @@ class _Export:
             200, {"channels": list(self._channels.values()), "routers": routers}
         )
 
-    def _look(self, session: int, request: object, *, queues: bool) -> Part:
+    def _look(self, session: int, request: object, *, queues: bool) -> _Part:
         walk = None
         while walk is None or not walk.done:
             kind = SurveyQueues if queues else SurveyChannels
@@ -139,7 +139,7 @@ def _feed(item: Any) -> dict[str, object]:
     return found
 
 
-def _routers(session: int, request: object) -> Part:
+def _routers(session: int, request: object) -> _Part:
     reply = yield ListRouters(session, request)
     found: list[dict[str, object]] = []
     for each in reply.body if isinstance(reply.body, list) else []:
@@ -213,7 +213,7 @@ class _Import:
         self._failed.append({"what": what, "reason": words})
         return False
 
-    def _channel(self, session: int, request: object, channel: DeclaredChannel) -> Part:
+    def _channel(self, session: int, request: object, channel: DeclaredChannel) -> _Part:
         name, what = channel.name, f"channel {channel.name}"
         reply = yield DescribeChannel(session, request, name)
         body = reply.body
@@ -253,7 +253,7 @@ class _Import:
                 make = CreateQueue(session, request, name, each.queue_id, each.changes)
                 self._note(what, (yield make), self._created)
 
-    def _feeds(self, session: int, request: object, channel: DeclaredChannel) -> Part:
+    def _feeds(self, session: int, request: object, channel: DeclaredChannel) -> _Part:
         """Add the feeds of a channel, when all channels are there."""
         name = channel.name
         for feed in channel.feeds:
@@ -275,7 +275,7 @@ class _Import:
             else:
                 self._note(what, reply, self._created)
 
-    def _router(self, session: int, request: object, router: DeclaredRouter) -> Part:
+    def _router(self, session: int, request: object, router: DeclaredRouter) -> _Part:
         what = f"router {router.name}"
         reply = yield ListRouters(session, request)
         there = reply.body if isinstance(reply.body, list) else []

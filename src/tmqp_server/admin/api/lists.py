@@ -16,7 +16,7 @@ from tmqp_server.doors.http.messages import JSON, BadRequest, HttpResponse, as_j
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.effects import Effect, Reply
 
-__all__ = ["LIST_PARAMETERS", "Kind", "Listing"]
+__all__ = ["LIST_PARAMETERS", "Kind", "Pages", "Walk"]
 
 _LIMIT: Final = 100
 _MOST: Final = 1_000
@@ -73,7 +73,7 @@ class Kind(Protocol):
         """The JSON of a thing."""
 
 
-class Listing(Handler):
+class Pages(Handler):
     """One page of a list.
 
     :param kind: of what.

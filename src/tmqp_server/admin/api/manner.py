@@ -22,7 +22,7 @@ from tmqp_server.doors.http.messages import (
 from tmqp_server.doors.port import IdSource
 from tmqp_server.engine.commands import Credentials
 
-__all__ = ["CSRF", "SESSION", "ApiManner", "cookie_of", "read_object"]
+__all__ = ["CSRF", "SESSION", "ApiManner", "cookie_of", "credentials_in", "read_object"]
 
 #: The field that proves that a page of this server sends a request.
 CSRF: Final = b"x-tmqp-csrf"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp_server.admin.api.channels import check_count, place_of
-from tmqp_server.admin.api.running import Asking, Stepping, Steps, done, need
+from tmqp_server.admin.api.running import AskOnce, Stepping, Steps, done, need
 from tmqp_server.admin.api.table import Api, Operation, flag, integer, text, word
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.messages import HttpResponse
@@ -72,7 +72,7 @@ def _remove_message(_api: Api, exchange: Exchange) -> Handler:
         return CancelMessage(session, request, channel, queue_id, message_id)
 
     words = f"there is no such {'waiting' if waits else 'deferred'} message"
-    return Asking(exchange, make, done(), words)
+    return AskOnce(exchange, make, done(), words)
 
 
 _QUEUE: Final = "/channels/{channel}/queues/{queue:int}"

@@ -9,7 +9,7 @@ from typing import Any, Final
 from tmqp.blocks import BlockError, split_blocks
 from tmqp.constants import MAX_QUEUE_ID
 from tmqp_server.admin.api.channels import place_of
-from tmqp_server.admin.api.running import Asking, Stepping, Steps, done, need, show
+from tmqp_server.admin.api.running import AskOnce, Stepping, Steps, done, need, show
 from tmqp_server.admin.api.shapes import record_item
 from tmqp_server.admin.api.table import Api, Operation, body_of, integer, text
 from tmqp_server.doors.http.exchange import Exchange, Handler
@@ -57,7 +57,7 @@ def _queue_wanted(exchange: Exchange) -> int | None:
 def _list_offsets(_api: Api, exchange: Exchange) -> Handler:
     query = exchange.wanted.query
     queue_id = _queue_wanted(exchange)
-    return Asking(
+    return AskOnce(
         exchange,
         lambda session, request: ListOffsets(
             session, request, query.get("channel", ""), queue_id, cursor=query.get("cursor", "")
@@ -69,7 +69,7 @@ def _list_offsets(_api: Api, exchange: Exchange) -> Handler:
 def _list_groups(_api: Api, exchange: Exchange) -> Handler:
     query = exchange.wanted.query
     queue_id = _queue_wanted(exchange)
-    return Asking(
+    return AskOnce(
         exchange,
         lambda session, request: ListGroups(
             session, request, query.get("channel", ""), queue_id, cursor=query.get("name", "")
@@ -80,7 +80,7 @@ def _list_groups(_api: Api, exchange: Exchange) -> Handler:
 
 def _list_transactions(_api: Api, exchange: Exchange) -> Handler:
     pattern = exchange.wanted.query.get("application", "")
-    return Asking(
+    return AskOnce(
         exchange,
         lambda session, request: ListTransactions(session, request, pattern),
         _items(exchange),
@@ -136,7 +136,7 @@ def _records(blocks: Blocks, first: int, last: int) -> list[dict[str, object]]:
 
 def _list_cursors(_api: Api, exchange: Exchange) -> Handler:
     channel, queue_id = place_of(exchange)
-    return Asking(
+    return AskOnce(
         exchange,
         lambda session, request: ListCursors(session, request, channel, queue_id),
         _items(exchange),
@@ -166,13 +166,13 @@ def _put_cursor(_api: Api, exchange: Exchange) -> Handler:
             return HttpResponse(204)
         return HttpResponse.json(200, record_item(body, offset_s))
 
-    return Asking(exchange, make, respond, _NO_QUEUE)
+    return AskOnce(exchange, make, respond, _NO_QUEUE)
 
 
 def _remove_cursor(_api: Api, exchange: Exchange) -> Handler:
     channel, queue_id = place_of(exchange)
     name = exchange.wanted.text("cursor")
-    return Asking(
+    return AskOnce(
         exchange,
         lambda session, request: RemoveCursor(session, request, channel, queue_id, name),
         done(),
@@ -190,7 +190,7 @@ def _list_feeds(_api: Api, exchange: Exchange) -> Handler:
     def make(session: int, request: object) -> Command:
         return ListFeeds(session, request, name, -1 if queue_id is None else queue_id)
 
-    return Asking(exchange, make, _items(exchange), "there is no such channel")
+    return AskOnce(exchange, make, _items(exchange), "there is no such channel")
 
 
 def _target_of(exchange: Exchange) -> tuple[str, int]:
@@ -225,7 +225,7 @@ def _put_feed(_api: Api, exchange: Exchange) -> Handler:
 def _remove_feed(_api: Api, exchange: Exchange) -> Handler:
     channel, queue_id = place_of(exchange)
     target, number = _target_of(exchange)
-    return Asking(
+    return AskOnce(
         exchange,
         lambda session, request: RemoveFeed(session, request, channel, queue_id, target, number),
         done(),

@@ -11,7 +11,7 @@ from tmqp.errors import LocalProtocolError
 from tmqp.frames import Frame
 from tmqp_server.access.rights import MANAGE_ROUTERS
 from tmqp_server.admin.api.manner import read_object
-from tmqp_server.admin.api.running import Asking, Stepping, Steps, done, need, show, words_of
+from tmqp_server.admin.api.running import AskOnce, Stepping, Steps, done, need, show, words_of
 from tmqp_server.admin.api.table import Api, Operation, word
 from tmqp_server.doors.http.contents import sent_headers
 from tmqp_server.doors.http.exchange import Exchange, Handler
@@ -61,7 +61,7 @@ def _list_routers(_api: Api, exchange: Exchange) -> Handler:
         assert isinstance(body, list), "it is a list"
         return {"items": [_item(each) for each in body if isinstance(each, RouterSnapshot)]}
 
-    return Asking(exchange, ListRouters, show(shape))
+    return AskOnce(exchange, ListRouters, show(shape))
 
 
 def _get_router(_api: Api, exchange: Exchange) -> Handler:
@@ -115,7 +115,7 @@ def _patch_router(_api: Api, exchange: Exchange) -> Handler:
     enabled = given.get("enabled")
     if not isinstance(enabled, bool) or len(given) != 1:
         raise BadRequest(422, "the one member is enabled, which is true or false")
-    return Asking(
+    return AskOnce(
         exchange,
         lambda session, request: SetRouterEnabled(session, request, name, enabled),
         done(),
@@ -125,7 +125,7 @@ def _patch_router(_api: Api, exchange: Exchange) -> Handler:
 
 def _remove_router(_api: Api, exchange: Exchange) -> Handler:
     name = exchange.wanted.text("router")
-    return Asking(exchange, lambda session, request: RemoveRouter(session, request, name), done())
+    return AskOnce(exchange, lambda session, request: RemoveRouter(session, request, name), done())
 
 
 # --- Bindings ------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ def _list_bindings(_api: Api, exchange: Exchange) -> Handler:
         found = [values_of_binding(each) for each in body if isinstance(each, BindingOptions)]
         return {"items": found}
 
-    return Asking(
+    return AskOnce(
         exchange,
         lambda session, request: ListBindings(session, request, name),
         show(shape),
@@ -176,7 +176,7 @@ def _put_binding(_api: Api, exchange: Exchange) -> Handler:
 
 def _remove_binding(_api: Api, exchange: Exchange) -> Handler:
     router, name = exchange.wanted.text("router"), exchange.wanted.text("binding")
-    return Asking(
+    return AskOnce(
         exchange,
         lambda session, request: RemoveBinding(session, request, router, name),
         done(),
@@ -187,7 +187,7 @@ def _remove_binding(_api: Api, exchange: Exchange) -> Handler:
 # --- Messages ------------------------------------------------------------------------------------
 
 
-class _Publish(Handler):
+class _ThroughRouter(Handler):
     """Gives a message to a router."""
 
     def __init__(self, exchange: Exchange) -> None:
@@ -235,7 +235,7 @@ class _Publish(Handler):
 
 
 def _publish(_api: Api, exchange: Exchange) -> Handler:
-    return _Publish(exchange)
+    return _ThroughRouter(exchange)
 
 
 _ROUTER: Final = "/routers/{router}"

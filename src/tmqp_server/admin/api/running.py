@@ -13,10 +13,10 @@ from tmqp_server.doors.http.messages import BadRequest, HttpResponse, of_result,
 from tmqp_server.engine.commands import Command, Permission
 from tmqp_server.engine.effects import Confirm, Effect, Reply
 
-__all__ = ["Asking", "Refused", "Stepping", "Steps", "Telling", "done", "need", "show", "words_of"]
+__all__ = ["AskOnce", "Refused", "Stepping", "Steps", "Telling", "done", "need", "show", "words_of"]
 
 #: Makes JSON of what the broker answers.
-Shape = Callable[[object], object]
+_Shape = Callable[[object], object]
 
 #: Sentences for what a code means where nothing better is said.
 _WORDS: Final = {
@@ -35,7 +35,7 @@ def words_of(code: int) -> str:
     return _WORDS.get(code, "the broker refused it")
 
 
-class Asking(Handler):
+class AskOnce(Handler):
     """Asks the broker one thing.
 
     :param make: makes the command, of the session's number and whoever is to be answered.
@@ -149,7 +149,7 @@ class Stepping(Handler):
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
         """A step was answered."""
         if isinstance(effect, Confirm):
-            code = RESULT_OK if effect.positive else CODES.get(effect.reason, 409)
+            code = RESULT_OK if effect.positive else _CODES.get(effect.reason, 409)
             effect = Reply(effect.session, self, code, effect.reason)
         if not isinstance(effect, Reply):
             return ()
@@ -167,7 +167,7 @@ class Stepping(Handler):
 
 
 #: What a negative confirm of a reason means.
-CODES: Final = {
+_CODES: Final = {
     "busy": 503,
     "error": 503,
     "storage": 503,
@@ -176,7 +176,7 @@ CODES: Final = {
 }
 
 
-def show(shape: Shape) -> Callable[[object], HttpResponse]:
+def show(shape: _Shape) -> Callable[[object], HttpResponse]:
     """An answer with what the broker has said, as JSON."""
     return lambda body: HttpResponse.json(200, shape(body))
 

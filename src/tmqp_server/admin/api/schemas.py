@@ -25,20 +25,20 @@ from tmqp_server.settings.routers import ROUTE_METHODS
 
 __all__ = ["SCHEMAS", "schema_of_option"]
 
-Schema = dict[str, Any]
+_Schema = dict[str, Any]
 
-_TEXT: Final[Schema] = {"type": "string"}
-_FLAG: Final[Schema] = {"type": "boolean"}
-_NUMBER: Final[Schema] = {"type": "integer"}
-_COUNT: Final[Schema] = {"type": "integer", "minimum": 0}
-_REAL: Final[Schema] = {"type": "number"}
-_QUEUE_ID: Final[Schema] = {"type": "integer", "minimum": 0, "maximum": MAX_QUEUE_ID}
-_MAYBE_COUNT: Final[Schema] = {"type": ["integer", "null"]}
-_MAYBE_TEXT: Final[Schema] = {"type": ["string", "null"]}
+_TEXT: Final[_Schema] = {"type": "string"}
+_FLAG: Final[_Schema] = {"type": "boolean"}
+_NUMBER: Final[_Schema] = {"type": "integer"}
+_COUNT: Final[_Schema] = {"type": "integer", "minimum": 0}
+_REAL: Final[_Schema] = {"type": "number"}
+_QUEUE_ID: Final[_Schema] = {"type": "integer", "minimum": 0, "maximum": MAX_QUEUE_ID}
+_MAYBE_COUNT: Final[_Schema] = {"type": ["integer", "null"]}
+_MAYBE_TEXT: Final[_Schema] = {"type": ["string", "null"]}
 
 
-def _object(needed: Schema, more: Schema | None = None, *, closed: bool = False) -> Schema:
-    found: Schema = {"type": "object", "properties": {**needed, **(more or {})}}
+def _object(needed: _Schema, more: _Schema | None = None, *, closed: bool = False) -> _Schema:
+    found: _Schema = {"type": "object", "properties": {**needed, **(more or {})}}
     if needed:
         found["required"] = list(needed)
     if closed:
@@ -46,19 +46,19 @@ def _object(needed: Schema, more: Schema | None = None, *, closed: bool = False)
     return found
 
 
-def _list(item: Schema) -> Schema:
+def _list(item: _Schema) -> _Schema:
     return {"type": "array", "items": item}
 
 
-def _named(name: str) -> Schema:
+def _named(name: str) -> _Schema:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def _items(name: str) -> Schema:
+def _items(name: str) -> _Schema:
     return _object({"items": _list(_named(name))})
 
 
-def _page(name: str) -> Schema:
+def _page(name: str) -> _Schema:
     return _object(
         {
             "items": _list(_named(name)),
@@ -70,9 +70,9 @@ def _page(name: str) -> Schema:
     )
 
 
-def schema_of_option(option: Option) -> Schema:
+def schema_of_option(option: Option) -> _Schema:
     """The schema of one option of queues or channels."""
-    found: Schema = {"description": option.meaning}
+    found: _Schema = {"description": option.meaning}
     if option.kind == STATUS:
         found |= {"type": "string", "enum": sorted(set(STATUS_WORDS.values()))}
     elif option.kind == FLAG:
@@ -91,7 +91,7 @@ def schema_of_option(option: Option) -> Schema:
     return found
 
 
-def _options(declared: tuple[Option, ...]) -> Schema:
+def _options(declared: tuple[Option, ...]) -> _Schema:
     return {each.name: schema_of_option(each) for each in declared}
 
 
@@ -99,14 +99,14 @@ def _words(kind: Any) -> list[str]:
     return [each.name.lower().replace("_", "-") for each in kind]
 
 
-_STATUS: Final[Schema] = {"type": "string", "enum": sorted(set(STATUS_WORDS.values()))}
-_COUNTS: Final[Schema] = _object(dict.fromkeys(COUNTS, _COUNT))
-_HISTOGRAM: Final[Schema] = _object(
+_STATUS: Final[_Schema] = {"type": "string", "enum": sorted(set(STATUS_WORDS.values()))}
+_COUNTS: Final[_Schema] = _object(dict.fromkeys(COUNTS, _COUNT))
+_HISTOGRAM: Final[_Schema] = _object(
     {"bounds": _list(_NUMBER), "counts": _list(_COUNT), "sum": _COUNT}
 )
-_GONE: Final[Schema] = {"gone": {**_FLAG, "description": "It was there when the list was made."}}
+_GONE: Final[_Schema] = {"gone": {**_FLAG, "description": "It was there when the list was made."}}
 
-_QUEUE: Final[Schema] = {
+_QUEUE: Final[_Schema] = {
     "channel": _TEXT,
     "queue": _QUEUE_ID,
     "status": _STATUS,
@@ -124,7 +124,7 @@ _QUEUE: Final[Schema] = {
     "last_sent_ms": _MAYBE_COUNT,
     "options": _object({}, _options(QUEUE_OPTIONS)),
 }
-_CHANNEL: Final[Schema] = {
+_CHANNEL: Final[_Schema] = {
     "name": _TEXT,
     "queues": _list(_QUEUE_ID),
     "consumers": _COUNT,
@@ -132,7 +132,7 @@ _CHANNEL: Final[Schema] = {
     "options": _object({}, _options(CHANNEL_OPTIONS)),
     "queue_options": _object({}, _options(QUEUE_OPTIONS)),
 }
-_CONSUMER: Final[Schema] = {
+_CONSUMER: Final[_Schema] = {
     "id": _TEXT,
     "name": _TEXT,
     "type": _TEXT,
@@ -149,11 +149,11 @@ _CONSUMER: Final[Schema] = {
     "unknown_acks": _COUNT,
     "blocked": _FLAG,
 }
-_CLIENT: Final[Schema] = {
+_CLIENT: Final[_Schema] = {
     **_CONSUMER,
     "properties": {"type": "object", "additionalProperties": _TEXT},
 }
-_SUBSCRIPTION: Final[Schema] = {
+_SUBSCRIPTION: Final[_Schema] = {
     "channel": _TEXT,
     "queues": _list(_QUEUE_ID),
     "credit": {**_NUMBER, "description": "-1 for no bound."},
@@ -164,16 +164,16 @@ _SUBSCRIPTION: Final[Schema] = {
     "filtered": _FLAG,
     "joined_ms": _COUNT,
 }
-_ROUTER: Final[Schema] = {
+_ROUTER: Final[_Schema] = {
     "name": _TEXT,
     "method": _TEXT,
     "enabled": _FLAG,
 }
-_BINDING: Final[Schema] = {
+_BINDING: Final[_Schema] = {
     "kind": {"type": "string", "enum": _words(BindingType)},
     "target": _TEXT,
 }
-_OF_BINDING: Final[Schema] = {
+_OF_BINDING: Final[_Schema] = {
     "name": _TEXT,
     "priority": _NUMBER,
     "interaction": {"type": "string", "enum": _words(BindingInteraction)},
@@ -182,7 +182,7 @@ _OF_BINDING: Final[Schema] = {
     "content_type": _QUEUE_ID,
     "http_method": {"type": "string", "enum": _words(BindingHttpMethod)},
 }
-_MESSAGE: Final[Schema] = {
+_MESSAGE: Final[_Schema] = {
     "id": _TEXT,
     "source": _TEXT,
     "sequence": _COUNT,
@@ -199,7 +199,7 @@ _MESSAGE: Final[Schema] = {
 }
 
 #: Every schema by its name.
-SCHEMAS: Final[dict[str, Schema]] = {
+SCHEMAS: Final[dict[str, _Schema]] = {
     "Problem": _object(
         {"type": _TEXT, "title": _TEXT, "status": _NUMBER, "detail": _TEXT, "instance": _TEXT},
         {"code": {**_NUMBER, "description": "The broker's result code."}},

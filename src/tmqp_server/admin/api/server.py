@@ -25,7 +25,7 @@ _HURRIED: Final = 8
 _PAUSE_S: Final = 0.005
 
 
-def turn_of(api: Api) -> Turn:
+def _turn_of(api: Api) -> Turn:
     """The turn of the server, which is there when somebody can ask."""
     turn = api.world.turn
     assert turn is not None, "nobody can ask before there is one"
@@ -43,7 +43,7 @@ class _Overview(Permitted):
 
     def permitted(self, now: float) -> None:
         """Begin with the survey."""
-        self._survey = turn_of(self._api).hub.broker.survey()
+        self._survey = _turn_of(self._api).hub.broker.survey()
         self.due = now
 
     def on_deadline(self, now: float) -> Sequence[Command]:
@@ -62,7 +62,7 @@ class _Overview(Permitted):
 
 def _overview(api: Api, survey: Survey, now: float, offset_s: float) -> dict[str, object]:
     world = api.world
-    turn = turn_of(api)
+    turn = _turn_of(api)
     levels = survey.levels()
     facts = world.facts()
     problems = world.problems()
@@ -157,7 +157,7 @@ def tell_limits(api: Api, exchange: Exchange) -> Handler:
     """Every limit, and of some how much is used."""
 
     def answer(_now: float) -> object:
-        survey = turn_of(api).hub.broker.survey()
+        survey = _turn_of(api).hub.broker.survey()
         items = _limits(api, survey.levels())
         known = {each["name"] for each in items}
         for field in dataclasses.fields(api.world.limits):
@@ -189,7 +189,7 @@ def tell_storage(api: Api, exchange: Exchange) -> Handler:
     """Whether the storage saves, how large it is, and how long it takes."""
 
     def answer(_now: float) -> object:
-        turn = turn_of(api)
+        turn = _turn_of(api)
         facts = api.world.facts()
         saving = turn.saving
         return {

@@ -49,10 +49,10 @@ _DROPPED: Final = frozenset(
     for name in (*DEAD_LETTER_HEADERS, HEADER_DELAY, HEADER_DELIVER_AT, HEADER_MESSAGE_TIMEOUT)
 )
 
-Place = tuple[str, int]
+_Place = tuple[str, int]
 
 
-def _first_of(frame: Frame) -> Place | None:
+def _first_of(frame: Frame) -> _Place | None:
     """The queue of a dead letter; None for another message."""
     channel, separator, number = (frame.header(HEADER_DEAD_LETTER_QUEUE) or "").rpartition(";")
     if not separator or not (number.isascii() and number.isdigit()):
@@ -60,7 +60,7 @@ def _first_of(frame: Frame) -> Place | None:
     return (channel, int(number)) if channel and int(number) <= MAX_QUEUE_ID else None
 
 
-def _target_of(value: object) -> Place | None:
+def _target_of(value: object) -> _Place | None:
     """Where messages are to go: None for where each was first.
 
     :raises BadRequest: when it says neither.
@@ -112,7 +112,7 @@ class _Transfer:
         self._matched = 0
         self._moved = 0
         self._failed: dict[str, int] = {}
-        self._targets: dict[Place, int] = {}
+        self._targets: dict[_Place, int] = {}
         self._more = False
 
     def _read_ids(self, value: Any) -> list[str]:
@@ -212,7 +212,7 @@ class _Transfer:
     def _fail(self, words: str) -> None:
         self._failed[words] = self._failed.get(words, 0) + 1
 
-    def _copy(self, session: int, frame: Frame, item: BrowsedMessage, target: Place) -> Push:
+    def _copy(self, session: int, frame: Frame, item: BrowsedMessage, target: _Place) -> Push:
         headers = [pair for pair in writable_headers(frame) if pair[0].lower() not in _DROPPED]
         copy = Frame.build(
             TYPE_QUEUE_MESSAGE,

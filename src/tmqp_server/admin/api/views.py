@@ -24,7 +24,7 @@ _MOST_OF_ONE: Final = 8
 _MOST: Final = 64
 _MOST_SORTS: Final = 4
 
-Key = TypeVar("Key")
+_Key = TypeVar("_Key")
 
 
 @final
@@ -77,7 +77,7 @@ def parse_sort(text: str, fields: Fields) -> Order:
 
 
 @final
-class View(Generic[Key]):
+class View(Generic[_Key]):
     """One view.  Attributes: ``total``, how many keys; ``examined``, items that were looked at;
     ``taken_s``, when."""
 
@@ -86,11 +86,11 @@ class View(Generic[Key]):
         self.taken_s = self.used_s = taken_s
         self.total = 0
         self.examined = 0
-        self._portions: list[list[tuple[Any, Key]]] = []
-        self._merged: Iterator[tuple[Any, Key]] | None = None
-        self._keys: list[Key] = []
+        self._portions: list[list[tuple[Any, _Key]]] = []
+        self._merged: Iterator[tuple[Any, _Key]] | None = None
+        self._keys: list[_Key] = []
 
-    def add(self, portion: list[tuple[Any, Key]]) -> None:
+    def add(self, portion: list[tuple[Any, _Key]]) -> None:
         """More keys, each with its place."""
         assert self._merged is None, "all keys are there before the first page"
         if portion:
@@ -98,7 +98,7 @@ class View(Generic[Key]):
             self._portions.append(portion)
             self.total += len(portion)
 
-    def keys(self, start: int, end: int) -> list[Key]:
+    def keys(self, start: int, end: int) -> list[_Key]:
         """The keys from a place to another one."""
         if self._merged is None:
             self._merged = heapq.merge(*self._portions)
