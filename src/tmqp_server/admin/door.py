@@ -126,6 +126,7 @@ class AdminKind(DoorKind):
             context.new_id,
             limits,
             context.wall_clock_offset_s,
+            {} if context.native is None else {context.native.name: context.native},
             routes=[*_routes(world, options), *routes_of(api)],
             letters=context.letters,
             manner=manner,

@@ -52,7 +52,6 @@ from tmqp_server.engine.commands import (
     SessionCommand,
     SetTerms,
     SubscribeEvent,
-    SurveyCommand,
     UpdateChannel,
     UpdateQueue,
 )
@@ -92,7 +91,7 @@ from tmqp_server.engine.operations.clients import Clients
 from tmqp_server.engine.operations.information import Information
 from tmqp_server.engine.operations.nodes import Nodes
 from tmqp_server.engine.operations.subscribing import Subscribing
-from tmqp_server.engine.operations.survey import QueueChoice, Survey
+from tmqp_server.engine.operations.survey import QueueChoice, Survey, levels_of
 from tmqp_server.engine.operations.surveying import Surveying
 from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.engine.reading.asking import StorageQuestions
@@ -151,7 +150,7 @@ class Broker:
         "_routing",
         "_runs",
         "_sender",
-        "_surveying",
+        "surveying",
         "_transactions",
         "_watching",
         "_work_per_step",
@@ -226,7 +225,7 @@ class Broker:
             self._sender,
             self._intake.holding,
         )
-        self._surveying = Surveying(core, self._clients)
+        self.surveying = Surveying(core, self._clients)
         self._performers = self._table()
 
     def _table(self) -> Performers:
@@ -257,7 +256,7 @@ class Broker:
             Extend: self._intake.extend,
             Miss: self._intake.miss,
             **self._information.performers(),
-            **self._surveying.performers(),
+            **self.surveying.performers(),
             **self._nodes.performers(),
             **self._routing.performers(),
             Publish: self._publishing.publish,
@@ -528,6 +527,10 @@ class Broker:
         """The broker in numbers, taken bit by bit; see there for what is shown of which queues."""
         return Survey(self._core, choices, most)
 
+    def levels(self) -> dict[str, int]:
+        """How much there is of everything but queues and messages at this moment."""
+        return levels_of(self._core)
+
     def notes(self) -> list[tuple[int, int, int, int]]:
         """What the storage does not know of the messages it keeps, for a clean stop.
 
@@ -566,11 +569,6 @@ class Broker:
     def channel_names(self, pattern: str) -> list[str]:
         """The names of the channels that pass a filter (F53), in the order of creation."""
         return self._readers.channel_names(pattern)
-
-    def surveyed(self, command: SurveyCommand) -> list[str]:
-        """Take the portion of a survey; returns the channels it is about, which somebody may be
-        asked about."""
-        return self._surveying.prepare(command)
 
     def resolve(self, command: GroupCommand) -> None:
         """Find the queues that a command is about, before anybody is asked whether it may be."""

@@ -358,7 +358,7 @@ class Hub(Looks):
             # Which of these may be seen (F52)?  Only those are collected, and counted.
             gate.note_names(question, self.broker.channel_names(command.filter))
         elif isinstance(command, SurveyCommand):
-            gate.note_names(question, self.broker.surveyed(command))
+            gate.note_names(question, self.broker.surveying.prepare(command))
         self._ask(question)
 
     def _decided(self, question: Question, decision: Verdict, now: float) -> Sequence[Effect]:

@@ -47,7 +47,13 @@ class Stage:
         letters = Letters([self.native])
         self.hub.broker.know_wires(LetterWires(letters))
         context = DoorContext(
-            lambda: f"{next(numbers):032x}", 0.0, letters, Limits(), {}, options=options
+            lambda: f"{next(numbers):032x}",
+            0.0,
+            letters,
+            Limits(),
+            {},
+            self.native,
+            options=options,
         )
         kind = AdminKind(self.world)
         self.admin = kind.open(context)

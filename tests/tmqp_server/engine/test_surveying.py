@@ -108,7 +108,7 @@ def test_a_channel_that_came_again_under_its_name_is_another(world: World) -> No
     assert first.walk is not None
     assert first.walk.done
     later = SurveyChannels(1, "r")
-    names = world.broker.surveyed(later)
+    names = world.broker.surveying.prepare(later)
     world.step(RemoveChannel(1, "r", "empty"))
     world.step(CreateChannel(1, "r", "empty"))
     assert "empty" in names
@@ -129,7 +129,7 @@ def test_named_things_come_in_that_order_as_far_as_they_are_there(world: World) 
 
 def test_only_visible_channels_are_shown(world: World) -> None:
     command = SurveyQueues(1, "r")
-    assert set(world.broker.surveyed(command)) == {"empty", "many"}
+    assert set(world.broker.surveying.prepare(command)) == {"empty", "many"}
     command.visible = frozenset({"empty"})
     assert body(world, command) == []
 

@@ -24,7 +24,7 @@ _MOST: Final = 1_000
 _PORTION: Final = 32
 #: Portions of the first look that follow each other at once, and the pause before each further one.
 _HURRIED: Final = 8
-_PAUSE_S: Final = 0.005
+_PAUSE_S: Final = 0.002
 
 #: What every list takes.
 LIST_PARAMETERS: Final[tuple[Parameter, ...]] = (
@@ -173,10 +173,11 @@ class Pages(Handler):
         )
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """Look at the next portion."""
+        """Look at the next portion, or read it."""
         self.due = math.inf
         command = self._command
-        assert command is not None, "the first look goes on"
+        if command is None:
+            return self._next_portion(now)
         return [self._look(self._kind.walk_of(command))]
 
     # -- the page -------------------------------------------------------------------------------
@@ -215,7 +216,8 @@ class Pages(Handler):
             pieces.append(as_json(shown))
         self._write(b",".join(pieces))
         self._at += len(self._keys)
-        return self._next_portion(now)
+        self.due = now  # others have their turn before the next portion
+        return ()
 
     def _write(self, data: bytes) -> None:
         exchange = self.exchange

@@ -30,6 +30,7 @@ CSRF: Final = b"x-tmqp-csrf"
 SESSION: Final = ("api", "v1", "session")
 #: They may be asked for under any host, as probes and scrapers do.
 _ANY_HOST: Final = (("healthz",), ("readyz",), ("metrics",))
+_SOCKET: Final = ("api", "v1", "ws")
 _SAFE: Final = ("GET", "HEAD", "OPTIONS")
 _PROBLEM: Final = b"application/problem+json"
 #: Types of problems that have a word of their own, by the broker's code.
@@ -129,6 +130,8 @@ class ApiManner(Manner):
         name = re.sub(r":[0-9]*$", "", host)
         if name and name not in self._hosts and not _is_address(name):
             raise BadRequest(403, f"this server has no host {name[:64]!r}: see [admin] hosts")
+        if request.path == _SOCKET:
+            self._check_origin(request)  # browsers let any page open one
 
     def identify(self, request: HttpRequest, now: float) -> tuple[bytes, Credentials | None]:
         """By its token, or by the cookie of its session; who logs in, by what is in the body."""

@@ -157,8 +157,7 @@ def tell_limits(api: Api, exchange: Exchange) -> Handler:
     """Every limit, and of some how much is used."""
 
     def answer(_now: float) -> object:
-        survey = _turn_of(api).hub.broker.survey()
-        items = _limits(api, survey.levels())
+        items = _limits(api, _turn_of(api).hub.broker.levels())
         known = {each["name"] for each in items}
         for field in dataclasses.fields(api.world.limits):
             if field.name not in known:

@@ -21,7 +21,7 @@ from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session
 from tmqp_server.engine.model.totals import SessionTotals
 
-__all__ = ["QueueChoice", "QueueSample", "Survey"]
+__all__ = ["QueueChoice", "QueueSample", "Survey", "levels_of"]
 
 #: Queues, or sessions, of one portion.
 _PORTION: Final = 125
@@ -84,6 +84,29 @@ class QueueSample:
         if since is not None:
             self.oldest_age_s = max(self.oldest_age_s, now - since)
         self.consumers += len(queue.audience.subscriptions)
+
+
+def levels_of(core: Core) -> dict[str, int]:
+    """How much there is of everything but queues and messages at this moment."""
+    unsynced = 0
+    for pending in core.tickets.values():
+        unsynced += len(pending.messages) if isinstance(pending, PendingRun) else 1
+    counters = core.counters
+    return {
+        "channels": len(core.channels.by_key),
+        "sessions": core.client_count(),
+        "message_bytes": core.message_bytes,
+        "state_bytes": core.state_bytes,
+        "unsynced_bytes": core.unsynced_bytes,
+        "unsynced_messages": unsynced,
+        "confirms_skipped": counters.confirms_skipped,
+        "dead_lettered": counters.dead_lettered,
+        "stray_commands": counters.stray_commands,
+        "directs_skipped": counters.directs_skipped,
+        "answers_dropped": counters.answers_dropped,
+        "events_skipped": core.notices.skipped,
+        "withheld": counters.withheld,
+    }
 
 
 @final
@@ -215,23 +238,4 @@ class Survey:
 
     def levels(self) -> dict[str, int]:
         """How much there is of everything else at this moment."""
-        core = self._core
-        unsynced = 0
-        for pending in core.tickets.values():
-            unsynced += len(pending.messages) if isinstance(pending, PendingRun) else 1
-        counters = core.counters
-        return {
-            "channels": len(core.channels.by_key),
-            "sessions": core.client_count(),
-            "message_bytes": core.message_bytes,
-            "state_bytes": core.state_bytes,
-            "unsynced_bytes": core.unsynced_bytes,
-            "unsynced_messages": unsynced,
-            "confirms_skipped": counters.confirms_skipped,
-            "dead_lettered": counters.dead_lettered,
-            "stray_commands": counters.stray_commands,
-            "directs_skipped": counters.directs_skipped,
-            "answers_dropped": counters.answers_dropped,
-            "events_skipped": core.notices.skipped,
-            "withheld": counters.withheld,
-        }
+        return levels_of(self._core)
