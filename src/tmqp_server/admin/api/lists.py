@@ -21,7 +21,7 @@ __all__ = ["LIST_PARAMETERS", "Kind", "Pages", "Walk"]
 _LIMIT: Final = 100
 _MOST: Final = 1_000
 #: Items that are read and written at one go.
-_PORTION: Final = 32
+_PORTION: Final = 16
 #: Portions of the first look that follow each other at once, and the pause before each further one.
 _HURRIED: Final = 8
 _PAUSE_S: Final = 0.002
