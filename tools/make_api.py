@@ -87,7 +87,7 @@ def render() -> str:
         lines.append("|---|---|---|---|")
         lines += [_row(each) for each in operations]
         lines += _parameters(operations)
-    audited = sorted({each.audit for each in OPERATIONS if each.audit})
+    audited = sorted({word for each in OPERATIONS for word in each.audited})
     template = _TEMPLATE.read_text(encoding="utf-8")
     text = template.replace("@OPERATIONS@", "\n".join(lines).strip())
     return text.replace("@PREFIX@", PREFIX).replace("@AUDIT@", _code(tuple(audited)))

@@ -59,6 +59,7 @@ __all__ = [
     "HEADER_SEQUENCE",
     "HEADER_START",
     "HEADER_STATE",
+    "HEADER_STOP",
     "HEADER_TIMEOUT",
     "HEADER_TIMESTAMP",
     "HEADER_TO",
@@ -81,6 +82,7 @@ __all__ = [
     "OP_COMMIT_TRANSACTION",
     "OP_DESCRIBE_CELL",
     "OP_DESCRIBE_SERVER",
+    "OP_DRAIN",
     "OP_DROP_CELL",
     "OP_DROP_CURSOR",
     "OP_DROP_GROUP",
@@ -125,6 +127,7 @@ __all__ = [
 OP_SET_ROUTER_ENABLED: Final = 701
 OP_UPDATE_CHANNEL: Final = 702
 OP_DESCRIBE_SERVER: Final = 703
+OP_DRAIN: Final = 704
 OP_OFFSETS: Final = 711
 OP_READ_RANGE: Final = 712
 OP_COMMIT_CURSOR: Final = 713
@@ -162,6 +165,9 @@ OP_READ_INDEX: Final = 722
 
 #: ``1`` to enable the router that the target names, ``0`` to disable it.
 HEADER_ROUTER_ENABLED: Final = "Router-Enabled"
+
+#: With the value ``yes``: let the server stop when it has drained.
+HEADER_STOP: Final = "Stop"
 
 #: On a subscription to an event, with this value: send events in the specification's form, with the
 #: headers Channel-Name and Queue-Id, and ActiveClient beside ActiveClients (F129, F130).
@@ -283,6 +289,7 @@ class ExtensionOperation(IntEnum):
     SET_ROUTER_ENABLED = OP_SET_ROUTER_ENABLED
     UPDATE_CHANNEL = OP_UPDATE_CHANNEL
     DESCRIBE_SERVER = OP_DESCRIBE_SERVER
+    DRAIN = OP_DRAIN
     OFFSETS = OP_OFFSETS
     READ_RANGE = OP_READ_RANGE
     COMMIT_CURSOR = OP_COMMIT_CURSOR

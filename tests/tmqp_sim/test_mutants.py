@@ -52,6 +52,8 @@ FOUND_AT: Final = {
     "dials-for-ever": 1,
     "disconnects-in-part": 55,
     "disconnects-nobody": 59,
+    "drain-confirms": 38,
+    "drain-for-ever": 38,
     "empty-stays": 89,
     "erased-early": 137,
     "expires-early": 125,

@@ -16,6 +16,7 @@ from tmqp_client.cli.bench import bench
 from tmqp_client.cli.completion import completion
 from tmqp_client.cli.config import config
 from tmqp_client.cli.doctor import doctor
+from tmqp_client.cli.drain import drain
 from tmqp_client.cli.feeds import feed
 from tmqp_client.cli.look import clients
 from tmqp_client.cli.manage import channel, queue
@@ -79,7 +80,7 @@ _COMMANDS: tuple[click.Command, ...] = (
     *(ping, pub, sub, pull, cache, request, reply),
     *(peek, offsets, read, cursor),
     *(channel, queue, feed, router, clients, nodes, events, top),
-    *(doctor, bench, config, completion),
+    *(drain, doctor, bench, config, completion),
 )
 for _command in _COMMANDS:
     cli.add_command(_command)

@@ -25,6 +25,7 @@ __all__ = [
     "JOIN",
     "MANAGE_CLIENTS",
     "MANAGE_ROUTERS",
+    "MANAGE_SERVER",
     "OF_APPLICATIONS",
     "OF_CHANNELS",
     "OF_CLIENTS",
@@ -76,6 +77,7 @@ MANAGE_CLIENTS: Final = "manage-clients"
 SEE_NODES: Final = "see-nodes"
 SEE_METRICS: Final = "see-metrics"
 SEE_SERVER: Final = "see-server"
+MANAGE_SERVER: Final = "manage-server"
 TRANSACT: Final = "transact"
 CUSTOM: Final = "custom"
 CONFIGURE: Final = "configure"
@@ -118,6 +120,7 @@ RIGHTS: Final[dict[str, str]] = {
     SEE_NODES: OF_NOTHING,
     SEE_METRICS: OF_NOTHING,
     SEE_SERVER: OF_NOTHING,
+    MANAGE_SERVER: OF_NOTHING,
     TRANSACT: OF_APPLICATIONS,
     CUSTOM: OF_NOTHING,
     CONFIGURE: OF_NOTHING,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Final, final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, final
 
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.shell.tallies import ProcessFacts
@@ -19,6 +19,11 @@ def _no_random(count: int) -> bytes:
     raise NotImplementedError(f"nobody makes {count} random bytes here")
 
 
+def _never() -> float | None:
+    """There is no certificate."""
+    return None
+
+
 @final
 class AdminWorld:
     """One server, for its admin doors.
@@ -26,10 +31,12 @@ class AdminWorld:
     Attributes: ``turn``, None before it is there; ``facts`` asks the operating system; ``build``
     are the labels of ``build_info``; ``started_s``, in Unix time; ``limits`` of the engine;
     ``max_connections`` and ``connections``, how many there are; ``floor_bytes`` of the storage, 0
-    where nothing is kept; ``listening`` and ``draining``; ``beat_s``, when the event loop's timer
-    fired last, in the engine's time, below 0 if never; ``reloads`` of the configuration by result,
-    and ``last_reload_failed``; ``settings`` are those of the
-    configuration, by their names; ``random`` makes so many bytes that nobody can guess.
+    where nothing is kept; ``certificate_expires_s``, when the one of TLS does, in Unix time, None
+    where there is none; ``audit``, the last changes that were asked for, the latest last, and
+    ``audit_fails``, whether they cannot be written; ``listening`` and ``draining``; ``beat_s``,
+    when the event loop's timer fired last, in the engine's time, below 0 if never; ``reloads`` of
+    the configuration by result, and ``last_reload_failed``; ``settings`` of the configuration, by
+    their names; ``random`` makes so many bytes that nobody can guess.
     """
 
     def __init__(self) -> None:
@@ -43,6 +50,9 @@ class AdminWorld:
         self.floor_bytes = 0
         self.settings: Callable[[], Iterable[tuple[str, object]]] = tuple
         self.random: Callable[[int], bytes] = _no_random
+        self.certificate_expires_s: Callable[[], float | None] = _never
+        self.audit: Sequence[Mapping[str, Any]] = ()
+        self.audit_fails: Callable[[], bool] = bool
         self.listening = False
         self.draining = False
         self.beat_s = -1.0

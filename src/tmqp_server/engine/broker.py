@@ -85,13 +85,14 @@ from tmqp_server.engine.model.snapshots import BrokerStatistics
 from tmqp_server.engine.model.timers import HoldTimer
 from tmqp_server.engine.model.times import NEVER
 from tmqp_server.engine.operations.administration import Administration
+from tmqp_server.engine.operations.branches import with_branches
 from tmqp_server.engine.operations.cells import Cells
 from tmqp_server.engine.operations.checking import check_broker
 from tmqp_server.engine.operations.clients import Clients
 from tmqp_server.engine.operations.information import Information
 from tmqp_server.engine.operations.nodes import Nodes
 from tmqp_server.engine.operations.subscribing import Subscribing
-from tmqp_server.engine.operations.survey import QueueChoice, Survey, levels_of
+from tmqp_server.engine.operations.survey import QueueChoice, Survey
 from tmqp_server.engine.operations.surveying import Surveying
 from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.engine.reading.asking import StorageQuestions
@@ -376,6 +377,15 @@ class Broker:
             run.divide()
         self._intake.acknowledge(run.left.pop(), now)
 
+    def in_flight(self) -> int:
+        """Deliveries that clients have not answered."""
+        return sum([each.in_flight for each in self._core.sessions.values()])
+
+    def pushed(self, number: int) -> int:
+        """Messages that a session and its branches have pushed."""
+        session = self._core.sessions.get(number)
+        return 0 if session is None else sum([each.pushed for each in with_branches(session)])
+
     def take_work(self) -> int:
         """Units of work since the last call, see ``Core.charge_names``."""
         work, self._core.work = self._core.work, 0
@@ -527,10 +537,6 @@ class Broker:
         """The broker in numbers, taken bit by bit; see there for what is shown of which queues."""
         return Survey(self._core, choices, most)
 
-    def levels(self) -> dict[str, int]:
-        """How much there is of everything but queues and messages at this moment."""
-        return levels_of(self._core)
-
     def notes(self) -> list[tuple[int, int, int, int]]:
         """What the storage does not know of the messages it keeps, for a clean stop.
 
@@ -580,10 +586,8 @@ class Broker:
         return bool(self._core.options.authenticators)
 
     def authenticator_of(self, channel: str) -> str:
-        """The name of who is to be asked about a channel instead of the server; empty for nobody.
-
-        Of a channel that is missing, it is what a new one has (F71).
-        """
+        """The name of who is to be asked about a channel instead of the server, empty for nobody; of
+        a channel that is missing, it is what a new one has (F71)."""
         return self._core.channels.authenticator_of(channel)
 
     def authenticator_changes(self) -> int:

@@ -19,6 +19,18 @@ from tmqp_server.admin.api.operations import OPERATIONS, routes_of
 from tmqp_server.admin.api.schemas import SCHEMAS
 from tmqp_server.admin.api.table import Operation
 from tmqp_server.doors.http.routes import RouteTable
+from tmqp_server.engine.commands import (
+    Acknowledge,
+    AskRight,
+    CommitCursor,
+    DescribeQueue,
+    Join,
+    Leave,
+    OpenCursor,
+    Publish,
+    Pull,
+    Push,
+)
 
 #: What the command does that no server does for it.
 HERE: Final = {"bench", "completion", "config", "doctor", "ping"}
@@ -57,10 +69,17 @@ def test_an_operation_is_whole(operation: Operation) -> None:
     for name in (operation.body, operation.answer):
         assert not name or name in SCHEMAS
     assert set(operation.rights) <= set(RIGHTS)
-    changes = operation.method != "GET" and operation.name not in ("publish", "publishToRouter")
-    assert bool(operation.audit) == (changes or operation.name in ("browse", "readRecords"))
     free = operation.tag in ("session", "openapi.json") or operation.name in OWN
     assert bool(operation.rights) != free
+
+
+@by_name
+def test_what_changes_something_is_audited(operation: Operation) -> None:
+    """But for messages, which plain producers and consumers push and take, and cursors."""
+    plain = {Acknowledge, AskRight, CommitCursor, DescribeQueue, Join, Leave, OpenCursor}
+    plain |= {Publish, Pull, Push}
+    changes = operation.method != "GET" and not set(operation.commands) <= plain
+    assert bool(operation.audited) == (changes or operation.name == "browse")
 
 
 def test_names_and_places_are_there_once() -> None:

@@ -84,15 +84,20 @@ def test_the_dashboard_shows_all_but_single_queues() -> None:
     } - shown
     assert hidden == {
         "acknowledges",
+        "audit_failing",
+        "audit_records",
         "channels",
         "config_reload_success",
         "config_reloads",
         "confirms",
         "confirms_skipped",
+        "draining",
+        "draining_unacknowledged",
         "events_lost",
         "queues",
         "storage_failures",
         "storage_saving",
+        "tls_certificate_expiry_timestamp_seconds",
     }
 
 

@@ -435,6 +435,7 @@ CASES: Final[dict[str, Case]] = {
     "SeeMetrics": ((), lambda _: c.SeeMetrics(ME, "r")),
     "SeeServer": ((), lambda _: c.SeeServer(ME, "r")),
     "AskRight": ((), lambda _: c.AskRight(ME, "r", "push", "c")),
+    "Drain": ((), lambda _: c.Drain(ME, "r", True)),
     "DescribeServer": ((), lambda _: DescribeServer(ME, "r")),
     "ListNodes": ((), lambda _: ListNodes(ME, "r")),
     "CreateRouter": ((), lambda n: CreateRouter(ME, "r", name(n), 0)),

@@ -331,7 +331,6 @@ CHANNEL_OPERATIONS: Final[tuple[Operation, ...]] = (
         answer="ChannelName",
         status=201,
         failures=(409, 412, 422),
-        audit="create-channel",
         cli=("channel create",),
     ),
     Operation(
@@ -345,7 +344,6 @@ CHANNEL_OPERATIONS: Final[tuple[Operation, ...]] = (
         body="ChannelOptions",
         status=204,
         failures=(404, 409, 422),
-        audit="update-channel",
         cli=("channel update",),
     ),
     Operation(
@@ -358,7 +356,6 @@ CHANNEL_OPERATIONS: Final[tuple[Operation, ...]] = (
         commands=(RemoveChannel,),
         status=204,
         failures=(404,),
-        audit="remove-channel",
         cli=("channel rm",),
     ),
     Operation(
@@ -423,7 +420,6 @@ CHANNEL_OPERATIONS: Final[tuple[Operation, ...]] = (
         answer="QueueName",
         status=201,
         failures=(404, 409, 412, 422),
-        audit="create-queue",
         cli=("queue create",),
     ),
     Operation(
@@ -437,7 +433,6 @@ CHANNEL_OPERATIONS: Final[tuple[Operation, ...]] = (
         body="QueueOptions",
         status=204,
         failures=(404, 409, 422),
-        audit="update-queue",
         cli=("queue update",),
     ),
     Operation(
@@ -450,7 +445,6 @@ CHANNEL_OPERATIONS: Final[tuple[Operation, ...]] = (
         commands=(DescribeQueue, RemoveQueue),
         status=204,
         failures=(404, 412),
-        audit="remove-queue",
         cli=("queue rm",),
     ),
     Operation(

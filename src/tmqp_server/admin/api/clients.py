@@ -117,7 +117,6 @@ CLIENT_OPERATIONS: Final[tuple[Operation, ...]] = (
         commands=(DisconnectClient,),
         status=204,
         failures=(404,),
-        audit="disconnect-client",
     ),
     Operation(
         name="listNodes",

@@ -353,6 +353,5 @@ DEFINITION_OPERATIONS: Final[tuple[Operation, ...]] = (
         body="Definitions",
         answer="Imported",
         failures=(422,),
-        audit="import-definitions",
     ),
 )

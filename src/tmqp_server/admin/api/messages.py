@@ -97,7 +97,6 @@ MESSAGE_OPERATIONS: Final[tuple[Operation, ...]] = (
         ),
         answer="MessageList",
         failures=(404, 409),
-        audit="browse",
         cli=("peek",),
     ),
     Operation(
@@ -138,7 +137,6 @@ MESSAGE_OPERATIONS: Final[tuple[Operation, ...]] = (
         ),
         status=204,
         failures=(404, 412),
-        audit="clear-messages",
         cli=("queue clear",),
     ),
     Operation(
@@ -152,7 +150,6 @@ MESSAGE_OPERATIONS: Final[tuple[Operation, ...]] = (
         query=(word("state", "What it does.", "deferred", "waiting"),),
         status=204,
         failures=(404,),
-        audit="remove-message",
         cli=("queue cancel", "queue remove-message"),
     ),
     Operation(
@@ -182,7 +179,6 @@ MESSAGE_OPERATIONS: Final[tuple[Operation, ...]] = (
         ),
         answer="MessageList",
         failures=(404, 409, 429),
-        audit="take",
         cli=("pull", "sub"),
     ),
     Operation(
@@ -194,7 +190,6 @@ MESSAGE_OPERATIONS: Final[tuple[Operation, ...]] = (
         commands=(Acknowledge,),
         status=204,
         failures=(404,),
-        audit="acknowledge",
     ),
     Operation(
         name="refuse",
@@ -206,6 +201,5 @@ MESSAGE_OPERATIONS: Final[tuple[Operation, ...]] = (
         query=(text("reason", "Why: a line of at most 200 bytes."),),
         status=204,
         failures=(404,),
-        audit="acknowledge",
     ),
 )

@@ -102,7 +102,6 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         body="LogIn",
         answer="LoggedIn",
         status=201,
-        audit="log-in",
     ),
     Operation(
         name="getSession",
@@ -133,7 +132,6 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         summary="Log out: the cookie is of no use any more.",
         begin=log_out,
         status=204,
-        audit="log-out",
     ),
     *CHANNEL_OPERATIONS,
     *MESSAGE_OPERATIONS,

@@ -294,7 +294,6 @@ READING_OPERATIONS: Final[tuple[Operation, ...]] = (
         ),
         answer="MessageList",
         failures=(404, 409, 416, 501),
-        audit="read",
         cli=("read",),
     ),
     Operation(
@@ -320,7 +319,6 @@ READING_OPERATIONS: Final[tuple[Operation, ...]] = (
         body="CursorChange",
         answer="Record",
         failures=(204, 404, 409, 416, 422, 501),
-        audit="commit-cursor",
         cli=("cursor open", "cursor commit"),
     ),
     Operation(
@@ -333,7 +331,6 @@ READING_OPERATIONS: Final[tuple[Operation, ...]] = (
         commands=(RemoveCursor,),
         status=204,
         failures=(404, 409, 501),
-        audit="remove-cursor",
         cli=("cursor rm",),
     ),
     Operation(
@@ -360,7 +357,6 @@ READING_OPERATIONS: Final[tuple[Operation, ...]] = (
         body="FeedOptions",
         status=204,
         failures=(404, 409, 422),
-        audit="add-feed",
         cli=("feed add",),
     ),
     Operation(
@@ -373,7 +369,6 @@ READING_OPERATIONS: Final[tuple[Operation, ...]] = (
         commands=(RemoveFeed,),
         status=204,
         failures=(404,),
-        audit="remove-feed",
         cli=("feed rm",),
     ),
 )

@@ -277,7 +277,6 @@ ROUTER_OPERATIONS: Final[tuple[Operation, ...]] = (
         answer="Router",
         status=201,
         failures=(404, 409, 412, 422),
-        audit="create-router",
         cli=("router create",),
     ),
     Operation(
@@ -291,7 +290,6 @@ ROUTER_OPERATIONS: Final[tuple[Operation, ...]] = (
         body="RouterChanges",
         status=204,
         failures=(404, 422),
-        audit="update-router",
     ),
     Operation(
         name="removeRouter",
@@ -302,7 +300,6 @@ ROUTER_OPERATIONS: Final[tuple[Operation, ...]] = (
         rights=("manage-routers",),
         commands=(RemoveRouter,),
         status=204,
-        audit="remove-router",
         cli=("router rm",),
     ),
     Operation(
@@ -329,7 +326,6 @@ ROUTER_OPERATIONS: Final[tuple[Operation, ...]] = (
         answer="Binding",
         status=201,
         failures=(404, 409, 412, 422),
-        audit="bind",
         cli=("router bind",),
     ),
     Operation(
@@ -342,7 +338,6 @@ ROUTER_OPERATIONS: Final[tuple[Operation, ...]] = (
         commands=(RemoveBinding,),
         status=204,
         failures=(404,),
-        audit="unbind",
         cli=("router unbind",),
     ),
     Operation(

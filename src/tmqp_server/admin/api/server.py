@@ -157,7 +157,7 @@ def tell_limits(api: Api, exchange: Exchange) -> Handler:
     """Every limit, and of some how much is used."""
 
     def answer(_now: float) -> object:
-        items = _limits(api, _turn_of(api).hub.broker.levels())
+        items = _limits(api, _turn_of(api).hub.broker.surveying.levels())
         known = {each["name"] for each in items}
         for field in dataclasses.fields(api.world.limits):
             if field.name not in known:

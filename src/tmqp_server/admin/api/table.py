@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from tmqp_server.access.auditing import ACTIONS
 from tmqp_server.admin.api.logins import LogIns
 from tmqp_server.admin.api.manner import ApiManner, read_object
 from tmqp_server.admin.api.views import Views
@@ -92,7 +93,6 @@ class Operation:
     :ivar kind: the type of the answer's content.
     :ivar status: of an answer that tells that it was done.
     :ivar failures: statuses of other answers, beside those that every operation has.
-    :ivar audit: the word under which it is recorded; empty if it changes nothing.
     :ivar cli: the commands of ``tmqp`` that do the same.
     :ivar public: nobody is asked who the client is.
     :ivar overlaps: a connection may ask the next one before this is answered.
@@ -111,7 +111,6 @@ class Operation:
     kind: str = "application/json"
     status: int = 200
     failures: tuple[int, ...] = ()
-    audit: str = ""
     cli: tuple[str, ...] = ()
     public: bool = False
     overlaps: bool = False
@@ -120,6 +119,11 @@ class Operation:
     def template(self) -> str:
         """The whole path."""
         return PREFIX + self.path
+
+    @property
+    def audited(self) -> tuple[str, ...]:
+        """What the audit calls the commands of it that are recorded."""
+        return tuple(dict.fromkeys([ACTIONS[each] for each in self.commands if each in ACTIONS]))
 
     @property
     def tag(self) -> str:

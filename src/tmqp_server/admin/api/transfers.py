@@ -268,6 +268,5 @@ TRANSFER_OPERATIONS: Final[tuple[Operation, ...]] = (
         body="Transfer",
         answer="Transferred",
         failures=(404, 409, 422),
-        audit="transfer",
     ),
 )

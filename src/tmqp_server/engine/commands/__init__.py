@@ -40,6 +40,7 @@ from tmqp_server.engine.commands.clients import (
     SendDirect,
     SubscribeEvent,
 )
+from tmqp_server.engine.commands.draining import Drain
 from tmqp_server.engine.commands.feeds import (
     AddFeed,
     ListFeeds,
@@ -242,6 +243,7 @@ __all__ = [
     "DescribeServer",
     "Disconnect",
     "DisconnectClient",
+    "Drain",
     "DropCell",
     "DropGroup",
     "Envelope",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from tmqp_server.engine.effects.base import (
     Effect,
 )
+from tmqp_server.engine.effects.draining import DrainAsked
 from tmqp_server.engine.effects.events import (
     Inform,
     Notify,
@@ -94,6 +95,7 @@ __all__ = [
     "Deliver",
     "DeliverPulled",
     "DeliverRun",
+    "DrainAsked",
     "DropStaged",
     "Effect",
     "EndPull",

@@ -28,6 +28,7 @@ from tmqp_server.engine.model.surveyed import (
 from tmqp_server.engine.model.walks import ChannelWalk, ClientWalk
 from tmqp_server.engine.operations.branches import with_branches
 from tmqp_server.engine.operations.clients import Clients
+from tmqp_server.engine.operations.survey import levels_of
 
 __all__ = ["Surveying"]
 
@@ -56,6 +57,10 @@ class Surveying:
             DescribeClient: self.describe_client,
             DisconnectClient: self.disconnect_client,
         }
+
+    def levels(self) -> dict[str, int]:
+        """How much there is of everything but queues and messages at this moment."""
+        return levels_of(self._core)
 
     def prepare(self, command: SurveyCommand) -> list[str]:
         """Take the portion that a command is about, before anybody is asked which channels may be
