@@ -15,6 +15,7 @@ from tmqp_server.admin.api.definitions import DEFINITION_OPERATIONS
 from tmqp_server.admin.api.live import LIVE_OPERATIONS
 from tmqp_server.admin.api.messages import MESSAGE_OPERATIONS
 from tmqp_server.admin.api.reading import READING_OPERATIONS
+from tmqp_server.admin.api.repeats import name_in
 from tmqp_server.admin.api.rights import tell_rights
 from tmqp_server.admin.api.routers import ROUTER_OPERATIONS
 from tmqp_server.admin.api.server import (
@@ -192,6 +193,16 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
 def _begun(api: Api, operation: Operation) -> Begin:
     def begin(exchange: Exchange) -> Handler | None:
         operation.check(exchange.wanted)
+        met = None
+        if operation.repeats:
+            met = api.repeats.meet(exchange.client.proof, exchange.wanted, exchange.now)
+        if isinstance(met, HttpResponse):
+            exchange.respond(met)
+            return None
+        exchange.rewrite = met
+        if met is not None and operation.name == "publish" and "id" not in exchange.wanted.query:
+            # Should it be carried out twice after all, consumers can see that it is the same.
+            exchange.wanted.query["id"] = name_in(exchange.wanted)
         return operation.begin(api, exchange)
 
     return begin
