@@ -10,7 +10,7 @@ from tmqp_server.hub.hub import Hub
 from tmqp_server.hub.questions import Fault
 from tmqp_server.shell.connections import Connections
 from tmqp_server.shell.lines import Line
-from tmqp_server.shell.log_ins import WebLogIns
+from tmqp_server.shell.log_ins import LogIns
 from tmqp_server.shell.outbound import BEHIND, BLOCK, CUT, KEPT, OPEN, UNBLOCK, Outbound
 from tmqp_server.shell.saving import IDLE, WRITING, Saving
 from tmqp_server.shell.steps import READ, WAIT
@@ -329,7 +329,7 @@ SHELL_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] =
         "answers-outlive", "answers that are to be forgotten are kept",
         Gate, "forget_answers", _nothing,
     ),
-    ("no-pause", "a refused client hears of it at once", WebLogIns, "refused", _no_pause),
+    ("no-pause", "a refused client hears of it at once", LogIns, "refused", _no_pause),
     ("answered-twice", "a call that was given up is answered again", Line, "done", _late_is_fine),
     ("all-at-once", "any number of calls is made at one time", Line, "start", _all_at_once),
 )  # fmt: skip
