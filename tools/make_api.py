@@ -26,6 +26,7 @@ PAGE: Final = ROOT / "docs" / "api.md"
 _TEMPLATE: Final = ROOT / "tools" / "api.md"
 _TITLES: Final = {
     "server": "Server",
+    "audit": "Server",
     "session": "Sessions",
     "channels": "Channels and queues",
     "queues": "Channels and queues",

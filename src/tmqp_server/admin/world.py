@@ -35,7 +35,8 @@ class AdminWorld:
     where there is none; ``audit``, the last changes that were asked for, the latest last, and
     ``audit_fails``, whether they cannot be written; ``listening`` and ``draining``; ``beat_s``,
     when the event loop's timer fired last, in the engine's time, below 0 if never; ``reloads`` of
-    the configuration by result, and ``last_reload_failed``; ``settings`` of the configuration, by
+    the configuration by result, and ``last_reload_failed``; ``reload``
+    has the configuration read again, None where nobody can; ``settings`` of the configuration, by
     their names; ``random`` makes so many bytes that nobody can guess.
     """
 
@@ -48,6 +49,7 @@ class AdminWorld:
         self.max_connections = 0
         self.connections: Callable[[], int] = int
         self.floor_bytes = 0
+        self.reload: Callable[[], None] | None = None
         self.settings: Callable[[], Iterable[tuple[str, object]]] = tuple
         self.random: Callable[[int], bytes] = _no_random
         self.certificate_expires_s: Callable[[], float | None] = _never

@@ -586,8 +586,8 @@ class Broker:
         return bool(self._core.options.authenticators)
 
     def authenticator_of(self, channel: str) -> str:
-        """The name of who is to be asked about a channel instead of the server, empty for nobody; of
-        a channel that is missing, it is what a new one has (F71)."""
+        """The name of who is asked about a channel instead of the server, empty for nobody; of a
+        channel that is missing, it is what a new one has (F71)."""
         return self._core.channels.authenticator_of(channel)
 
     def authenticator_changes(self) -> int:

@@ -368,11 +368,9 @@ class Hub(Audited):
         gate = self.gate
         assert gate is not None, "nobody else wants to know"
         question = gate.question(number, command, now)
-        if isinstance(command, (ListChannels, ListOffsets)):
-            # Which of these may be seen (F52)?  Only those are collected, and counted.
-            gate.note_names(question, self.broker.channel_names(command.filter))
-        if isinstance(command, SurveyCommand):
-            gate.note_names(question, self.broker.surveying.prepare(command))
+        names = self.names_shown(command)
+        if names is not None:
+            gate.note_names(question, names)
         self._ask(question)
 
     def _decided(self, question: Question, decision: Verdict, now: float) -> Sequence[Effect]:

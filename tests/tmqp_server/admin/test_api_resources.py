@@ -134,6 +134,34 @@ def test_consumers_of_a_queue_are_those_of_its_channel(stage: ApiStage, caller: 
     assert caller.get("/api/v1/channels/none/consumers").status == 404
 
 
+def test_a_request_with_the_same_key_is_carried_out_once(stage: ApiStage, caller: Caller) -> None:
+    """Who did not hear the answer published its message again."""
+    caller.ask("PUT", QUEUE, {"status": "pull"})
+    target = f"{QUEUE}/messages"
+    first = caller.ask("POST", target, b"one", Idempotency_Key="k1")
+    again = stage.caller().ask("POST", target, b"one", Idempotency_Key="k1")
+    assert (first.status, first.json, again.json) == (201, {"id": "k1"}, first.json)
+    assert caller.get(QUEUE).json["waiting"] == 1
+    assert caller.ask("POST", target, b"two", Idempotency_Key="k1").status == 409
+    other = stage.caller(Authorization="Bearer other")
+    assert other.ask("POST", target, b"two", Idempotency_Key="k1").status == 201
+    assert caller.ask("POST", target, b"one", Idempotency_Key=" ").status == 400
+    stage.now += 601.0
+    stage.turn.on_deadline(stage.now)
+    assert stage.caller().ask("POST", target, b"one", Idempotency_Key="k1").status == 201
+    assert stage.caller().get(QUEUE).json["waiting"] == 3
+
+
+def test_a_request_that_was_refused_for_now_is_carried_out_when_it_comes_again(
+    stage: ApiStage, caller: Caller
+) -> None:
+    stage.api.world.reload = None
+    key = {"Idempotency_Key": "k"}
+    assert caller.ask("POST", "/api/v1/server/reload", **key).status == 501
+    stage.api.world.reload = lambda: None
+    assert caller.ask("POST", "/api/v1/server/reload", **key).status == 202
+
+
 # --- Transfers -----------------------------------------------------------------------------------
 
 

@@ -5,9 +5,17 @@ from __future__ import annotations
 import re
 
 import pytest
+from wsproto.connection import Connection, ConnectionType
+from wsproto.events import BytesMessage
 
 from tests.tmqp_server.admin.api_stage import ApiStage, Caller
 from tests.tmqp_server.doors.http.stage import Answer
+from tests.tmqp_server.peers import push
+from tmqp.codec import FrameDecoder
+from tmqp.constants import PREAMBLE, MessageType
+from tmqp.frames import Frame
+from tmqp.hello import ConnectionInformation
+from tmqp.limits import Limits
 from tmqp_server.access.gate import AUTHENTICATE, Question
 from tmqp_server.admin.api.logins import LogIns
 from tmqp_server.engine.commands import Connect, Credentials
@@ -151,7 +159,7 @@ def test_a_session_ends_when_its_token_is_taken_away() -> None:
 @pytest.mark.parametrize(("pause_s", "times", "status"), [(1_700, 20, 200), (1_900, 1, 401)])
 def test_a_session_is_over_when_it_is_not_used(pause_s: int, times: int, status: int) -> None:
     stage = Guarded()
-    cookie, _ = log_in(stage)
+    cookie, answer = log_in(stage)
     for _ in range(times):
         stage.now += pause_s
         stage.turn.on_deadline(stage.now)
@@ -230,3 +238,55 @@ def test_a_problem_has_a_type_and_the_id_of_its_request() -> None:
     assert answer.headers["Content-Type"] == "application/problem+json"
     assert answer.json["type"] == "/problems/not-found"
     assert answer.json["instance"] == answer.headers["X-Request-Id"]
+
+
+# --- WebSocket -----------------------------------------------------------------------------------
+
+UPGRADE = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+    "Sec-WebSocket-Protocol": "tmqp",
+}
+
+
+class Socket:
+    """A WebSocket with TMQP inside; ``fields`` are those of the upgrade."""
+
+    def __init__(self, stage: ApiStage, **fields: str) -> None:
+        self.caller = stage.caller()
+        self.caller.send("GET", "/api/v1/ws", **UPGRADE, **fields)
+        self.status = int(bytes(self.caller.wire.sent).split()[1])
+        self.caller.wire.sent.clear()
+        self._machine = Connection(ConnectionType.CLIENT)
+
+    def say(self, *said: bytes) -> list[Frame]:
+        """Send bytes of TMQP; returns what came back, without the preamble."""
+        stage, number = self.caller.stage, self.caller.number
+        stage.say(number, self._machine.send(BytesMessage(data=b"".join(said))))
+        self._machine.receive_data(bytes(self.caller.wire.sent))
+        self.caller.wire.sent.clear()
+        found = b"".join(
+            [bytes(each.data) for each in self._machine.events() if isinstance(each, BytesMessage)]
+        )
+        return FrameDecoder(Limits()).feed(found.removeprefix(PREAMBLE))
+
+
+def test_tmqp_is_spoken_over_a_websocket_with_the_rights_of_its_token() -> None:
+    """What another door refuses is refused here."""
+    stage = Guarded()
+    socket = Socket(stage, Origin="http://127.0.0.1:2680")
+    assert socket.status == 101
+    hello = ConnectionInformation("browser", token="fair").encode()
+    accepted = socket.say(PREAMBLE, Frame.build(MessageType.SERVER, "", 101, hello).raw)
+    assert [each.content_type for each in accepted] == [202]
+    assert stage.tokens[socket.caller.number] == "fair"
+    answers = socket.say(push("c", 1, "m", pending_response=True).raw)
+    assert [(each.type, each.content_type) for each in answers] == [(MessageType.RESPONSE, 401)]
+    assert stage.asked == ["push"]
+
+
+def test_a_websocket_of_another_page_is_refused() -> None:
+    """A browser lets any page open one."""
+    assert Socket(Guarded(), Origin="http://evil.example").status == 403

@@ -12,6 +12,7 @@ import pytest
 
 from tests.tmqp_server.admin.api_stage import ApiStage
 from tmqp_client.cli import cli
+from tmqp_server.access.gate import Question
 from tmqp_server.access.needs import FREE, NEEDS, NO_QUEUE
 from tmqp_server.access.rights import RIGHTS
 from tmqp_server.admin.api.openapi import description_of
@@ -95,7 +96,12 @@ def test_the_rights_of_an_operation_are_those_of_its_commands(operation: Operati
         assert command in NEEDS or command in FREE
     stage = ApiStage(guarded=True)
     asked: set[str] = set()
-    stage.policy = lambda question: asked.add(question.right) is None
+
+    def note(question: Question) -> bool:
+        asked.add(question.right)
+        return True
+
+    stage.policy = note
     call(stage, operation)
     needed = asked - {"authenticate"}
     if operation.name == "getRights":

@@ -74,9 +74,10 @@ def _known(table: Mapping[str, object], keys: tuple[str, ...]) -> dict[str, obje
 
 def _of_queue(table: Mapping[str, object]) -> QueueChanges:
     try:
-        return queue_changes(_known(table, QUEUE_KEYS), "")
+        changes: QueueChanges = queue_changes(_known(table, QUEUE_KEYS), "")
     except (ConfigError, ValueError, TypeError) as error:
         raise BadRequest(422, str(error)) from error
+    return changes
 
 
 def _of_channel(table: Mapping[str, object]) -> ChannelChanges:
@@ -86,9 +87,10 @@ def _of_channel(table: Mapping[str, object]) -> ChannelChanges:
         raise BadRequest(422, "queue_options must be an object")
     known = _known(values, CHANNEL_KEYS)
     try:
-        return channel_changes(known, "", _of_queue(queue) if queue else None)
+        changes: ChannelChanges = channel_changes(known, "", _of_queue(queue) if queue else None)
     except (ConfigError, ValueError, TypeError) as error:
         raise BadRequest(422, str(error)) from error
+    return changes
 
 
 def _asks_for(changes: Any, options: Any, declared: tuple[Option, ...]) -> bool:

@@ -51,7 +51,7 @@ _QUEUE_FIELDS: Final[Fields] = {
 @final
 class _Queues:
     name = "name"
-    identity = ("channel", "queue")
+    identity: tuple[str, ...] = ("channel", "queue")
 
     def fields(self, now: float) -> Fields:
         def age(item: object) -> float:
@@ -104,7 +104,7 @@ _CHANNEL_FIELDS: Final[Fields] = {
 @final
 class _Channels:
     name = "name"
-    identity = ("name",)
+    identity: tuple[str, ...] = ("name",)
 
     def fields(self, now: float) -> Fields:
         return _CHANNEL_FIELDS
@@ -160,7 +160,7 @@ _CLIENT_FIELDS: Final[Fields] = {
 class _Clients:
     #: The broker knows no filter for clients.
     name = ""
-    identity = ("id",)
+    identity: tuple[str, ...] = ("id",)
 
     def fields(self, now: float) -> Fields:
         return _CLIENT_FIELDS

@@ -66,6 +66,15 @@ def _operation(operation: Operation) -> dict[str, Any]:
             {"name": name, "in": "header", "description": meaning, "schema": {"type": "string"}}
             for name, meaning in _CONDITIONS.items()
         ]
+    if operation.repeats:
+        parameters.append(
+            {
+                "name": "Idempotency-Key",
+                "in": "header",
+                "description": "The same request with the same key is carried out once.",
+                "schema": {"type": "string", "pattern": "^[!#-~]{1,128}$"},
+            }
+        )
     if parameters:
         found["parameters"] = parameters
     if operation.body:

@@ -15,9 +15,18 @@ from tmqp_server.admin.api.definitions import DEFINITION_OPERATIONS
 from tmqp_server.admin.api.live import LIVE_OPERATIONS
 from tmqp_server.admin.api.messages import MESSAGE_OPERATIONS
 from tmqp_server.admin.api.reading import READING_OPERATIONS
+from tmqp_server.admin.api.repeats import name_in
 from tmqp_server.admin.api.rights import tell_rights
 from tmqp_server.admin.api.routers import ROUTER_OPERATIONS
-from tmqp_server.admin.api.server import tell_limits, tell_server, tell_settings, tell_storage
+from tmqp_server.admin.api.server import (
+    drain,
+    reload_settings,
+    tell_audit,
+    tell_limits,
+    tell_server,
+    tell_settings,
+    tell_storage,
+)
 from tmqp_server.admin.api.sessions import log_in, log_out, tell_session
 from tmqp_server.admin.api.table import Api, Operation, integer, text
 from tmqp_server.admin.api.transfers import TRANSFER_OPERATIONS
@@ -25,7 +34,7 @@ from tmqp_server.admin.probes import tell_health
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.messages import JSON, HttpResponse
 from tmqp_server.doors.http.routes import Begin, Route
-from tmqp_server.engine.commands import AskRight, SeeServer
+from tmqp_server.engine.commands import AskRight, Drain, SeeServer
 
 __all__ = ["OPERATIONS", "routes_of"]
 
@@ -84,6 +93,43 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         rights=("see-server",),
         commands=(SeeServer,),
         answer="Settings",
+    ),
+    Operation(
+        name="drain",
+        method="POST",
+        path="/server/drain",
+        summary="Take no more, wait for acknowledges, say goodbye; then end, if that is wanted.",
+        begin=drain,
+        rights=("manage-server",),
+        commands=(Drain,),
+        body="Draining",
+        answer="Drained",
+        status=202,
+        failures=(409, 422),
+        cli=("drain",),
+    ),
+    Operation(
+        name="reload",
+        method="POST",
+        path="/server/reload",
+        summary="Read the configuration again; the log tells how that went.",
+        begin=reload_settings,
+        rights=("manage-server",),
+        commands=(AskRight,),
+        answer="Reloaded",
+        status=202,
+        failures=(501,),
+    ),
+    Operation(
+        name="getAudit",
+        method="GET",
+        path="/audit",
+        summary="The last changes that were asked for, the latest first.",
+        begin=tell_audit,
+        rights=("see-server",),
+        commands=(SeeServer,),
+        query=(integer("max", "How many.", 1, 1_000, 100),),
+        answer="Audit",
     ),
     Operation(
         name="getOpenApi",
@@ -147,6 +193,16 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
 def _begun(api: Api, operation: Operation) -> Begin:
     def begin(exchange: Exchange) -> Handler | None:
         operation.check(exchange.wanted)
+        met = None
+        if operation.repeats:
+            met = api.repeats.meet(exchange.client.proof, exchange.wanted, exchange.now)
+        if isinstance(met, HttpResponse):
+            exchange.respond(met)
+            return None
+        exchange.rewrite = met
+        if met is not None and operation.name == "publish" and "id" not in exchange.wanted.query:
+            # Should it be carried out twice after all, consumers can see that it is the same.
+            exchange.wanted.query["id"] = name_in(exchange.wanted)
         return operation.begin(api, exchange)
 
     return begin

@@ -264,6 +264,10 @@ SCHEMAS: Final[dict[str, _Schema]] = {
             "batch_messages": _HISTOGRAM,
         }
     ),
+    "Draining": _object({}, {"stop": {**_FLAG, "default": False}}, closed=True),
+    "Drained": _object({"draining": _FLAG, "stop": _FLAG}),
+    "Reloaded": _object({"reloads": {"type": "object", "additionalProperties": _COUNT}}),
+    "Audit": _object({"items": _list({"type": "object"})}),
     "Health": _object(
         {"alive": _FLAG, "ready": _FLAG, "problems": _list(_TEXT), "storage": _MAYBE_TEXT}
     ),

@@ -7,17 +7,26 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
-from tmqp_server.admin.api.running import Telling
-from tmqp_server.admin.api.table import Api
+from tmqp_server.access.rights import MANAGE_SERVER
+from tmqp_server.admin.api.running import AskOnce, Telling
+from tmqp_server.admin.api.table import Api, body_of
 from tmqp_server.admin.permitted import Permitted
 from tmqp_server.doors.http.exchange import Exchange, Handler
-from tmqp_server.doors.http.messages import HttpResponse
-from tmqp_server.engine.commands import Command, SeeServer
+from tmqp_server.doors.http.messages import HttpResponse, problem
+from tmqp_server.engine.commands import AskRight, Command, Drain, SeeServer
 from tmqp_server.engine.operations.survey import Survey
 from tmqp_server.settings.sources import hidden
 from tmqp_server.shell.turn import Turn
 
-__all__ = ["tell_limits", "tell_server", "tell_settings", "tell_storage"]
+__all__ = [
+    "drain",
+    "reload_settings",
+    "tell_audit",
+    "tell_limits",
+    "tell_server",
+    "tell_settings",
+    "tell_storage",
+]
 
 #: For how long the numbers of a survey are what everybody gets.
 _SHARED_S: Final = 1.0
@@ -205,6 +214,43 @@ def tell_storage(api: Api, exchange: Exchange) -> Handler:
         }
 
     return Telling(exchange, SeeServer(exchange.client.number, None), answer)
+
+
+def tell_audit(api: Api, exchange: Exchange) -> Handler:
+    """The last changes that were asked for, the latest first."""
+    most = exchange.wanted.count("max", 100, 1, 1_000)
+
+    def answer(_now: float) -> object:
+        found = list(api.world.audit)[-most:]
+        return {"items": [dict(each) for each in reversed(found)]}
+
+    return Telling(exchange, SeeServer(exchange.client.number, None), answer)
+
+
+def drain(_api: Api, exchange: Exchange) -> Handler:
+    """Have the server take no more, and end if that is wanted."""
+    stops = body_of(exchange.wanted, {"stop": bool}).get("stop", False)
+    return AskOnce(
+        exchange,
+        lambda session, request: Drain(session, request, stops),
+        lambda _: HttpResponse.json(202, {"draining": True, "stop": stops}),
+    )
+
+
+def reload_settings(api: Api, exchange: Exchange) -> Handler:
+    """Have the configuration read again; how that went is in the log and in the metrics."""
+
+    def answer(_body: object) -> HttpResponse:
+        if api.world.reload is None:
+            return problem(501, "this server was not started from a file that can be read again")
+        api.world.reload()
+        return HttpResponse.json(202, {"reloads": dict(api.world.reloads)})
+
+    return AskOnce(
+        exchange,
+        lambda session, request: AskRight(session, request, MANAGE_SERVER),
+        answer,
+    )
 
 
 def _shown(histogram: Any) -> dict[str, object]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tmqp_server.access.auditing import ACTIONS
 from tmqp_server.admin.api.logins import LogIns
 from tmqp_server.admin.api.manner import ApiManner, read_object
+from tmqp_server.admin.api.repeats import Repeats
 from tmqp_server.admin.api.views import Views
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.doors.http.exchange import Exchange, Handler
@@ -41,6 +42,7 @@ class Api:
     logins: LogIns
     views: Views
     description: Callable[[], bytes]
+    repeats: Repeats = field(default_factory=Repeats)
 
 
 Begin = Callable[[Api, Exchange], Handler | None]
@@ -124,6 +126,11 @@ class Operation:
     def audited(self) -> tuple[str, ...]:
         """What the audit calls the commands of it that are recorded."""
         return tuple(dict.fromkeys([ACTIONS[each] for each in self.commands if each in ACTIONS]))
+
+    @property
+    def repeats(self) -> bool:
+        """Whether it takes an ``Idempotency-Key``: its answer is kept, and not streamed."""
+        return self.method == "POST" and self.tag != "session" and self.name != "take"
 
     @property
     def tag(self) -> str:
