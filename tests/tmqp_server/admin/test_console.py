@@ -559,6 +559,30 @@ def test_with_the_keyboard_only(page: Browser, there: World) -> None:
     page.until("!document.getElementById('question').open")
 
 
+def test_on_a_phone(page: Browser, there: World) -> None:
+    page.screen(390, 844)
+    shown(page, there, "overview")
+    menu = "document.getElementById('nav').getClientRects().length > 0"
+    assert not page.run(menu)
+    page.click("Menu")
+    page.until(menu)
+    page.run("document.querySelector('nav a[href=\"#/queues\"]').click()")
+    page.until(f"document.title === 'Queues - tmqp' && !({menu})")
+    page.until("document.querySelectorAll('.vrow').length > 2")
+    open_row(page, "orders/1")
+    page.until("location.hash === '#/queues/orders/1'")
+    page.click("Edit…")
+    page.until("document.getElementById('question').open")
+    assert page.run("document.documentElement.scrollWidth") <= 390
+    page.key("Escape")
+    page.screen(1280, 800)
+    page.run("document.getElementById('theme').click()")
+    page.run("document.getElementById('theme').click()")
+    assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(17, 20, 28)"
+    page.run("document.getElementById('theme').click()")
+    assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(245, 246, 249)"
+
+
 def test_a_server_that_stops_and_comes_back(page: Browser, there: World) -> None:
     shown(page, there, "queues/orders/1")
     there.stop()
