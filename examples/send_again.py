@@ -15,8 +15,8 @@ from __future__ import annotations
 import json
 import os
 import sys
+from http.client import HTTPConnection
 from typing import Any
-from urllib.request import Request, urlopen
 
 from tmqp_client.sync import connect
 
@@ -25,19 +25,21 @@ class Api:
     """The HTTP API of one server."""
 
     def __init__(self, address: str, token: str) -> None:
-        self._base = f"http://{address}/api/v1"
-        self._token = token
+        self._connection = HTTPConnection(address)
+        self._fields = {"Content-Type": "application/json"}
+        if token:
+            self._fields["Authorization"] = f"Bearer {token}"
 
     def ask(self, method: str, path: str, value: object = None) -> Any:
-        """Send a request, and return what its answer says; an error is an exception."""
-        body = None if value is None else json.dumps(value).encode()
-        request = Request(self._base + path, body, method=method)
-        request.add_header("Content-Type", "application/json")
-        if self._token:
-            request.add_header("Authorization", f"Bearer {self._token}")
-        with urlopen(request) as answer:
-            data = answer.read()
-        return json.loads(data) if data else None
+        """Send a request, and return what its answer says."""
+        body = None if value is None else json.dumps(value)
+        self._connection.request(method, f"/api/v1{path}", body, self._fields)
+        answer = self._connection.getresponse()
+        data = answer.read()
+        found: Any = json.loads(data) if data else None
+        if answer.status >= 400:
+            raise SystemExit(f"{method} {path}: {answer.status} {found['detail']}")
+        return found
 
 
 def main(admin: str, tmqp: str) -> None:

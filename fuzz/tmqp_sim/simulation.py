@@ -87,7 +87,16 @@ WATCHABLE: Final = _watchable()
 
 #: Those who are not judged by what becomes of their messages.
 AnyBad: TypeAlias = (
-    Consumer | Forger | Stranger | Sprayer | Meddler | Raw | Crowd | WebPuller | Viewer | Tenant
+    Consumer
+    | Forger
+    | Stranger
+    | Sprayer
+    | Meddler
+    | Raw
+    | Crowd
+    | WebPuller
+    | Viewer
+    | Tenant
     | Overseer
 )
 #: What bounds the code outside.
