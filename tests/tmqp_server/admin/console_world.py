@@ -15,7 +15,7 @@ from tests.tmqp_server.peers import greeting, operation
 from tmqp.constants import OP_CREATE_QUEUE
 from tmqp_client import sync
 
-__all__ = ["ADMIN", "CLERK", "HOSTILE", "HOSTILE_TEXT", "World", "world"]
+__all__ = ["ADMIN", "CLERK", "HOSTILE", "HOSTILE_TEXT", "PAYLOADS", "World", "world"]
 
 #: The tokens of the two who may log in.
 ADMIN: Final = "a-token-of-the-administrator"
@@ -23,6 +23,22 @@ CLERK: Final = "a-token-of-the-clerk"
 #: What names may have in them, and headers and bodies besides.
 HOSTILE: Final = "<img/src=x/onerror=window.hurt=1>\"'`${window.hurt=1}{{hurt}}"
 HOSTILE_TEXT: Final = f"{HOSTILE}</script><script>window.hurt=1</script>\u202e\x00javascript:hurt"
+#: What has hurt other consoles: markup, handlers, URLs, templates, what cannot be seen.
+PAYLOADS: Final = (
+    HOSTILE_TEXT,
+    "<script>window.hurt=1</script>",
+    "<svg/onload=window.hurt=1>",
+    "<iframe src='javascript:parent.hurt=1'></iframe>",
+    "<a href='javascript:window.hurt=1' id=go>go</a>",
+    "<details open ontoggle=window.hurt=1>",
+    "</td></table><img src=x onerror=window.hurt=1>",
+    "'-window.hurt=1-'",
+    "${window.hurt=1}#{window.hurt=1}<%=window.hurt=1%>{{constructor.constructor('hurt=1')()}}",
+    '{"__proto__": {"hurt": 1}, "<b onclick=hurt=1>": "<img src=x onerror=window.hurt=1>"}',
+    "\u202e\u2066\u200b\ufeff\x01\x1b[31m",
+    "x" * 70_000,
+    "[" * 20_000,
+)
 _STOP_S: Final = 10
 _ACCESS: Final = f"""
 [[access.tokens]]
@@ -191,7 +207,14 @@ def fill(client: sync.Client, names: Sequence[str] = ()) -> None:
         client.push("orders", 2, f"invoice {number}")
     for name in names:
         client.create_queue(name, 1)
-        client.push(name, 1, HOSTILE_TEXT, headers=[("Text", HOSTILE_TEXT.replace("\x00", ""))])
+        for payload in PAYLOADS:
+            text = "".join(each for each in payload[:2_000] if each >= " ")
+            client.push(
+                name,
+                1,
+                payload,
+                headers=[("Text", text), (text[:60].replace(":", "") or "None", "x")],
+            )
 
 
 @contextmanager
@@ -206,6 +229,8 @@ def world(
             client = stack.enter_context(made.client("web-1"))
             fill(client, [HOSTILE] if hostile else [])
             client.join("orders")
+            if hostile:
+                stack.enter_context(made.client(HOSTILE, HOSTILE)).join("orders")
             yield made
     finally:
         made.stop()

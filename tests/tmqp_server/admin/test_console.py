@@ -10,7 +10,14 @@ from typing import Any, Final
 import pytest
 
 from tests.browser import CHROMIUM, Browser, browser
-from tests.tmqp_server.admin.console_world import ADMIN, CLERK, HOSTILE, World, world
+from tests.tmqp_server.admin.console_world import (
+    ADMIN,
+    CLERK,
+    HOSTILE,
+    PAYLOADS,
+    World,
+    world,
+)
 from tmqp.models import QueueOptions
 
 pytestmark = [
@@ -128,17 +135,53 @@ def test_page(page: Browser, there: World, place: str, words: tuple[str, ...]) -
 
 def test_hostile_texts_are_shown_and_do_nothing(page: Browser, there: World) -> None:
     name = page.run(f"encodeURIComponent({json.dumps(HOSTILE)})")
-    for place in ("overview", "queues", "channels", f"queues/{name}/1"):
+    for place in (
+        "overview",
+        "queues",
+        "channels",
+        "clients",
+        "queues/orders/1",
+        f"queues/{name}/1",
+    ):
         shown(page, there, place)
         wait(page, HOSTILE)
     shown(page, there, f"queues/{name}/1/messages")
     wait(page, HOSTILE)
-    page.run("document.querySelector('main td button').click()")
+    for number, payload in enumerate(PAYLOADS):
+        page.run(f"document.querySelectorAll('main td button')[{number}].click()")
+        page.until("document.querySelector('.split > :last-child').innerText.includes('Headers')")
+        words = json.dumps(payload[:20] if payload.isprintable() else "U+")
+        page.until(f"document.querySelector('.split > :last-child').innerText.includes({words})")
+        for form in ("Text", "Hex"):
+            page.click(form)
+        assert (
+            page.run("document.querySelectorAll('main img, main iframe, main script').length") == 0
+        )
+    page.run("document.querySelectorAll('main td button')[0].click()")
     wait(page, "U+202E", "U+0000", "</script><script>")
     shown(page, there, f"queues?filter={name}")
     wait(page, "is no term")
     expected(page, 400)
-    assert page.run("document.querySelectorAll('main img, main script').length") == 0
+    assert page.run("({}).hurt") is None
+
+
+def test_the_policy_holds(page: Browser, there: World) -> None:
+    """What a mistake in a script of the console might do, the browser refuses."""
+    shown(page, there, "limits")
+    for code in (
+        "document.body.innerHTML = '<b>x</b>'",
+        "document.body.insertAdjacentHTML('beforeend', '<b>x</b>')",
+        "document.createElement('script').text = 'window.hurt = 1'",
+        "document.body.setAttribute('onclick', 'window.hurt = 1')",
+        "trustedTypes.createPolicy('mine', {})",
+    ):
+        found = f"(() => {{ try {{ {code}; return 'done' }} catch (e) {{ return e.name }} }})()"
+        assert page.run(found) == "TypeError", code
+    page.run("document.body.append(document.createElement('img'))")
+    page.run("document.body.lastChild.src = 'http://127.0.0.1:9/x'")
+    page.run("new Promise((done) => setTimeout(done, 50))")
+    assert any("img-src" in each for each in page.complaints), page.complaints
+    page.complaints.clear()
 
 
 # --- Changes --------------------------------------------------------------------------------------
@@ -207,6 +250,21 @@ def test_many_messages_go_only_when_the_name_is_typed(page: Browser, there: Worl
     yes(page)
     wait(page, "many/1 is cleared")
     assert api(page, "channels/many/queues/1")["waiting"] == 0
+
+
+def test_nothing_is_cleared_when_much_more_has_come_meanwhile(page: Browser, there: World) -> None:
+    with there.client("filler") as client:
+        client.create_queue("grows", 1)
+        client.push("grows", 1, "the one that was seen")
+        shown(page, there, "queues/grows/1")
+        page.click("Clear…")
+        wait(page, "1 messages go")
+        for _ in range(20):
+            client.push("grows", 1, "later")
+    yes(page)
+    wait(page, "21 messages would go, and not 1")
+    assert api(page, "channels/grows/queues/1")["waiting"] == 21
+    expected(page, 412)
 
 
 def test_several_queues_at_once(page: Browser, there: World) -> None:
@@ -499,6 +557,30 @@ def test_with_the_keyboard_only(page: Browser, there: World) -> None:
     page.until("document.getElementById('question').open")
     page.key("Escape")
     page.until("!document.getElementById('question').open")
+
+
+def test_on_a_phone(page: Browser, there: World) -> None:
+    page.screen(390, 844)
+    shown(page, there, "overview")
+    menu = "document.getElementById('nav').getClientRects().length > 0"
+    assert not page.run(menu)
+    page.click("Menu")
+    page.until(menu)
+    page.run("document.querySelector('nav a[href=\"#/queues\"]').click()")
+    page.until(f"document.title === 'Queues - tmqp' && !({menu})")
+    page.until("document.querySelectorAll('.vrow').length > 2")
+    open_row(page, "orders/1")
+    page.until("location.hash === '#/queues/orders/1'")
+    page.click("Edit…")
+    page.until("document.getElementById('question').open")
+    assert page.run("document.documentElement.scrollWidth") <= 390
+    page.key("Escape")
+    page.screen(1280, 800)
+    page.run("document.getElementById('theme').click()")
+    page.run("document.getElementById('theme').click()")
+    assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(17, 20, 28)"
+    page.run("document.getElementById('theme').click()")
+    assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(245, 246, 249)"
 
 
 def test_a_server_that_stops_and_comes_back(page: Browser, there: World) -> None:

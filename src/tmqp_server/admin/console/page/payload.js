@@ -13,7 +13,7 @@ export function bytesOf(item) {
 
 /** The first line of a payload, short. */
 export function firstLine(item) {
-  if (item.text === undefined) return item.base64 === undefined ? "" : `${bytes(item.base64.length * 0.75)} of binary data`;
+  if (item.text === undefined) return item.base64 === undefined ? "" : `${bytes(bytesOf(item).length)} of binary data`;
   const line = item.text.slice(0, 400).split("\n", 1)[0];
   return line.length > 160 ? `${line.slice(0, 160)}…` : line;
 }
