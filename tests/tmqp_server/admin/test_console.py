@@ -472,6 +472,27 @@ def log_in(page: Browser, there: World, token: str) -> None:
     page.key("Enter")
 
 
+def enter(page: Browser, there: World, token: str) -> None:
+    """Come to the console with a session: no refused log-in, after which the server pauses."""
+    page.open(f"{there.url}console/icon.svg")
+    page.until("document.contentType === 'image/svg+xml'")
+    body = json.dumps(json.dumps({"token": token}))
+    asked = f"fetch('/api/v1/session', {{method: 'POST', body: {body}}}).then((a) => a.status)"
+    assert page.run(asked) == 201
+    page.open(there.url)
+    page.until("document.title === 'Overview - tmqp'")
+
+
+def test_a_session_ends_with_the_server(page: Browser, guarded: World) -> None:
+    enter(page, guarded, ADMIN)
+    guarded.stop()
+    wait(page, "The server does not answer, since")
+    guarded.start()
+    page.until("document.title === 'Log in - tmqp'")
+    page.complaints[:] = [each for each in page.complaints if "ERR_" not in each]
+    expected(page, 401, 404)
+
+
 def test_log_in_and_out(page: Browser, guarded: World) -> None:
     log_in(page, guarded, "wrong")
     wait(page, "The server does not know this token")
@@ -494,13 +515,7 @@ def test_log_in_and_out(page: Browser, guarded: World) -> None:
 
 
 def test_what_one_may_not_do_is_not_shown_and_is_refused(page: Browser, guarded: World) -> None:
-    page.open(f"{guarded.url}console/icon.svg")
-    token = json.dumps(json.dumps({"token": CLERK}))
-    page.until("document.contentType === 'image/svg+xml'")
-    asked = f"fetch('/api/v1/session', {{method: 'POST', body: {token}}}).then((a) => a.status)"
-    assert page.run(asked) == 201
-    page.open(guarded.url)
-    page.until("document.title === 'Overview - tmqp'")
+    enter(page, guarded, CLERK)
     menu = page.run(
         "[...document.querySelectorAll('nav a')].map((each) => each.firstChild.textContent)"
     )
