@@ -38,6 +38,7 @@ _TITLES: Final = {
     "transactions": "Readers and transactions",
     "definitions": "Definitions",
     "events": "Events",
+    "live": "Events",
     "openapi.json": "The description",
 }
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 from urllib.parse import quote
 
-from tmqp_server.admin.api.logins import LogIns
+from tmqp_server.admin.api.logins import WebLogIns
 from tmqp_server.admin.api.manner import ApiManner
 from tmqp_server.admin.api.operations import routes_of
+from tmqp_server.admin.api.overview import Overviews
 from tmqp_server.admin.api.table import Api
 from tmqp_server.admin.api.views import Views
 from tmqp_server.admin.world import AdminWorld
@@ -33,8 +34,9 @@ _PASSING: Final = (410, 503)
 
 def web_door(new_id: IdSource, limits: HttpLimits, letters: Letters) -> HttpDoor:
     """The door of HTTP with queues, and with the API for operators."""
-    manner = ApiManner(LogIns(bytes), new_id, ("sim",))
-    api = Api(AdminWorld(), manner, LogIns(bytes), Views(), bytes)
+    manner = ApiManner(WebLogIns(bytes), new_id, ("sim",))
+    world = AdminWorld()
+    api = Api(world, manner, WebLogIns(bytes), Views(), bytes, Overviews(world))
     queues = queue_routes()
     known = {(each.method, each.template) for each in queues}
     more = [each for each in routes_of(api) if (each.method, each.template) not in known]

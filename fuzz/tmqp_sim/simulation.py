@@ -275,7 +275,8 @@ class Simulation:
         journal = self.disk.new_journal([door, web, foreign, *(each for _, each in others)])
         reader = LetterWires(letters)
         if self.watched:
-            from tmqp_sim.watch import WatchedBroker  # noqa: PLC0415 - see WATCHABLE
+            from tmqp_sim.recorded import Notebook  # noqa: PLC0415 - see WATCHABLE
+            from tmqp_sim.watch import WatchedBroker  # noqa: PLC0415
 
             watched = WatchedBroker(
                 limits, options, self._handlers,
@@ -285,6 +286,9 @@ class Simulation:
             watched.hub = Hub(
                 watched, plan.buffers[0], journal, guarded=plan.guarded, takes_custom=True
             )
+            if plan.guarded:
+                watched.notebook = Notebook(self.world)
+                watched.hub.auditor = watched.notebook.auditor
             watched.know_wires(reader)
             watched.copies = self.copies
             watched.sides = self.sides.books()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.abc
 import anyio.to_thread
 import httpx
 import pytest
@@ -28,6 +29,7 @@ from tmqp_server.wiring.app import Server, running
 pytestmark = pytest.mark.cold
 
 PATIENCE_S = 20.0
+POST = b"POST %b HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx"
 IN_TURN = QueueOptions(request_acknowledge=True, wait_for_acknowledge=True)
 
 
@@ -126,6 +128,56 @@ async def test_the_command_drains_a_server_and_needs_the_right() -> None:
             await server.wait_until_over()
 
 
+#: By door: what a client says before the drain and what it is told; what it says then, and what is
+#: in the answer.
+WORDS = {
+    "http": (b"", b"", POST % b"/api/v1/channels/d/queues/5/messages", b"HTTP/1.1 503 "),
+    "nsqd-http": (b"", b"", POST % b"/pub?topic=t", b"HTTP/1.1 503 "),
+    "nsq": (b"  V2SUB t c\n", b"OK", b"PUB t\n\0\0\0\1x", b"E_PUB_FAILED"),
+    "stomp": (
+        b"CONNECT\naccept-version:1.2\nhost:x\n\n\0",
+        b"CONNECTED",
+        b"SEND\ndestination:/queue/a\nreceipt:7\n\nhi\0",
+        b"the server is busy, or out of room (503)",
+    ),
+}
+
+
+async def hear(stream: anyio.abc.SocketStream, words: bytes) -> bytes:
+    """What a server says up to these words."""
+    data = b""
+    with anyio.fail_after(PATIENCE_S):
+        while words not in data:
+            data += await stream.receive()
+    return data
+
+
+@pytest.mark.parametrize("door", WORDS)
+async def test_each_door_refuses_and_says_the_end_in_its_own_way(door: str) -> None:
+    before, greeting, asks, answer = WORDS[door]
+    config = config_of(doors=[{"protocol": door, "listen": ["127.0.0.1:0"]}])
+    async with running(config) as server, connect(str(server.addresses[0])) as client:
+        await client.create_queue("c", 1, IN_TURN, status="push")
+        await client.push("c", 1, b"in hand")
+        (place,) = server.door_addresses(door)
+        host, _, port = place.split("://")[1].partition(":")
+        async with (
+            client.consume("c", 1) as messages,
+            await anyio.connect_tcp(host, int(port)) as peer,
+        ):
+            message = await anext(aiter(messages))
+            if before:
+                await peer.send(before)
+                await hear(peer, greeting)
+            await until(lambda: server.sessions == 2)
+            server.drain(stops=False)
+            await peer.send(asks)
+            await hear(peer, answer)
+            await message.ack()
+            with pytest.raises(anyio.EndOfStream):
+                await hear(peer, b"nothing that is ever said")
+
+
 @contextmanager
 def program(*options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A server in a process of its own, and where it listens."""
@@ -145,6 +197,7 @@ def program(*options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
             process.kill()
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # the server is a process of its own
 async def test_sigterm_waits_for_acknowledges_and_a_second_one_does_not() -> None:
     with program() as (process, there):
         async with connect(there, reconnect=None) as client:

@@ -13,10 +13,11 @@ from functools import partial
 from typing import Final, final
 
 from tmqp.constants import MAX_QUEUE_ID
-from tmqp_server.admin.api.logins import LogIns
+from tmqp_server.admin.api.logins import WebLogIns
 from tmqp_server.admin.api.manner import ApiManner
 from tmqp_server.admin.api.openapi import description_of
 from tmqp_server.admin.api.operations import OPERATIONS, routes_of
+from tmqp_server.admin.api.overview import Overviews
 from tmqp_server.admin.api.table import Api
 from tmqp_server.admin.api.views import Views
 from tmqp_server.admin.console.files import console_routes
@@ -119,9 +120,11 @@ class AdminKind(DoorKind):
         options = record_of_options(AdminOptions(), context.options)
         limits = limits_from(HttpLimits(), context.limits)
         world = self._world
-        logins = LogIns(world.random_bytes)
+        logins = WebLogIns(world.random_bytes)
         manner = ApiManner(logins, context.new_id, options.hosts, encrypted=context.encrypted)
-        api = self.api = Api(world, manner, logins, Views(), partial(_described, world))
+        api = self.api = Api(
+            world, manner, logins, Views(), partial(_described, world), Overviews(world)
+        )
         door = HttpDoor(
             context.new_id,
             limits,

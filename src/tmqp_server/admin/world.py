@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, final
 
+from tmqp_server.cluster.relay import ClusterStatistics
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.shell.tallies import ProcessFacts
 from tmqp_server.shell.turn import Turn
@@ -33,11 +34,12 @@ class AdminWorld:
     ``max_connections`` and ``connections``, how many there are; ``floor_bytes`` of the storage, 0
     where nothing is kept; ``certificate_expires_s``, when the one of TLS does, in Unix time, None
     where there is none; ``audit``, the last changes that were asked for, the latest last, and
-    ``audit_fails``, whether they cannot be written; ``listening`` and ``draining``; ``beat_s``,
-    when the event loop's timer fired last, in the engine's time, below 0 if never; ``reloads`` of
-    the configuration by result, and ``last_reload_failed``; ``reload``
-    has the configuration read again, None where nobody can; ``settings`` of the configuration, by
-    their names; ``random`` makes so many bytes that nobody can guess.
+    ``audit_fails``, whether they cannot be written; ``cluster``, what passed between this server
+    and others, None while it stands alone; ``listening`` and ``draining``; ``beat_s``, when the
+    event loop's timer fired last, in the engine's time, below 0 if never; ``reloads`` of the
+    configuration by result, and ``last_reload_failed``; ``reload`` has the configuration read
+    again, None where nobody can; ``settings`` of the configuration, by their names; ``random``
+    makes so many bytes that nobody can guess.
     """
 
     def __init__(self) -> None:
@@ -55,6 +57,7 @@ class AdminWorld:
         self.certificate_expires_s: Callable[[], float | None] = _never
         self.audit: Sequence[Mapping[str, Any]] = ()
         self.audit_fails: Callable[[], bool] = bool
+        self.cluster: ClusterStatistics | None = None
         self.listening = False
         self.draining = False
         self.beat_s = -1.0

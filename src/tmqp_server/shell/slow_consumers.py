@@ -24,13 +24,13 @@ class SlowConsumers:
 
     :param world: gets the lines.
 
-    Attributes: ``count``, how many there have been.
+    Attributes: ``count``, how many there have been; ``lines`` about them.
     """
 
     def __init__(self, world: list[WorldEffect]) -> None:
         self.count = 0
         self._world = world
-        self._lines = Refusals()
+        self.lines = Refusals()
         #: Since when deliveries are held back, and whether a line has said so.
         self._since: dict[int, tuple[float, bool]] = {}
 
@@ -44,7 +44,7 @@ class SlowConsumers:
         if since is None or since[1] or now - since[0] < SLOW_S:
             return
         self.count += 1
-        suppressed = self._lines.note(out.host, now)
+        suppressed = self.lines.note(out.host, now)
         self._since[out.number] = (since[0], True)
         if suppressed >= 0:
             text = f"reads slowly: {out.bytes} bytes wait, its deliveries are held back"

@@ -60,7 +60,7 @@ class Turn(Connections):
     :param connect_timeout_s: seconds to connect to one of them in.
 
     Attributes to read: ``saving``, None where nothing is kept; ``links``; ``draining``, the
-    server's way out.
+    server's way out; ``calls`` to other programs, and ``router_failures``, for who watches.
     """
 
     def __init__(
@@ -77,10 +77,11 @@ class Turn(Connections):
         self._answers: deque[Command] = deque()
         self._refusals = Refusals()
         self._slow_lines = Refusals()
+        self.router_failures = 0
         self.saving: Saving | None = None
         if journal is not None:
             self.saving = Saving(journal, self._world, self._answers, self.tally)
-        self._calls = Calls(self._world, settings)
+        self.calls = Calls(self._world, settings)
         self.links = Links(self._world, masters, marks, connect_timeout_s)
         #: The sockets whose peers send datagrams.
         self.datagrams: list[Datagrams] = []
@@ -90,12 +91,18 @@ class Turn(Connections):
     @property
     def lost_events(self) -> int:
         """Events that were not told to their handler because too many waited."""
-        return self._calls.lost_events
+        return self.calls.lost_events
+
+    @property
+    def unlogged(self) -> int:
+        """Lines of the log that were left out because there were too many of their kind."""
+        kinds = (self._refusals, self._slow_lines, self.slow_consumers.lines)
+        return sum([each.suppressed for each in kinds])
 
     @property
     def is_told(self) -> bool:
         """Whether every event handler has heard everything."""
-        return self._calls.is_told
+        return self.calls.is_told
 
     # -- the turn --------------------------------------------------------------------------------
 
@@ -131,7 +138,7 @@ class Turn(Connections):
         if saving is not None:
             saving.wake(now)  # last, so that a batch holds all that was said before it was taken
             self.wake(saving.due())
-        self.wake(self._calls.due())
+        self.wake(self.calls.due())
         self._look_at_links(now)
 
     def _answer(self, command: Command, now: float) -> None:
@@ -148,10 +155,11 @@ class Turn(Connections):
         elif isinstance(wanted, Fault):
             self._blame(wanted, now)
         elif isinstance(wanted, CallHttp):
-            self._calls.call(wanted, now)
+            self.calls.call(wanted, now)
         elif isinstance(wanted, TellHandler):
-            self._calls.tell(wanted, now)
+            self.calls.tell(wanted, now)
         elif isinstance(wanted, RouterFailed):
+            self.router_failures += 1
             text = f"the router {wanted.router!r} failed"
             self._world.append(Log(ERROR, text, 0, wanted.error))
         elif isinstance(wanted, Refusal):
@@ -242,7 +250,7 @@ class Turn(Connections):
 
     def answered(self, call: Call, status: int, body: bytes, now: float) -> None:
         """An HTTP call has come to its end, with a status of its own or the one of a gateway."""
-        if self._calls.answered(call, now):
+        if self.calls.answered(call, status, now):
             self._tell_answer(HttpAnswered(call.call.ticket, status, body), now)
         self._turn(now)
 
@@ -254,7 +262,7 @@ class Turn(Connections):
 
     def told(self, tell: Tell, now: float) -> None:
         """An event handler has heard of an event, or failed."""
-        self._calls.told(tell, now)
+        self.calls.told(tell, now)
         self._turn(now)
 
     # -- links -----------------------------------------------------------------------------------
@@ -344,7 +352,7 @@ class Turn(Connections):
 
     def next_deadline(self) -> float:
         """When :meth:`on_deadline` is to be called; infinity for never."""
-        earliest = min(self._timers.earliest(), self._calls.due(), self.links.due())
+        earliest = min(self._timers.earliest(), self.calls.due(), self.links.due())
         due = self.hub.broker_deadline()
         if due is not None:
             earliest = min(earliest, max(due, self._broker_not_before))
@@ -365,7 +373,7 @@ class Turn(Connections):
                 self._serve(out, now)
         for each in self.datagrams:
             each.on_deadline(now)
-        for answer in self._calls.give_up(now):
+        for answer in self.calls.give_up(now):
             self._tell_answer(answer, now)
         self._hear(self.links.on_deadline(now), now)
         if self._log_ins.due() <= now:

@@ -162,10 +162,11 @@ class Ask:
 class Call:
     """Make an HTTP call; the answer goes to :meth:`Turn.answered`."""
 
-    __slots__ = ("call",)
+    __slots__ = ("call", "wanted_at")
 
     def __init__(self, call: CallHttp) -> None:
         self.call = call
+        self.wanted_at = 0.0
 
 
 @final

@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from tmqp_server.access.auth import Admission, Applicant, Credentials, TableAccess
+from tmqp_server.access.auth import Admission, Applicant, TableAccess
 from tmqp_server.access.certificates import (
     CertificatePatterns,
     PeerCertificate,
     read_peer_certificate,
 )
 from tmqp_server.access.roles import AccessError, parse_access
+from tmqp_server.engine.commands import Credentials
 
 SHOWN = {
     "subject": (

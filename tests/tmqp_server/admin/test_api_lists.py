@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import pytest
@@ -176,3 +178,76 @@ def test_a_right_that_is_taken_away_between_two_pages_hides_what_it_showed() -> 
     stage.prefix = "z"
     rest = caller.get(f"/api/v1/queues?after={following}")
     assert all(set(each) == {"channel", "queue", "gone"} for each in rest.items)
+
+
+# --- Live ----------------------------------------------------------------------------------------
+
+
+def heard(stage: ApiStage, caller: Caller, seconds: float) -> list[tuple[str, dict[str, Any]]]:
+    """What a stream tells within so many seconds."""
+    end = stage.now + seconds
+    while stage.turn.next_deadline() <= end:
+        stage.now = max(stage.now, stage.turn.next_deadline())
+        stage.turn.on_deadline(stage.now)
+        stage.attend()
+    stage.now = end
+    data = bytes(caller.wire.sent)
+    caller.wire.sent.clear()
+    found = re.findall(rb"event: (\w+)\ndata: (.*)\n\n", data)
+    return [(name.decode(), json.loads(value)) for name, value in found]
+
+
+def test_a_stream_tells_everything_first_and_then_what_has_changed() -> None:
+    stage = ApiStage()
+    producer = with_queues(stage, "a", "b")
+    caller = stage.caller()
+    caller.send("GET", "/api/v1/live?topics=overview,queue:a/1,queue:none/1")
+    first = dict(heard(stage, caller, 0.5))
+    assert (first["overview"]["queues"], first["overview"]["ready"]) == (2, True)
+    stage.say(producer, push("a", 1, "new", source="p"))
+    later = heard(stage, caller, 1.0)
+    queue = dict(later)["queue"]
+    assert {"channel", "queue", "waiting", "counts"} <= queue.keys()
+    assert not {"status", "deferred", "consumers", "options"} & queue.keys()
+    assert (queue["channel"], queue["waiting"]) == ("a", 1)
+    assert "queues" not in dict(later)["overview"]
+    stage.say(producer, operation(OP_REMOVE_CHANNEL, "a"))
+    assert ("queue", {"channel": "a", "queue": 1, "gone": True}) in heard(stage, caller, 1.0)
+
+
+def test_a_stream_ends_when_its_right_is_taken_away() -> None:
+    stage = ApiStage(guarded=True)
+    with_queues(stage, "a")
+    caller = stage.caller()
+    caller.send("GET", "/api/v1/live?topics=queue:a/1")
+    assert [name for name, _ in heard(stage, caller, 0.5)] == ["queue"]
+    stage.policy = lambda question: question.right != "see-channel"
+    assert heard(stage, caller, 1.5) == [("end", {"reason": "a right was taken away"})]
+    assert stage.caller().get("/api/v1/live?topics=queue:a/1").status == 403
+
+
+@pytest.mark.parametrize(
+    "topics",
+    [
+        "",
+        "all",
+        "queue:a",
+        "queue:a/x",
+        "queue:/1",
+        "queue:a/70000",
+        ",".join([f"queue:a/{number}" for number in range(33)]),
+    ],
+)
+def test_topics_that_nobody_can_follow_are_refused(topics: str) -> None:
+    assert ApiStage().caller().get(f"/api/v1/live?topics={topics}").status == 400
+
+
+def test_the_numbers_of_the_server_are_counted_once_a_second_for_all() -> None:
+    stage = ApiStage()
+    producer = with_queues(stage, "a")
+    first = stage.caller().get("/api/v1/server")
+    stage.say(producer, push("a", 1, "m", source="p"))
+    assert stage.caller().get("/api/v1/server").json == first.json
+    stage.now += 1.0
+    stage.turn.on_deadline(stage.now)
+    assert stage.caller().get("/api/v1/server").json["messages"]["waiting"] == 1

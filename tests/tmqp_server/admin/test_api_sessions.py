@@ -17,7 +17,7 @@ from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
 from tmqp.limits import Limits
 from tmqp_server.access.gate import AUTHENTICATE, Question
-from tmqp_server.admin.api.logins import LogIns
+from tmqp_server.admin.api.logins import WebLogIns
 from tmqp_server.engine.commands import Connect, Credentials
 
 LOGIN = {"token": "good"}
@@ -169,7 +169,7 @@ def test_a_session_is_over_when_it_is_not_used(pause_s: int, times: int, status:
 
 
 def test_a_session_lasts_twelve_hours_at_most() -> None:
-    logins = LogIns(bytes)
+    logins = WebLogIns(bytes)
     cookie, _ = logins.open(Credentials("token", "t"), 0.0)
     for now in range(0, 43_200, 1_000):
         assert logins.find(cookie, now) is not None
@@ -178,7 +178,7 @@ def test_a_session_lasts_twelve_hours_at_most() -> None:
 
 def test_the_oldest_session_of_a_token_goes_for_the_eleventh() -> None:
     numbers = iter(range(100))
-    logins = LogIns(lambda size: bytes([next(numbers)] * size))
+    logins = WebLogIns(lambda size: bytes([next(numbers)] * size))
     cookies = [logins.open(Credentials("token", "t"), 0.0)[0] for _ in range(11)]
     other, _ = logins.open(Credentials("token", "u"), 0.0)
     assert [logins.find(each, 1.0) is not None for each in [*cookies, other]] == [False] + 11 * [

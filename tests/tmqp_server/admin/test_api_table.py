@@ -151,7 +151,8 @@ VALUES: Final = {
 def target_of(operation: Operation) -> str:
     """A path that there is."""
     path = re.sub(r"\{([a-z_]+)(:int)?\}", lambda found: VALUES[found[1]], operation.template)
-    return f"{path}?kind=ClientConnected" if operation.name == "followEvents" else path
+    queries = {"followEvents": "kind=ClientConnected", "followNumbers": "topics=overview,queue:c/1"}
+    return f"{path}?{queries[operation.name]}" if operation.name in queries else path
 
 
 def call(stage: ApiStage, operation: Operation, prepare: bool = True) -> int:
@@ -164,7 +165,11 @@ def call(stage: ApiStage, operation: Operation, prepare: bool = True) -> int:
     body = BODIES.get(operation.name, {} if operation.body else None)
     caller.send(operation.method, target_of(operation), body)
     if operation.kind == "text/event-stream":
-        return int(bytes(stage.wires[caller.number].sent).split()[1])
+        while not caller.wire.sent:  # the overview is counted first
+            stage.now = max(stage.now, stage.turn.next_deadline())
+            stage.turn.on_deadline(stage.now)
+            stage.attend()
+        return int(bytes(caller.wire.sent).split()[1])
     return caller.take().status
 
 

@@ -18,7 +18,7 @@ from typing import Final, final
 
 from tmqp_server.engine.commands import Credentials
 
-__all__ = ["COOKIE_BYTES", "LogIn", "LogIns", "csrf_of", "is_csrf"]
+__all__ = ["COOKIE_BYTES", "WebLogIn", "WebLogIns", "csrf_of", "is_csrf"]
 
 COOKIE_BYTES: Final = 32
 #: Seconds without a request, and from the log-in, after which a session is over.
@@ -30,7 +30,7 @@ _MOST: Final = 1_000
 
 
 @final
-class LogIn:
+class WebLogIn:
     """One session; ``digest`` is that of its cookie, ``owner`` that of its credentials."""
 
     __slots__ = ("_sealed", "csrf", "digest", "opened_s", "owner", "used_s")
@@ -77,7 +77,7 @@ def _sealed(data: bytes, cookie: str) -> bytes:
 
 
 @final
-class LogIns:
+class WebLogIns:
     """All sessions of a server.
 
     :param random: makes so many random bytes.
@@ -86,16 +86,16 @@ class LogIns:
     def __init__(self, random: Callable[[int], bytes]) -> None:
         self._random = random
         #: By digest, the one that was opened first comes first.
-        self._all: OrderedDict[bytes, LogIn] = OrderedDict()
+        self._all: OrderedDict[bytes, WebLogIn] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._all)
 
-    def open(self, credentials: Credentials, now: float) -> tuple[str, LogIn]:
+    def open(self, credentials: Credentials, now: float) -> tuple[str, WebLogIn]:
         """Begin a session; returns its cookie."""
         self._end_those_over(now)
         cookie = self._random(COOKIE_BYTES).hex()
-        found = LogIn(cookie, credentials, now)
+        found = WebLogIn(cookie, credentials, now)
         own = [each for each in self._all.values() if each.owner == found.owner]
         if len(own) >= _MOST_OF_ONE:
             del self._all[own[0].digest]
@@ -104,7 +104,7 @@ class LogIns:
         self._all[found.digest] = found
         return cookie, found
 
-    def find(self, cookie: str, now: float) -> LogIn | None:
+    def find(self, cookie: str, now: float) -> WebLogIn | None:
         """The session of a cookie, which is used now; None if there is none any more."""
         found = self._all.get(_digest(cookie))
         if found is None:

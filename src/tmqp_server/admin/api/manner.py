@@ -9,7 +9,7 @@ from http import HTTPStatus
 from ipaddress import ip_address
 from typing import Final, final
 
-from tmqp_server.admin.api.logins import LogIns, is_csrf
+from tmqp_server.admin.api.logins import WebLogIns, is_csrf
 from tmqp_server.doors.http.credentials import credentials_of
 from tmqp_server.doors.http.manner import Manner
 from tmqp_server.doors.http.messages import (
@@ -109,7 +109,7 @@ class ApiManner(Manner):
 
     def __init__(
         self,
-        logins: LogIns,
+        logins: WebLogIns,
         new_id: IdSource,
         hosts: tuple[str, ...] = (),
         *,

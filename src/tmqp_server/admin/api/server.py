@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from tmqp_server.access.rights import MANAGE_SERVER
+from tmqp_server.admin.api.overview import Overview, limits_near, turn_of
 from tmqp_server.admin.api.running import AskOnce, Telling
 from tmqp_server.admin.api.table import Api, body_of
 from tmqp_server.admin.permitted import Permitted
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.messages import HttpResponse, problem
 from tmqp_server.engine.commands import AskRight, Command, Drain, SeeServer
-from tmqp_server.engine.operations.survey import Survey
 from tmqp_server.settings.sources import hidden
-from tmqp_server.shell.turn import Turn
 
 __all__ = [
     "drain",
@@ -28,145 +26,40 @@ __all__ = [
     "tell_storage",
 ]
 
-#: For how long the numbers of a survey are what everybody gets.
-_SHARED_S: Final = 1.0
-_HURRIED: Final = 8
-_PAUSE_S: Final = 0.005
 
-
-def _turn_of(api: Api) -> Turn:
-    """The turn of the server, which is there when somebody can ask."""
-    turn = api.world.turn
-    assert turn is not None, "nobody can ask before there is one"
-    return turn
-
-
-class _Overview(Permitted):
-    """Counts everything, in portions."""
+class _Server(Permitted):
+    """Shows the server in numbers, when they are counted."""
 
     def __init__(self, api: Api, exchange: Exchange) -> None:
         super().__init__(exchange, SeeServer(exchange.client.number, None))
-        self._api = api
-        self._survey: Survey | None = None
-        self._portions = 0
+        self._overviews = api.overviews
+        self._overview: Overview | None = None
 
     def permitted(self, now: float) -> None:
-        """Begin with the survey."""
-        self._survey = _turn_of(self._api).hub.broker.survey()
+        """Begin to count, unless somebody has just done that."""
+        self._overview = self._overviews.take(now, self.exchange.client.offset_s)
         self.due = now
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """Go on with it, and answer when it is complete."""
-        survey = self._survey
-        assert survey is not None, "nothing else is waited for"
-        self.due = now if self._portions < _HURRIED else now + _PAUSE_S
-        self._portions += 1
-        if survey.go_on(now):
-            self.due = math.inf
-            offset_s = self.exchange.client.offset_s
-            shown = _overview(self._api, survey, now, offset_s)
-            self.exchange.respond(HttpResponse.json(200, shown))
+        """Go on, and answer when it is complete."""
+        overview = self._overview
+        assert overview is not None, "nothing else is waited for"
+        self.due = overview.go_on(now)
+        if overview.value is not None:
+            self.exchange.respond(HttpResponse.json(200, overview.value))
         return ()
-
-
-def _overview(api: Api, survey: Survey, now: float, offset_s: float) -> dict[str, object]:
-    world = api.world
-    turn = _turn_of(api)
-    levels = survey.levels()
-    facts = world.facts()
-    problems = world.problems()
-    total, counters = survey.total, survey.total.counters
-    blocked, waiting = turn.pressure()
-    doors: dict[str, dict[str, int]] = {}
-    there = turn.open_by_door()
-    for name, tally in sorted(turn.tally.doors.items()):
-        doors[name] = {
-            "connections": there[name],
-            "opened": tally.opened,
-            "received_bytes": tally.received_bytes,
-            "sent_bytes": tally.sent_bytes,
-        }
-    for name, each in survey.doors.items():
-        doors.setdefault(name, {}).update(
-            messages_received=each.pushed, messages_delivered=each.delivered
-        )
-    return {
-        "version": world.build["version"],
-        "build": world.build["build"],
-        "python": world.build["python"],
-        "started_at_ms": int(world.started_s * 1_000),
-        "now_ms": int((now + offset_s) * 1_000),
-        "uptime_s": int(max(now + offset_s - world.started_s, 0.0)),
-        "ready": not problems,
-        "draining": world.draining,
-        "problems": problems,
-        "limits_near": [each["name"] for each in _limits(api, levels) if each["near"]],
-        "channels": levels["channels"],
-        "queues": survey.queues,
-        "queues_without_consumers": survey.without,
-        "clients": levels["sessions"],
-        "connections": world.connections(),
-        "connections_blocked": blocked,
-        "outbound_waiting_bytes": waiting,
-        "messages": {
-            "waiting": total.waiting,
-            "spilled": total.on_disk,
-            "deferred": total.deferred,
-            "in_flight": total.unanswered,
-            "oldest_age_s": round(total.oldest_age_s, 3),
-        },
-        "counts": {
-            "received": counters.received,
-            "sent": counters.sent,
-            "deliveries": counters.deliveries,
-            "done": counters.done,
-            "redelivered": counters.redelivered,
-            "expired": counters.expired,
-            "dead": counters.dead,
-            "dropped": counters.dropped,
-            "refused": counters.refused,
-            "confirms": survey.confirms,
-        },
-        "doors": doors,
-        "memory_used_bytes": levels["message_bytes"] + levels["state_bytes"],
-        "memory_limit_bytes": world.limits.max_total_bytes,
-        "process": {
-            "cpu_s": facts.cpu_s,
-            "resident_bytes": facts.resident_bytes,
-            "open_fds": facts.open_fds,
-            "max_fds": facts.max_fds,
-        },
-    }
-
-
-def _limits(api: Api, levels: Any) -> list[dict[str, Any]]:
-    """The limits of the whole server of which it is known how much is used."""
-    world = api.world
-    limits = world.limits
-    used = levels["message_bytes"] + levels["state_bytes"]
-    rows = (
-        ("max_total_bytes", used, limits.max_total_bytes),
-        ("max_unsynced_bytes", levels["unsynced_bytes"], limits.max_unsynced_bytes),
-        ("max_sessions", levels["sessions"], limits.max_sessions),
-        ("max_channels", levels["channels"], limits.max_channels),
-        ("max_connections", world.connections(), world.max_connections),
-    )
-    return [
-        {"name": name, "used": count, "limit": most, "near": most > 0 and count >= 0.85 * most}
-        for name, count, most in rows
-    ]
 
 
 def tell_server(api: Api, exchange: Exchange) -> Handler:
     """The server in numbers."""
-    return _Overview(api, exchange)
+    return _Server(api, exchange)
 
 
 def tell_limits(api: Api, exchange: Exchange) -> Handler:
     """Every limit, and of some how much is used."""
 
     def answer(_now: float) -> object:
-        items = _limits(api, _turn_of(api).hub.broker.surveying.levels())
+        items = limits_near(api.world, turn_of(api.world).hub.broker.surveying.levels())
         known = {each["name"] for each in items}
         for field in dataclasses.fields(api.world.limits):
             if field.name not in known:
@@ -197,7 +90,7 @@ def tell_storage(api: Api, exchange: Exchange) -> Handler:
     """Whether the storage saves, how large it is, and how long it takes."""
 
     def answer(_now: float) -> object:
-        turn = _turn_of(api)
+        turn = turn_of(api.world)
         facts = api.world.facts()
         saving = turn.saving
         return {

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tmqp_server.access.auditing import ACTIONS
-from tmqp_server.admin.api.logins import LogIns
+from tmqp_server.admin.api.logins import WebLogIns
 from tmqp_server.admin.api.manner import ApiManner, read_object
+from tmqp_server.admin.api.overview import Overviews
 from tmqp_server.admin.api.repeats import Repeats
 from tmqp_server.admin.api.views import Views
 from tmqp_server.admin.world import AdminWorld
@@ -39,9 +40,10 @@ class Api:
 
     world: AdminWorld
     manner: ApiManner
-    logins: LogIns
+    logins: WebLogIns
     views: Views
     description: Callable[[], bytes]
+    overviews: Overviews
     repeats: Repeats = field(default_factory=Repeats)
 
 

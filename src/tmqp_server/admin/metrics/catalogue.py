@@ -21,6 +21,7 @@ from tmqp_server.shell.tallies import CLOSINGS, REFUSALS
 __all__ = [
     "BY_NAME",
     "CATALOGUE",
+    "CLUSTER_COUNTERS",
     "COUNTER",
     "GAUGE",
     "HISTOGRAM",
@@ -109,6 +110,18 @@ QUEUE_COUNTERS: Final = (
     ("refused", "refused", "Pushes that queues did not accept."),
     ("saved", "saved", "Messages that were written to disk."),
     ("errors", "handler_errors", "Failures of delivery handlers, filters and other extensions."),
+)
+
+#: What is counted of a cluster, as ``ClusterStatistics`` names it.
+CLUSTER_COUNTERS: Final = (
+    "forwarded",
+    "held_back",
+    "spent",
+    "accepted",
+    "rejected",
+    "refused_operations",
+    "refused_nodes",
+    "filter_errors",
 )
 
 #: Reasons of refused pushes by result code.
@@ -282,7 +295,31 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     Metric("storage_free_bytes", GAUGE, "Free space on the disk of the data directory."),
     Metric("storage_floor_bytes", GAUGE, "Free space below which durable messages are refused."),
     # -- further --------------------------------------------------------------------------------
+    Metric("events", COUNTER, "Events of the broker, whether or not anybody is told of them."),
     Metric("events_lost", COUNTER, "Events that were not told to their handlers or subscribers."),
+    Metric("router_failures", COUNTER, "Failures of routers in Python."),
+    Metric(
+        "http_binding_calls",
+        COUNTER,
+        "Calls of HTTP bindings, by the class of the status; 5xx are also those that reached "
+        "nobody, and given_up those without an answer in time.",
+        result=6,
+    ),
+    Metric(
+        "http_binding_seconds",
+        HISTOGRAM,
+        "How long calls of HTTP bindings took that were answered, from when they were wanted.",
+    ),
+    Metric(
+        "cluster_messages",
+        COUNTER,
+        "What passed between this server and the others of its cluster: messages and decisions of "
+        "clients here that were forwarded, kept here by a filter (held_back) or had no hop left "
+        "(spent), and those of nodes that were accepted or rejected by a filter; operations and "
+        "connections of nodes that were refused; failures of filters.",
+        what=len(CLUSTER_COUNTERS),
+    ),
+    Metric("log_suppressed", COUNTER, "Lines left out of the log: too many of their kind."),
     Metric(
         "audit_records",
         COUNTER,

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final, final
 
-from tmqp_server.admin.metrics.catalogue import QUEUE_COUNTERS, REFUSED_PUSHES
+from tmqp_server.admin.metrics.catalogue import CLUSTER_COUNTERS, QUEUE_COUNTERS, REFUSED_PUSHES
 from tmqp_server.admin.metrics.exposition import OPENMETRICS, Family, Row, series_of, written
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.engine.model.histograms import Histogram
@@ -118,7 +118,17 @@ class Collector:
         expiry = _if_known(self._world.certificate_expires_s())
         yield Family("tls_certificate_expiry_timestamp_seconds", expiry)
         levels = survey.levels()
+        yield Family("events", [_one(turn.hub.notified)])
         yield Family("events_lost", [_one(turn.lost_events + levels["events_skipped"])])
+        yield Family("router_failures", [_one(turn.router_failures)])
+        calls: list[Row] = [((how,), n) for how, n in sorted(turn.calls.counts.items())]
+        yield Family("http_binding_calls", calls)
+        yield Family("http_binding_seconds", [_one(turn.calls.seconds)])
+        cluster = self._world.cluster
+        if cluster is not None:
+            passed: list[Row] = [((what,), getattr(cluster, what)) for what in CLUSTER_COUNTERS]
+            yield Family("cluster_messages", passed)
+        yield Family("log_suppressed", [_one(turn.unlogged)])
         world = self._world
         auditor = turn.hub.auditor
         counts = {} if auditor is None else auditor.counts
