@@ -53,6 +53,7 @@ __all__ = [
     "HEADER_MESSAGE_TIMEOUT",
     "HEADER_PART",
     "HEADER_PUT_BACK",
+    "HEADER_REASON",
     "HEADER_RECEIVERS",
     "HEADER_RETURN",
     "HEADER_ROUTER_ENABLED",
@@ -60,6 +61,7 @@ __all__ = [
     "HEADER_START",
     "HEADER_STATE",
     "HEADER_STOP",
+    "HEADER_TELL_LAPSED",
     "HEADER_TIMEOUT",
     "HEADER_TIMESTAMP",
     "HEADER_TO",
@@ -69,6 +71,9 @@ __all__ = [
     "KEYS_NONE",
     "KEYS_STICKY",
     "KEYS_STRICT",
+    "LAPSE_ANSWERED",
+    "LAPSE_REMOVED",
+    "LAPSE_TIMED_OUT",
     "LIFETIME_CONSUMERS",
     "LIFETIME_OWNER",
     "OP_ABORT_TRANSACTION",
@@ -88,6 +93,7 @@ __all__ = [
     "OP_DROP_GROUP",
     "OP_EXTEND",
     "OP_GRANT_CREDIT",
+    "OP_LAPSED",
     "OP_LIST_CELLS",
     "OP_LIST_CURSORS",
     "OP_LIST_FEEDS",
@@ -155,6 +161,8 @@ OP_CHANGE_CELL: Final = 754
 OP_DROP_CELL: Final = 755
 OP_LIST_CELLS: Final = 756
 OP_DESCRIBE_CELL: Final = 757
+#: From a server: a delivery is the client's no more; only to those that have asked for it.
+OP_LAPSED: Final = 758
 OP_SPLIT_RANGE: Final = 716
 OP_OPEN_GROUP: Final = 717
 OP_COMMIT_GROUP: Final = 718
@@ -268,6 +276,13 @@ HEADER_ACKNOWLEDGE_TIMEOUT: Final = "Acknowledge-Timeout"
 HEADER_RETURN: Final = "Return"
 RETURN_WORD_TIMEOUT: Final = "timeout"
 HEADER_CONSUMER_PRIORITY: Final = "Consumer-Priority"
+#: Of a subscription: tell this client when a delivery is its own no more (``OP_LAPSED``); there,
+#: with the words below, why.
+HEADER_TELL_LAPSED: Final = "Tell-Lapsed"
+HEADER_REASON: Final = "Reason"
+LAPSE_TIMED_OUT: Final = "timed-out"
+LAPSE_REMOVED: Final = "removed"
+LAPSE_ANSWERED: Final = "answered"
 #: Lifetimes of channels: with the connection that created it, with the last consumer.
 LIFETIME_OWNER: Final = "owner"
 LIFETIME_CONSUMERS: Final = "consumers"

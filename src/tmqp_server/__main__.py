@@ -270,10 +270,9 @@ def settle_collector() -> None:
 
 def _announce(server: Server) -> None:
     settle_collector()
-    addresses = " ".join([str(each) for each in server.addresses] + server.door_addresses())
     build = "compiled" if tmqp.compiled else "interpreted"
     try:
-        click.echo(f"tmqp-server {tmqp.__version__} ({build}) ready on {addresses}")
+        click.echo(f"tmqp-server {tmqp.__version__} ({build}) ready on {server.served}")
     except OSError as error:
         logger.warning("nobody reads that the server is ready: %s", error.strerror)
         # What is left in the buffer would fail once more at the end.

@@ -75,11 +75,6 @@ def connected(server: Server, context: ssl.SSLContext, **more: Any) -> Client:
     return connect(place, ssl_context=context, reconnect=None, **more)
 
 
-def has_come(pushed: list[int], wanted: int) -> bool:
-    """Whether so many messages have been pushed."""
-    return pushed[0] >= wanted
-
-
 async def test_certificates_changed_under_load_lose_no_connection(
     made: list[tuple[Path, Path]], tmp_path: Path
 ) -> None:
@@ -104,7 +99,7 @@ async def test_certificates_changed_under_load_lose_no_connection(
                 async with connected(server, trusting(made[turn % 2][1])) as new:
                     await new.push("c", 9, b"by the new one")
                 wanted = pushed[0] + 8
-                await until(partial(has_come, pushed, wanted))
+                await until(partial(lambda least: pushed[0] >= least, wanted))
         over.set()
     assert server.world.reloads == {"done": 8, "failed": 0}
 
@@ -246,7 +241,7 @@ async def test_a_certificate_that_has_expired_is_not_taken_by_a_reload(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tls = files(tmp_path, made[0])
-    server_context(TlsSettings(certificate=tls["certificate"], key=tls["key"]))
+    server_context(config_of(tls).tls)
     async with running(config_of(tls)) as server:
         monkeypatch.setattr("tmqp_server.io.tls.time.time", lambda: 4e9)
         assert not reload_config(server, lambda: config_of(tls))

@@ -95,6 +95,8 @@ FOUND_AT: Final = {
     "kept-for-good": 102,
     "key-never-free": 742,
     "key-not-locked": 18,
+    "lapses-in-silence": 23,
+    "lapses-what-it-gives-back": 138,
     "last-words-lost": 42,
     "late-dial": 25,
     "leaky-holders": 7,

@@ -6,7 +6,7 @@ import hashlib
 import socket
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, final
 
@@ -40,15 +40,21 @@ class TlsContexts:
     """TLS for each policy about clients' certificates that is in use.
 
     :param timeout_s: how long a handshake may take.
+    :param policies: those that will be asked for, beside that of the settings.
+    :raises ConfigError: as :func:`server_context`.
 
     Attributes: ``expires_s``, when the certificate does, in Unix time; None where there is none.
     """
 
-    def __init__(self, settings: TlsSettings, timeout_s: float) -> None:
+    def __init__(
+        self, settings: TlsSettings, timeout_s: float, policies: Iterable[str] = ()
+    ) -> None:
         self._settings = settings
         self._timeout_s = timeout_s
         self._contexts: dict[str, ssl.SSLContext] = {}
         self.expires_s = expiry_of_certificate(settings)
+        for policy in ("", *policies):
+            self.of(policy)
 
     def renewed(self, settings: TlsSettings) -> dict[str, ssl.SSLContext]:
         """TLS with the files as they are now, for each policy that is in use: nothing is changed.

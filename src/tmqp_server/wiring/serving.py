@@ -15,6 +15,7 @@ from typing import Final
 import anyio
 
 from tmqp_server.config import ServerConfig
+from tmqp_server.io.notifying import Notifier, supervised
 from tmqp_server.wiring.app import Server, running
 from tmqp_server.wiring.reloading import reload_config
 
@@ -38,6 +39,8 @@ async def serve_forever(
 
     :param started: called once, when it listens.
     :param read: reads the configuration again on SIGHUP; None, and that ends the process.
+
+    A supervisor is told when the server is ready, reloads and stops (:class:`Notifier`).
     """
     reloading = [] if read is None or _RELOAD is None else [_RELOAD]
     with anyio.open_signal_receiver(*_ENDING, *reloading) as signals:
@@ -46,8 +49,11 @@ async def serve_forever(
                 # By the signal, so that it is not done in the middle of a turn.
                 server.world.reload = functools.partial(signal.raise_signal, _RELOAD)
             started(server)
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_heed, signals, server, read)
+            async with (
+                supervised(f"serving on {server.served}") as notifier,
+                anyio.create_task_group() as tasks,
+            ):
+                tasks.start_soon(_heed, signals, server, read, notifier)
                 await server.wait_until_over()
                 tasks.cancel_scope.cancel()
         if hasattr(signal, "pthread_sigmask"):
@@ -61,19 +67,22 @@ async def _heed(
     signals: AsyncIterator[signal.Signals],
     server: Server,
     read: Callable[[], ServerConfig] | None,
+    notifier: Notifier,
 ) -> None:
     """Do what signals say, until the process ends."""
     is_ending = False
     async for number in signals:
         name = signal.Signals(number).name
         if read is not None and number == _RELOAD:
-            reload_config(server, read)
+            with notifier.reloading():
+                reload_config(server, read)
         elif is_ending:
             logger.warning("%s: ending at once", name)
             server.stop(at_once=True)
         else:
             is_ending = True
             logger.info("%s: stopping", name)
+            notifier.stopping()
             action = "drain" if number == signal.SIGTERM else "stop"
             server.audit.own(name, action, 200, anyio.current_time())
             if number == signal.SIGTERM:

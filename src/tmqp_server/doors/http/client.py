@@ -109,6 +109,7 @@ class ClientState:
             who,
             kept=kept or None,
             credentials=credentials,
+            hears_lapses=True,
         )
 
     def forget(self) -> None:

@@ -22,7 +22,7 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.core import Core, Master, Performers
 from tmqp_server.engine.delivery.outcomes import Outcomes
-from tmqp_server.engine.delivery.sharing import must_be_fed, withdraw
+from tmqp_server.engine.delivery.sharing import must_be_fed
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import DrainAsked, Reply
 from tmqp_server.engine.events import NODE_CONNECTED, NODE_DISCONNECTED, NodeFact
@@ -83,7 +83,7 @@ class Nodes:
             if not command.positive:
                 message.marks |= MARK_NEGATIVE
             return
-        withdraw(queue, message)
+        queue.withdraw(message)
         self._outcomes.dequeued(queue, message)
         self._outcomes.settle_elsewhere(queue, message, command.positive)
         queue.tidy()
