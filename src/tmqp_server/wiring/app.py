@@ -152,12 +152,12 @@ class Server:
         self._arrivals = Arrivals(rates_of(config), self._turn.tally.waits)
         self._limit_rates(config)
         watch(self.world, config, self._turn, lambda: self.sessions)
-        self.world.cluster = None if self.cluster is None else self.cluster.relay.statistics
         self.audit = Audit(self._hub, config.audit, offset_s)
         self._show_to_operators()
 
     def _show_to_operators(self) -> None:
         """Let admin doors see what only the server knows."""
+        self.world.cluster = None if self.cluster is None else self.cluster.relay.statistics
         self.world.audit = self.audit.file.ring
         self.world.audit_fails = lambda: bool(self.audit.file.failing)
         self.world.certificate_expires_s = lambda: self.tls.expires_s

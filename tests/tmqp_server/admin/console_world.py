@@ -57,6 +57,7 @@ channels = ["orders*"]
 """
 _CONFIG: Final = """
 listen = ["127.0.0.1:{port}"]
+drain_timeout_s = 0.2
 
 [http]
 allow = ["http://127.0.0.1:9/"]

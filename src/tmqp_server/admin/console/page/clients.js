@@ -61,8 +61,11 @@ export async function page(context) {
     }
   };
   const cut = async (row) => {
-    if (await sure(`Disconnect ${name(row)}?`, ["Its connection ends; what it has not acknowledged (", h("b", {}, count(row.in_flight)), ") goes back to the queues. It may connect again."], "Disconnect")) {
-      await context.act(() => remove(`clients/${encode(row.id)}`), `${name(row)} is disconnected.`);
+    if (await sure(`Disconnect ${name(row)}?`, ["Its connection ends; what it has not acknowledged (", h("b", {}, count(row.in_flight)), ") goes back to the queues. It may connect again."], "Disconnect")
+      && await context.act(() => remove(`clients/${encode(row.id)}`), `${name(row)} is disconnected.`, { refreshes: false })) {
+      open = "";
+      fill(place);
+      await context.again();
     }
   };
   await rows.begin(context.tell);
