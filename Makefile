@@ -63,7 +63,7 @@ SOURCES := pyproject.toml setup.py $(shell find src $(wildcard fuzz/tmqp_conform
 	test-compiled lint format typecheck imports tidy lock lock-check sbom reproduce coverage sim \
 	sim-compiled sim-coverage soak \
 	soak-sim attacks bench bench-clients bench-kafka bench-peers bench-codec bench-spark docs \
-	pictures terminal ci clean distclean
+	pictures screenshots terminal ci clean distclean
 
 help:
 	@echo 'tmqp: TMQP/2.0 in Python - protocol, broker and client. Start with one of the first two.'
@@ -200,6 +200,7 @@ docs: $(VENV)/.stamp-docs ## build the site of the documents in build/site, with
 	@echo 'build/site/index.html'
 
 pictures: $(READY) ## draw the pictures and tables that documents show of the sources
+	PYTHONPATH=src $(PY) -m tools.make_api
 	PYTHONPATH=src $(PY) -m tools.make_map
 	PYTHONPATH=src $(PY) -m tools.make_speed
 	PYTHONPATH=src $(PY) -m tools.make_state_diagram
@@ -209,6 +210,9 @@ pictures: $(READY) ## draw the pictures and tables that documents show of the so
 	PYTHONPATH=src $(PY) -m tools.make_options
 	PYTHONPATH=src $(PY) -m tools.make_register
 	PYTHONPATH=src $(PY) -m tools.make_rules
+
+screenshots: $(READY) ## take pictures of the console, to be looked at, in build/screenshots
+	PYTHONPATH=src:. $(PY) -m tests.tmqp_server.admin.console_pictures build/screenshots
 
 terminal: $(READY) ## record the terminal session that the README shows
 	PYTHONPATH=src $(PY) -m tools.make_terminal

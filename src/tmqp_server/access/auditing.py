@@ -27,6 +27,7 @@ from tmqp_server.engine.commands import (
     CreateChannel,
     CreateQueue,
     CreateRouter,
+    DisconnectClient,
     Drain,
     DropGroup,
     RemoveBinding,
@@ -62,6 +63,7 @@ ACTIONS: Final[dict[type[Command], str]] = {
     CreateChannel: "create-channel",
     CreateQueue: "create-queue",
     CreateRouter: "create-router",
+    DisconnectClient: "disconnect-client",
     Drain: "drain",
     DropGroup: "drop-group",
     RemoveBinding: "remove-binding",
@@ -85,7 +87,7 @@ _BUSY: Final = 503
 #: Characters that are kept of what a client says.
 _LONGEST: Final = 512
 #: Attributes of commands that say what they are about, in order.
-_SUBJECTS: Final = ("channel", "router", "group", "cursor", "filter")
+_SUBJECTS: Final = ("channel", "router", "group", "cursor", "filter", "client_id")
 
 
 @final
