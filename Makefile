@@ -12,8 +12,9 @@ PYTHON ?= python3 python3.13 python3.12 python3.11 python3.14
 # Processes that compute, and processes for the tests, which wait for a third of their time.
 JOBS ?= 2
 TESTERS ?= $(shell expr $(JOBS) \* 3 / 2)
-# Seeds of the simulation.
+# Seeds of the simulation, and those of replicated groups.
 SEEDS ?= 0..9999
+GROUPS ?= 0..499
 # What a soak may take, in seconds, and the seed it begins with; the seeds of the simulation's,
 # whose million takes more than an hour of two idle processors.
 SOAK_SECONDS ?= 600
@@ -57,9 +58,9 @@ SOURCES := pyproject.toml setup.py $(shell find src $(wildcard fuzz/tmqp_conform
 	\( -name __pycache__ -o -name '*.egg-info' \) -prune -o -print)
 
 .PHONY: help demo test test-long test-wheel interop quick spark-demo setup wheel compiled \
-	test-compiled lint format typecheck imports tidy coverage sim sim-compiled sim-coverage soak \
-	soak-sim attacks bench bench-clients bench-kafka bench-peers bench-codec bench-spark docs \
-	pictures terminal ci clean distclean
+	test-compiled lint format typecheck imports tidy coverage sim sim-compiled sim-coverage \
+	sim-replicas soak soak-sim attacks bench bench-clients bench-kafka bench-peers bench-codec \
+	bench-spark docs pictures terminal ci clean distclean
 
 help:
 	@echo 'tmqp: TMQP/2.0 in Python - protocol, broker and client. Start with one of the first two.'
@@ -130,6 +131,9 @@ coverage: $(READY) ## run the tests and show the lines and branches they miss
 
 sim: $(READY) ## ten thousand simulated histories of broker and clients: SEEDS=0..9999
 	PYTHONPATH=src:fuzz $(PY) -m tmqp_sim run --seeds $(SEEDS) --jobs $(JOBS) $(ARGS)
+
+sim-replicas: $(READY) ## five hundred simulated groups of replicated servers: GROUPS=0..9999
+	PYTHONPATH=src:fuzz $(PY) -m tmqp_sim.replicas --seeds $(GROUPS) $(ARGS)
 
 sim-compiled: build/simulator/.stamp ## the same, five times as fast once it is compiled (minutes)
 	PYTHONPATH=build/simulator $(PY) -m tmqp_sim run --seeds $(SEEDS) --jobs $(JOBS) $(ARGS)

@@ -1,6 +1,6 @@
 """Groups of replicated servers over a simulated log: the product's decisions, in virtual time.
 
-``python -m tmqp_sim.replicas --seeds 0..499`` runs them; see ``docs/guides/simulation.md``.
+``python -m tmqp_sim.replicas`` runs 500 of them; see ``docs/guides/simulation.md``.
 """
 
 from __future__ import annotations

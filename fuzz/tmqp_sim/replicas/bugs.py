@@ -10,15 +10,17 @@ from tmqp_server.replication.effects import Lead
 from tmqp_server.replication.life import COMPLETING, Life
 from tmqp_server.replication.members import MemberTable
 from tmqp_server.storage import logged
-from tmqp_server.storage.log import Append, Fenced
+from tmqp_server.storage.log import AppendEntry, Fenced
 from tmqp_server.storage.logged import LogReader
 from tmqp_server.storage.replicated import ReplicatedWrites
 from tmqp_sim.mutants import Mutant
+from tmqp_sim.replicas.group import run_group
 from tmqp_sim.replicas.log_server import LogServer
 from tmqp_sim.replicas.nodes import Node
 from tmqp_sim.replicas.stores import SimStore
+from tmqp_sim.world import Violation
 
-__all__ = ["BUGS"]
+__all__ = ["BUGS", "caught_at"]
 
 
 def _anybody_appends(_original: Any) -> Any:
@@ -47,16 +49,14 @@ def _promotes_early(original: Any) -> Any:
 def _next_number(original: Any) -> Any:
     def unanswered(self: Appending) -> Any:
         request = self.request
-        self.request = Append(request.epoch, request.number + 1, request.data)
+        self.request = AppendEntry(request.epoch, request.number + 1, request.data)
         return original(self)
 
     return unanswered
 
 
 def _takes_it_for_lost(_original: Any) -> Any:
-    def attempt(
-        self: Node, append: Appending, epoch: int, left: Any, done: Any
-    ) -> None:
+    def attempt(self: Node, append: Appending, epoch: int, left: Any, done: Any) -> None:
         """What is not answered is taken for not written, and its number for used."""
         life = self.lives
 
@@ -129,9 +129,16 @@ def _reports_what_is_read(original: Any) -> Any:
 
 
 def _own_time(_original: Any) -> Any:
-    def time(self: ReplicatedWrites, now_us: int) -> int:
-        self.now_us = now_us
+    def time(_self: ReplicatedWrites, now_us: int) -> int:
         return now_us
+
+    return time
+
+
+def _time_too_early(original: Any) -> Any:
+    def time(self: ReplicatedWrites, now_us: int) -> int:
+        self.now_us = found = original(self, now_us)
+        return found  # type: ignore[no-any-return]
 
     return time
 
@@ -208,14 +215,6 @@ def _fenced_is_done(original: Any) -> Any:
     return answered
 
 
-def _waits_for_nobody(original: Any) -> Any:
-    def go_on(self: Life, now: float) -> None:
-        self._has_joined = True
-        original(self, now)
-
-    return go_on
-
-
 #: By name.
 BUGS: Final[dict[str, Mutant]] = {
     bug.name: bug
@@ -269,6 +268,10 @@ BUGS: Final[dict[str, Mutant]] = {
             ReplicatedWrites, "_time", _own_time,
         ),
         Mutant(
+            "time-too-early", "a leader goes by the time of a write that never reached the log",
+            ReplicatedWrites, "_time", _time_too_early,
+        ),
+        Mutant(
             "change-lost", "the last of several changes is not read",
             logged, "decode_changes", _loses_a_change,
         ),
@@ -304,9 +307,16 @@ BUGS: Final[dict[str, Mutant]] = {
             "fenced-is-done", "an append that the log refused counts as done",
             Appending, "answered", _fenced_is_done,
         ),
-        Mutant(
-            "joins-unreported", "a member applies before the log keeps what it needs",
-            Life, "_go_on", _waits_for_nobody,
-        ),
     )
 }  # fmt: skip
+
+
+def caught_at(name: str, seeds: range) -> int:
+    """The first seed that notices a planted bug; -1 when none does."""
+    with BUGS[name].planted():
+        for seed in seeds:
+            try:
+                run_group(seed)
+            except Violation:
+                return seed
+    return -1

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Final
 
 from tmqp_server.replication.life import STANDBY
-from tmqp_server.storage.log import Entry, Leader
+from tmqp_server.storage.log import Leader, LogEntry
 from tmqp_server.storage.logged import BEGIN, LogReader
 from tmqp_server.storage.port import DamageError
 from tmqp_sim.replicas.links import Link, LinkHabits
@@ -243,7 +243,7 @@ class Group:
         writes = []
         try:
             for number in range(1, self.log.last + 1):
-                logged = reader.read(Entry(number, self.log.history[number]))
+                logged = reader.read(LogEntry(number, self.log.history[number]))
                 if logged is not None:
                     writes.append(logged)
         except DamageError as error:

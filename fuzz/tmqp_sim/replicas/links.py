@@ -1,7 +1,8 @@
 """The way from a server to the log: requests and answers that are late, lost, repeated, overtaken.
 
 A request may be carried out although its answer never comes, long after its sender has given it
-up, or twice.  The sender hears once of each request: the first answer in time, or that there is none.
+up, or twice.  The sender hears once of each request: the first answer in time, or that there is
+none.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Final
 
-from tmqp_server.storage.log import LogAnswer, LogRequest, Watch
+from tmqp_server.storage.log import LogAnswer, LogRequest, WatchLog
 from tmqp_sim.replicas.log_server import LogServer
 from tmqp_sim.world import World
 
@@ -60,7 +61,7 @@ class Link:
         """Bring a request to the log; one of the two is called, once."""
         call = _Call(answered, unanswered)
         patience_s = self._patience_s
-        if isinstance(request, Watch):
+        if isinstance(request, WatchLog):
             patience_s += request.wait_s
         self._world.after(patience_s, self._give_up, call)
         self._send(request, call)
@@ -81,14 +82,14 @@ class Link:
         self._world.after(self._delay(), self._arrive, request, call)
 
     def _arrive(self, request: LogRequest, call: _Call) -> None:
-        if isinstance(request, Watch):
+        if isinstance(request, WatchLog):
             self._look(request, call, self._world.now + request.wait_s)
             return
         if call.is_over:
             self._world.mark("a request was carried out after it was given up")
         self._answer(self._log.ask(request), call)
 
-    def _look(self, request: Watch, call: _Call, until: float) -> None:
+    def _look(self, request: WatchLog, call: _Call, until: float) -> None:
         if call.is_over:
             return
         if self._log.changed(request) or self._world.now >= until:

@@ -12,17 +12,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tmqp_server.storage.log import (
-    Append,
     Appended,
+    AppendEntry,
     Claim,
     Entries,
-    Entry,
     Fenced,
     Keep,
     Leader,
     Led,
     ListMembers,
     LogAnswer,
+    LogEntry,
     LogRequest,
     Member,
     Members,
@@ -34,7 +34,7 @@ from tmqp_server.storage.log import (
     Seen,
     Trim,
     Trimmed,
-    Watch,
+    WatchLog,
 )
 
 __all__ = ["LogServer"]
@@ -74,9 +74,9 @@ class LogServer:
 
     def ask(self, request: LogRequest) -> LogAnswer:
         """Carry a request out; a watch is answered at once."""
-        if isinstance(request, Append):
+        if isinstance(request, AppendEntry):
             return self._append(request)
-        if isinstance(request, Watch):
+        if isinstance(request, WatchLog):
             return Seen(self.leader(), self.last)
         if isinstance(request, Read):
             return self._read(request)
@@ -104,7 +104,7 @@ class LogServer:
             self.first = max(self.first, min(request.before, self.last + 1))
         return Trimmed(self.first)
 
-    def changed(self, request: Watch) -> bool:
+    def changed(self, request: WatchLog) -> bool:
         """Whether there is something to tell to who watches."""
         leader = self.leader()
         epoch = 0 if leader is None else leader.epoch
@@ -125,7 +125,7 @@ class LogServer:
             self._ends_at = self._clock() + request.lease_s
         return Led(leader)
 
-    def _append(self, request: Append) -> LogAnswer:
+    def _append(self, request: AppendEntry) -> LogAnswer:
         if not self._stands(request.epoch):
             self.refused += 1
             return Fenced(self.leader())
@@ -137,12 +137,12 @@ class LogServer:
         return Appended()
 
     def _read(self, request: Read) -> LogAnswer:
-        found: list[Entry] = []
+        found: list[LogEntry] = []
         size = 0
         number = request.after + 1
         while self.first <= number <= self.last and (not found or size < request.most_bytes):
             data = self.history[number]
-            found.append(Entry(number, data))
+            found.append(LogEntry(number, data))
             size += len(data)
             number += 1
         return Entries(self.first, found)

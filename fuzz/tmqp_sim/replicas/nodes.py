@@ -13,28 +13,51 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import Any, Final, Protocol
 
 from tmqp_server.replication.appending import ASKING, DONE, Appending
-from tmqp_server.replication.effects import Apply, Ask, Begin, End, Lead, LifeEffect
+from tmqp_server.replication.effects import Apply, AskLog, Begin, End, Lead, LifeEffect
 from tmqp_server.replication.life import COMPLETING, ENDED, LEADER, Life, LifeSettings
-from tmqp_server.storage.log import Entry, Keep, LogAnswer, LogRequest
+from tmqp_server.storage.log import Keep, Leader, LogAnswer, LogEntry, LogRequest
 from tmqp_server.storage.port import DamageError, StoreBatch
 from tmqp_server.storage.replicated import GroupError
 from tmqp_sim.replicas.links import Link
+from tmqp_sim.replicas.log_server import LogServer
 from tmqp_sim.replicas.stores import Disk, SimStore, digest_of
-from tmqp_sim.world import Violation
+from tmqp_sim.world import Violation, World
 
-if TYPE_CHECKING:
-    from tmqp_sim.replicas.group import Group
-
-__all__ = ["EPOCH_US", "Node", "Wanted"]
+__all__ = ["EPOCH_US", "Around", "Node", "Wanted"]
 
 #: The wall clock at the beginning, in microseconds of Unix time.
 EPOCH_US: Final = 1_700_000_000_000_000
 #: By how much a deadline may be missed, in seconds of the server's own clock.
 _LATE_S: Final = 0.02
 _RETURNS_S: Final = 1.0
+
+
+class Around(Protocol):
+    """What a server has around it: its group."""
+
+    world: World
+    log: LogServer
+    most_entry_bytes: int
+    lease_s: float
+    watch_s: float
+    forget_s: float
+    carries: float
+
+    def crashes_now(self, node: Node) -> bool:
+        """Whether a server crashes before it does what comes next."""
+
+    def compare(self, name: str, number: int, digest: str) -> None:
+        """A server has a digest at a number."""
+
+    def leads(self, node: Node, leader: Leader) -> None:
+        """A server begins to lead."""
+
+    def lost_too_much(self, node: Node, reason: str) -> None:
+        """The log does not have any more what a server needs."""
 
 
 class Wanted:
@@ -56,7 +79,7 @@ class Node:
     of the last one that ended; ``is_up``.
     """
 
-    def __init__(self, group: Group, name: str, link: Link, drift: float) -> None:
+    def __init__(self, group: Around, name: str, link: Link, drift: float) -> None:
         self.group = group
         self.name = name
         self.link = link
@@ -173,7 +196,7 @@ class Node:
             self.life.stop()
             self._perform()
 
-    def _stopped(self, entry: Entry) -> None:
+    def _stopped(self, entry: LogEntry) -> None:
         self._took([entry])
         self.store.carry()
         self.life.stop()
@@ -186,7 +209,7 @@ class Node:
             effect = self._effects.pop(0)
             if self._crashes():
                 return
-            if isinstance(effect, Ask):
+            if isinstance(effect, AskLog):
                 self._ask(effect.request)
             elif isinstance(effect, Apply):
                 self._later(self._random.random() * 0.01, self._apply, effect.entries)
@@ -238,14 +261,14 @@ class Node:
                     "promptness", f"{self.name} leads {silent_s:.3f} s after it kept its claim"
                 )
 
-    def _apply(self, entries: list[Entry]) -> None:
+    def _apply(self, entries: list[LogEntry]) -> None:
         self.disk.has_joined = True
         self._take(entries)
         if self._random.random() < self.group.carries:
             self.store.carry()
         self.life.applied(self.disk.number, self.now)
 
-    def _take(self, entries: list[Entry]) -> None:
+    def _take(self, entries: list[LogEntry]) -> None:
         for entry in entries:
             try:
                 self.store.writes.take([entry])
@@ -255,11 +278,12 @@ class Node:
                 raise Violation("identity", f"{self.name}: {error}") from None
             self._took([entry])
 
-    def _took(self, entries: list[Entry]) -> None:
+    def _took(self, entries: list[LogEntry]) -> None:
         """The store has these entries, and all before them."""
         for entry in entries:
             if self.group.log.history.get(entry.number) != entry.data:
-                raise Violation("log", f"{self.name} keeps entry {entry.number}, which is not there")
+                text = f"{self.name} keeps entry {entry.number}, which is not there"
+                raise Violation("log", text)
         if self.store.writes.applied == entries[-1].number:
             self.group.compare(self.name, entries[-1].number, digest_of(self.store.memory))
 
@@ -277,7 +301,7 @@ class Node:
 
     def _end(self, effect: End) -> None:
         self.group.world.note("end", self.name, effect.reason)
-        self.group.world.mark("a life ended: " + effect.reason.split(" by ")[0][:16])
+        self.group.world.mark("a life ended")
         self.is_up = self.serves = False
         if effect.needs_rebuild:
             self.needs_rebuild = True
@@ -303,9 +327,9 @@ class Node:
             if batch is not None:
                 self._writing = wanted
                 entries = self.store.writes.prepare(batch, self.now_us)
-                self._append(entries, lambda: self._written(batch, entries))  # noqa: B023 - one is out
+                self._append(entries, partial(self._written, batch, entries))
 
-    def _append(self, entries: list[Entry], done: Callable[[], None]) -> None:
+    def _append(self, entries: list[LogEntry], done: Callable[[], None]) -> None:
         """Append entries one after another, for the leader that this server is."""
         leader = self.life.leader
         assert leader is not None, "only a leader appends"
@@ -321,7 +345,7 @@ class Node:
         self.group.world.after(_RETURNS_S, self.boot)
         return True
 
-    def _append_next(self, epoch: int, left: deque[Entry], done: Callable[[], None]) -> None:
+    def _append_next(self, epoch: int, left: deque[LogEntry], done: Callable[[], None]) -> None:
         if self._crashes():
             return
         if left:
@@ -330,7 +354,7 @@ class Node:
             done()
 
     def _attempt(
-        self, appending: Appending, epoch: int, left: deque[Entry], done: Callable[[], None]
+        self, appending: Appending, epoch: int, left: deque[LogEntry], done: Callable[[], None]
     ) -> None:
         life = self.lives
         if appending.state != ASKING:
@@ -353,7 +377,7 @@ class Node:
         )
 
     def _settled(
-        self, appending: Appending, epoch: int, left: deque[Entry], done: Callable[[], None]
+        self, appending: Appending, epoch: int, left: deque[LogEntry], done: Callable[[], None]
     ) -> None:
         if appending.state == DONE:
             left.popleft()
@@ -362,7 +386,7 @@ class Node:
             self.group.world.mark("a leader was fenced")
             self.life.fenced(appending.reason)
 
-    def _written(self, batch: StoreBatch, entries: list[Entry]) -> None:
+    def _written(self, batch: StoreBatch, entries: list[LogEntry]) -> None:
         wanted, self._writing = self._writing, None
         assert wanted is not None, "it was taken"
         self.store.writes.commit(batch, entries)

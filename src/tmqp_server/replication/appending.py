@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Final, final
 
 from tmqp.backoff import Backoff
-from tmqp_server.storage.log import Append, Appended, Entry, Fenced, LogAnswer, Misplaced
+from tmqp_server.storage.log import Appended, AppendEntry, Fenced, LogAnswer, LogEntry, Misplaced
 
 __all__ = ["ASKING", "DONE", "FENCED", "Appending"]
 
@@ -36,8 +36,8 @@ class Appending:
 
     __slots__ = ("_failures", "reason", "request", "state")
 
-    def __init__(self, epoch: int, entry: Entry) -> None:
-        self.request = Append(epoch, entry.number, entry.data)
+    def __init__(self, epoch: int, entry: LogEntry) -> None:
+        self.request = AppendEntry(epoch, entry.number, entry.data)
         self.state: int = ASKING
         self.reason = ""
         self._failures = 0

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from tmqp_server.engine.records import Record
-from tmqp_server.storage.log import Entry, Leader, LogRequest
+from tmqp_server.storage.log import Leader, LogEntry, LogRequest
 
-__all__ = ["Apply", "Ask", "Begin", "End", "Lead", "LifeEffect"]
+__all__ = ["Apply", "AskLog", "Begin", "End", "Lead", "LifeEffect"]
 
 
-class Ask(Record):
+class AskLog(Record):
     """Ask the log; answered by ``Life.answered`` or ``Life.unanswered``, with the same request."""
 
     __slots__ = ("request",)
@@ -24,7 +24,7 @@ class Apply(Record):
 
     __slots__ = ("entries",)
 
-    def __init__(self, entries: list[Entry]) -> None:
+    def __init__(self, entries: list[LogEntry]) -> None:
         self.entries = entries
 
 
@@ -59,4 +59,4 @@ class End(Record):
         self.needs_rebuild = needs_rebuild
 
 
-LifeEffect: TypeAlias = Ask | Apply | Begin | Lead | End
+LifeEffect: TypeAlias = AskLog | Apply | Begin | Lead | End

@@ -14,9 +14,9 @@ than the log says, and its clients may have been told so.
 A standby may claim at any time without harm.  So it need not wait for the lease when it has reason
 to think that the leader is gone (:meth:`Life.suspect`).
 
-*Joining.*  The log keeps what a member needs from its first report on.  So a life begins with a look
-whether the log still has what comes next, then reports, and applies nothing before that report is
-answered.  A server that finds the log too short does not report: it would only keep the others from
+*Joining.*  The log keeps what a member needs from its first report on.  So a life begins with a
+look whether the log still has what comes next, then reports, and applies nothing before that report
+is answered.  A server that finds the log too short does not report: it would only keep the others from
 trimming.
 
 The log is asked on four *lines*, each with one request out at a time: the main line, which reads,
@@ -31,18 +31,18 @@ from typing import Final, final
 
 from tmqp.backoff import Backoff
 from tmqp_server.replication.appending import ASKING, FENCED, Appending
-from tmqp_server.replication.effects import Apply, Ask, Begin, End, Lead, LifeEffect
+from tmqp_server.replication.effects import Apply, AskLog, Begin, End, Lead, LifeEffect
 from tmqp_server.replication.members import MemberTable
 from tmqp_server.storage.log import (
     Claim,
     Entries,
-    Entry,
     Fenced,
     Keep,
     Leader,
     Led,
     ListMembers,
     LogAnswer,
+    LogEntry,
     LogRequest,
     Member,
     Members,
@@ -52,7 +52,7 @@ from tmqp_server.storage.log import (
     Seen,
     Trim,
     Trimmed,
-    Watch,
+    WatchLog,
 )
 
 __all__ = [
@@ -187,7 +187,7 @@ class Life:
         leader = self.leader
         if self.state == STANDBY and leader is not None and leader.epoch == epoch:
             self._suspected = epoch
-            if isinstance(self._main.request, Watch):
+            if isinstance(self._main.request, WatchLog):
                 self._main.request = None  # its answer is not waited for
                 self._go_on(now)
 
@@ -242,7 +242,7 @@ class Life:
         if self._has_joined and self._report.request is None and self.state != ENDED:
             self._report_later(now)
 
-    def begin(self, entry: Entry, now: float) -> None:
+    def begin(self, entry: LogEntry, now: float) -> None:
         """The entry with which to begin, as the store has made it."""
         if self.state != COMPLETING:
             return
@@ -259,7 +259,7 @@ class Life:
     def stop(self) -> None:
         """Stop in order: a leader gives its claim back, behind what its store has appended."""
         if self.state in (COMPLETING, LEADER) and self.leader is not None:
-            self._out.append(Ask(Resign(self.leader)))
+            self._out.append(AskLog(Resign(self.leader)))
         self._end("the server stops")
 
     # -- time -----------------------------------------------------------------------------------
@@ -323,14 +323,14 @@ class Life:
         elif self.last > self.read:
             self._ask(self._main, Read(self.read, _READ_BYTES))
         elif self._main.failures or not self._has_looked:
-            self._ask(self._main, Watch(self.last, epoch, 0.0))
+            self._ask(self._main, WatchLog(self.last, epoch, 0.0))
         elif leader is not None and leader.token == self._token:
             self._claimed(leader, now)  # by an attempt that was not answered
         elif leader is None or epoch == self._suspected:
             self.state = CLAIMING
             self._claim()
         else:
-            self._ask(self._main, Watch(self.last, epoch, self._settings.watch_s))
+            self._ask(self._main, WatchLog(self.last, epoch, self._settings.watch_s))
 
     def _claim(self) -> None:
         settings = self._settings
@@ -344,7 +344,7 @@ class Life:
         if isinstance(request, Read):
             assert isinstance(answer, Entries), "a read has one kind of answer"
             self._has_read(answer, now)
-        elif isinstance(request, Watch):
+        elif isinstance(request, WatchLog):
             assert isinstance(answer, Seen), "so has a watch"
             self.leader, self.last = answer.leader, answer.last
             self._has_looked = True
@@ -400,7 +400,7 @@ class Life:
             self._end(appending.reason)
             return
         assert appending.state != ASKING, "an answer settles it"
-        entry = Entry(appending.request.number, appending.request.data)
+        entry = LogEntry(appending.request.number, appending.request.data)
         self.read = self.last = entry.number
         self._is_applying = True
         self._out.append(Apply([entry]))
@@ -452,7 +452,7 @@ class Life:
 
     def _ask(self, line: _Line, request: LogRequest) -> None:
         line.request = request
-        self._out.append(Ask(request))
+        self._out.append(AskLog(request))
 
     def _line_of(self, request: LogRequest) -> _Line | None:
         for line in self._lines:

@@ -75,9 +75,7 @@ def encode_changes(changes: list[TopologyChange]) -> bytes:
 
 def _field(form: str, value: Any) -> bytes:
     if isinstance(value, Retention):
-        return _RETENTION.pack(
-            value.retain_bytes, value.retain_time_ms, value.retain_for_readers
-        )
+        return _RETENTION.pack(value.retain_bytes, value.retain_time_ms, value.retain_for_readers)
     if isinstance(value, str):
         value = value.encode("utf-8", "surrogatepass")
     if isinstance(value, bytes):

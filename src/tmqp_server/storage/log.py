@@ -7,8 +7,8 @@ claims before it.  An append names the epoch it belongs to, and the log carries 
 that epoch's claim stands, in one step with that test.  So whoever has been replaced cannot append
 any more, whatever it believes and whatever its clock shows: there is never more than one writer.
 
-*Answers get lost.*  A request is one attempt.  If the log does not answer, the request may have been
-carried out, may be carried out later, or never, and may even be carried out twice.  So every
+*Answers get lost.*  A request is one attempt.  If the log does not answer, the request may have
+been carried out, may be carried out later, or never, and may even be carried out twice.  So every
 request is such that asking it again does no harm: a repeated append finds its own bytes under its
 number, a repeated claim finds its own token in the leader key.  What makes one outcome of several
 attempts is decided in ``tmqp_server.replication``.
@@ -16,7 +16,7 @@ attempts is decided in ``tmqp_server.replication``.
 *Leases.*  A claim ends by itself when its holder has not kept it for its lease.  That is only for
 fail-over: no guarantee depends on a clock.
 
-An adapter (:class:`Log`) does one request at a time for each thread that calls it, and blocks.
+An adapter (:class:`SharedLog`) does one request at a time for each thread that calls it, and blocks.
 """
 
 from __future__ import annotations
@@ -28,18 +28,17 @@ from tmqp_server.storage.port import StoreError
 
 __all__ = [
     "MOST_ENTRY_BYTES",
-    "Append",
+    "AppendEntry",
     "Appended",
     "Claim",
     "Entries",
-    "Entry",
     "Fenced",
     "Keep",
     "Leader",
     "Led",
     "ListMembers",
-    "Log",
     "LogAnswer",
+    "LogEntry",
     "LogRequest",
     "Member",
     "Members",
@@ -49,10 +48,11 @@ __all__ = [
     "Reported",
     "Resign",
     "Seen",
+    "SharedLog",
     "Trim",
     "Trimmed",
     "UnansweredError",
-    "Watch",
+    "WatchLog",
 ]
 
 #: What an entry may have, in bytes: a log needs to take no larger ones.
@@ -80,7 +80,7 @@ class Leader(Record):
         self.lease = lease
 
 
-class Entry(Record):
+class LogEntry(Record):
     """An entry of the log."""
 
     __slots__ = ("data", "number")
@@ -142,7 +142,7 @@ class Resign(Record):
         self.leader = leader
 
 
-class Append(Record):
+class AppendEntry(Record):
     """Put an entry behind the last one, if the epoch's claim stands.
 
     Answers: ``Appended``; ``Fenced`` if the claim does not stand; ``Misplaced`` if it does, but the
@@ -167,7 +167,7 @@ class Read(Record):
         self.most_bytes = most_bytes
 
 
-class Watch(Record):
+class WatchLog(Record):
     """Wait up to ``wait_s`` for another last number or another epoch; answer: ``Seen``.
 
     ``epoch`` is 0 for no leader.  The log may answer sooner.
@@ -211,7 +211,7 @@ class Trim(Record):
 
 
 LogRequest: TypeAlias = (
-    Claim | Keep | Resign | Append | Read | Watch | Report | ListMembers | Trim
+    Claim | Keep | Resign | AppendEntry | Read | WatchLog | Report | ListMembers | Trim
 )
 
 
@@ -261,7 +261,7 @@ class Entries(Record):
 
     __slots__ = ("entries", "first")
 
-    def __init__(self, first: int, entries: list[Entry]) -> None:
+    def __init__(self, first: int, entries: list[LogEntry]) -> None:
         self.first = first
         self.entries = entries
 
@@ -306,7 +306,7 @@ LogAnswer: TypeAlias = (
 )
 
 
-class Log(Protocol):
+class SharedLog(Protocol):
     """An adapter: it brings requests to a log, one attempt each."""
 
     def ask(self, request: LogRequest) -> LogAnswer:

@@ -7,8 +7,8 @@ their sequences are noted as *used*, for sequences are never given twice.  Bodie
 for a transaction are left out, because a transaction ends with its server.
 
 The log takes entries of at most 1 MiB, so a write is one entry or several *parts*, one after
-another.  It counts when its last part is there.  A server that ends between two parts leaves a write
-without an end; the next leader's ``BEGIN`` entry follows it, and readers drop it.
+another.  It counts when its last part is there.  A server that ends between two parts leaves a
+write without an end; the next leader's ``BEGIN`` entry follows it, and readers drop it.
 
 All numbers are little endian::
 
@@ -41,8 +41,8 @@ from zlib import crc32
 from tmqp.block_writing import encode_block
 from tmqp.blocks import FLAG_TRANSIENT, StoredMessage
 from tmqp_server.storage.changes import decode_changes, encode_changes
-from tmqp_server.storage.log import MOST_ENTRY_BYTES, Entry
-from tmqp_server.storage.port import DamageError, Note, Portion, StoreBatch
+from tmqp_server.storage.log import MOST_ENTRY_BYTES, LogEntry
+from tmqp_server.storage.port import DamageError, Portion, StoreBatch
 from tmqp_server.storage.records import decode_block, encode_runs
 from tmqp_server.storage.stored_runs import unrolled
 from tmqp_server.storage.writes import (
@@ -58,8 +58,8 @@ __all__ = [
     "END",
     "MOST_WRITE_BYTES",
     "WRITE",
-    "Logged",
     "LogReader",
+    "Logged",
     "encode_begin",
     "encode_end",
     "encode_logged",
@@ -191,7 +191,7 @@ def _blocks(key: int, messages: list[StoredMessage], used: dict[int, int]) -> li
 
 def encode_logged(
     number: int, epoch: int, now_us: int, payload: bytes, most_bytes: int = MOST_ENTRY_BYTES
-) -> list[Entry]:
+) -> list[LogEntry]:
     """The entries of a write, the first of which has a number; none is larger than a size."""
     room = most_bytes - _HEAD.size
     pieces = [payload[at : at + room] for at in range(0, len(payload), room)]
@@ -203,27 +203,25 @@ def encode_logged(
 
 def encode_begin(
     number: int, epoch: int, now_us: int, node: str, address: str, store: str
-) -> Entry:
+) -> LogEntry:
     """The entry with which a leader begins."""
     told = json.dumps({"node": node, "address": address, "store": store}).encode()
     return _entry(BEGIN, number, epoch, now_us, 0, 1, told)
 
 
-def encode_end(number: int, epoch: int, now_us: int) -> Entry:
+def encode_end(number: int, epoch: int, now_us: int) -> LogEntry:
     """The entry with which a leader stops in order."""
     return _entry(END, number, epoch, now_us, 0, 1, b"")
 
 
 def _entry(
     kind: int, number: int, epoch: int, now_us: int, part: int, parts: int, body: bytes
-) -> Entry:
+) -> LogEntry:
     size = _HEAD.size + len(body)
-    head = _HEAD.pack(
-        _MAGIC, _VERSION, kind, 0, size, 0, number, epoch, now_us, part, parts
-    )
+    head = _HEAD.pack(_MAGIC, _VERSION, kind, 0, size, 0, number, epoch, now_us, part, parts)
     crc = crc32(body, crc32(head[_BEHIND_CRC:], crc32(head[:_CRC_AT])))
     data = b"".join([head[:_CRC_AT], _CRC.pack(crc), head[_BEHIND_CRC:], body])
-    return Entry(number, data)
+    return LogEntry(number, data)
 
 
 # --- Reading -------------------------------------------------------------------------------------
@@ -246,7 +244,7 @@ class LogReader:
         self.epoch = epoch
         self._parts: list[bytes] = []
 
-    def read(self, entry: Entry) -> Logged | None:
+    def read(self, entry: LogEntry) -> Logged | None:
         """What an entry says, or the write that it ends; none while parts are missing.
 
         :raises DamageError: when it is not the next entry, or not one that a leader wrote.
@@ -282,7 +280,7 @@ class LogReader:
         self.number = self.applied = number
 
 
-def _opened(entry: Entry) -> tuple[int, int, int, int, int, bytes]:
+def _opened(entry: LogEntry) -> tuple[int, int, int, int, int, bytes]:
     """An entry's kind, epoch, time, part, parts, and what it carries.
 
     :raises DamageError: when it is not what was written.

@@ -1,8 +1,8 @@
 """What a replicated store does with its log, whatever it keeps messages in.
 
 Theory of operation.  A follower takes what others have written (:meth:`ReplicatedWrites.take`); a
-leader writes (:meth:`prepare`, then each entry is appended, then :meth:`commit`).  Nothing of a batch
-is kept here before its last entry is in the log, and everything is from then on: so a batch that
+leader writes (:meth:`prepare`, then each entry is appended, then :meth:`commit`).  Nothing of a
+batch is kept here before its last entry is in the log, and everything is from then on: so a batch that
 cannot be kept locally behind that point is no failed write but the end of this server's life.
 
 All changes come in the order of the log, with the time that the leader wrote them, and from the
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tmqp_server.storage.log import MOST_ENTRY_BYTES, Entry
+from tmqp_server.storage.log import MOST_ENTRY_BYTES, LogEntry
 from tmqp_server.storage.logged import (
     BEGIN,
     END,
@@ -74,6 +74,7 @@ class ReplicatedWrites:
     ) -> None:
         self.clean = False
         self._most_bytes = most_entry_bytes
+        self._prepared_us = 0
         self.now_us = 0
         self._keeping = keeping
         self._reader = LogReader(number, epoch)
@@ -95,7 +96,7 @@ class ReplicatedWrites:
 
     # -- following ------------------------------------------------------------------------------
 
-    def take(self, entries: Iterable[Entry]) -> None:
+    def take(self, entries: Iterable[LogEntry]) -> None:
         """Take entries of the log, in order.
 
         :raises DamageError: when one is not what a leader wrote, or not the next one.
@@ -127,13 +128,13 @@ class ReplicatedWrites:
 
     # -- leading --------------------------------------------------------------------------------
 
-    def begin(self, epoch: int, node: str, address: str, now_us: int) -> Entry:
+    def begin(self, epoch: int, node: str, address: str, now_us: int) -> LogEntry:
         """The entry with which this server begins to lead; it is then taken like any other."""
         number = self._reader.number + 1
         identity = self._keeping.identity()
         return encode_begin(number, epoch, self._time(now_us), node, address, identity)
 
-    def prepare(self, batch: StoreBatch, now_us: int) -> list[Entry]:
+    def prepare(self, batch: StoreBatch, now_us: int) -> list[LogEntry]:
         """The entries of a batch, to be appended in order; nothing is kept yet.
 
         :raises StoreError: when the batch cannot be kept at all.
@@ -143,24 +144,28 @@ class ReplicatedWrites:
         except (ValueError, OverflowError) as error:
             raise StoreError(f"a message cannot be kept: {error}") from error
         reader = self._reader
+        self._prepared_us = self._time(now_us)
         return encode_logged(
-            reader.number + 1, reader.epoch, self._time(now_us), payload, self._most_bytes
+            reader.number + 1, reader.epoch, self._prepared_us, payload, self._most_bytes
         )
 
-    def commit(self, batch: StoreBatch, entries: list[Entry]) -> None:
-        """Keep a batch whose entries are all in the log.
+    def commit(self, batch: StoreBatch, entries: list[LogEntry]) -> None:
+        """Keep the batch that was prepared last, whose entries are all in the log.
 
         :raises StoreError: when that fails: this server cannot go on.
         """
         self._reader.wrote(entries[-1].number)
         self.clean = False
+        self.now_us = self._prepared_us
         self._keeping.keep(batch, {}, self.now_us)
 
-    def end(self, now_us: int) -> Entry:
+    def end(self, now_us: int) -> LogEntry:
         """The entry with which this server stops in order."""
         return encode_end(self._reader.number + 1, self._reader.epoch, self._time(now_us))
 
     def _time(self, now_us: int) -> int:
-        """The time of a write: it never goes back, whatever the clocks of leaders show."""
-        self.now_us = max(self.now_us, now_us)
-        return self.now_us
+        """The time of a write: it never goes back, whatever the clocks of leaders show.
+
+        It is not this server's own time before the write is in the log: others may never see it.
+        """
+        return max(self.now_us, now_us)

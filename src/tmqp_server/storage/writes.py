@@ -253,7 +253,10 @@ def encode_notes(notes: list[Note]) -> bytes:
     """
     try:
         return b"".join(
-            [_NOTE.pack(note.key, note.sequence, note.attempts, note.put_backs, 0) for note in notes]
+            [
+                _NOTE.pack(each.key, each.sequence, each.attempts, each.put_backs, 0)
+                for each in notes
+            ]
         )
     except struct.error as error:
         raise ValueError(f"a number does not fit the format: {error}") from None

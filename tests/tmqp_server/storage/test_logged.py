@@ -15,7 +15,7 @@ from tests.tmqp_server.storage.stores import NOW_US, Listed, batch, message
 from tmqp.blocks import FLAG_TRANSIENT
 from tmqp_server.engine.records import field_names
 from tmqp_server.storage.changes import decode_changes, encode_changes
-from tmqp_server.storage.log import MOST_ENTRY_BYTES, Entry
+from tmqp_server.storage.log import MOST_ENTRY_BYTES, LogEntry
 from tmqp_server.storage.logged import (
     BEGIN,
     END,
@@ -105,21 +105,21 @@ def run_of(first: int, bodies: list[bytes], flags: int = 0) -> StoredRun:
     return StoredRun(first, len(bodies), NOW_US, flags, 0, b"".join(bodies), sizes, [0])
 
 
-def logged(made: StoreBatch, number: int = 2) -> list[Entry]:
+def logged(made: StoreBatch, number: int = 2) -> list[LogEntry]:
     return encode_logged(number, EPOCH, NOW_US, payload_of(made))
 
 
-def read_all(entries: list[Entry], number: int = 1, epoch: int = EPOCH) -> list[Logged]:
+def read_all(entries: list[LogEntry], number: int = 1, epoch: int = EPOCH) -> list[Logged]:
     reader = LogReader(number, epoch)
     return [found for found in map(reader.read, entries) if found is not None]
 
 
-def changed(entry: Entry, at: int, data: bytes) -> Entry:
+def changed(entry: LogEntry, at: int, data: bytes) -> LogEntry:
     """An entry with other bytes somewhere, and the right checksum all the same."""
     new = bytearray(entry.data)
     new[at : at + len(data)] = data
     new[12:16] = crc32(new[16:], crc32(new[:12])).to_bytes(4, "little")
-    return Entry(entry.number, bytes(new))
+    return LogEntry(entry.number, bytes(new))
 
 
 # --- What is written -----------------------------------------------------------------------------
@@ -222,7 +222,7 @@ def test_a_write_that_no_server_could_hold_is_refused(monkeypatch: pytest.Monkey
 # --- What is not accepted ------------------------------------------------------------------------
 
 
-def refused(entries: list[Entry], number: int = 1, epoch: int = EPOCH) -> str:
+def refused(entries: list[LogEntry], number: int = 1, epoch: int = EPOCH) -> str:
     with pytest.raises(DamageError) as caught:
         read_all(entries, number, epoch)
     return str(caught.value)
@@ -235,7 +235,7 @@ def test_entries_come_in_order() -> None:
 
 def test_an_entry_under_another_number_than_its_own_is_damaged() -> None:
     (entry,) = logged(StoreBatch(), 3)
-    assert refused([Entry(2, entry.data)]) == "entry 2 of the log is damaged"
+    assert refused([LogEntry(2, entry.data)]) == "entry 2 of the log is damaged"
 
 
 def test_an_older_epoch_does_not_follow_a_newer_one() -> None:
@@ -253,9 +253,9 @@ def test_a_new_epoch_begins_with_a_beginning_and_only_that_begins_one() -> None:
 def test_a_part_follows_the_part_before_it() -> None:
     first, second = logged(batch(appended={1: [message(1, bytes(MOST_ENTRY_BYTES))]}))
     moved = changed(second, 16, (2).to_bytes(8, "little"))
-    assert refused([Entry(2, moved.data)]) == "entry 2 of the log is part 1 of a write"
+    assert refused([LogEntry(2, moved.data)]) == "entry 2 of the log is part 1 of a write"
     again = changed(first, 16, (3).to_bytes(8, "little"))
-    assert refused([first, Entry(3, again.data)]) == "entry 3 of the log is part 0 of a write"
+    assert refused([first, LogEntry(3, again.data)]) == "entry 3 of the log is part 0 of a write"
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def test_a_flipped_bit_is_noticed(data: st.DataObject) -> None:
     bit = data.draw(st.integers(0, len(entry.data) * 8 - 1))
     broken = bytearray(entry.data)
     broken[bit // 8] ^= 1 << bit % 8
-    assert refused([Entry(entry.number, bytes(broken))])
+    assert refused([LogEntry(entry.number, bytes(broken))])
 
 
 @given(st.binary(max_size=200))
@@ -294,6 +294,6 @@ def test_no_bytes_are_more_than_damage(data: bytes) -> None:
     (entry,) = logged(StoreBatch())
     head = entry.data[:8] + (48 + len(data)).to_bytes(4, "little") + entry.data[12:48]
     try:
-        read_all([changed(Entry(2, head + data), 0, b"")])
+        read_all([changed(LogEntry(2, head + data), 0, b"")])
     except DamageError:
         pass
