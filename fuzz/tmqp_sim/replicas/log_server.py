@@ -27,7 +27,7 @@ from tmqp_server.storage.log import (
     Member,
     Members,
     Misplaced,
-    Read,
+    ReadEntries,
     Report,
     Reported,
     Resign,
@@ -78,7 +78,7 @@ class LogServer:
             return self._append(request)
         if isinstance(request, WatchLog):
             return Seen(self.leader(), self.last)
-        if isinstance(request, Read):
+        if isinstance(request, ReadEntries):
             return self._read(request)
         if isinstance(request, Claim):
             return self._claim(request)
@@ -136,7 +136,7 @@ class LogServer:
         self.history[request.number] = request.data
         return Appended()
 
-    def _read(self, request: Read) -> LogAnswer:
+    def _read(self, request: ReadEntries) -> LogAnswer:
         found: list[LogEntry] = []
         size = 0
         number = request.after + 1

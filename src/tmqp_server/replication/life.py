@@ -16,8 +16,8 @@ to think that the leader is gone (:meth:`Life.suspect`).
 
 *Joining.*  The log keeps what a member needs from its first report on.  So a life begins with a
 look whether the log still has what comes next, then reports, and applies nothing before that report
-is answered.  A server that finds the log too short does not report: it would only keep the others from
-trimming.
+is answered.  A server that finds the log too short does not report: it would only keep the others
+from trimming.
 
 The log is asked on four *lines*, each with one request out at a time: the main line, which reads,
 claims and begins, and the lines that keep the claim, report, and trim.  What is not answered is
@@ -46,7 +46,7 @@ from tmqp_server.storage.log import (
     LogRequest,
     Member,
     Members,
-    Read,
+    ReadEntries,
     Report,
     Resign,
     Seen,
@@ -309,7 +309,7 @@ class Life:
             self._claim()
         elif self.state == COMPLETING:
             if self._appending is None:
-                self._ask(self._main, Read(self.read, _READ_BYTES))
+                self._ask(self._main, ReadEntries(self.read, _READ_BYTES))
             else:
                 self._ask(self._main, self._appending.request)
 
@@ -317,11 +317,11 @@ class Life:
         leader = self.leader
         epoch = 0 if leader is None else leader.epoch
         if self._is_new:
-            self._ask(self._main, Read(self.read, 1))
+            self._ask(self._main, ReadEntries(self.read, 1))
         elif not self._has_joined:
             return  # the report is out
         elif self.last > self.read:
-            self._ask(self._main, Read(self.read, _READ_BYTES))
+            self._ask(self._main, ReadEntries(self.read, _READ_BYTES))
         elif self._main.failures or not self._has_looked:
             self._ask(self._main, WatchLog(self.last, epoch, 0.0))
         elif leader is not None and leader.token == self._token:
@@ -341,7 +341,7 @@ class Life:
         )
 
     def _main_answered(self, request: LogRequest, answer: LogAnswer, now: float) -> None:
-        if isinstance(request, Read):
+        if isinstance(request, ReadEntries):
             assert isinstance(answer, Entries), "a read has one kind of answer"
             self._has_read(answer, now)
         elif isinstance(request, WatchLog):

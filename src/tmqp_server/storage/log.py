@@ -16,7 +16,7 @@ attempts is decided in ``tmqp_server.replication``.
 *Leases.*  A claim ends by itself when its holder has not kept it for its lease.  That is only for
 fail-over: no guarantee depends on a clock.
 
-An adapter (:class:`SharedLog`) does one request at a time for each thread that calls it, and blocks.
+An adapter (:class:`SharedLog`) blocks.  Several threads may use it at a time.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
     "Member",
     "Members",
     "Misplaced",
-    "Read",
+    "ReadEntries",
     "Report",
     "Reported",
     "Resign",
@@ -157,7 +157,7 @@ class AppendEntry(Record):
         self.data = data
 
 
-class Read(Record):
+class ReadEntries(Record):
     """Entries behind a number, up to so many bytes, but one at least; answer: ``Entries``."""
 
     __slots__ = ("after", "most_bytes")
@@ -211,7 +211,7 @@ class Trim(Record):
 
 
 LogRequest: TypeAlias = (
-    Claim | Keep | Resign | AppendEntry | Read | WatchLog | Report | ListMembers | Trim
+    Claim | Keep | Resign | AppendEntry | ReadEntries | WatchLog | Report | ListMembers | Trim
 )
 
 

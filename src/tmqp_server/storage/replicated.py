@@ -2,8 +2,8 @@
 
 Theory of operation.  A follower takes what others have written (:meth:`ReplicatedWrites.take`); a
 leader writes (:meth:`prepare`, then each entry is appended, then :meth:`commit`).  Nothing of a
-batch is kept here before its last entry is in the log, and everything is from then on: so a batch that
-cannot be kept locally behind that point is no failed write but the end of this server's life.
+batch is kept here before its last entry is in the log, and everything is from then on: so a batch
+that cannot be kept locally behind that point is no failed write but the end of this server's life.
 
 All changes come in the order of the log, with the time that the leader wrote them, and from the
 same bytes.  So all stores of a group have the same at the same number, but for transient messages,
@@ -61,8 +61,9 @@ class ReplicatedWrites:
     :param epoch: the epoch that it belongs to.
     :param most_entry_bytes: what an entry may have.
 
-    Attributes: ``clean``, whether the last leader stopped in order; ``now_us``, the newest time
-    that was written.
+    Attributes: ``ended``, whether the last leader stopped in order and nobody has begun since;
+    ``clean``, whether that was so when the newest leader began; ``now_us``, the newest time that
+    was written.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class ReplicatedWrites:
         most_entry_bytes: int = MOST_ENTRY_BYTES,
     ) -> None:
         self.clean = False
+        self.ended = number == 0
         self._most_bytes = most_entry_bytes
         self._prepared_us = 0
         self.now_us = 0
@@ -113,10 +115,10 @@ class ReplicatedWrites:
         self.now_us = max(self.now_us, logged.now_us)
         if logged.kind == BEGIN:
             self._belong(logged.store, is_first)
+            self.clean, self.ended = self.ended, False
         elif logged.kind == END:
-            self.clean = True
+            self.ended = True
         else:
-            self.clean = False
             self._keeping.keep(logged.batch, logged.used, self.now_us)
 
     def _belong(self, identity: str, is_first: bool) -> None:
@@ -155,7 +157,6 @@ class ReplicatedWrites:
         :raises StoreError: when that fails: this server cannot go on.
         """
         self._reader.wrote(entries[-1].number)
-        self.clean = False
         self.now_us = self._prepared_us
         self._keeping.keep(batch, {}, self.now_us)
 

@@ -30,7 +30,7 @@ from tmqp_server.storage.log import (
     LogRequest,
     Member,
     Members,
-    Read,
+    ReadEntries,
     Report,
     Reported,
     Resign,
@@ -70,7 +70,7 @@ class Told:
 
     def joined(self, leader: Leader | None, last: int = 7) -> Told:
         """Let it join a group."""
-        assert self.asked(Read, Entries(1, [])).after == 7
+        assert self.asked(ReadEntries, Entries(1, [])).after == 7
         self.asked(Report, Reported())
         self.asked(WatchLog, Seen(leader, last))
         return self
@@ -79,7 +79,7 @@ class Told:
         """Let it lead."""
         self.joined(None)
         self.asked(Claim, Led(MINE), 1.0)
-        self.asked(Read, Entries(1, []), 1.0)
+        self.asked(ReadEntries, Entries(1, []), 1.0)
         self.take(Begin)
         self.life.begin(ENTRY, 1.0)
         self.asked(AppendEntry, Appended(), 1.0)
@@ -91,7 +91,7 @@ class Told:
 
 def test_a_standby_applies_what_others_append() -> None:
     told = Told().joined(OTHER, 9)
-    told.asked(Read, Entries(1, [LogEntry(8, b"x"), LogEntry(9, b"y")]))
+    told.asked(ReadEntries, Entries(1, [LogEntry(8, b"x"), LogEntry(9, b"y")]))
     assert [each.number for each in told.take(Apply).entries] == [8, 9]
     assert told.effects == [], "it waits for its store"
     told.life.applied(7, 0.0)
@@ -101,7 +101,7 @@ def test_a_standby_applies_what_others_append() -> None:
 
 def test_nothing_is_applied_before_the_group_knows_of_it() -> None:
     told = Told()
-    told.asked(Read, Entries(1, [LogEntry(8, b"x")]))
+    told.asked(ReadEntries, Entries(1, [LogEntry(8, b"x")]))
     report = told.take(Report)
     assert (report.member.node, report.member.applied) == ("a", 7)
     assert told.effects == []
@@ -109,7 +109,7 @@ def test_nothing_is_applied_before_the_group_knows_of_it() -> None:
 
 def test_who_finds_the_log_too_short_ends_without_keeping_others_from_trimming() -> None:
     told = Told()
-    told.asked(Read, Entries(9, [LogEntry(9, b"x")]))
+    told.asked(ReadEntries, Entries(9, [LogEntry(9, b"x")]))
     end = told.take(End)
     assert end.needs_rebuild
     assert "begins with entry 9" in end.reason
@@ -124,7 +124,7 @@ def test_a_standby_claims_when_nobody_leads_and_it_has_all() -> None:
 
 def test_a_standby_that_is_behind_reads_before_it_claims() -> None:
     told = Told().joined(None, 8)
-    told.asked(Read, Entries(1, [LogEntry(8, b"x")]))
+    told.asked(ReadEntries, Entries(1, [LogEntry(8, b"x")]))
     told.take(Apply)
     told.life.applied(7, 0.0)
     told.take(Claim)
@@ -140,16 +140,16 @@ def test_a_claim_that_was_carried_out_without_an_answer_is_ones_own() -> None:
     told = Told().joined(OTHER)
     told.asked(WatchLog, Seen(MINE, 7))
     assert told.life.state == COMPLETING
-    told.take(Read)
+    told.take(ReadEntries)
 
 
 def test_a_leader_completes_its_store_before_it_leads() -> None:
     told = Told().joined(None)
     told.asked(Claim, Led(MINE))
-    told.asked(Read, Entries(1, [LogEntry(8, b"late")]))
+    told.asked(ReadEntries, Entries(1, [LogEntry(8, b"late")]))
     told.take(Apply)
     told.life.applied(7, 0.0)
-    told.asked(Read, Entries(1, []))
+    told.asked(ReadEntries, Entries(1, []))
     told.take(Begin)
     told.life.begin(LogEntry(9, b"begin"), 0.0)
     append = told.asked(AppendEntry, Appended())
@@ -164,7 +164,7 @@ def test_a_leader_completes_its_store_before_it_leads() -> None:
 def test_who_is_fenced_while_it_begins_ends() -> None:
     told = Told().joined(None)
     told.asked(Claim, Led(MINE))
-    told.asked(Read, Entries(1, []))
+    told.asked(ReadEntries, Entries(1, []))
     told.take(Begin)
     told.life.begin(ENTRY, 0.0)
     told.asked(AppendEntry, Fenced(OTHER))

@@ -22,7 +22,7 @@ from tmqp_server.storage.log import (
     Member,
     Members,
     Misplaced,
-    Read,
+    ReadEntries,
     Report,
     Reported,
     Resign,
@@ -73,7 +73,7 @@ def test_an_empty_log_has_no_leader_and_no_entries(logs: Logs) -> None:
     seen = logs.one.ask(WatchLog(0, 0, 0.0))
     assert isinstance(seen, Seen)
     assert (seen.leader, seen.last) == (None, 0)
-    read = logs.one.ask(Read(0, MUCH))
+    read = logs.one.ask(ReadEntries(0, MUCH))
     assert isinstance(read, Entries)
     assert (read.first, read.entries) == (1, [])
 
@@ -145,26 +145,26 @@ def test_who_resigns_leaves_nobody_and_only_ends_its_own_claim(logs: Logs) -> No
 def test_entries_are_read_as_they_were_appended(logs: Logs) -> None:
     append(logs.one, claim(logs.one, "a"), b"one", b"", bytes(range(256)))
     found = [(1, b"one"), (2, b""), (3, bytes(range(256)))]
-    assert entries(logs.two.ask(Read(0, MUCH))) == found
-    assert entries(logs.two.ask(Read(2, MUCH))) == found[2:]
-    assert entries(logs.two.ask(Read(3, MUCH))) == []
+    assert entries(logs.two.ask(ReadEntries(0, MUCH))) == found
+    assert entries(logs.two.ask(ReadEntries(2, MUCH))) == found[2:]
+    assert entries(logs.two.ask(ReadEntries(3, MUCH))) == []
 
 
 def test_a_read_is_bounded_and_has_one_entry_at_least(logs: Logs) -> None:
     append(logs.one, claim(logs.one, "a"), b"x" * 10, b"y" * 10, b"z" * 10)
-    assert [number for number, _ in entries(logs.two.ask(Read(0, 1)))] == [1]
-    numbers = [number for number, _ in entries(logs.two.ask(Read(1, 1)))]
+    assert [number for number, _ in entries(logs.two.ask(ReadEntries(0, 1)))] == [1]
+    numbers = [number for number, _ in entries(logs.two.ask(ReadEntries(1, 1)))]
     assert numbers == [2]
 
 
 def test_an_entry_may_be_as_large_as_the_port_says(logs: Logs) -> None:
     data = bytes(range(256)) * (MOST_ENTRY_BYTES // 256)
     append(logs.one, claim(logs.one, "a"), data, data, data)
-    some = entries(logs.two.ask(Read(0, 2 * MOST_ENTRY_BYTES)))
+    some = entries(logs.two.ask(ReadEntries(0, 2 * MOST_ENTRY_BYTES)))
     assert some[0] == (1, data)
     last = some[-1][0]
     assert last < 3 or len(some) == 3
-    assert entries(logs.two.ask(Read(2, MUCH))) == [(3, data)]
+    assert entries(logs.two.ask(ReadEntries(2, MUCH))) == [(3, data)]
 
 
 def test_who_has_no_claim_appends_nothing(logs: Logs) -> None:
@@ -175,7 +175,7 @@ def test_who_has_no_claim_appends_nothing(logs: Logs) -> None:
     assert isinstance(refused, Fenced)
     assert refused.leader is not None
     assert (refused.leader.node, refused.leader.epoch) == ("b", second.epoch)
-    assert entries(logs.one.ask(Read(0, MUCH))) == []
+    assert entries(logs.one.ask(ReadEntries(0, MUCH))) == []
 
 
 def test_a_number_is_given_once_and_who_repeats_it_hears_what_has_it(logs: Logs) -> None:
@@ -184,7 +184,7 @@ def test_a_number_is_given_once_and_who_repeats_it_hears_what_has_it(logs: Logs)
     again = logs.one.ask(AppendEntry(leader.epoch, 1, b"other"))
     assert isinstance(again, Misplaced)
     assert (again.last, again.data) == (2, b"first")
-    assert entries(logs.one.ask(Read(0, 1)))[0] == (1, b"first")
+    assert entries(logs.one.ask(ReadEntries(0, 1)))[0] == (1, b"first")
 
 
 def test_there_is_no_gap_between_numbers(logs: Logs) -> None:
@@ -192,7 +192,7 @@ def test_there_is_no_gap_between_numbers(logs: Logs) -> None:
     beyond = logs.one.ask(AppendEntry(leader.epoch, 2, b"x"))
     assert isinstance(beyond, Misplaced)
     assert (beyond.last, beyond.data) == (0, b"")
-    assert entries(logs.one.ask(Read(0, MUCH))) == []
+    assert entries(logs.one.ask(ReadEntries(0, MUCH))) == []
 
 
 def test_numbers_go_on_under_the_next_leader(logs: Logs) -> None:
@@ -200,7 +200,7 @@ def test_numbers_go_on_under_the_next_leader(logs: Logs) -> None:
     append(logs.one, first, b"one")
     second = claim(logs.two, "b", over=first.epoch)
     append(logs.two, second, b"two", first=2)
-    assert entries(logs.one.ask(Read(0, MUCH))) == [(1, b"one"), (2, b"two")]
+    assert entries(logs.one.ask(ReadEntries(0, MUCH))) == [(1, b"one"), (2, b"two")]
 
 
 # --- Watching ------------------------------------------------------------------------------------
@@ -255,10 +255,10 @@ def test_what_is_trimmed_is_gone_and_a_reader_hears_where_the_log_begins(logs: L
     trimmed = logs.one.ask(Trim(leader.epoch, 3, members(logs.one).version))
     assert isinstance(trimmed, Trimmed)
     assert trimmed.first == 3
-    read = logs.two.ask(Read(0, MUCH))
+    read = logs.two.ask(ReadEntries(0, MUCH))
     assert isinstance(read, Entries)
     assert (read.first, read.entries) == (3, [])
-    assert entries(logs.two.ask(Read(2, MUCH))) == [(3, b"three")]
+    assert entries(logs.two.ask(ReadEntries(2, MUCH))) == [(3, b"three")]
     append(logs.one, leader, b"four", first=4)
     again = logs.one.ask(Trim(leader.epoch, 2, members(logs.one).version))
     assert isinstance(again, Trimmed)
@@ -269,11 +269,11 @@ def test_all_may_be_trimmed_and_the_numbers_go_on(logs: Logs) -> None:
     leader = claim(logs.one, "a")
     append(logs.one, leader, b"one", b"two")
     assert isinstance(logs.one.ask(Trim(leader.epoch, 3, members(logs.one).version)), Trimmed)
-    read = logs.two.ask(Read(2, MUCH))
+    read = logs.two.ask(ReadEntries(2, MUCH))
     assert isinstance(read, Entries)
     assert (read.first, read.entries) == (3, [])
     append(logs.one, leader, b"three", first=3)
-    assert entries(logs.two.ask(Read(2, MUCH))) == [(3, b"three")]
+    assert entries(logs.two.ask(ReadEntries(2, MUCH))) == [(3, b"three")]
 
 
 def test_who_has_no_claim_trims_nothing(logs: Logs) -> None:
@@ -282,7 +282,7 @@ def test_who_has_no_claim_trims_nothing(logs: Logs) -> None:
     claim(logs.two, "b", over=leader.epoch)
     refused = logs.one.ask(Trim(leader.epoch, 2, members(logs.one).version))
     assert isinstance(refused, Fenced)
-    assert len(entries(logs.two.ask(Read(0, MUCH)))) == 2
+    assert len(entries(logs.two.ask(ReadEntries(0, MUCH)))) == 2
 
 
 def test_nothing_is_trimmed_when_a_member_has_reported_since(logs: Logs) -> None:
@@ -294,4 +294,4 @@ def test_nothing_is_trimmed_when_a_member_has_reported_since(logs: Logs) -> None
     kept = logs.one.ask(Trim(leader.epoch, 3, version))
     assert isinstance(kept, Trimmed)
     assert kept.first == 1
-    assert len(entries(logs.two.ask(Read(0, MUCH)))) == 2
+    assert len(entries(logs.two.ask(ReadEntries(0, MUCH)))) == 2

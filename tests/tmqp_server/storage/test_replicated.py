@@ -78,14 +78,15 @@ def test_time_in_the_log_does_not_go_back_with_a_leaders_clock() -> None:
     assert kept.given == other.given == [({1: [1]}, NOW_US)]
 
 
-def test_a_leader_that_stopped_in_order_is_known_by_it() -> None:
+def test_a_leader_that_stopped_in_order_is_known_to_the_next_one_and_to_no_other() -> None:
     _, leader, log = leading()
+    assert leader.clean, "there was none before"
     _, follower = new()
     follower.take([*log, leader.end(NOW_US)])
-    assert follower.clean
-    (write,) = leader.prepare(StoreBatch(), NOW_US)
-    _, follower = new()
-    follower.take([*log, write])
+    assert follower.ended
+    follower.take([follower.begin(2, "b", "tmqp://b", NOW_US)])
+    assert (follower.clean, follower.ended) == (True, False)
+    follower.take([follower.begin(3, "b", "tmqp://b", NOW_US)])
     assert not follower.clean
 
 

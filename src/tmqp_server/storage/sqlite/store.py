@@ -191,6 +191,14 @@ class BlockStore:
         with translated(self.directory, "read"):
             return topology.load_known(self._db)
 
+    def place(self) -> topology.Place:
+        """Where the store is in a replicated log.
+
+        :raises StoreError: when it cannot be read.
+        """
+        with translated(self.directory, "read"):
+            return topology.load_place(self._db)
+
     def _load(self) -> None:
         """Learn from the database what is in it."""
         before = self._shelf
@@ -265,6 +273,7 @@ class BlockStore:
         carried: tuple[int, bytes, bytes] | None = None,
         *,
         looking: bool = False,
+        place: topology.Place | None = None,
     ) -> None:
         """Make some batches durable, all or none; free space is not looked at.
 
@@ -272,6 +281,7 @@ class BlockStore:
         :param carried: the number of the last recent write, the turn that the log is in, and the
             turn that follows.
         :param looking: make it visible here, and forget it at :meth:`close`.
+        :param place: where the store is in a replicated log from then on.
         :raises StoreError: as :meth:`write`.
         """
         self.ready()
@@ -288,6 +298,8 @@ class BlockStore:
                 topology.save_meta(self._db, "before", carried[1].hex())
                 topology.save_meta(self._db, "turn", carried[2].hex())
                 topology.save_meta(self._db, "generation", self.generation + 1)
+            if place is not None:
+                topology.save_place(self._db, place)
             self._tidy(now_us)
             self._shelf.flush()
             topology.save_meta(self._db, "records", self._shelf.tally.text())
