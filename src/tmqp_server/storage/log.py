@@ -36,6 +36,7 @@ __all__ = [
     "Keep",
     "Leader",
     "Led",
+    "LifeOverError",
     "ListMembers",
     "LogAnswer",
     "LogEntry",
@@ -61,6 +62,10 @@ MOST_ENTRY_BYTES: Final = 1 << 20
 
 class UnansweredError(StoreError):
     """The log did not answer, so whether it has done what it was asked is not known."""
+
+
+class LifeOverError(StoreError):
+    """This server cannot go on: nobody may be answered any more, neither yes nor no."""
 
 
 class Leader(Record):

@@ -13,6 +13,7 @@ from tmqp_server.storage.log import (
     Claim,
     Entries,
     Led,
+    LifeOverError,
     LogEntry,
     ReadEntries,
 )
@@ -30,7 +31,7 @@ from tmqp_server.storage.port import (
 )
 from tmqp_server.storage.records import decode_block
 from tmqp_server.storage.sqlite import SqliteStore
-from tmqp_server.storage.sqlite.replicated import LifeOverError, ReplicatedStore
+from tmqp_server.storage.sqlite.replicated import ReplicatedStore
 from tmqp_server.storage.sqlite.store import BlockStore
 from tmqp_server.storage.stored_runs import StoredRun, unrolled
 from tmqp_sim.replicas.log_server import LogServer

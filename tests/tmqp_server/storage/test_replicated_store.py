@@ -17,10 +17,10 @@ from tests.tmqp_server.storage.stores import (
     with_queue,
 )
 from tmqp.blocks import FLAG_TRANSIENT
-from tmqp_server.storage.log import Entries, LogEntry, ReadEntries
+from tmqp_server.storage.log import Entries, LifeOverError, LogEntry, ReadEntries
 from tmqp_server.storage.port import StoreError
 from tmqp_server.storage.sqlite import SqliteStore
-from tmqp_server.storage.sqlite.replicated import LifeOverError, ReplicatedStore
+from tmqp_server.storage.sqlite.replicated import ReplicatedStore
 
 
 @pytest.fixture

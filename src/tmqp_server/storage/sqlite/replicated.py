@@ -7,7 +7,7 @@ and after a crash the log is read from there on.
 
 As a *follower* it takes entries (:meth:`take`).  As a *leader* it writes (:meth:`write`): each
 entry of a batch is appended first, by a function that returns when the log has it and raises
-:class:`LifeOverError` when it never will by this server.  If anything fails behind that point, this
+``LifeOverError`` when it never will by this server.  If anything fails behind that point, this
 server's life is over, too: the batch is in the log, and whether it is here as well does not matter
 once the log is read again.
 
@@ -19,8 +19,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Final
 
-from tmqp_server.storage.log import LogEntry
+from tmqp_server.storage.log import LifeOverError, LogEntry
 from tmqp_server.storage.pending import GatheredWrites
 from tmqp_server.storage.port import CheckReport, Recovered, StoreBatch, StoreError
 from tmqp_server.storage.replicated import Keeping, ReplicatedWrites
@@ -28,11 +29,19 @@ from tmqp_server.storage.sqlite.fronts import MOST_PENDING_BYTES, Front
 from tmqp_server.storage.sqlite.store import CHECKPOINT_PAGES, DEFAULT_FLOOR_BYTES, BlockStore
 from tmqp_server.storage.sqlite.topology import Place
 
-__all__ = ["LifeOverError", "ReplicatedStore"]
+__all__ = ["ReplicatedStore"]
 
 
-class LifeOverError(StoreError):
-    """This server cannot go on: nobody may be answered any more, neither yes nor no."""
+#: What a leader writes is in its database after so long, so that the log can be trimmed.
+_MOST_UNKEPT_US: Final = 5_000_000
+
+
+def _ignore(_reason: str) -> None:
+    """Nobody is told."""
+
+
+def _nothing() -> None:
+    """Nobody is told."""
 
 
 class ReplicatedStore(Front, Keeping):
@@ -56,6 +65,9 @@ class ReplicatedStore(Front, Keeping):
             BlockStore(directory, floor_bytes=floor_bytes, checkpoint_pages=checkpoint_pages)
         )
         self._append: Callable[[LogEntry], None] | None = None
+        self._fail: Callable[[str], None] = _ignore
+        self._kept: Callable[[], None] = _nothing
+        self._kept_us = 0
         self._is_over = False
         try:
             found = self._database.recover()
@@ -139,19 +151,36 @@ class ReplicatedStore(Front, Keeping):
         self._database.write_all(batches, self._now_us, tops, place=place)
         self._carried = place.number
         self._pending = GatheredWrites()
+        self._kept()
 
     def _carry_pending(self) -> None:
         self._carry()
 
     # --- Leading ---------------------------------------------------------------------------------
 
-    def lead(self, append: Callable[[LogEntry], None]) -> None:
+    def begin(self, epoch: int, node: str, address: str, now_us: int) -> LogEntry:
+        """The entry with which this server begins to lead; taken like any other once it is there.
+
+        :raises StoreError: when the store cannot say whose it is.
+        """
+        return self.writes.begin(epoch, node, address, now_us)
+
+    def lead(
+        self,
+        append: Callable[[LogEntry], None],
+        fail: Callable[[str], None] | None = None,
+        kept: Callable[[], None] | None = None,
+    ) -> None:
         """From now on, writes are for this server to make.
 
         :param append: returns when the log has an entry, and raises ``LifeOverError`` if it never
             will have it from this server.
+        :param fail: called before a ``LifeOverError`` is raised.
+        :param kept: called when :attr:`carried` has risen.
         """
         self._append = append
+        self._fail = _ignore if fail is None else fail
+        self._kept = _nothing if kept is None else kept
 
     def recover(self) -> Recovered:
         """What is there, for the server that begins to lead.
@@ -189,8 +218,12 @@ class ReplicatedStore(Front, Keeping):
             for entry in entries:
                 append(entry)
             self.writes.commit(batch, entries)
+            if now_us - self._kept_us > _MOST_UNKEPT_US:
+                self._carry()
+                self._kept_us = now_us
         except BaseException as error:
             self._is_over = True
+            self._fail(str(error))
             if isinstance(error, LifeOverError) or not isinstance(error, Exception):
                 raise
             raise LifeOverError(f"what is in the log cannot be kept here: {error}") from error
