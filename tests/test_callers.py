@@ -17,7 +17,6 @@ CALLED_ELSEWHERE: Final = {
     "consuming": "consumers of NSQ in programs of users",
     "get_key": "the interface of Python's selectors",
     "get_map": "the interface of Python's selectors",
-    "prepare": "a leader's write into a replicated log: simulated, and in no configuration yet",
     "imbalance": "the books of a queue, for every checker of them",
     "restarted": "a restart without a disk, for programs that embed a server",
     "web_addresses": "part of the public face",

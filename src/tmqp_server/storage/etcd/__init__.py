@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from tmqp_server.storage.etcd.adapter import EtcdAccess, EtcdLog
+from tmqp_server.storage.etcd.adapter import EtcdLog
+from tmqp_server.storage.etcd.calls import EtcdAccess
 
 __all__ = ["EtcdAccess", "EtcdLog"]

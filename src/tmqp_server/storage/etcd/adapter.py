@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from tmqp_server.storage.etcd.calls import Calls, EtcdAccess
+from tmqp_server.storage.etcd.calls import EtcdAccess, EtcdCalls
 from tmqp_server.storage.etcd.messages import message
 from tmqp_server.storage.log import (
     Appended,
@@ -51,7 +51,7 @@ from tmqp_server.storage.log import (
     WatchLog,
 )
 
-__all__ = ["EtcdAccess", "EtcdLog"]
+__all__ = ["EtcdLog"]
 
 #: Of a comparison: equal and less; what is compared.
 _EQUAL: Final = 0
@@ -70,7 +70,7 @@ class EtcdLog:
     """
 
     def __init__(self, access: EtcdAccess, group: str) -> None:
-        self._calls = Calls(access)
+        self._calls = EtcdCalls(access)
         prefix = f"tmqp/{group}/".encode()
         self._lead = prefix + b"lead"
         self._last = prefix + b"last"

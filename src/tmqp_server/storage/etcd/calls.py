@@ -18,7 +18,7 @@ import grpc
 from tmqp_server.storage.etcd.messages import message
 from tmqp_server.storage.log import UnansweredError
 
-__all__ = ["Calls", "EtcdAccess"]
+__all__ = ["EtcdAccess", "EtcdCalls"]
 
 #: The answers of etcd are bounded by what was asked, and those of its peers trusted.
 _OPTIONS: Final = (
@@ -68,7 +68,7 @@ class EtcdAccess:
         self.certificate = certificate
 
 
-class Calls:
+class EtcdCalls:
     """Makes them, for any number of threads."""
 
     def __init__(self, access: EtcdAccess) -> None:

@@ -26,8 +26,8 @@ from tmqp_server.storage.pending import GatheredWrites
 from tmqp_server.storage.port import CheckReport, Recovered, StoreBatch, StoreError
 from tmqp_server.storage.replicated import Keeping, ReplicatedWrites
 from tmqp_server.storage.sqlite.fronts import MOST_PENDING_BYTES, Front
+from tmqp_server.storage.sqlite.places import LogPlace
 from tmqp_server.storage.sqlite.store import CHECKPOINT_PAGES, DEFAULT_FLOOR_BYTES, BlockStore
-from tmqp_server.storage.sqlite.topology import Place
 
 __all__ = ["ReplicatedStore"]
 
@@ -147,7 +147,7 @@ class ReplicatedStore(Front, Keeping):
             batches.append(batch)
         tops = {**pending.tops, **(used or {})}
         writes = self.writes
-        place = Place(writes.applied, writes.epoch, writes.now_us, writes.ended)
+        place = LogPlace(writes.applied, writes.epoch, writes.now_us, writes.ended)
         self._database.write_all(batches, self._now_us, tops, place=place)
         self._carried = place.number
         self._pending = GatheredWrites()

@@ -92,40 +92,6 @@ def load_known(db: sqlite3.Connection) -> Known:
     )
 
 
-class Place:
-    """The place of a store in a replicated log: the last entry that the database has, its epoch,
-    the newest time that was written, and whether the leader had stopped in order there.
-
-    The numbers are 0 for a store that is not replicated, or has nothing of its log yet.
-    """
-
-    __slots__ = ("ended", "epoch", "now_us", "number")
-
-    def __init__(self, number: int, epoch: int, now_us: int, ended: int) -> None:
-        self.number = number
-        self.epoch = epoch
-        self.now_us = now_us
-        self.ended = bool(ended)
-
-
-def save_place(db: sqlite3.Connection, place: Place) -> None:
-    """Write a store's place in a replicated log."""
-    save_meta(db, "entry", place.number)
-    save_meta(db, "epoch", place.epoch)
-    save_meta(db, "entry_us", place.now_us)
-    save_meta(db, "entry_ends", int(place.ended))
-
-
-def load_place(db: sqlite3.Connection) -> Place:
-    """The place again.
-
-    :raises DamageError: when a value about the store is missing or not what was written.
-    """
-    meta = load_meta(db)
-    names = ("entry", "epoch", "entry_us", "entry_ends")
-    return Place(*[int(meta.get(name, 0)) for name in names])
-
-
 def change(db: sqlite3.Connection, tally: Tally, made: TopologyChange) -> bool:
     """Write a change about channels, routers or marks; False when it is about a queue."""
     if isinstance(made, KeepChannel):
