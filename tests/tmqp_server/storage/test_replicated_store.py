@@ -42,7 +42,7 @@ def test_a_follower_owes_what_its_leader_owes(home: ReplicatedHome, tmp_path: Pa
     follower.take(entries(home))
     assert owed(follower) == owed(store) == [1, 3, 5]
     assert follower.identity() == store.recover().store_id
-    follower.close()
+    follower.close(clean=False)
     store.close(clean=True)
 
 
@@ -63,8 +63,8 @@ def test_a_follower_that_was_killed_reads_on_where_its_disk_ends(
     assert again.carried == carried
     again.take(entries(home, carried))
     assert owed(again) == [1, 2, 3]
-    again.close()
-    store.close()
+    again.close(clean=False)
+    store.close(clean=False)
 
 
 def test_what_the_log_refuses_is_nowhere_and_nobody_may_be_answered(home: ReplicatedHome) -> None:
@@ -83,7 +83,7 @@ def test_what_the_log_refuses_is_nowhere_and_nobody_may_be_answered(home: Replic
         push_each(store, [3])
     again = home.open()
     assert (home.log.last, owed(again)) == (last + 1, [1])
-    again.close()
+    again.close(clean=False)
 
 
 def test_what_is_in_the_log_and_cannot_be_kept_here_ends_the_servers_life(
@@ -100,7 +100,7 @@ def test_what_is_in_the_log_and_cannot_be_kept_here_ends_the_servers_life(
             push_each(store, [1])
     again = home.open()
     assert owed(again) == [1], "it was in the log"
-    again.close()
+    again.close(clean=False)
 
 
 def test_sequences_of_transient_messages_are_not_given_again_by_another_leader(
@@ -114,8 +114,8 @@ def test_sequences_of_transient_messages_are_not_given_again_by_another_leader(
     other.take(entries(home))
     (queue,) = other.recover().queues
     assert (queue.sequence, owed(other)) == (7, [5])
-    other.close()
-    store.close()
+    other.close(clean=False)
+    store.close(clean=False)
 
 
 def test_a_server_that_is_not_replicated_does_not_write_to_a_groups_directory(
@@ -126,7 +126,7 @@ def test_a_server_that_is_not_replicated_does_not_write_to_a_groups_directory(
     with pytest.raises(StoreError, match="belongs to a group of replicated servers"):
         plain.recover()
     assert [each.queue.key for each in plain.recover(looking=True).queues] == [1]
-    plain.close()
+    plain.close(clean=False)
 
 
 def test_a_group_does_not_take_the_directory_of_a_server_that_is_not_replicated(
@@ -135,4 +135,4 @@ def test_a_group_does_not_take_the_directory_of_a_server_that_is_not_replicated(
     with_queue(SqliteStore(tmp_path, floor_bytes=0)).close(clean=True)
     with pytest.raises(StoreError, match="a group begins with empty directories"):
         ReplicatedStore(tmp_path, floor_bytes=0)
-    SqliteStore(tmp_path, floor_bytes=0).close()
+    SqliteStore(tmp_path, floor_bytes=0).close(clean=False)

@@ -6,6 +6,7 @@ from typing import Final
 
 import pytest
 
+from tests.project import ROOT
 from tmqp_sim.replicas.__main__ import main
 from tmqp_sim.replicas.bugs import BUGS, caught_at
 from tmqp_sim.replicas.group import run_group
@@ -69,6 +70,11 @@ def test_many_groups_keep_their_promises_and_meet_every_fault() -> None:
     for seed in range(QUICK, LONG):
         met.update(run_group(seed).world.marks)
     assert MARKS - met == set()
+
+
+def test_the_document_counts_them() -> None:
+    text = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    assert f"Each of {len(BUGS)} planted bugs is found by a seed below 600" in text
 
 
 def test_the_bugs_that_the_design_names_are_among_those_planted() -> None:

@@ -93,7 +93,7 @@ def _classes() -> dict[str, Any]:
                 field.type = _MESSAGE
                 field.type_name = f".{_PACKAGE}.{kind}"
     pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)  # type: ignore[no-untyped-call]
+    pool.Add(file)
     found = {name: pool.FindMessageTypeByName(f"{_PACKAGE}.{name}") for name in _FIELDS}
     return {name: message_factory.GetMessageClass(each) for name, each in found.items()}
 
