@@ -46,7 +46,8 @@ class LogServer:
     :param clock: its clock, in seconds, which ends leases.
 
     Attributes: ``history``, every entry that there ever was; ``first`` and ``last``, what it still
-    has; ``claims``, every claim, by epoch.
+    has; ``claims``, every claim, by epoch; ``refused``, how many appends were; ``is_full`` is for
+    whoever uses it to set.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -55,6 +56,7 @@ class LogServer:
         self.last = 0
         self.claims: dict[int, Leader] = {}
         self.refused = 0
+        self.is_full = False
         self._clock = clock
         self._revision = 0
         self._leader: Leader | None = None
@@ -96,7 +98,7 @@ class LogServer:
             self._members[request.member.node] = request.member
             return Reported()
         if isinstance(request, ListMembers):
-            return Members(list(self._members.values()), self._revision)
+            return Members(list(self._members.values()), self._revision, self.is_full)
         assert isinstance(request, Trim), "every request has an answer"
         if not self._stands(request.epoch):
             return Fenced(self.leader())

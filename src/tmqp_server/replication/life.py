@@ -438,7 +438,7 @@ class Life:
             self._end("the claim has ended")
             return
         if isinstance(answer, Members):
-            self.members.learn(answer.members, now)
+            self.members.learn(answer.members, now, answer.is_full)
             needed = self.members.needed(self._settings.node, self._carried, now)
             if needed > self._trimmed:
                 self._ask(self._trim, Trim(leader.epoch, needed, answer.version))

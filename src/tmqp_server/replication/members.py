@@ -3,7 +3,8 @@
 Theory of operation.  Each member reports the last entry that its disk has.  The leader may trim
 what all of them have.  A member that has not reported for ``forget_s``, by the leader's clock, does
 not count: it may have to be rebuilt from a backup when it returns.  Nor does one that is more than
-``most_kept`` entries behind, for the log must not fill up on account of a disk that is too slow.
+``most_kept`` entries behind, or behind at all when the log has little room left: the log must not
+fill up on account of a disk that is too slow, for then the whole group could not write.
 A new leader gives every member the whole time again, because it does not know since when one is
 silent.
 """
@@ -25,18 +26,20 @@ class MemberTable:
     :param most_kept: how many entries are kept for a member that is behind.
     """
 
-    __slots__ = ("_forget_s", "_heard", "_most_kept", "members")
+    __slots__ = ("_forget_s", "_heard", "_is_full", "_most_kept", "members")
 
     def __init__(self, forget_s: float, most_kept: int) -> None:
         self._forget_s = forget_s
         self._most_kept = most_kept
+        self._is_full = False
         self.members: list[Member] = []
         #: Of each node: how many reports it has made, and when that was seen first.
         self._heard: dict[str, tuple[int, float]] = {}
 
-    def learn(self, members: list[Member], now: float) -> None:
-        """Take the reports that there are."""
+    def learn(self, members: list[Member], now: float, is_full: bool = False) -> None:
+        """Take the reports that there are, and whether the log has little room left."""
         self.members = members
+        self._is_full = is_full
         for each in members:
             before = self._heard.get(each.node)
             if before is None or before[0] != each.reports:
@@ -51,6 +54,8 @@ class MemberTable:
 
         :param node: the leader, which knows about itself: it has all up to ``own``.
         """
+        if self._is_full:
+            return own + 1
         least = own
         for each in self.members:
             if each.node != node and self.silent_s(each.node, now) <= self._forget_s:

@@ -288,13 +288,17 @@ class Reported(Record):
 
 
 class Members(Record):
-    """All members, and the version of the list, which rises with every report."""
+    """All members, and the version of the list, which rises with every report.
 
-    __slots__ = ("members", "version")
+    ``is_full`` says that the log has little room left: it cannot wait for members that are behind.
+    """
 
-    def __init__(self, members: list[Member], version: int) -> None:
+    __slots__ = ("is_full", "members", "version")
+
+    def __init__(self, members: list[Member], version: int, is_full: bool = False) -> None:
         self.members = members
         self.version = version
+        self.is_full = is_full
 
 
 class Trimmed(Record):

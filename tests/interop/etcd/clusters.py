@@ -18,8 +18,14 @@ __all__ = ["EtcdCluster", "etcd_program"]
 
 _SOURCES: Final = Path(__file__).parent
 _MOST_S: Final = 30.0
-#: As docs/guides say: a member that was away for a while gets entries, not a snapshot.
-_SETTINGS: Final = ("--snapshot-count=500", "--experimental-snapshot-catchup-entries=200")
+#: A server of etcd that was away gets a snapshot soon, so etcd keeps few entries in memory; and a
+#: new leader of etcd is there before the lease of a leader of ours, 2 s, is over.
+_SETTINGS: Final = (
+    "--snapshot-count=500",
+    "--experimental-snapshot-catchup-entries=200",
+    "--heartbeat-interval=50",
+    "--election-timeout=500",
+)
 
 
 def etcd_program() -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Final
@@ -16,10 +16,11 @@ import pytest
 from tests.certificates import make_certificate
 from tests.interop.etcd.clusters import EtcdCluster
 from tests.tmqp_server.storage.log_contract import *  # noqa: F403 - the tests
-from tests.tmqp_server.storage.log_contract import MUCH, Logs, append, claim, entries
+from tests.tmqp_server.storage.log_contract import MUCH, Logs, append, claim, entries, members
 from tmqp_server.replication.appending import ASKING, DONE, Appending
 from tmqp_server.storage.etcd import EtcdAccess, EtcdLog
 from tmqp_server.storage.log import (
+    MOST_ENTRY_BYTES,
     Keep,
     LogAnswer,
     LogEntry,
@@ -27,6 +28,8 @@ from tmqp_server.storage.log import (
     ReadEntries,
     Seen,
     SharedLog,
+    Trim,
+    Trimmed,
     UnansweredError,
     WatchLog,
 )
@@ -158,6 +161,31 @@ def test_without_a_majority_nothing_is_answered_and_nothing_is_lost(
     cluster.freeze(0, is_frozen=False)
     cluster.freeze(1, is_frozen=False)
     assert entries(asked(logs.two, ReadEntries(0, MUCH))) == [(1, b"one")]
+
+
+def test_a_log_that_has_used_half_of_its_quota_says_so_until_it_is_trimmed(
+    tmp_path: Path,
+) -> None:
+    cluster = EtcdCluster(tmp_path, 1, (f"--quota-backend-bytes={16 << 20}",))
+    try:
+        started(cluster, EtcdAccess(cluster.addresses))
+        log = EtcdLog(EtcdAccess(cluster.addresses, timeout_s=5.0), "g")
+        leader = claim(log, "a")
+        assert not members(log).is_full
+        append(log, leader, *[bytes(MOST_ENTRY_BYTES)] * 9)
+        wait_until(lambda: members(log).is_full)
+        assert isinstance(log.ask(Trim(leader.epoch, 10, members(log).version)), Trimmed)
+        wait_until(lambda: not members(log).is_full)
+        log.close()
+    finally:
+        cluster.stop()
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20.0
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.1)
 
 
 def test_tls_and_passwords(tmp_path: Path) -> None:

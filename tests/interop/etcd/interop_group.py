@@ -24,8 +24,9 @@ from tests.interop.etcd.clusters import EtcdCluster
 from tests.interop.etcd.interop_etcd_log import started
 from tests.project import ROOT
 from tests.tmqp_server.killing import Ledger
+from tmqp.limits import Limits
 from tmqp.models import QueueOptions
-from tmqp_client import Client, ClientError, OperationError, connect
+from tmqp_client import Client, ClientError, ClientLimits, OperationError, connect
 from tmqp_server.storage.etcd import EtcdAccess, EtcdLog
 from tmqp_server.storage.log import Leader, Seen, UnansweredError, WatchLog
 
@@ -34,6 +35,8 @@ pytestmark = [pytest.mark.interop, pytest.mark.cold, pytest.mark.timeout(400)]
 _NAMES: Final = ("a", "b", "c")
 _GONE: Final = (ClientError, OperationError, OSError, anyio.ClosedResourceError)
 _PRODUCERS: Final = 8
+#: Clients notice soon that nothing comes any more from a server that is frozen.
+_PROMPT: Final = ClientLimits(protocol=Limits(ping_interval_s=1.0))
 #: How long clients work between two faults, in seconds.
 _WORK_S: Final = 3.0
 _MOST_S: Final = 60.0
@@ -144,7 +147,7 @@ async def produce(group: Group, ledger: Ledger, done: anyio.Event) -> None:
     number = 0
     while not done.is_set():
         try:
-            async with connect(group.addresses, reconnect=None) as client:
+            async with connect(group.addresses, limits=_PROMPT, reconnect=None) as client:
                 while not done.is_set():
                     if not number:
                         (number,) = ledger.take(1)
@@ -161,7 +164,7 @@ async def consume(group: Group, ledger: Ledger, done: anyio.Event) -> None:
     """Take what comes, and answer for two of three."""
     while not done.is_set():
         try:
-            async with connect(group.addresses, reconnect=None) as client:
+            async with connect(group.addresses, limits=_PROMPT, reconnect=None) as client:
                 await take(client, ledger, done)
         except _GONE:
             await anyio.sleep(0.05)
@@ -183,7 +186,7 @@ async def drain(group: Group, ledger: Ledger) -> None:
     while ledger.confirmed - ledger.seen and time.monotonic() < end:
         try:
             async with (
-                connect(group.addresses, reconnect=None) as client,
+                connect(group.addresses, limits=_PROMPT, reconnect=None) as client,
                 client.consume("c", 1) as messages,
             ):
                 with anyio.move_on_after(10.0):
@@ -200,7 +203,7 @@ async def create(group: Group) -> None:
     end = time.monotonic() + _MOST_S
     while True:
         try:
-            async with connect(group.addresses, reconnect=None) as client:
+            async with connect(group.addresses, limits=_PROMPT, reconnect=None) as client:
                 await client.create_queue("c", 1, QueueOptions(durable=True), status="push")
                 return
         except _GONE:

@@ -35,3 +35,11 @@ def test_a_member_that_was_silent_for_long_is_not_waited_for() -> None:
 
 def test_the_log_does_not_fill_up_for_a_member_that_is_slow() -> None:
     assert table(member("b", 40)).needed("a", 5_000, 1.0) == 4_001
+
+
+def test_a_log_that_is_nearly_full_waits_for_nobody() -> None:
+    made = table(member("b", 40))
+    made.learn([member("b", 40)], 1.0, is_full=True)
+    assert made.needed("a", 90, 1.0) == 91
+    made.learn([member("b", 40)], 2.0)
+    assert made.needed("a", 90, 2.0) == 41

@@ -59,6 +59,10 @@ _LESS: Final = 2
 _VERSION: Final = 0
 _MOD: Final = 2
 _VALUE: Final = 3
+#: What etcd may use if it does not say so (before 3.6) and was not told otherwise; and the part of
+#: it from which on members that are behind are not waited for.
+_QUOTA_BYTES: Final = 2 << 30
+_FULL_AT: Final = 0.5
 #: Entries are read so many at a time: a request has no other bound.
 _PAGE: Final = 8
 
@@ -215,7 +219,13 @@ class EtcdLog:
             told = json.loads(each.value)
             node = each.key[len(self._members) :].decode()
             members.append(Member(node, told["address"], told["applied"], told["reports"]))
-        return Members(members, answer.header.revision)
+        return Members(members, answer.header.revision, self._is_full())
+
+    def _is_full(self) -> bool:
+        """Whether etcd has used the larger part of its quota; it takes nothing when all is used."""
+        status = self._calls.call("Status", message("StatusRequest"))
+        quota = status.dbSizeQuota or _QUOTA_BYTES
+        return bool(status.dbSizeInUse > _FULL_AT * quota)
 
     def _trim(self, request: Trim) -> LogAnswer:
         known = self._txn([], [_get(self._first), _get(self._last)], [])

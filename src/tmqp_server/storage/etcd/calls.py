@@ -36,6 +36,7 @@ _UNARY: Final = {
     "Compact": ("KV/Compact", "CompactionResponse"),
     "LeaseGrant": ("Lease/LeaseGrant", "LeaseGrantResponse"),
     "LeaseRevoke": ("Lease/LeaseRevoke", "LeaseRevokeResponse"),
+    "Status": ("Maintenance/Status", "StatusResponse"),
     "Authenticate": ("Auth/Authenticate", "AuthenticateResponse"),
 }
 

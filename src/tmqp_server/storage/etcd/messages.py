@@ -65,6 +65,8 @@ _FIELDS: Final[dict[str, str]] = {
     "WatchResponse": (
         "1 ResponseHeader header, 3 bool created, 4 bool canceled, 11 *WatchEvent events"
     ),
+    "StatusRequest": "",
+    "StatusResponse": "9 int64 dbSizeInUse, 12 int64 dbSizeQuota",
     "AuthenticateRequest": "1 string name, 2 string password",
     "AuthenticateResponse": "1 ResponseHeader header, 2 string token",
 }
@@ -77,7 +79,7 @@ def _classes() -> dict[str, Any]:
     )
     for name, fields in _FIELDS.items():
         made = file.message_type.add(name=name)
-        for each in fields.split(","):
+        for each in fields.split(",") if fields else ():
             number, kind, field_name = each.split()
             field = made.field.add(name=field_name, number=int(number), label=_ONE)
             if kind[0] == "*":
