@@ -182,6 +182,7 @@ TREE: Final[dict[str, tuple[str, ...]]] = {
     "tmqp_server.storage.log": ("tmqp_server.storage.port",),
     "tmqp_server.storage.logged": (
         "tmqp_server.storage.changes",
+        "tmqp_server.storage.gathered",
         "tmqp_server.storage.log",
         "tmqp_server.storage.writes",
     ),

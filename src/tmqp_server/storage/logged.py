@@ -41,8 +41,9 @@ from zlib import crc32
 from tmqp.block_writing import encode_block
 from tmqp.blocks import FLAG_TRANSIENT, StoredMessage
 from tmqp_server.storage.changes import decode_changes, encode_changes
+from tmqp_server.storage.gathered import Sealed
 from tmqp_server.storage.log import MOST_ENTRY_BYTES, LogEntry
-from tmqp_server.storage.port import DamageError, Portion, StoreBatch
+from tmqp_server.storage.port import DamageError, StoreBatch
 from tmqp_server.storage.records import decode_block, encode_runs
 from tmqp_server.storage.stored_runs import unrolled
 from tmqp_server.storage.writes import (
@@ -116,24 +117,6 @@ class Logged:
         self.node = ""
         self.address = ""
         self.store = ""
-
-
-class _Kept(Portion):
-    """A portion whose messages are there."""
-
-    __slots__ = ("_messages",)
-
-    def __init__(self, key: int, messages: list[StoredMessage]) -> None:
-        super().__init__(key)
-        self._messages = messages
-
-    def messages(self) -> list[StoredMessage]:
-        """The messages."""
-        return self._messages
-
-    def size(self) -> int:
-        """How many bytes they take."""
-        return sum([len(each.body) for each in self._messages])
 
 
 # --- Writing -------------------------------------------------------------------------------------
@@ -327,7 +310,7 @@ def _read_payload(payload: bytes, found: Logged) -> None:
             if place < blocks:
                 batch.appended[block.key] = block.messages()
             else:
-                batch.portions.append(_Kept(block.key, block.messages()))
+                batch.portions.append(Sealed(block.key, block.messages()))
             at += size
         at = decode_groups(payload, at, groups, batch.settled)
         at = decode_notes(payload, at, notes, batch.notes)

@@ -36,7 +36,7 @@ _NAMES: Final = ("a", "b", "c")
 _GONE: Final = (ClientError, OperationError, OSError, anyio.ClosedResourceError)
 _PRODUCERS: Final = 8
 #: Clients notice soon that nothing comes any more from a server that is frozen.
-_PROMPT: Final = ClientLimits(protocol=Limits(ping_interval_s=1.0))
+_PROMPT: Final = ClientLimits(protocol=Limits(ping_interval_s=1.0, handshake_timeout_s=1.0))
 #: How long clients work between two faults, in seconds.
 _WORK_S: Final = 3.0
 _MOST_S: Final = 60.0
