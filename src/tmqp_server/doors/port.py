@@ -161,6 +161,8 @@ class Door:
     per_session = False
     #: Each session does so for a whole run: ``DoorSession.deliver_own_run``.
     own_runs = False
+    #: Its clients are operators: it is open while the server drains, and closed last.
+    for_operators = False
 
     def open(self, session: int, now: float) -> DoorSession:
         """A new connection with the engine's number ``session``."""

@@ -12,6 +12,7 @@ from typing import Final, final
 
 from tmqp.constants import PUT_BACK_END, RESULT_OK
 from tmqp_server.doors.answers import PlainAnswers
+from tmqp_server.doors.jms.in_hand import number_of
 from tmqp_server.doors.jms.rows import RowMaker
 from tmqp_server.doors.openwire.answering import JMS, AskedCommand, CommandError
 from tmqp_server.doors.openwire.consumers import Consumer, InHand, StagedAnswer
@@ -28,9 +29,10 @@ from tmqp_server.engine.commands import (
     Release,
     SetTerms,
     Terms,
+    index_of,
 )
 from tmqp_server.engine.commands import Command as EngineCommand
-from tmqp_server.engine.effects import Reply
+from tmqp_server.engine.effects import Lapsed, Reply
 from tmqp_wires.openwire import data as primitives
 from tmqp_wires.openwire.commands import Throwable
 from tmqp_wires.openwire.data import WireError, encode_map, read_map
@@ -162,6 +164,18 @@ class AcknowledgingSession(ProducerSession):
             put_back,
             counted=counted,
         )
+
+    def _forget_lapsed(self, effect: Lapsed) -> list[EngineCommand]:
+        """A delivery is the client's no more, and its window no wider for it."""
+        commands: list[EngineCommand] = []
+        consumer = self._by_index.get(index_of(effect.session))
+        if consumer is not None:
+            number = number_of(consumer.in_hand, effect)
+            if number:
+                self._take(consumer, number)
+                self._open_window(consumer, commands)
+                self._close_ended(commands)
+        return commands
 
     # -- transactions -----------------------------------------------------------------------------
 

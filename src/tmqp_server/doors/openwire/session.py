@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, final
 
 from tmqp.constants import RESULT_BUSY
-from tmqp.greetings import name_greeting
+from tmqp.greetings import FirstBytes
 from tmqp_server.doors.jms.topic_copies import SentToTopic
 from tmqp_server.doors.openwire.acknowledging import GivenUp
 from tmqp_server.doors.openwire.answering import INVALID_CLIENT, JMS
@@ -30,6 +30,7 @@ from tmqp_server.engine.effects import (
     Confirm,
     ConfirmRun,
     Effect,
+    Lapsed,
     Refuse,
     Reply,
 )
@@ -61,7 +62,6 @@ from tmqp_wires.openwire.messages import (
 __all__ = ["OpenwireSession"]
 
 _NEVER: Final = float("inf")
-_WHO_HELLO: Final = 8
 _NOT_ALLOWED: Final = "java.lang.SecurityException"
 
 
@@ -74,7 +74,7 @@ class OpenwireSession(LookingSession):
 
     def __init__(self, context: OpenwireContext, number: int, now: float) -> None:
         super().__init__(context, number, now)
-        self._first = b""
+        self._first = FirstBytes()
         self._connect_due = now + context.limits.connect_s
         self._hello: ConnectionInfo | None = None
 
@@ -84,8 +84,7 @@ class OpenwireSession(LookingSession):
         """Turn bytes into commands."""
         if self.closed or self._ending:
             return NOTHING
-        if len(self._first) < _WHO_HELLO:
-            self._first += data[:32]
+        self._first.take(data)
         events = self._wire.receive(data, now)
         self.outbound_bytes += 1  # the negotiation may have been answered
         if self._hello is None:
@@ -99,7 +98,7 @@ class OpenwireSession(LookingSession):
             return ""
         self._connect_due = _NEVER
         if isinstance(event, Fault):
-            self.close_reason = f"the peer sent {name_greeting(self._first)}: {event.text}"
+            self.close_reason = f"{self._first.sent()}: {event.text}"
             self._wire.send_refusal(event.text)
             return self.close_reason
         text = f"a command of type {event.type} came before ConnectionInfo"
@@ -134,6 +133,7 @@ class OpenwireSession(LookingSession):
             DOOR,
             take_over=hello.failover_reconnect,
             credentials=credentials,
+            hears_lapses=True,
         )
 
     def commands_of(self, events: list[Event], now: float) -> Sequence[EngineCommand]:
@@ -242,6 +242,8 @@ class OpenwireSession(LookingSession):
                 self._confirmed(confirm)
         elif isinstance(effect, Reply):
             return self._replied(effect, now)
+        elif isinstance(effect, Lapsed):
+            return self._forget_lapsed(effect)
         return NOTHING
 
     def _refused(self, code: int) -> None:
