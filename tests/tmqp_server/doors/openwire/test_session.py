@@ -19,12 +19,10 @@ from tests.tmqp_server.doors.openwire.talk import (
     world_with,
 )
 from tmqp_server.doors.openwire.options import OpenwireLimits, OpenwireOptions
-from tmqp_server.doors.port import SERVER_STOPS
 from tmqp_server.engine.commands import ClearMessages
 from tmqp_wires.openwire import ClientConnection, WireFormat
 from tmqp_wires.openwire.commands import (
     LAST_UNKNOWN,
-    ConnectionControl,
     ConnectionError_,
     ConnectionInfo,
     ConsumerControl,
@@ -105,14 +103,6 @@ def test_who_says_nothing_is_closed() -> None:
     assert "did not introduce itself in time" in stranger.closed
 
 
-def test_failover_says_that_it_is_fault_tolerant_before_it_introduces_itself_again() -> None:
-    world = world_with()
-    client = Client(world, before=[ConnectionControl()])
-    assert fine(client.answers)
-    assert client.tell(ConnectionControl()) == []
-    assert client.closed == ""
-
-
 def test_a_command_before_the_introduction() -> None:
     world = world_with()
     stranger = world.client()
@@ -156,15 +146,6 @@ def test_a_server_does_not_take_what_servers_say() -> None:
     client = Client(world_with())
     client.tell(ProducerAck(None, 1))
     assert "is not for a server" in client.closed
-
-
-@pytest.mark.parametrize("reason", ["it is too slow", SERVER_STOPS])
-def test_a_server_says_why_it_closes_unless_it_stops(reason: str) -> None:
-    client = Client(world_with())
-    client.world.hub.close(client.connection.number, reason, client.world.now)
-    told = [each for each in client.hear() if isinstance(each, ConnectionError_)]
-    assert len(told) == (reason != SERVER_STOPS)
-    assert client.closed == reason
 
 
 def test_signs_of_life_and_silence() -> None:
