@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Final
 
-from tmqp.constants import STATUS_PULL
+from tmqp.constants import STATUS_PULL, STATUS_ROUND_ROBIN
 from tmqp_server.engine.commands import (
     Acknowledge,
     CancelMessage,
@@ -346,6 +346,8 @@ class Ledger:
             self.wishes.check(place, message, channel, session)
             if isinstance(effect, Deliver):  # what a client pulls needs no credit
                 self._promises.spend(channel.lower(), session)
+                if place.status == STATUS_ROUND_ROBIN:
+                    self._promises.check_sole(place, uid, members, session)
             self.sent.setdefault(connection_of(session), []).append(uid)
             if effect.wants_acknowledge:
                 bound = isinstance(effect, Deliver)

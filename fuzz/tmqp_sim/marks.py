@@ -129,6 +129,7 @@ MARKS: Final[dict[str, str]] = {
     "delivery given back, for later": "and not before some time",
     "delivery extended": "a consumer asked for another time to answer",
     "delivery returned by a leave": "a consumer that left had something, which went back",
+    "sent to an exclusive consumer": "one consumer of several got all messages",
     "window full": "a consumer had as much unanswered as it wanted",
     **{
         f"seen: {state}": "somebody looked into a queue and saw a message so"

@@ -7,12 +7,15 @@ from __future__ import annotations
 from random import Random
 from typing import Final
 
+from tmqp.constants import STATUS_ROUND_ROBIN
+from tmqp.extensions import HEADER_CONSUMER_PRIORITY, HEADER_EXCLUSIVE
 from tmqp_sim.planned import Plan
 
 __all__ = [
     "draw_burials",
     "draw_doors",
     "draw_durable",
+    "draw_exclusive",
     "draw_feeds",
     "draw_quotas",
     "draw_removals",
@@ -41,6 +44,8 @@ _FED_KINDS: Final = ("durable", "durable", "targets", "memory", "memory", "mixed
 _NSQ_SHARE: Final = 0.12
 #: Runs in which groups of channels are removed.
 _REMOVALS_SHARE: Final = 0.08
+#: Runs in which consumers of a queue want all of it, each alone.
+_EXCLUSIVE_SHARE: Final = 0.08
 #: And how many speak Throttr.
 _THROTTR_SHARE: Final = 0.06
 #: And how many have sockets of ZeroMQ.
@@ -48,6 +53,25 @@ _ZMTP_SHARE: Final = 0.16
 #: And how many clients of Simple MQ, or of goMS.
 _SMQ_SHARE: Final = 0.08
 _GOMS_SHARE: Final = 0.08
+
+
+def draw_exclusive(plan: Plan) -> None:
+    """Let some consumers of a queue be exclusive, one of them at times of a higher priority."""
+    own = Random(f"{plan.seed}/exclusive")
+    places = [
+        number
+        for number, place in enumerate(plan.places)
+        if place.status == STATUS_ROUND_ROBIN and not place.kinds and place.kind != "dead"
+    ]
+    if own.random() >= _EXCLUSIVE_SHARE or not places or plan.epochs:
+        return
+    chosen = own.choice(places)
+    for client in plan.clients:
+        if client.place == chosen and client.role == "consumer" and own.random() < 0.6:
+            client.habits.terms += ((HEADER_EXCLUSIVE, "1"),)
+            if own.random() < 0.3:
+                said = [each for each in client.habits.terms if each[0] != HEADER_CONSUMER_PRIORITY]
+                client.habits.terms = (*said, (HEADER_CONSUMER_PRIORITY, own.choice("123")))
 
 
 def draw_durable(plan: Plan) -> None:

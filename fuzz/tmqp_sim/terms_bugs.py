@@ -8,7 +8,8 @@ from typing import Any, Final
 from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.workflow import Workflow
 from tmqp_server.engine.model.message import MARK_ANSWERED, Message
-from tmqp_server.engine.model.sessions import Subscription
+from tmqp_server.engine.model.sessions import Audience, Subscription
+from tmqp_server.engine.model.terms import AcceptedTerms
 from tmqp_server.engine.model.times import AT_ONCE
 
 __all__ = ["TERMS_BUGS"]
@@ -31,7 +32,7 @@ def _no_delay(original: Any) -> Any:
 
 
 def _never_full(original: Any) -> Any:
-    def is_full(self: Subscription) -> bool:
+    def is_full(self: AcceptedTerms) -> bool:
         return False
 
     return is_full
@@ -69,6 +70,26 @@ def _not_extended(original: Any) -> Any:
     return extend
 
 
+def _not_alone(original: Any) -> Any:
+    def form_ring(self: Audience) -> None:
+        original(self)
+        self.sole = None
+        for subscription in self.ring:
+            subscription.bit = 1 << subscription.place
+        self.ready = sum(each.bit for each in self.ring if not each.stalled)
+
+    return form_ring
+
+
+def _any_of_the_exclusive(original: Any) -> Any:
+    def accept(self: Subscription, terms: Any) -> None:
+        original(self, terms)
+        if self.exclusive:
+            self.priority = len(self.audience.subscriptions)
+
+    return accept
+
+
 #: What makes each of them: name, text, owner, attribute, and the change.
 TERMS_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] = (
     (
@@ -81,7 +102,7 @@ TERMS_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] =
     ),
     (
         "window-ignored", "a consumer is sent more than it wants to have unanswered",
-        Subscription, "is_full", _never_full,
+        AcceptedTerms, "is_full", _never_full,
     ),
     (
         "window-stays-full", "an answer does not make room in a consumer's window",
@@ -98,5 +119,13 @@ TERMS_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] =
     (
         "no-more-time", "a consumer that asks for more time gets none",
         Workflow, "extend", _not_extended,
+    ),
+    (
+        "exclusive-shares", "an exclusive consumer takes turns with the others",
+        Audience, "_form_ring", _not_alone,
+    ),
+    (
+        "latest-exclusive", "the last exclusive consumer gets all, whoever came first",
+        Subscription, "accept", _any_of_the_exclusive,
     ),
 )  # fmt: skip

@@ -39,6 +39,7 @@ __all__ = [
     "HEADER_DELIVER_AT",
     "HEADER_EPOCH",
     "HEADER_EVENT_FORM",
+    "HEADER_EXCLUSIVE",
     "HEADER_FEED_CHANNEL",
     "HEADER_FEED_QUEUE",
     "HEADER_FILTER",
@@ -255,13 +256,15 @@ HEADER_COUNTED: Final = "Counted"
 
 #: Of a subscription: how many deliveries may be unanswered at a time, and how many may be sent at
 #: all, both -1 for no bound; its own acknowledge timeout in milliseconds, 0 for the queue's, -1
-#: for none; what becomes of what it has when it ends; who comes first.
+#: for none; what becomes of what it has when it ends; who comes first; ``1`` for who wants all that
+#: goes to one consumer.
 HEADER_WINDOW: Final = "Window"
 HEADER_CREDIT: Final = "Credit"
 HEADER_ACKNOWLEDGE_TIMEOUT: Final = "Acknowledge-Timeout"
 HEADER_RETURN: Final = "Return"
 RETURN_WORD_TIMEOUT: Final = "timeout"
 HEADER_CONSUMER_PRIORITY: Final = "Consumer-Priority"
+HEADER_EXCLUSIVE: Final = "Exclusive"
 #: Lifetimes of channels: with the connection that created it, with the last consumer.
 LIFETIME_OWNER: Final = "owner"
 LIFETIME_CONSUMERS: Final = "consumers"

@@ -48,6 +48,7 @@ from tmqp.extensions import (
     HEADER_COUNTED,
     HEADER_CREDIT,
     HEADER_DELAY,
+    HEADER_EXCLUSIVE,
     HEADER_FILTER,
     HEADER_FILTER_LANGUAGE,
     HEADER_MESSAGE_ID,
@@ -510,6 +511,7 @@ def terms_headers(
     ack_timeout_s: float | None,
     returns: str | None,
     priority: int | None,
+    exclusive: bool | None = None,
 ) -> Pairs:
     """The terms of a subscription; what is None is not said.
 
@@ -537,6 +539,8 @@ def terms_headers(
         if not 0 <= priority <= _HIGHEST_PRIORITY:
             raise LocalProtocolError(f"priority is 0..{_HIGHEST_PRIORITY}, got {priority!r}")
         pairs.append((HEADER_CONSUMER_PRIORITY, str(priority)))
+    if exclusive is not None:
+        pairs.append((HEADER_EXCLUSIVE, "1" if exclusive else "0"))
     return tuple(pairs)
 
 

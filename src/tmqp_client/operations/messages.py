@@ -289,6 +289,7 @@ class Messages(Operations):
         ack_timeout_s: float | None = None,
         returns: Literal["timeout", "front", "end"] | None = None,
         priority: int | None = None,
+        exclusive: bool | None = None,
         credit: int | None = None,
     ) -> Consumer:
         """Messages of a queue, or of all queues of a channel, as an async iterator; see
@@ -305,13 +306,14 @@ class Messages(Operations):
         :param ack_timeout_s: how long this client may take to answer.
         :param returns: what becomes of messages without an answer when the consumer is closed.
         :param priority: 0..127; where a message goes to one consumer, the highest are first.
+        :param exclusive: where a message goes to one consumer, this client gets all.
         :param credit: how many messages may be sent until :meth:`grant` says otherwise.
         :raises LocalProtocolError: for another ``acknowledge``, or terms that make no sense.
         """
         wanted = None
         if filter is not None or filter_language is not None:
             wanted = requests.join(channel, filter, filter_language)
-        terms = terms_headers(window, credit, ack_timeout_s, returns, priority)
+        terms = terms_headers(window, credit, ack_timeout_s, returns, priority, exclusive)
         return Consumer(self._port, channel, queue_id, acknowledge, join, wanted, terms)
 
     def temporary_queue(

@@ -125,6 +125,7 @@ class Own(Blocking[Client]):
         ack_timeout_s: float | None = None,
         returns: Literal["timeout", "front", "end"] | None = None,
         priority: int | None = None,
+        exclusive: bool | None = None,
         timeout_s: float | None = None,
     ) -> None:
         """As :meth:`tmqp_client.Client.join`, blocking."""
@@ -138,6 +139,7 @@ class Own(Blocking[Client]):
             ack_timeout_s=ack_timeout_s,
             returns=returns,
             priority=priority,
+            exclusive=exclusive,
             timeout_s=timeout_s,
         )
 
@@ -149,6 +151,7 @@ class Own(Blocking[Client]):
         ack_timeout_s: float | None = None,
         returns: Literal["timeout", "front", "end"] | None = None,
         priority: int | None = None,
+        exclusive: bool | None = None,
         timeout_s: float | None = None,
     ) -> None:
         """As :meth:`tmqp_client.Client.set_terms`, blocking."""
@@ -159,6 +162,7 @@ class Own(Blocking[Client]):
             ack_timeout_s=ack_timeout_s,
             returns=returns,
             priority=priority,
+            exclusive=exclusive,
             timeout_s=timeout_s,
         )
 
@@ -273,6 +277,7 @@ class Own(Blocking[Client]):
         ack_timeout_s: float | None = None,
         returns: Literal["timeout", "front", "end"] | None = None,
         priority: int | None = None,
+        exclusive: bool | None = None,
         credit: int | None = None,
     ) -> Consumer:
         """As :meth:`tmqp_client.Client.consume`, blocking."""
@@ -288,6 +293,7 @@ class Own(Blocking[Client]):
             ack_timeout_s=ack_timeout_s,
             returns=returns,
             priority=priority,
+            exclusive=exclusive,
             credit=credit,
         )
         return result

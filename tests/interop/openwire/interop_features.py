@@ -32,9 +32,7 @@ pytestmark = [
 #: A list of features takes about a minute.
 _MOST_S: Final = 300
 #: What our server does not do, and why; it is in the guide, too.
-_NOT_SERVED: Final[dict[str, str]] = {
-    "ActiveMQ an exclusive consumer gets all": "consumers take turns",
-}
+_NOT_SERVED: Final[dict[str, str]] = {}
 
 
 @pytest.fixture

@@ -108,10 +108,10 @@ class OpenwireContext:
         is_topic, is_temporary = place.is_topic, place.is_temporary
         return self.shapes.extras(is_topic, is_temporary, expires_in_ms, delay_ms)
 
-    def terms(self, window: int, priority: int | None) -> Terms:
+    def terms(self, window: int, priority: int | None, *, exclusive: bool = False) -> Terms:
         """How a consumer gets messages: for as long as it likes; what a lost connection had goes to
         others, and counts as delivered: it may have been."""
-        return Terms(window, -1, PUT_BACK_START, priority)
+        return Terms(window, -1, PUT_BACK_START, priority, exclusive=exclusive or None)
 
     def kept_of(self, message: Message, channel: str) -> KeptMessage:
         """A message in the form of the wire, made once for all who get it."""

@@ -90,10 +90,11 @@ class StompContext:
         is_topic, is_temporary = place.is_topic, place.is_temporary
         return self.shapes.extras(is_topic, is_temporary, expires_in_ms, delay_ms)
 
-    def terms(self, window: int, priority: int | None) -> Terms:
+    def terms(self, window: int, priority: int | None, *, exclusive: bool = False) -> Terms:
         """How a subscription gets messages: for as long as it likes; what it has not answered for
         goes to others, and does not count as refused: it may never have been looked at."""
-        return Terms(window, -1, PUT_BACK_START, priority, counts=False)
+        alone = exclusive or None
+        return Terms(window, -1, PUT_BACK_START, priority, counts=False, exclusive=alone)
 
     def unix_ms(self, now: float) -> int:
         """The time, in milliseconds since 1970."""

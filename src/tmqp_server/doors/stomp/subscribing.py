@@ -49,7 +49,8 @@ _DURABLE: Final = (
     "durable-subscriber-name",
 )
 #: Headers of SUBSCRIBE that ask for what is not served, when they are not false.
-_NOT_SERVED: Final = ("activemq.exclusive", "activemq.retroactive")
+_NOT_SERVED: Final = ("activemq.retroactive",)
+_EXCLUSIVE: Final = "activemq.exclusive"
 
 
 @final
@@ -248,7 +249,7 @@ class SubscribingSession(BrowsingSession):
             priority = number_of(said)
             if not 0 <= priority <= _MOST_PRIORITY:
                 raise FrameError(f"{_PRIORITY} is a number from 0 to 127, not {said[:32]!r}")
-        return context.terms(window, priority)
+        return context.terms(window, priority, exclusive=_says(frame, _EXCLUSIVE))
 
     # -- durable subscriptions ------------------------------------------------------------------
 

@@ -45,6 +45,25 @@ def n(number: int) -> bytes:
     return encode_map([("n", LONG, number)])
 
 
+# --- Exclusive consumers -------------------------------------------------------------------------
+
+
+def test_an_exclusive_consumer_gets_all_and_the_next_takes_over() -> None:
+    world = world_with()
+    client, other = Client(world), Client(world)
+    client.consume(Q)
+    other.consume(Q, exclusive=True)
+    client.consume(Q, number=2, exclusive=True, priority=0)
+    for number in range(3):
+        client.send(str(number))
+    assert texts(other.hear()) == ["0", "1", "2"]
+    other.connection.leave()
+    found = dispatches(client.hear())
+    assert [text_of(each) for each in found] == ["0", "1", "2"]
+    assert {each.consumer.value for each in found if each.consumer} == {2}
+    assert texts(client.end(2) + client.send("3")) == ["0", "1", "2", "3"]
+
+
 # --- Durable subscriptions -----------------------------------------------------------------------
 
 

@@ -72,8 +72,17 @@ class Delivering(Counting):
 
     def audience_can(self, line: Line) -> bool:
         """Stored messages wait until all consumers can take them, or one if one gets them (C65)."""
-        able = [member.can_take() for member in line.channel.members]
+        able = [member.can_take() for member in self.takers(line)]
         return any(able) if line.only_one() else bool(able) and all(able)
+
+    def takers(self, line: Line) -> list[Member]:
+        """Who may get messages: an exclusive consumer alone, where each goes to one."""
+        members = line.channel.members
+        wanting = [member for member in members if member.exclusive]
+        if not wanting or not line.only_one():
+            return members
+        highest = max(member.priority for member in wanting)
+        return [member for member in wanting if member.priority == highest][:1]
 
     def chosen(self, line: Line) -> list[Member]:
         """Who gets the next message (F86-F90)."""
@@ -82,11 +91,12 @@ class Delivering(Counting):
             start = line.turn if line.turn < len(members) else 0
             turns = [(start + step) % len(members) for step in range(len(members))]
             able = [turn for turn in turns if members[turn].can_take()]
+            able = [turn for turn in able if members[turn] in self.takers(line)]
             able.sort(key=lambda turn: -members[turn].priority)
             if able:
                 line.turn = able[0] + 1
             return [members[turn] for turn in able[:1]]
-        able_members = [member for member in members if member.can_take()]
+        able_members = [member for member in self.takers(line) if member.can_take()]
         if line.only_one():
             able_members.sort(key=lambda member: -member.priority)
             return able_members[:1]

@@ -258,6 +258,8 @@ class Member:
     #: What becomes of what it has when it goes: start, end, or nothing at once.
     returns: str = ""
     priority: int = 0
+    #: It wants all that goes to one consumer.
+    exclusive: bool = False
     #: What it has unanswered, in the order of sending; None without terms.
     holds: list[tuple[Line, Letter]] | None = None
 
