@@ -53,6 +53,7 @@ __all__ = [
     "HEADER_MESSAGE_ID",
     "HEADER_MESSAGE_TIMEOUT",
     "HEADER_PART",
+    "HEADER_PRIORITY",
     "HEADER_PUT_BACK",
     "HEADER_RECEIVERS",
     "HEADER_RETURN",
@@ -108,6 +109,8 @@ __all__ = [
     "OP_SET_TERMS",
     "OP_SPLIT_RANGE",
     "OP_UPDATE_CHANNEL",
+    "PRIORITIES_TEN",
+    "PRIORITIES_TWO",
     "PUT_BACK_WORD_END",
     "PUT_BACK_WORD_FRONT",
     "REASON_RELEASE",
@@ -211,6 +214,8 @@ DEAD_LETTER_HEADERS: Final = (
     HEADER_DEAD_LETTER_QUEUE,
     HEADER_DEAD_LETTER_ATTEMPTS,
 )
+#: On a push: the priority of JMS, 0 to 9, see the option Priorities of queues.
+HEADER_PRIORITY: Final = "Priority"
 #: On a push: the key of the message; see the option GroupKeys of queues.
 HEADER_GROUP_KEY: Final = "Group-Key"
 #: On a push: for how many milliseconds the message is deferred, or until which Unix time in
@@ -278,6 +283,10 @@ WHEN_FULL_DEAD_LETTER: Final = "dead-letter"
 KEYS_NONE: Final = "none"
 KEYS_STICKY: Final = "sticky"
 KEYS_STRICT: Final = "strict"
+
+#: How many priorities order a queue.
+PRIORITIES_TWO: Final = "two"
+PRIORITIES_TEN: Final = "ten"
 
 
 class ExtensionOperation(IntEnum):

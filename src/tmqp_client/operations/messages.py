@@ -30,7 +30,7 @@ from tmqp_client._core.requests import (
 from tmqp_client._io.pushes import Pushes
 from tmqp_client._port import Operations, Port
 from tmqp_client._report import BatchReport, Pushed
-from tmqp_client._times import with_key, with_times, with_wait
+from tmqp_client._times import USUAL_PRIORITY, with_key, with_priority, with_times, with_wait
 from tmqp_client.batch import Batch
 from tmqp_client.consumer import AcknowledgeMode, Consumer, TemporaryQueue
 from tmqp_client.errors import BatchFailed, ClientError, OperationFailed
@@ -67,6 +67,7 @@ class Messages(Operations):
         expires_s: float | None = None,
         key: str | None = None,
         room_s: float | None = None,
+        priority: int | None = None,
     ) -> str:
         """Push a message into a queue; return its id.
 
@@ -84,6 +85,8 @@ class Messages(Operations):
             ``group_keys`` says what that means.
         :param room_s: if the queue is full, wait so many seconds for room; the server reads nothing
             more from this client meanwhile, and answers 482 or 503 when they are over.
+        :param priority: 0..9, of which 5 and more have high priority, too; each goes before the
+            lower ones where the queue's option ``priorities`` is ``ten``.
         :raises NegativeAcknowledge: when the queue or its consumer refuses it.
         :raises OperationFailed: when the server does: 404, 401, 482.
         :return: its id; empty when it was dropped (``when_full``).
@@ -93,6 +96,9 @@ class Messages(Operations):
             headers = with_parts(payload, headers)
         headers = with_key(with_times(headers, delay_s, deliver_at, expires_s), key)
         headers = with_wait(headers, room_s)
+        if priority is not None:
+            headers = with_priority(headers, priority)
+            high_priority = high_priority or priority > USUAL_PRIORITY
         session = self._session
         if wait:
             pending = await session.push(

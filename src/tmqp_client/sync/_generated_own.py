@@ -191,6 +191,7 @@ class Own(Blocking[Client]):
         expires_s: float | None = None,
         key: str | None = None,
         room_s: float | None = None,
+        priority: int | None = None,
     ) -> str:
         """As :meth:`tmqp_client.Client.push`, blocking."""
         result: str = self._call(
@@ -209,6 +210,7 @@ class Own(Blocking[Client]):
             expires_s=expires_s,
             key=key,
             room_s=room_s,
+            priority=priority,
         )
         return result
 

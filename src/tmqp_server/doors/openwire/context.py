@@ -14,7 +14,7 @@ from tmqp_server.doors.openwire.places import JmsPlace
 from tmqp_server.doors.port import IdSource
 from tmqp_server.engine.commands import PushExtras, Terms
 from tmqp_server.engine.model.message import Message
-from tmqp_server.engine.options import STICKY, QueueChanges
+from tmqp_server.engine.options import STICKY, TEN, QueueChanges
 from tmqp_wires.openwire import WireFormat
 from tmqp_wires.openwire.ids import Destination
 from tmqp_wires.openwire.messages import KeptMessage
@@ -97,6 +97,7 @@ class OpenwireContext:
             dead_letter=dead,
             expired_to_dead_letter=dead is not None,
             group_keys=STICKY if options.groups else None,
+            priorities=TEN if options.priorities else None,
         )
 
     def durable_shape(self) -> QueueChanges:

@@ -13,7 +13,7 @@ from tmqp_server.doors.port import IdSource
 from tmqp_server.doors.stomp.options import StompLimits, StompOptions
 from tmqp_server.doors.stomp.places import Place
 from tmqp_server.engine.commands import PushExtras, Terms
-from tmqp_server.engine.options import QueueChanges
+from tmqp_server.engine.options import TEN, QueueChanges
 from tmqp_wires.stomp import FrameLimits
 from tmqp_wires.stomp.connection import HeartBeat
 
@@ -83,6 +83,7 @@ class StompContext:
             durable=self._durable,
             put_back_limit=options.redeliveries,
             dead_letter=(options.dead_letters, 0) if options.dead_letters else None,
+            priorities=TEN if options.priorities else None,
         )
 
     def extras(self, place: Place, expires_in_ms: int = 0, delay_ms: int = 0) -> PushExtras:

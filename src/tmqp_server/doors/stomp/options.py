@@ -90,6 +90,10 @@ class StompOptions:
     dead_letters: str = "ActiveMQ.DLQ"
     """The channel of messages that were refused too often; empty to drop them."""
 
+    priorities: bool = False
+    """Whether the ten priorities of JMS order the queues that are made here, as ActiveMQ's policy
+    ``prioritizedMessages`` has it.  Without, there are two: above 4, and the rest."""
+
     def __post_init__(self) -> None:
         if self.prefetch < 1:
             raise ValueError(f"prefetch must be at least 1, got {self.prefetch}")

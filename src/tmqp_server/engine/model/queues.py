@@ -38,14 +38,16 @@ from tmqp_server.engine.model.disciplines import Discipline
 from tmqp_server.engine.model.feeds import Feed
 from tmqp_server.engine.model.handlers import receipt_of, saving
 from tmqp_server.engine.model.keys import KeyTable
+from tmqp_server.engine.model.levels import LevelGauge
 from tmqp_server.engine.model.message import MARK_HIGH, MARK_SAVED, MARK_SAVING, Message
+from tmqp_server.engine.model.parking import with_levels
 from tmqp_server.engine.model.sessions import Audience, Pulling
 from tmqp_server.engine.model.tails import Tail
 from tmqp_server.engine.model.timed import TimedFlights
 from tmqp_server.engine.model.timers import Sleeper
 from tmqp_server.engine.model.trash import Trash
 from tmqp_server.engine.model.waiting import WaitingList
-from tmqp_server.engine.options import NO_KEYS, QueueOptions
+from tmqp_server.engine.options import NO_KEYS, TEN, QueueOptions
 
 __all__ = ["Queue", "QueueTimer"]
 
@@ -85,6 +87,8 @@ class Queue(QueueFacts):
         "direct",
         "keyed",
         "keys",
+        "leveled",
+        "gauge",
         "nameless",
         "saves",
         "bounded",
@@ -150,8 +154,12 @@ class Queue(QueueFacts):
         handler: DeliveryHandler,
         options: QueueOptions,
         limits: EngineLimits,
+        gauge: LevelGauge | None = None,
     ) -> None:
         super().__init__(channel_name, queue_id, options)
+        #: Whether each of ten priorities counts, and who tells them.
+        self.leveled = False
+        self.gauge = LevelGauge() if gauge is None else gauge
         #: Its number, which no other queue ever has.
         self.key = 0
         #: What it is charged in the broker's books, without messages and cursors.
@@ -277,6 +285,10 @@ class Queue(QueueFacts):
         if self.timed is not None:
             self.timed.change_timeout(self.ack_timeout_s)
         self.message_timeout_s = options.message_timeout_ms / 1000
+        if self.leveled != (options.priorities == TEN):
+            self.leveled = not self.leveled
+            self.high = with_levels(self.high, self.gauge if self.leveled else None)
+            self.regular = with_levels(self.regular, self.gauge if self.leveled else None)
         self.put_back_limit = options.put_back_limit or limits.max_put_backs
         if options.put_back_limit < 0:
             self.put_back_limit = _NO_LIMIT
@@ -443,8 +455,11 @@ class Queue(QueueFacts):
         None if none waits in memory."""
         if self.regular_count:
             self.regular_count -= 1
-            return self.regular.take()
-        return self.take() if self.high_count else None
+            return self.regular.take_oldest()
+        if not self.high_count:
+            return None
+        self.high_count -= 1
+        return self.high.take_oldest()
 
     def look(self, newest: bool) -> Message | None:
         """The message that ``take``, or ``take_newest``, would take out; None if none waits."""

@@ -351,6 +351,17 @@ def test_an_id_is_for_one_subscription() -> None:
     assert "id is missing" in error(third.say("UNSUBSCRIBE"))
 
 
+@pytest.mark.parametrize(
+    ("priorities", "order"),
+    [(True, [b"9", b"7", b"4", b"1", b"0"]), (False, [b"9", b"7", b"1", b"4", b"0"])],
+)
+def test_the_order_of_priorities(priorities: bool, order: list[bytes]) -> None:
+    client = Client(world_with(priorities=priorities))
+    for priority in "19407":
+        client.send(priority.encode(), priority=priority)
+    assert bodies(client.subscribe()) == order
+
+
 def test_an_exclusive_subscription_gets_all_and_the_next_takes_over() -> None:
     clients = [Client(world_with()) for _ in range(1)]
     clients += [Client(clients[0].world) for _ in range(2)]
