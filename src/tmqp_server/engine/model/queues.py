@@ -157,9 +157,6 @@ class Queue(QueueFacts):
         gauge: LevelGauge | None = None,
     ) -> None:
         super().__init__(channel_name, queue_id, options)
-        #: Whether each of ten priorities counts, and who tells them.
-        self.leveled = False
-        self.gauge = LevelGauge() if gauge is None else gauge
         #: Its number, which no other queue ever has.
         self.key = 0
         #: What it is charged in the broker's books, without messages and cursors.
@@ -203,20 +200,19 @@ class Queue(QueueFacts):
         self.watched = False
         #: Readers of what is kept: their names, and up to which sequence each is done.
         self.cursors: dict[str, int] = {}
-        #: The ticket of the last change of a cursor.
-        self.cursor_ticket = 0
+        self.cursor_ticket = 0  # of the last change of a cursor
         #: Messages up to this sequence may have been sent before a restart.
         self.suspect = 0
         #: Position in the audience of the consumer served last (F90).
         self.turn = -1
         #: The last sequence number given to a message.
         self.sequence = 0
-        #: Messages in memory: not settled, or cleared and not yet disposed of; and their bytes.
+        #: In memory: not settled, or cleared and not yet disposed of; and their bytes.
         self.count = 0
         self.bytes = 0
         self.disk_bytes = 0  # of messages that the storage has or was asked to keep
         self.nameless = False  # a message without an id has been here (F41)
-        self._begin_unfed()
+        self._begin_unfed(gauge)
         self.counters = QueueCounters()
         self.configure(options, discipline, handler, limits)
 
@@ -285,16 +281,22 @@ class Queue(QueueFacts):
         if self.timed is not None:
             self.timed.change_timeout(self.ack_timeout_s)
         self.message_timeout_s = options.message_timeout_ms / 1000
-        if self.leveled != (options.priorities == TEN):
-            self.leveled = not self.leveled
-            self.high = with_levels(self.high, self.gauge if self.leveled else None)
-            self.regular = with_levels(self.regular, self.gauge if self.leveled else None)
+        self._count_priorities(options.priorities == TEN)
         self.put_back_limit = options.put_back_limit or limits.max_put_backs
         if options.put_back_limit < 0:
             self.put_back_limit = _NO_LIMIT
 
-    def _begin_unfed(self) -> None:
-        """Begin with no feeds, and no keys."""
+    def _count_priorities(self, ten: bool) -> None:
+        """Let each of ten priorities count for what comes, or two."""
+        if ten != self.leveled:
+            self.leveled = ten
+            self.high = with_levels(self.high, self.gauge if ten else None)
+            self.regular = with_levels(self.regular, self.gauge if ten else None)
+
+    def _begin_unfed(self, gauge: LevelGauge | None) -> None:
+        """Begin with no feeds, no keys, and two priorities."""
+        self.gauge = LevelGauge() if gauge is None else gauge  # who tells the priorities
+        self.leveled = False  # each of ten priorities counts
         self.keys: KeyTable | None = None  # as long as keys have made no difference
         #: Where its messages are copied to, in the order of adding; None without any.
         self.feeds: list[Feed] | None = None
@@ -456,10 +458,10 @@ class Queue(QueueFacts):
         if self.regular_count:
             self.regular_count -= 1
             return self.regular.take_oldest()
-        if not self.high_count:
-            return None
-        self.high_count -= 1
-        return self.high.take_oldest()
+        if self.high_count:
+            self.high_count -= 1
+            return self.high.take_oldest()
+        return None
 
     def look(self, newest: bool) -> Message | None:
         """The message that ``take``, or ``take_newest``, would take out; None if none waits."""
