@@ -139,8 +139,10 @@ class RowMaker:
 
 
 def _goes_with(first: Push, other: Command) -> bool:
+    extras = first.extras
     return (
         isinstance(other, Push)
+        and not (first.wants_confirm and extras is not None and extras.awaits_copies)
         and other.extras is first.extras
         and other.channel == first.channel
         and other.high_priority == first.high_priority
