@@ -53,6 +53,8 @@ _ZMTP_SHARE: Final = 0.16
 #: And how many clients of Simple MQ, or of goMS.
 _SMQ_SHARE: Final = 0.08
 _GOMS_SHARE: Final = 0.08
+#: And how many clients of STOMP or OpenWire.
+_JMS_SHARE: Final = 0.12
 
 
 def draw_exclusive(plan: Plan) -> None:
@@ -189,6 +191,7 @@ def draw_doors(plan: Plan) -> None:
     _draw_throttr(plan)
     _draw_zmtp(plan)
     _draw_small(plan)
+    _draw_jms(plan)
 
 
 def _has_room(plan: Plan) -> bool:
@@ -208,6 +211,21 @@ def _draw_small(plan: Plan) -> None:
     own = Random(f"{plan.seed}/goms")
     if own.random() < _GOMS_SHARE and _has_room(plan):
         plan.goms = own.choice((15, 40, 80))
+
+
+def _draw_jms(plan: Plan) -> None:
+    """Now and then some clients speak STOMP, or OpenWire."""
+    own = Random(f"{plan.seed}/jms")
+    if own.random() >= _JMS_SHARE or not _has_room(plan):
+        return
+    units = own.choice((10, 25, 60))
+    durable = own.random() < 0.75
+    if not plan.quiet and own.random() < 0.15:
+        plan.disk.fails = 100
+    if own.random() < 0.5:
+        plan.stomp, plan.stomp_durable = units, durable
+    else:
+        plan.openwire, plan.openwire_durable = units, durable
 
 
 def _draw_throttr(plan: Plan) -> None:

@@ -90,6 +90,20 @@ def test_such_a_confirm_comes_at_once_where_nothing_is_to_be_saved() -> None:
     assert world.broker._core.tally.confirms == 2
 
 
+def test_a_feed_without_room_was_passed_over_and_the_producer_told_that_all_is_well() -> None:
+    world = memory_topic("a", "b")
+    world.update(QueueChanges(message_limit=1, status=STATUS_PAUSED), "a")
+    world.push("m0", channel="t", wants=True, extras=AWAITS)
+    world.sync()
+    words = world.push("m1", channel="t", wants=True, extras=AWAITS)
+    (told,) = [word for word in words if word.startswith("p: m1")]
+    assert told.startswith("p: m1 no")
+    world.sync()
+    assert each_waiting(world, "a", "b") == [["m0"], ["m0", "m1"]]
+    tally = world.broker._core.tally
+    assert (tally.confirms, tally.negative_confirms) == (1, 1)
+
+
 EVERYTHING = ["m0", "m1", "m2"]
 
 

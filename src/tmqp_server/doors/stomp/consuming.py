@@ -211,9 +211,9 @@ class DeliveringSession(SendingSession):
             subscription = self._by_index.get(at)
             if subscription is not None and number > subscription.last:
                 raise FrameError(f"no MESSAGE has had the ack {text[:32]!r}")
+        if subscription is not None and subscription.mode == AUTO:
+            return subscription, []
         if subscription is None or number not in subscription.in_hand:
-            return None, []
-        if subscription.mode == AUTO:
             return None, []
         if subscription.mode == _INDIVIDUAL:
             return subscription, [number]
@@ -283,6 +283,11 @@ class DeliveringSession(SendingSession):
         if transaction is None:
             commands += self._fail(asked, f"there is no transaction {name[:64]!r}")
             return
+        if not numbers and (subscription is None or subscription.mode != AUTO):
+            # The rest of the transaction must not be done without it.
+            text = "the message is answered for, or its subscription has ended"
+            commands += self._fail(asked, text)
+            return
         for number in numbers:
             assert subscription is not None, "they are its own"
             delivery = subscription.in_hand.pop(number)
@@ -321,13 +326,11 @@ class DeliveringSession(SendingSession):
             subscription.in_hand = dict(sorted(subscription.in_hand.items()))
 
     def _parts_of(self, name: str, transaction: StagedFrames) -> list[Command]:
-        """Without answers of subscriptions that have ended."""
-        self._staged.pop(name, None)
-        live = {each.number for each in self._subscriptions.values()}
-        live.add(self._number)
-        return [each for each in transaction.commands if _session_of(each) in live]
+        """All of it: what a subscription had that has ended went to others.
 
-
-def _session_of(command: Command) -> int:
-    number: int = getattr(command, "session")  # noqa: B009 - they are all of sessions
-    return number
+        :raises FrameError: when something is answered for that it had.
+        """
+        for each in self._staged.pop(name, ()):
+            if each.subscription.index not in self._by_index:
+                raise FrameError("a subscription has ended whose messages it answers for")
+        return transaction.commands

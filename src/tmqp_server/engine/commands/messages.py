@@ -32,7 +32,8 @@ class PushExtras(Record):
     want none made.  ``wait_ms`` lets the push wait that long for room instead of being refused with
     482 or 503, -1 for as long as it takes; what its connection asks for after it waits, too
     (``PushDecided``).  ``awaits_copies`` lets the Confirm wait until the storage has the copies
-    that feeds made of the message in the same step; it is negative if it cannot have them.
+    that feeds made of the message in the same step; it is negative if it cannot have them, or if
+    a feed had no room for one.
     """
 
     __slots__ = (

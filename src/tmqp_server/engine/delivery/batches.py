@@ -39,6 +39,9 @@ from tmqp.constants import (
 from tmqp_server.engine.books import batch_bytes
 from tmqp_server.engine.commands import Acknowledge, Batch, Command, Push, Release, SessionCommand
 from tmqp_server.engine.core import Core, PendingWrite
+from tmqp_server.engine.delivery.feed_commits import target_of
+from tmqp_server.engine.delivery.feed_copies import copy_of
+from tmqp_server.engine.delivery.feed_rooms import FeedRooms
 from tmqp_server.engine.delivery.intake import Intake, take_extras
 from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.saving import erasures_between
@@ -53,9 +56,11 @@ from tmqp_server.engine.model.delivery import (
     HOOK_RECEIVED,
     Decision,
 )
+from tmqp_server.engine.model.feeds import Feed
 from tmqp_server.engine.model.handlers import saving
 from tmqp_server.engine.model.message import (
     MARK_BACK,
+    MARK_FED,
     MARK_HIGH,
     MARK_SAVED,
     MARK_SAVING,
@@ -134,6 +139,7 @@ class Batches:
     __slots__ = (
         "_core",
         "_directory",
+        "_feeds",
         "_flights",
         "_intake",
         "_outcomes",
@@ -156,6 +162,7 @@ class Batches:
         self._directory = directory
         self._outcomes = outcomes
         self._workflow = workflow
+        self._feeds = FeedRooms(core, outcomes)
         #: Batches that are safe and not finished, for that takes more than a step may.
         self._unfinished: deque[PendingBatch] = deque()
 
@@ -227,12 +234,7 @@ class Batches:
         room.pushes += 1
         room.size += push.size
         message = self._message(queue, push, batch.session, queue.sequence + room.pushes)
-        decision = queue.receipt_asked if message.marks & MARK_WANTS else queue.receipt
-        if decision is None:
-            decision = self._outcomes.ask(HOOK_RECEIVED, queue, message, None, None)
-            if queue.saves:
-                decision = saving(decision)
-                assert decision is not None, "there was one"
+        decision = self._receipt_of(queue, message)
         if not decision.allow:
             self._outcomes.count_refused(queue, RESULT_UNACCEPTABLE)
             return RESULT_UNACCEPTABLE
@@ -246,7 +248,64 @@ class Batches:
                 return RESULT_LIMIT_EXCEEDED
             batch.size += push.size
         batch.items.append(item)
+        if push.extras is not None and push.extras.awaits_copies:
+            return self._check_copies(batch, queue, message, rooms)
         return RESULT_OK
+
+    def _check_copies(
+        self, batch: PendingBatch, queue: Queue, message: Message, rooms: dict[int, _Room]
+    ) -> int:
+        """0 when what feeds copy of a pushed message can be part of the batch; it is noted there
+        then.
+
+        Of a queue that is saved the message is copied later: nothing is lost meanwhile.
+        """
+        feeds = queue.feeds
+        if feeds is None or queue.saves or queue.exclusive or not queue.discipline.sends:
+            return RESULT_OK
+        message.marks |= MARK_FED
+        for feed in feeds:
+            if not self._feeds.wants(queue, feed, message):
+                feed.passed += 1
+                continue
+            code = self._check_copy(batch, feed, message, rooms)
+            if code != RESULT_OK:
+                return code
+        return RESULT_OK
+
+    def _check_copy(
+        self, batch: PendingBatch, feed: Feed, message: Message, rooms: dict[int, _Room]
+    ) -> int:
+        target = target_of(feed)
+        room = rooms.setdefault(target.key, _Room())
+        code = self._outcomes.problem_of_queue(target, message.size, room.pushes, room.size)
+        room.pushes += 1
+        room.size += message.size
+        if code == RESULT_OK and target.saves and target.disk_bytes + room.size > target.disk_cap:
+            code = RESULT_LIMIT_EXCEEDED
+        if code != RESULT_OK:
+            feed.skipped += 1
+            return code
+        copy = copy_of(feed, message, self._core.now)
+        copy.sequence = target.sequence + room.pushes
+        decision = self._receipt_of(target, copy)
+        item = _Item(target, copy, batch.session, None, decision)
+        item.kept = self._outcomes.will_save(target, copy, decision)
+        if item.kept:
+            batch.size += copy.size
+        feed.copied += 1
+        batch.items.append(item)
+        return RESULT_OK
+
+    def _receipt_of(self, queue: Queue, message: Message) -> Decision:
+        """What the handler of a queue decides when a message comes in."""
+        decision = queue.receipt_asked if message.marks & MARK_WANTS else queue.receipt
+        if decision is None:
+            decision = self._outcomes.ask(HOOK_RECEIVED, queue, message, None, None)
+            if queue.saves:
+                decision = saving(decision)
+                assert decision is not None, "there was one"
+        return decision
 
     def _message(self, queue: Queue, push: Push, session: Session, sequence: int) -> Message:
         marks = MARK_HIGH if push.high_priority else 0

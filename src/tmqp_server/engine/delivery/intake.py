@@ -106,6 +106,12 @@ def take_extras(queue: Queue, message: Message, extras: PushExtras, now: float) 
     return timeout_s
 
 
+def _skipped(queue: Queue) -> int:
+    """How often the feeds of a queue had no room."""
+    feeds = queue.feeds
+    return 0 if feeds is None else sum([feed.skipped for feed in feeds])
+
+
 def _is_deferred(command: Push) -> bool:
     return command.extras is not None and command.extras.delay_ms > 0
 
@@ -275,9 +281,13 @@ class Intake:
 
     def _receive_copied(self, queue: Queue, message: Message, now: float) -> None:
         """Take a message in, and have its confirm wait for the storage with the last of its copies:
-        the storage answers for them in their order."""
+        the storage answers for them in their order.
+
+        A queue that keeps nothing passes over a feed without room: then the confirm is negative.
+        """
         out = self._core.out
         before = len(out)
+        skipped = _skipped(queue)
         self._workflow.receive(queue, message, now)
         told = -1
         last: Message | None = None
@@ -289,12 +299,21 @@ class Intake:
                     told = place
             elif isinstance(effect, Append) and effect.message.wire is message.wire:
                 last = effect.message
-        if told < 0 or last is None or not last.marks & MARK_SAVING:
+        if told < 0:
             return
-        confirm = out.pop(told)
+        confirm = out[told]
         assert isinstance(confirm, Confirm), "it was found"
-        self._core.tally.count_confirms(-1)  # it is counted when it goes
-        last.rarely().held_confirm = confirm
+        if _skipped(queue) != skipped:
+            self._core.tally.count_confirms(-1)
+            self._core.tally.count_confirms(1, False)
+            confirm.positive = False
+            confirm.reason = NACK_STORAGE
+            confirm.source = ""
+            confirm.forwarded = None
+        elif last is not None and last.marks & MARK_SAVING:
+            self._core.tally.count_confirms(-1)  # it is counted when it goes
+            del out[told]
+            last.rarely().held_confirm = confirm
 
     def _receive_counting(self, queue: Queue, message: Message, now: float) -> None:
         """Take a message in, and note to how many consumers it goes at once.

@@ -286,13 +286,6 @@ class Queue(QueueFacts):
         if options.put_back_limit < 0:
             self.put_back_limit = _NO_LIMIT
 
-    def _count_priorities(self, ten: bool) -> None:
-        """Let each of ten priorities count for what comes, or two."""
-        if ten != self.leveled:
-            self.leveled = ten
-            self.high = with_levels(self.high, self.gauge if ten else None)
-            self.regular = with_levels(self.regular, self.gauge if ten else None)
-
     def _begin_unfed(self, gauge: LevelGauge | None) -> None:
         """Begin with no feeds, no keys, and two priorities."""
         self.gauge = LevelGauge() if gauge is None else gauge  # who tells the priorities
@@ -309,6 +302,13 @@ class Queue(QueueFacts):
         self.expected = 0
         #: Somebody must hear when a message has left it for good.
         self.heeded = False
+
+    def _count_priorities(self, ten: bool) -> None:
+        """Let each of ten priorities count for what comes, or two."""
+        if ten != self.leveled:
+            self.leveled = ten
+            self.high = with_levels(self.high, self.gauge if ten else None)
+            self.regular = with_levels(self.regular, self.gauge if ten else None)
 
     def heed(self) -> None:
         """Note anew whether somebody must hear that a message has left."""

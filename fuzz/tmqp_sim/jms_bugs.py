@@ -1,0 +1,246 @@
+"""The bugs that are planted in the doors of STOMP and OpenWire; see ``mutants.py``."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any, Final
+
+from tmqp_server.doors.jms.durable import DurableSubscription
+from tmqp_server.doors.jms.shapes import JmsShapes
+from tmqp_server.doors.openwire.acknowledging import AcknowledgingSession
+from tmqp_server.doors.openwire.answering import AskedCommand
+from tmqp_server.doors.openwire.consuming import ConsumerSession
+from tmqp_server.doors.openwire.sending import ProducerSession
+from tmqp_server.doors.stomp.consuming import DeliveringSession
+from tmqp_server.doors.stomp.runs import RowMaker, StompRun
+from tmqp_server.doors.stomp.sending import SendingSession
+from tmqp_server.engine.commands import Batch, Command, Push, PushExtras
+from tmqp_server.engine.delivery.batches import Batches
+from tmqp_wires.openwire.commands import COMMIT, ROLLBACK, TransactionInfo
+
+__all__ = ["JMS_BUGS"]
+
+
+def _pushes_only(original: Any) -> Any:
+    def parts_of(self: Any, name: str, transaction: Any) -> list[Command]:
+        self._staged.pop(name, None)
+        return [each for each in transaction.commands if isinstance(each, Push)]
+
+    return parts_of
+
+
+def _abort_commits(original: Any) -> Any:
+    def abort(self: DeliveringSession, *rest: Any) -> None:
+        self._commit(*rest)
+
+    return abort
+
+
+def _receipt_at_once(original: Any) -> Any:
+    def send(self: SendingSession, frame: Any, commands: list[Command], now: float) -> None:
+        slot, frame_headers = None, frame.headers
+        frame.headers = [each for each in frame_headers if each[0] != "receipt"]
+        original(self, frame, commands, now)
+        frame.headers = frame_headers
+        asked = self._asked("SEND", frame)
+        if asked.slot is not slot:
+            commands += self._settle(asked)
+
+    return send
+
+
+def _but_the_last(original: Any) -> Any:
+    def parts_of(self: Any, name: str, transaction: Any) -> list[Command]:
+        found: list[Command] = original(self, name, transaction)
+        return found[:-1] if len(found) > 1 else found
+
+    return parts_of
+
+
+def _row_without_the_last(original: Any) -> Any:
+    def run(self: RowMaker, first: Push, row: list[Command]) -> Any:
+        found = original(self, first, row[:-1])
+        assert isinstance(found.wire, StompRun), "it is this door's"
+        return found
+
+    return run
+
+
+def _says_it_twice(original: Any) -> Any:
+    def deliver_own(self: Any, *rest: Any) -> None:
+        original(self, *rest)
+        original(self, *rest)
+
+    return deliver_own
+
+
+def _the_last_alone(original: Any) -> Any:
+    def meant(self: DeliveringSession, frame: Any) -> Any:
+        subscription, numbers = original(self, frame)
+        return subscription, numbers[-1:]
+
+    return meant
+
+
+def _awaits_no_copies(original: Any) -> Any:
+    def extras(self: JmsShapes, *rest: Any) -> PushExtras:
+        said: PushExtras = original(self, *rest)
+        return PushExtras(
+            said.changes, said.expires_in_ms, said.delay_ms,
+            channel_changes=said.channel_changes, wait_ms=said.wait_ms,
+        )  # fmt: skip
+
+    return extras
+
+
+def _always_another(original: Any) -> Any:
+    numbers = count()
+    return property(lambda self: f"{original.fget(self)}-{next(numbers)}")
+
+
+def _copies_later(original: Any) -> Any:
+    def check_copies(self: Batches, *rest: Any) -> int:
+        return 0
+
+    return check_copies
+
+
+def _rollback_commits(original: Any) -> Any:
+    def transact(self: ProducerSession, info: TransactionInfo, *rest: Any) -> None:
+        if info.operation == ROLLBACK:
+            info.operation = COMMIT
+        original(self, info, *rest)
+
+    return transact
+
+
+def _commit_without_the_last(original: Any) -> Any:
+    def commit(self: Any, number: int, asked: Any, commands: list[Any]) -> None:
+        original(self, number, asked, commands)
+        last = commands[-1] if commands else None
+        if isinstance(last, Batch) and len(last.commands) > 1:
+            last.commands.pop()
+
+    return commit
+
+
+def _response_at_once(original: Any) -> Any:
+    def send(self: ProducerSession, message: Any, commands: list[Any], now: float) -> None:
+        number, message.response_required = message.command_id, False
+        asks = message.transaction is None
+        original(self, message, commands, now)
+        if asks:
+            self._settle(AskedCommand("message", number))
+
+    return send
+
+
+def _answers_are_not_staged(original: Any) -> Any:
+    def add(self: Any, transaction: Any, command: Command, size: int) -> None:
+        if isinstance(command, Push):
+            original(self, transaction, command, size)
+
+    return add
+
+
+def _range_of_one(original: Any) -> Any:
+    def acknowledged(self: AcknowledgingSession, consumer: Any, numbers: list[int]) -> Any:
+        return original(self, consumer, numbers[-1:])
+
+    return acknowledged
+
+
+def _sent_at_once(original: Any) -> Any:
+    def send(self: ProducerSession, message: Any, commands: list[Any], now: float) -> None:
+        message.transaction = None
+        original(self, message, commands, now)
+
+    return send
+
+
+def _letter_but_not_settled(original: Any) -> Any:
+    def give_up(self: Any, consumer: Any, numbers: Any, kind: int, cause: Any, out: Any) -> None:
+        before = len(out)
+        original(self, consumer, numbers, kind, cause, out)
+        for each in out[before:]:
+            if isinstance(each, Batch):
+                each.commands.pop()
+
+    return give_up
+
+
+#: What a mutant is made of.
+JMS_BUGS: Final[tuple[tuple[str, str, Any, str, Any], ...]] = (
+    (
+        "stomp-commits-without-answers", "COMMIT does what a transaction sends, and no more",
+        DeliveringSession, "_parts_of", _pushes_only,
+    ),
+    (
+        "stomp-abort-commits", "ABORT commits",
+        DeliveringSession, "_abort", _abort_commits,
+    ),
+    (
+        "stomp-receipt-at-once", "the receipt of a SEND comes before the message is safe",
+        SendingSession, "_send", _receipt_at_once,
+    ),
+    (
+        "stomp-commits-but-the-last", "COMMIT leaves the last command out",
+        DeliveringSession, "_parts_of", _but_the_last,
+    ),
+    (
+        "stomp-last-forgotten", "the last of several messages in a row is not taken in",
+        RowMaker, "_run", _row_without_the_last,
+    ),
+    (
+        "stomp-says-it-twice", "a subscription gets each message twice",
+        DeliveringSession, "deliver_own", _says_it_twice,
+    ),
+    (
+        "stomp-the-last-alone", "a cumulative ACK is for one message",
+        DeliveringSession, "_meant", _the_last_alone,
+    ),
+    (
+        "jms-topic-confirmed-early", "a topic's message is confirmed before its copies are safe",
+        JmsShapes, "extras", _awaits_no_copies,
+    ),
+    (
+        "jms-subscription-begins-anew", "a durable subscription begins anew when its client comes",
+        DurableSubscription, "tag", _always_another,
+    ),
+    (
+        "jms-copies-later", "a transaction is safe before its copies for durable subscriptions",
+        Batches, "_check_copies", _copies_later,
+    ),
+    (
+        "openwire-rollback-commits", "a transaction that is rolled back is committed",
+        ProducerSession, "_transact", _rollback_commits,
+    ),
+    (
+        "openwire-commits-but-the-last", "a commit leaves the last command out",
+        ProducerSession, "_commit", _commit_without_the_last,
+    ),
+    (
+        "openwire-response-at-once", "the response to a message comes before it is safe",
+        ProducerSession, "_send", _response_at_once,
+    ),
+    (
+        "openwire-commits-without-answers", "a commit does what a transaction sends, and no more",
+        ProducerSession, "_add", _answers_are_not_staged,
+    ),
+    (
+        "openwire-range-of-one", "a range of messages is acknowledged by its last",
+        AcknowledgingSession, "_acknowledged", _range_of_one,
+    ),
+    (
+        "openwire-sent-at-once", "what a transaction sends is sent at once",
+        ProducerSession, "_send", _sent_at_once,
+    ),
+    (
+        "openwire-says-it-twice", "a consumer gets each message twice",
+        ConsumerSession, "deliver_own", _says_it_twice,
+    ),
+    (
+        "openwire-given-up-not-settled", "a message is a dead letter, and is not done with",
+        AcknowledgingSession, "_give_up", _letter_but_not_settled,
+    ),
+)  # fmt: skip
