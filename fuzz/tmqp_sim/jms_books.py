@@ -240,16 +240,19 @@ class JmsBooks(SideBooks):
         for key, batch in list(self._batches.items()):
             if not branch and batch.session == session:
                 del self._batches[key]
-                self._leave_open(batch)
+                self._leave_open(batch.commands)
+            elif branch:
+                self._leave_open([each for each in batch.commands if _session_of(each) == branch])
         for taken in self._dealings.taken.values():
             if taken.hand and (
                 taken.hand == branch or (not branch and connection_of(taken.hand) == session)
             ):
                 taken.hand = 0
 
-    def _leave_open(self, batch: Batch) -> None:
-        self._world.mark(f"{self._title} client left while a transaction was being committed")
-        for each in batch.commands:
+    def _leave_open(self, commands: list[Command]) -> None:
+        if commands:
+            self._world.mark(f"{self._title} client left while a transaction was being committed")
+        for each in commands:
             if isinstance(each, (Push, Acknowledge, Release)):
                 key = (foreign_name(each.channel), each.message_id)
                 taken = self._dealings.taken.get(key)
@@ -335,6 +338,10 @@ class JmsBooks(SideBooks):
         if unit.transacted and not unit.answer and not item.came:
             return not wanted
         return wanted <= item.came
+
+
+def _session_of(command: Command) -> int:
+    return command.session if isinstance(command, (Push, Acknowledge, Release)) else 0
 
 
 def _never(session: int) -> bool:

@@ -8,7 +8,6 @@ from typing import Any, Final
 from tmqp_server.doors.jms.durable import DurableSubscription
 from tmqp_server.doors.jms.shapes import JmsShapes
 from tmqp_server.doors.openwire.acknowledging import AcknowledgingSession
-from tmqp_server.doors.openwire.answering import AskedCommand
 from tmqp_server.doors.openwire.consuming import ConsumerSession
 from tmqp_server.doors.openwire.sending import ProducerSession
 from tmqp_server.doors.stomp.consuming import DeliveringSession
@@ -16,7 +15,6 @@ from tmqp_server.doors.stomp.runs import RowMaker, StompRun
 from tmqp_server.doors.stomp.sending import SendingSession
 from tmqp_server.engine.commands import Batch, Command, Push, PushExtras
 from tmqp_server.engine.delivery.batches import Batches
-from tmqp_wires.openwire.commands import COMMIT, ROLLBACK, TransactionInfo
 
 __all__ = ["JMS_BUGS"]
 
@@ -29,24 +27,43 @@ def _pushes_only(original: Any) -> Any:
     return parts_of
 
 
-def _abort_commits(original: Any) -> Any:
-    def abort(self: DeliveringSession, *rest: Any) -> None:
-        self._commit(*rest)
+def _sent_at_once(original: Any) -> Any:
+    def add(
+        self: SendingSession, transaction: Any, command: Command, size: int, asked: Any,
+        commands: list[Command],
+    ) -> bool:  # fmt: skip
+        if isinstance(command, Push):
+            commands.append(command)
+            return True
+        found: bool = original(self, transaction, command, size, asked, commands)
+        return found
 
-    return abort
+    return add
 
 
-def _receipt_at_once(original: Any) -> Any:
-    def send(self: SendingSession, frame: Any, commands: list[Command], now: float) -> None:
-        slot, frame_headers = None, frame.headers
-        frame.headers = [each for each in frame_headers if each[0] != "receipt"]
-        original(self, frame, commands, now)
-        frame.headers = frame_headers
-        asked = self._asked("SEND", frame)
-        if asked.slot is not slot:
-            commands += self._settle(asked)
+def _never_refused(original: Any) -> Any:
+    def confirmed(self: Any, effect: Any, *rest: Any) -> Any:
+        effect.positive = True
+        return original(self, effect, *rest)
 
-    return send
+    return confirmed
+
+
+def _rolled_back_and_done(original: Any) -> Any:
+    def rolled_back(self: Any, transaction: Any, commands: list[Any]) -> None:
+        pushes = [each for each in transaction.commands if isinstance(each, Push)]
+        if pushes:
+            commands.append(Batch(self._number, None, pushes))
+        original(self, transaction, commands)
+
+    return rolled_back
+
+
+def _in_no_transaction(original: Any) -> Any:
+    def transaction_of(self: Any, wanted: Any) -> Any:
+        return None
+
+    return transaction_of
 
 
 def _but_the_last(original: Any) -> Any:
@@ -105,15 +122,6 @@ def _copies_later(original: Any) -> Any:
     return check_copies
 
 
-def _rollback_commits(original: Any) -> Any:
-    def transact(self: ProducerSession, info: TransactionInfo, *rest: Any) -> None:
-        if info.operation == ROLLBACK:
-            info.operation = COMMIT
-        original(self, info, *rest)
-
-    return transact
-
-
 def _commit_without_the_last(original: Any) -> Any:
     def commit(self: Any, number: int, asked: Any, commands: list[Any]) -> None:
         original(self, number, asked, commands)
@@ -122,17 +130,6 @@ def _commit_without_the_last(original: Any) -> Any:
             last.commands.pop()
 
     return commit
-
-
-def _response_at_once(original: Any) -> Any:
-    def send(self: ProducerSession, message: Any, commands: list[Any], now: float) -> None:
-        number, message.response_required = message.command_id, False
-        asks = message.transaction is None
-        original(self, message, commands, now)
-        if asks:
-            self._settle(AskedCommand("message", number))
-
-    return send
 
 
 def _answers_are_not_staged(original: Any) -> Any:
@@ -148,14 +145,6 @@ def _range_of_one(original: Any) -> Any:
         return original(self, consumer, numbers[-1:])
 
     return acknowledged
-
-
-def _sent_at_once(original: Any) -> Any:
-    def send(self: ProducerSession, message: Any, commands: list[Any], now: float) -> None:
-        message.transaction = None
-        original(self, message, commands, now)
-
-    return send
 
 
 def _letter_but_not_settled(original: Any) -> Any:
@@ -176,12 +165,12 @@ JMS_BUGS: Final[tuple[tuple[str, str, Any, str, Any], ...]] = (
         DeliveringSession, "_parts_of", _pushes_only,
     ),
     (
-        "stomp-abort-commits", "ABORT commits",
-        DeliveringSession, "_abort", _abort_commits,
+        "stomp-sent-at-once", "what a transaction sends is sent at once",
+        SendingSession, "_add", _sent_at_once,
     ),
     (
-        "stomp-receipt-at-once", "the receipt of a SEND comes before the message is safe",
-        SendingSession, "_send", _receipt_at_once,
+        "stomp-never-refused", "a SEND that cannot be kept gets its receipt",
+        SendingSession, "_confirmed", _never_refused,
     ),
     (
         "stomp-commits-but-the-last", "COMMIT leaves the last command out",
@@ -213,15 +202,15 @@ JMS_BUGS: Final[tuple[tuple[str, str, Any, str, Any], ...]] = (
     ),
     (
         "openwire-rollback-commits", "a transaction that is rolled back is committed",
-        ProducerSession, "_transact", _rollback_commits,
+        AcknowledgingSession, "_rolled_back", _rolled_back_and_done,
     ),
     (
         "openwire-commits-but-the-last", "a commit leaves the last command out",
         ProducerSession, "_commit", _commit_without_the_last,
     ),
     (
-        "openwire-response-at-once", "the response to a message comes before it is safe",
-        ProducerSession, "_send", _response_at_once,
+        "openwire-never-refused", "a message that cannot be kept gets a good response",
+        ProducerSession, "_confirmed", _never_refused,
     ),
     (
         "openwire-commits-without-answers", "a commit does what a transaction sends, and no more",
@@ -232,8 +221,8 @@ JMS_BUGS: Final[tuple[tuple[str, str, Any, str, Any], ...]] = (
         AcknowledgingSession, "_acknowledged", _range_of_one,
     ),
     (
-        "openwire-sent-at-once", "what a transaction sends is sent at once",
-        ProducerSession, "_send", _sent_at_once,
+        "openwire-at-once", "what a transaction does is done at once",
+        ProducerSession, "_transaction_of", _in_no_transaction,
     ),
     (
         "openwire-says-it-twice", "a consumer gets each message twice",
