@@ -19,6 +19,7 @@ from tmqp_server.doors.answers import PlainAnswers
 from tmqp_server.doors.stomp.context import StompContext
 from tmqp_server.doors.stomp.delivering import in_version
 from tmqp_server.doors.stomp.message import number_of
+from tmqp_server.doors.stomp.places import Place
 from tmqp_server.doors.stomp.runs import RowMaker
 from tmqp_server.doors.stomp.sending import ANSWER_BYTES, SendingSession, StagedFrames
 from tmqp_server.doors.stomp.writing import AskedFrame, FrameError
@@ -28,9 +29,11 @@ from tmqp_server.engine.commands import (
     AcknowledgeRun,
     Command,
     Release,
+    Terms,
     index_of,
 )
 from tmqp_server.engine.effects import Deliver
+from tmqp_server.engine.model.message import SubscriptionFilter
 from tmqp_wires.stomp import StompFrame
 from tmqp_wires.stomp.frames import V1_0, V1_1, V1_2, header_lines
 
@@ -63,7 +66,7 @@ class StompSubscription:
     unanswered deliveries by number, in the order in which they were sent; ``last`` is the number of
     the newest delivery.  ``channels`` are the channels that it joins, each with the destination
     that it is for the client.  ``kept_as`` is the channel of a durable subscription, empty for
-    none."""
+    none.  What is like its ``patterns`` is joined with the filter and the terms of it."""
 
     __slots__ = (
         "channels",
@@ -76,6 +79,9 @@ class StompSubscription:
         "mode",
         "number",
         "opened",
+        "patterns",
+        "terms",
+        "wanted",
     )
 
     def __init__(self, key: str, destination: str, mode: str, index: int, number: int) -> None:
@@ -88,6 +94,9 @@ class StompSubscription:
         self.opened = False
         self.channels: dict[str, str] = {}
         self.kept_as = ""
+        self.patterns: list[Place] = []
+        self.wanted: SubscriptionFilter | None = None
+        self.terms: Terms | None = None
         self.in_hand: dict[int, _InHand] = {}
         self.last = 0
 
@@ -128,7 +137,7 @@ class DeliveringSession(SendingSession):
         subscription.last += 1
         in_hand = subscription.last
         destination = subscription.destination
-        if len(subscription.channels) > 1:
+        if len(subscription.channels) > 1 or subscription.patterns:
             names = self._context.names
             exact = names.exact_channel(names.foreign_name(channel))
             destination = subscription.channels.get(exact, destination)

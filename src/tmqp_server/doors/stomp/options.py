@@ -53,6 +53,10 @@ class StompLimits:
     """Bytes of what the open transactions of one connection hold; more end it.  The server's
     ``max_batch_bytes`` holds for each of them, too."""
 
+    max_matches: int = 1_000
+    """Destinations that one subscription with wildcards has joined; of further ones it gets
+    nothing."""
+
     connect_s: float = 30.0
     """Seconds that a client has to send CONNECT; then the connection ends."""
 

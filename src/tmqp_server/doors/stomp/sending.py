@@ -160,6 +160,8 @@ class SendingSession(ReceiptSession):
         context = self._context
         places = self._places_of(destination)
         for place in places:
+            if place.pattern:
+                raise FrameError("a message has no wildcards to go to")
             self._make_own(place, asked, commands)
         kept, priority, expires_ms, delay_ms = self._headers_of(frame, asked, commands)
         came_ms = context.unix_ms(now)
