@@ -6,12 +6,12 @@ from itertools import count
 from typing import Any, Final
 
 from tmqp_server.doors.jms.durable import DurableSubscription
+from tmqp_server.doors.jms.rows import RowMaker
 from tmqp_server.doors.jms.shapes import JmsShapes
 from tmqp_server.doors.openwire.acknowledging import AcknowledgingSession
 from tmqp_server.doors.openwire.consuming import ConsumerSession
 from tmqp_server.doors.openwire.sending import ProducerSession
 from tmqp_server.doors.stomp.consuming import DeliveringSession
-from tmqp_server.doors.stomp.runs import RowMaker, StompRun
 from tmqp_server.doors.stomp.sending import SendingSession
 from tmqp_server.engine.commands import Batch, Command, Push, PushExtras
 from tmqp_server.engine.delivery.batches import Batches
@@ -51,7 +51,7 @@ def _never_refused(original: Any) -> Any:
 
 def _rolled_back_and_done(original: Any) -> Any:
     def rolled_back(self: Any, transaction: Any, commands: list[Any]) -> None:
-        pushes = [each for each in transaction.commands if isinstance(each, Push)]
+        pushes: list[Command] = [each for each in transaction.commands if isinstance(each, Push)]
         if pushes:
             commands.append(Batch(self._number, None, pushes))
         original(self, transaction, commands)
@@ -75,10 +75,8 @@ def _but_the_last(original: Any) -> Any:
 
 
 def _row_without_the_last(original: Any) -> Any:
-    def run(self: RowMaker, first: Push, row: list[Command]) -> Any:
-        found = original(self, first, row[:-1])
-        assert isinstance(found.wire, StompRun), "it is this door's"
-        return found
+    def run(self: RowMaker, first: Push, row: list[Push]) -> Any:
+        return original(self, first, row[:-1])
 
     return run
 

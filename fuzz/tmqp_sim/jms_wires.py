@@ -70,6 +70,7 @@ _LENGTH: Final = 4
 _FRAME: Final = 1 << 20
 #: The one consumer of a connection.
 _CONSUMER: Final = 1
+_CONNECT: Final = "connect"
 
 
 class Ready:
@@ -235,8 +236,7 @@ class OpenwireWire(JmsWire):
             if not isinstance(event, Command):
                 raise Violation("openwire", f"a client reads what is no command: {event}")
             if isinstance(event, ConnectionError_):
-                cause = event.exception
-                found.append(Answered("", False, "" if cause is None else cause.message or ""))
+                found.append(Answered("", False, event.exception.message or ""))
             elif isinstance(event, Response):
                 self._answered(event, found)
             elif isinstance(event, MessageDispatch) and event.message is not None:
@@ -247,7 +247,7 @@ class OpenwireWire(JmsWire):
         if not self._greeted and self._wire.peer.version:
             self._greeted = True
             info = ConnectionInfo(self._name, self._client_id)
-            self._ask(info, "connect")
+            self._ask(info, _CONNECT)
         return found
 
     def _answered(self, response: Response, found: list[Event]) -> None:
@@ -255,7 +255,7 @@ class OpenwireWire(JmsWire):
         text = ""
         if isinstance(response, ExceptionResponse) and response.exception is not None:
             text = response.exception.message or "an exception"
-        if key == "connect":
+        if key == _CONNECT:
             found.append(Answered("", False, text) if text else Ready())
         elif key:
             found.append(Answered(key, not text, text))

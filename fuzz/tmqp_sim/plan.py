@@ -26,6 +26,7 @@ from tmqp_sim.queue_plan import (
     draw_durable,
     draw_exclusive,
     draw_feeds,
+    draw_listeners,
     draw_quotas,
     draw_removals,
     draw_removed,
@@ -103,6 +104,7 @@ def draw_plan(seed: int) -> Plan:
     _draw_web(plan)
     _draw_foreign(plan)
     _draw_releases(plan)
+    draw_listeners(plan)
     draw_returns(plan)
     _draw_filters(plan)
     _draw_keys(plan)

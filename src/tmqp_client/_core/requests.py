@@ -54,6 +54,7 @@ from tmqp.extensions import (
     HEADER_MESSAGE_ID,
     HEADER_PUT_BACK,
     HEADER_RETURN,
+    HEADER_TELL_LAPSED,
     HEADER_TIMEOUT,
     HEADER_WINDOW,
     LIFETIME_OWNER,
@@ -512,11 +513,9 @@ def terms_headers(
     returns: str | None,
     priority: int | None,
     exclusive: bool | None = None,
+    tells_lapsed: bool = False,
 ) -> Pairs:
-    """The terms of a subscription; what is None is not said.
-
-    :raises LocalProtocolError: when a value makes no sense.
-    """
+    """The terms of a subscription, what is None is not said; LocalProtocolError for nonsense."""
     pairs: list[tuple[str, str]] = []
     for name, number in ((HEADER_WINDOW, window), (HEADER_CREDIT, credit)):
         if number is not None:
@@ -539,8 +538,9 @@ def terms_headers(
         if not 0 <= priority <= _HIGHEST_PRIORITY:
             raise LocalProtocolError(f"priority is 0..{_HIGHEST_PRIORITY}, got {priority!r}")
         pairs.append((HEADER_CONSUMER_PRIORITY, str(priority)))
-    if exclusive is not None:
-        pairs.append((HEADER_EXCLUSIVE, "1" if exclusive else "0"))
+    pairs += [] if exclusive is None else [(HEADER_EXCLUSIVE, "1" if exclusive else "0")]
+    if tells_lapsed:
+        pairs.append((HEADER_TELL_LAPSED, "1"))
     return tuple(pairs)
 
 

@@ -94,6 +94,7 @@ class Channels(Operations):
         returns: Literal["timeout", "front", "end"] | None = None,
         priority: int | None = None,
         exclusive: bool | None = None,
+        tells_lapsed: bool = False,
         timeout_s: float | None = None,
     ) -> None:
         """Join a channel: its queues deliver to this client from now on (F48).
@@ -119,10 +120,14 @@ class Channels(Operations):
         :param priority: 0..127; where a message goes to one consumer, the highest are first.
         :param exclusive: where a message goes to one consumer, this one gets all as long as it has
             joined; of several, the first of the highest priority, and the next when that leaves.
+        :param tells_lapsed: let the server tell from now on, for all channels, when a message is
+            this client's no more, though it was not answered: see :attr:`Message.lapsed`.
         :raises OperationFailed: when the server refuses: 400 for a filter that it cannot read, 404,
             401, 482.
         """
-        terms = terms_headers(window, credit, ack_timeout_s, returns, priority, exclusive)
+        terms = terms_headers(
+            window, credit, ack_timeout_s, returns, priority, exclusive, tells_lapsed
+        )
         request = requests.join(channel, filter, filter_language, terms)
         await self._session.ask(request, timeout_s)
         self._port.joined.add(channel.lower())

@@ -297,6 +297,7 @@ class Messages(Operations):
         priority: int | None = None,
         exclusive: bool | None = None,
         credit: int | None = None,
+        tells_lapsed: bool = False,
     ) -> Consumer:
         """Messages of a queue, or of all queues of a channel, as an async iterator; see
         :class:`Consumer`.
@@ -314,12 +315,16 @@ class Messages(Operations):
         :param priority: 0..127; where a message goes to one consumer, the highest are first.
         :param exclusive: where a message goes to one consumer, this client gets all.
         :param credit: how many messages may be sent until :meth:`grant` says otherwise.
+        :param tells_lapsed: see :attr:`Message.lapsed`; what lapses before the program has taken
+            it is not handed out.
         :raises LocalProtocolError: for another ``acknowledge``, or terms that make no sense.
         """
         wanted = None
         if filter is not None or filter_language is not None:
             wanted = requests.join(channel, filter, filter_language)
-        terms = terms_headers(window, credit, ack_timeout_s, returns, priority, exclusive)
+        terms = terms_headers(
+            window, credit, ack_timeout_s, returns, priority, exclusive, tells_lapsed
+        )
         return Consumer(self._port, channel, queue_id, acknowledge, join, wanted, terms)
 
     def temporary_queue(

@@ -126,6 +126,7 @@ class Own(Blocking[Client]):
         returns: Literal["timeout", "front", "end"] | None = None,
         priority: int | None = None,
         exclusive: bool | None = None,
+        tells_lapsed: bool = False,
         timeout_s: float | None = None,
     ) -> None:
         """As :meth:`tmqp_client.Client.join`, blocking."""
@@ -140,6 +141,7 @@ class Own(Blocking[Client]):
             returns=returns,
             priority=priority,
             exclusive=exclusive,
+            tells_lapsed=tells_lapsed,
             timeout_s=timeout_s,
         )
 
@@ -281,6 +283,7 @@ class Own(Blocking[Client]):
         priority: int | None = None,
         exclusive: bool | None = None,
         credit: int | None = None,
+        tells_lapsed: bool = False,
     ) -> Consumer:
         """As :meth:`tmqp_client.Client.consume`, blocking."""
         result: Consumer = self._call(
@@ -297,6 +300,7 @@ class Own(Blocking[Client]):
             priority=priority,
             exclusive=exclusive,
             credit=credit,
+            tells_lapsed=tells_lapsed,
         )
         return result
 

@@ -11,13 +11,15 @@ from collections.abc import Callable, Sequence
 from typing import Final, final
 
 from tmqp.constants import RESULT_BUSY
-from tmqp.greetings import name_greeting
+from tmqp.greetings import FirstBytes
+from tmqp_server.doors.jms.topic_copies import SentToTopic
+from tmqp_server.doors.port import SERVER_STOPS
 from tmqp_server.doors.stomp.browsing import Browser
 from tmqp_server.doors.stomp.context import StompContext
 from tmqp_server.doors.stomp.message import DOOR, StompMessage
 from tmqp_server.doors.stomp.sending import MadeTemporary
 from tmqp_server.doors.stomp.subscribing import Joined, Looked
-from tmqp_server.doors.stomp.wildcards import Listed, WildcardSession
+from tmqp_server.doors.stomp.wildcards import ListedChannels, WildcardSession
 from tmqp_server.doors.stomp.writing import AskedFrame, words_of
 from tmqp_server.doors.waiting import NOTHING, STRANGER
 from tmqp_server.engine.commands import Command, Connect, Credentials
@@ -27,6 +29,7 @@ from tmqp_server.engine.effects import (
     Confirm,
     ConfirmRun,
     Effect,
+    Lapsed,
     Left,
     Refuse,
     Reply,
@@ -38,7 +41,6 @@ from tmqp_wires.stomp.frames import Violation
 __all__ = ["StompSession"]
 
 _NEVER: Final = float("inf")
-_WHO_HELLO: Final = 8
 _SERVER: Final = "tmqp"
 
 
@@ -51,7 +53,7 @@ class StompSession(WildcardSession):
 
     def __init__(self, context: StompContext, number: int, now: float) -> None:
         super().__init__(context, number, now)
-        self._first = b""
+        self._first = FirstBytes()
         self._connect_due = now + context.limits.connect_s
         self._hello = StompFrame("")
 
@@ -61,12 +63,14 @@ class StompSession(WildcardSession):
         """Turn bytes into commands."""
         if self.closed or self._ending:
             return NOTHING
-        if len(self._first) < _WHO_HELLO:
-            self._first += data[:32]
+        self._first.take(data)
         return self.take(self._stomp.receive(data, now), now)
 
     def close(self, reason: str, now: float) -> Sequence[Command]:
-        """Close from this side, with an ERROR that says why."""
+        """Close from this side, with an ERROR that says why: but where the server stops, as clients
+        connect again then, unless they were told of an error."""
+        if reason == SERVER_STOPS:
+            return self.end(reason)
         return [*self._fail(None, reason), *self.end(reason)]
 
     def fault_of(self, event: Event) -> str:
@@ -74,7 +78,7 @@ class StompSession(WildcardSession):
         if not isinstance(event, Violation):
             return ""
         self._connect_due = _NEVER
-        self.close_reason = f"the peer sent {name_greeting(self._first)}: {event.text}"
+        self.close_reason = f"{self._first.sent()}: {event.text}"
         self._fail(None, event.text, event.detail)
         return self.close_reason
 
@@ -97,7 +101,14 @@ class StompSession(WildcardSession):
         if login is not None or passcode is not None:
             credentials = Credentials("password", passcode or "", login or "")
         return Connect(
-            self._number, None, self._client_id, None, None, DOOR, credentials=credentials
+            self._number,
+            None,
+            self._client_id,
+            None,
+            None,
+            DOOR,
+            credentials=credentials,
+            hears_lapses=True,
         )
 
     def commands_of(self, events: list[Event], now: float) -> Sequence[Command]:
@@ -153,6 +164,8 @@ class StompSession(WildcardSession):
         if isinstance(effect, BranchClosed):
             asked = effect.request
             return self._settle(asked) if isinstance(asked, AskedFrame) else NOTHING
+        if isinstance(effect, Lapsed):
+            self._forget_lapsed(effect)
         if isinstance(effect, Left):
             return self._left(effect)
         return NOTHING
@@ -167,13 +180,15 @@ class StompSession(WildcardSession):
         request = effect.request
         if isinstance(request, StompMessage):
             return self._not_sent(request, effect.code)
+        if isinstance(request, SentToTopic):
+            return self._sent_to_topic(effect, request)
         if isinstance(request, MadeTemporary):
             return self._made(effect, request)
         if isinstance(request, Joined):
             return self._subscribed(effect, request)
         if isinstance(request, Looked):
             return self._looked(effect, request)
-        if isinstance(request, Listed):
+        if isinstance(request, ListedChannels):
             return self._listed(effect, request)
         if isinstance(request, Browser):
             return self._browsed(effect, request)

@@ -24,13 +24,13 @@ from tmqp_server.engine.events import CHANNEL_CREATED, ChannelFact
 from tmqp_server.engine.model.message import SubscriptionFilter
 from tmqp_server.engine.model.snapshots import ChannelSnapshot
 
-__all__ = ["Listed", "WildcardSession", "news_of"]
+__all__ = ["ListedChannels", "WildcardSession", "news_of"]
 
 _TOPIC: Final = "topic://"
 
 
 @final
-class Listed:
+class ListedChannels:
     """What the answer is about to looking for what is like a name; ``last`` says that the
     subscription is there with it."""
 
@@ -84,12 +84,12 @@ class WildcardSession(SubscribingSession):
             self._watches = True
             commands.append(SubscribeEvent(self._number, None, CHANNEL_CREATED))
         for at, place in enumerate(patterns, 1):
-            listed = Listed(asked, subscription, place, last=at == len(patterns))
+            listed = ListedChannels(asked, subscription, place, last=at == len(patterns))
             # A name's capitals may be escaped in its channel, so more cannot be said.
             like = f"{_TOPIC}*" if place.is_topic else "*"
             commands.append(ListChannels(self._number, listed, like))
 
-    def _listed(self, effect: Reply, listed: Listed) -> Sequence[Command]:
+    def _listed(self, effect: Reply, listed: ListedChannels) -> Sequence[Command]:
         """What is like a name is joined."""
         if effect.code != RESULT_OK:
             return self._fail(listed.asked, words_of(effect.code))

@@ -18,6 +18,12 @@ are in the client's hands as before, their timeout included, and the client is t
 What is only in memory (messages of queues that are not durable) is done or not together with the
 rest as long as the server lives; a server that is killed loses it as it always does.
 
+*Copies.*  A source that keeps nothing, such as a broadcast, has its messages copied by its feeds
+when the batch is finished; of those that durable queues get, the storage is asked then.  So the
+client is told when the storage has answered for one ticket more, which has nothing to do: what was
+asked before is on disk by then.  A server that is killed between the two tickets loses these
+copies.  Of a push that ``awaits_copies`` they are part of the batch instead, and none is lost.
+
 A delivery that several consumers have is settled when the last of them answers.  If that is not
 this batch, then its answer is in memory only, like every such answer.
 """
@@ -74,7 +80,6 @@ __all__ = ["Batches", "PendingBatch"]
 
 _KEPT: Final = MARK_SAVED | MARK_SAVING
 
-
 _Answer: TypeAlias = Acknowledge | Release
 
 
@@ -82,11 +87,11 @@ class _Item:
     """One part of a batch, checked: a message to be pushed, or a delivery to be answered for.
 
     ``answer`` is None for a push, else it is that of ``consumer``: the client, or one of its
-    branches.  ``kept`` says that the storage keeps the message with the batch,
-    or forgets it; ``settles`` that the answer is the last one.
+    branches.  ``kept`` says that the storage keeps the message with the batch, or forgets it;
+    ``settles`` that the answer is the last one.
     """
 
-    __slots__ = ("queue", "message", "consumer", "answer", "decision", "kept", "settles")
+    __slots__ = ("queue", "message", "consumer", "answer", "decision", "kept", "settles", "fed")
 
     def __init__(
         self,
@@ -103,18 +108,21 @@ class _Item:
         self.decision = decision
         self.kept = False
         self.settles = False
+        self.fed = False  # what feeds copy of it is part of the batch, too
 
 
 class PendingBatch(PendingWrite):
     """A batch that the storage has not answered for, and who waits for that.
 
     ``size`` is that of the messages the storage is to keep, ``memory`` what the books are charged
-    beyond the messages.  When it is safe, its first ``done`` items are finished.
+    beyond the messages.  When it is safe, its first ``done`` items are finished.  ``is_finished``
+    says that all are, and that the client waits for the copies that feeds made of them.
     """
 
-    __slots__ = ("session", "request", "items", "size", "memory", "done")
+    __slots__ = ("session", "request", "items", "size", "memory", "done", "is_finished")
 
     def __init__(self, session: Session, request: object) -> None:
+        self.is_finished = False
         self.session = session
         self.request = request
         self.items: list[_Item] = []
@@ -137,15 +145,9 @@ class Batches:
     """Carries out batches."""
 
     __slots__ = (
-        "_core",
-        "_directory",
-        "_feeds",
-        "_flights",
-        "_intake",
-        "_outcomes",
-        "_unfinished",
+        "_core", "_directory", "_feeds", "_flights", "_intake", "_outcomes", "_unfinished",
         "_workflow",
-    )
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -163,7 +165,7 @@ class Batches:
         self._outcomes = outcomes
         self._workflow = workflow
         self._feeds = FeedRooms(core, outcomes)
-        #: Batches that are safe and not finished, for that takes more than a step may.
+        #: Those that are safe and not finished, for that takes more than a step may.
         self._unfinished: deque[PendingBatch] = deque()
 
     def apply(self, command: Command, session: Session) -> None:
@@ -264,6 +266,7 @@ class Batches:
         if feeds is None or queue.saves or queue.exclusive or not queue.discipline.sends:
             return RESULT_OK
         message.marks |= MARK_FED
+        batch.items[-1].fed = True
         for feed in feeds:
             if not self._feeds.wants(queue, feed, message):
                 feed.passed += 1
@@ -447,6 +450,9 @@ class Batches:
     def synced(self, batch: PendingBatch, ok: bool) -> None:
         """The storage has answered for a batch."""
         core = self._core
+        if batch.is_finished:
+            self._tell(batch, RESULT_OK if ok else RESULT_BUSY)
+            return
         core.unsynced_bytes -= batch.size
         core.refund(batch.memory)
         for item in batch.items:
@@ -494,8 +500,39 @@ class Batches:
                     self._push(item)
                 else:
                     self._take_answer(item, item.answer, item.consumer)
+            fed = self._fed_by(batch)
+            if any([queue.high_count or queue.regular_count for queue in fed]):
+                return  # what the budget left to the pump is copied first
             self._unfinished.popleft()
-            self._tell(batch, RESULT_OK)
+            if fed:
+                self._await_copies(batch)
+            else:
+                self._tell(batch, RESULT_OK)
+
+    def _fed_by(self, batch: PendingBatch) -> list[Queue]:
+        """The queues of a batch that keep nothing, and feed what is durable."""
+        found: list[Queue] = []
+        if not self._core.stores:
+            return found
+        for item in batch.items:
+            queue = item.queue
+            feeds = queue.feeds
+            if feeds is None or item.fed or queue.discipline.stores or queue.closed:
+                continue
+            saves = any([target_of(feed).saves for feed in feeds])
+            if saves and item.answer is None and queue not in found:
+                found.append(queue)
+        return found
+
+    def _await_copies(self, batch: PendingBatch) -> None:
+        """Tell the client when what was asked of the storage so far is done."""
+        batch.is_finished = True
+        core = self._core
+        core.last_ticket += 1
+        core.tickets[core.last_ticket] = batch
+        effect = CommitBatch([], [], core.now)
+        effect.ticket = core.last_ticket
+        core.out.append(effect)
 
     def _push(self, item: _Item) -> None:
         queue = item.queue

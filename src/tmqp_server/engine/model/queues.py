@@ -75,75 +75,17 @@ class Queue(QueueFacts):
     """
 
     __slots__ = (
-        "key",
-        "memory",
-        "audience",
-        "handler",
-        "hooks",
-        "discipline",
-        "exclusive",
-        "plain",
-        "single",
-        "direct",
-        "keyed",
-        "keys",
-        "leveled",
-        "gauge",
-        "nameless",
-        "saves",
-        "bounded",
-        "memory_limit",
-        "memory_bytes",
-        "waits",
-        "receipt",
-        "receipt_asked",
-        "size_cap",
-        "count_cap",
-        "byte_cap",
-        "disk_cap",
-        "turn",
-        "high",
-        "regular",
-        "deferred",
-        "flights",
-        "timed",
-        "duplicates",
-        "shared",
-        "held",
-        "timer",
-        "waiting",
-        "runnable",
-        "reserved",
-        "withheld",
-        "parked",
-        "closed",
-        "fleeting",
-        "expected",
-        "heeded",
-        "temporary",
-        "claims",
-        "feeds",
-        "fed_by",
-        "waiters",
-        "committing",
-        "high_tail",
-        "regular_tail",
-        "spilled",
-        "appended",
-        "safe",
-        "watched",
-        "cursors",
-        "cursor_ticket",
-        "suspect",
-        "sequence",
-        "count",
-        "bytes",
-        "disk_bytes",
-        "ack_timeout_s",
-        "message_timeout_s",
-        "put_back_limit",
-        "counters",
-    )
+        "key", "memory", "audience", "handler", "hooks", "discipline", "exclusive", "plain",
+        "single", "direct", "keyed", "keys", "leveled", "gauge", "nameless", "saves",
+        "bounded", "memory_limit", "memory_bytes", "waits", "receipt", "receipt_asked",
+        "size_cap", "count_cap", "byte_cap", "disk_cap", "turn", "high", "regular",
+        "deferred", "flights", "timed", "duplicates", "shared", "held", "timer", "waiting",
+        "runnable", "reserved", "withheld", "parked", "closed", "fleeting", "expected",
+        "heeded", "temporary", "claims", "feeds", "fed_by", "waiters", "committing",
+        "high_tail", "regular_tail", "spilled", "appended", "safe", "watched", "cursors",
+        "cursor_ticket", "suspect", "sequence", "count", "bytes", "disk_bytes",
+        "ack_timeout_s", "message_timeout_s", "put_back_limit", "counters",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -400,6 +342,11 @@ class Queue(QueueFacts):
         """Whether a message that comes in goes to the storage, because all do or memory is full."""
         return self.saves or (self.bounded and not self.options.ephemeral and self.is_full())
 
+    def is_too_large_for_disk(self, size: int) -> bool:
+        """Whether a message of that size would have to go to the storage, and never may."""
+        goes = self.saves or (self.bounded and not self.options.ephemeral)
+        return goes and size > self.disk_cap
+
     def high_in_all(self) -> int:
         """High-priority messages waiting, those on disk included."""
         return self.high_count + (0 if self.high_tail is None else self.high_tail.count)
@@ -444,9 +391,9 @@ class Queue(QueueFacts):
         self.regular_count -= 1
         return self.regular.take()
 
-    def take_newest(self) -> Message:
-        """Take out the message that came last, of the high priority first; there must be one."""
-        if self.high_count:
+    def take_newest(self, regular: bool = False) -> Message:
+        """Take out the message that came last, of high priority first, or *regular* only."""
+        if self.high_count and not regular:
             self.high_count -= 1
             return self.high.take_newest()
         self.regular_count -= 1
@@ -462,6 +409,18 @@ class Queue(QueueFacts):
             self.high_count -= 1
             return self.high.take_oldest()
         return None
+
+    def withdraw(self, message: Message) -> None:
+        """Take out a message that waits, wherever it stands."""
+        (self.high if message.marks & MARK_HIGH else self.regular).remove(message)
+        self.note_taken(message)
+
+    def note_taken(self, message: Message) -> None:
+        """Count a message that was taken out of its list by whoever chooses."""
+        if message.marks & MARK_HIGH:
+            self.high_count -= 1
+        else:
+            self.regular_count -= 1
 
     def look(self, newest: bool) -> Message | None:
         """The message that ``take``, or ``take_newest``, would take out; None if none waits."""

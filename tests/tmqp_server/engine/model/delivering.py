@@ -37,6 +37,8 @@ class Delivering(Counting):
     saves: dict[str, tuple[Letter, Line]]
     #: The queues in which a message has come to its end in this step.
     ended: list[Line]
+    #: The message whose producer wants to know to how many it goes in this step.
+    counting: Letter | None = None
 
     def policy(self, line: Line) -> Policy:
         """The queue's delivery handler."""
@@ -72,17 +74,8 @@ class Delivering(Counting):
 
     def audience_can(self, line: Line) -> bool:
         """Stored messages wait until all consumers can take them, or one if one gets them (C65)."""
-        able = [member.can_take() for member in self.takers(line)]
+        able = [member.can_take() for member in line.takers()]
         return any(able) if line.only_one() else bool(able) and all(able)
-
-    def takers(self, line: Line) -> list[Member]:
-        """Who may get messages: an exclusive consumer alone, where each goes to one."""
-        members = line.channel.members
-        wanting = [member for member in members if member.exclusive]
-        if not wanting or not line.only_one():
-            return members
-        highest = max(member.priority for member in wanting)
-        return [member for member in wanting if member.priority == highest][:1]
 
     def chosen(self, line: Line) -> list[Member]:
         """Who gets the next message (F86-F90)."""
@@ -91,12 +84,12 @@ class Delivering(Counting):
             start = line.turn if line.turn < len(members) else 0
             turns = [(start + step) % len(members) for step in range(len(members))]
             able = [turn for turn in turns if members[turn].can_take()]
-            able = [turn for turn in able if members[turn] in self.takers(line)]
+            able = [turn for turn in able if members[turn] in line.takers()]
             able.sort(key=lambda turn: -members[turn].priority)
             if able:
                 line.turn = able[0] + 1
             return [members[turn] for turn in able[:1]]
-        able_members = [member for member in self.takers(line) if member.can_take()]
+        able_members = [member for member in line.takers() if member.can_take()]
         if line.only_one():
             able_members.sort(key=lambda member: -member.priority)
             return able_members[:1]
@@ -129,6 +122,8 @@ class Delivering(Counting):
             self.end(line, letter, "dropped")
             return
         letter.attempts += 1
+        if letter is self.counting:
+            letter.receivers += len(clients)
         line.counts["sent_messages"] += 1
         line.counts["deliveries"] += len(clients)
         if line.is_on("request_acknowledge"):
@@ -163,6 +158,12 @@ class Delivering(Counting):
         if member is not None:
             member.drop(letter)
 
+    def take_away(self, line: Line, letter: Letter, client: Client, why: str) -> None:
+        """Somebody has a message no longer, without having answered for it."""
+        self.drop(line, letter, client)
+        if client.hears and client.alive:
+            self.say("lapsed", client.number, line.place, letter.message_id, why)
+
     def one_at_a_time(self, line: Line) -> bool:
         """Whether the next message waits for an answer (F96); a broadcast cannot wait (F86)."""
         waits = line.is_on("wait_for_acknowledge") and line.is_on("request_acknowledge")
@@ -186,9 +187,9 @@ class Delivering(Counting):
         positive = not reason
         word = (letter.message_id, letter.spelling, line.queue_id, positive, reason, first)
         if positive and letter.saving:
-            letter.promise = (*word, source, wire, -1)
+            letter.promise = (*word, source, wire, letter.receivers)
         else:
-            self.say("confirm", letter.producer.number, *word, source, wire, -1)
+            self.say("confirm", letter.producer.number, *word, source, wire, letter.receivers)
 
     def end(self, line: Line, letter: Letter, how: str) -> None:
         """A message is no more: *how* is what the books call it."""
@@ -275,7 +276,7 @@ class Delivering(Counting):
                 self.confirm(line, letter, "timeout")
                 letter.failed = True
         for client in late:
-            self.drop(line, letter, client)
+            self.take_away(line, letter, client, "timed-out")
         if letter.holders:  # who have their own time
             if line.held is letter and not letter.back:
                 line.held = None
@@ -551,7 +552,7 @@ class Delivering(Counting):
             gone += line.flights
             for letter in line.flights:
                 for client in list(letter.holders):
-                    self.drop(line, letter, client)
+                    self.take_away(line, letter, client, "removed")
             line.flights = []
             line.held = None
         for letter in gone:

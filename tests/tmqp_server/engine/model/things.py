@@ -94,6 +94,8 @@ class Client:
     alive: bool = True
     blocked: bool = False
     unknown_acks: int = 0
+    #: It wants to hear of deliveries that are its own no more.
+    hears: bool = False
     #: Its direct messages that wait for an answer.
     questions: list[Question] = field(default_factory=list)
 
@@ -138,6 +140,8 @@ class Letter:
     untold: bool = False
     #: Who has it and has not answered, and of the present sending: when, answered, where back to.
     holders: list[Client] = field(default_factory=list)
+    #: To how many it went in the step in which it was pushed; -1 when nobody asked.
+    receivers: int = -1
     #: How many had it when it was sent last.
     sent_to: int = 0
     sent_at: float = 0.0
@@ -228,6 +232,15 @@ class Line:
     def only_one(self) -> bool:
         """Whether a message goes to one consumer."""
         return self.options["status"] == ROUND_ROBIN or self.is_on("send_only_first_acquirer")
+
+    def takers(self) -> list[Member]:
+        """Who may get messages: an exclusive consumer alone, where each goes to one."""
+        members = self.channel.members
+        wanting = [member for member in members if member.exclusive]
+        if not wanting or not self.only_one():
+            return members
+        highest = max(member.priority for member in wanting)
+        return [member for member in wanting if member.priority == highest][:1]
 
     def snapshot(self) -> dict[str, object]:
         """What queue information tells."""
