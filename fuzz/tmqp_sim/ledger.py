@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Final
 
-from tmqp.constants import STATUS_PULL
+from tmqp.constants import STATUS_PULL, STATUS_ROUND_ROBIN
 from tmqp_server.engine.commands import (
     Acknowledge,
     CancelMessage,
@@ -97,11 +97,9 @@ class Ledger:
         self.pushes = pushes
         self.appointments, self.lifetimes = appointments, lifetimes
         self._held: dict[int, Command] = {}  # may be refused in a later step, by their wires
-        self.world = world
-        self.places = places
+        self.world, self.places = world, places
         self.max_in_flight = max_in_flight
-        self.sent = sent
-        self.steps = 0
+        self.sent, self.steps = sent, 0
         #: Channel (lower case) to the sessions that have joined it.
         self.members: dict[str, dict[int, None]] = {}
         #: Client id to session.
@@ -354,6 +352,8 @@ class Ledger:
             self.wishes.check(place, message, channel, session)
             if isinstance(effect, Deliver):  # what a client pulls needs no credit
                 self._promises.spend(channel.lower(), session)
+                if place.status == STATUS_ROUND_ROBIN:
+                    self._promises.check_sole(place, uid, members, session)
             self.sent.setdefault(connection_of(session), []).append(uid)
             if effect.wants_acknowledge:
                 bound = isinstance(effect, Deliver)

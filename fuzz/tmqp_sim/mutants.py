@@ -53,6 +53,7 @@ from tmqp_sim.feed_bugs import FEED_BUGS
 from tmqp_sim.fleeting_bugs import FLEETING_BUGS
 from tmqp_sim.foreign_bugs import FOREIGN_BUGS
 from tmqp_sim.hold_bugs import HOLD_BUGS
+from tmqp_sim.jms_bugs import JMS_BUGS
 from tmqp_sim.key_bugs import KEY_BUGS
 from tmqp_sim.link_bugs import LINK_BUGS
 from tmqp_sim.memory_bugs import MEMORY_BUGS
@@ -584,6 +585,7 @@ _LIST: Final = (
         SHELL_BUGS, WEB_BUGS, API_BUGS, FOREIGN_BUGS, WORK_BUGS, DEALING_BUGS, CHOOSING_BUGS,
         KEY_BUGS, TERMS_BUGS, TENANT_BUGS, APPOINTMENT_BUGS, LINK_BUGS, FEED_BUGS, NSQ_BUGS,
         DEBT_BUGS, SHELF_BUGS, NAME_BUGS, COPY_BUGS, HOLD_BUGS, ZMTP_BUGS, SMALL_BUGS,
+        JMS_BUGS,
     ) for bug in bugs],
 )  # fmt: skip
 

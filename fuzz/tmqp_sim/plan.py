@@ -24,6 +24,7 @@ from tmqp_sim.queue_plan import (
     draw_burials,
     draw_doors,
     draw_durable,
+    draw_exclusive,
     draw_feeds,
     draw_listeners,
     draw_quotas,
@@ -107,6 +108,7 @@ def draw_plan(seed: int) -> Plan:
     draw_returns(plan)
     _draw_filters(plan)
     _draw_keys(plan)
+    draw_exclusive(plan)
     draw_quotas(plan)
     _draw_deferred(plan)
     draw_shelves(plan)

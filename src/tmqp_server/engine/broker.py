@@ -269,8 +269,10 @@ class Broker:
         }
 
     def know_wires(self, reader: Wires) -> None:
-        """Have the keys of messages told by this reader from now on; without one, none has any."""
+        """Have the keys and priorities of messages told by this reader from now on; without one,
+        none has any."""
         self._core.wires = reader
+        self._core.channels.gauge.wires = reader
 
     # --- The three ways in -----------------------------------------------------------------------
 

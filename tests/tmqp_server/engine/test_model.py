@@ -185,7 +185,8 @@ class Machine(LookRules):
         """As for credit; a window is one, too."""
         if wanted is None or name.lower() == "solo" or not wanted.window or wanted.window < 0:
             return wanted
-        return Terms(None, wanted.ack_timeout_ms, wanted.returns, wanted.priority)
+        said = (wanted.ack_timeout_ms, wanted.returns, wanted.priority)
+        return Terms(None, *said, exclusive=wanted.exclusive)
 
     @rule(
         data=st.data(),

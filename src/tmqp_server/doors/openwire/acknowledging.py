@@ -263,7 +263,8 @@ class AcknowledgingSession(ProducerSession):
 
     def _dead_push(self, letter: KeptMessage, delivery: InHand, name: str) -> Push:
         place = place_of(Destination(QUEUE_TYPE, name), self._context.names)
-        wire = OpenwireMessage(delivery.message_id, place.channel, letter, None, "", 0)
+        priority = fields_of(letter).priority
+        wire = OpenwireMessage(delivery.message_id, place.channel, letter, None, "", priority, 0)
         wire.size += self._around_of(place.channel)
         extras = self._context.extras(place)
         return Push(

@@ -180,7 +180,8 @@ class ConsumerSession(AcknowledgingSession):
         if not (place.is_temporary or consumer.kept_in):
             commands.append(self._create(place, JoinedConsumer(asked, consumer, must=False)))
         priority = max(0, min(consumer.info.priority, _MOST_PRIORITY))
-        terms = self._context.terms(consumer.window, priority or None)
+        exclusive = consumer.info.exclusive
+        terms = self._context.terms(consumer.window, priority or None, exclusive=exclusive)
         joined = JoinedConsumer(asked, consumer, must=True)
         commands.append(
             Join(

@@ -45,6 +45,46 @@ def n(number: int) -> bytes:
     return encode_map([("n", LONG, number)])
 
 
+# --- Exclusive consumers -------------------------------------------------------------------------
+
+
+def test_an_exclusive_consumer_gets_all_and_the_next_takes_over() -> None:
+    world = world_with()
+    client, other = Client(world), Client(world)
+    client.consume(Q)
+    other.consume(Q, exclusive=True)
+    client.consume(Q, number=2, exclusive=True, priority=0)
+    for number in range(3):
+        client.send(str(number))
+    assert texts(other.hear()) == ["0", "1", "2"]
+    other.connection.leave()
+    found = dispatches(client.hear())
+    assert [text_of(each) for each in found] == ["0", "1", "2"]
+    assert {each.consumer.value for each in found if each.consumer} == {2}
+    assert texts(client.end(2) + client.send("3")) == ["0", "1", "2", "3"]
+
+
+# --- Priorities ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("groups", [True, False])
+def test_the_order_of_priorities_where_it_is_configured(groups: bool) -> None:
+    world = world_with(priorities=True, groups=groups)
+    client = Client(world)
+    for priority in (4, 1, 9, 0, 7, 9):
+        client.send(str(priority), priority=priority)
+    assert texts(client.consume(Q, prefetch=3)) == ["9", "9", "7"]
+    found = dispatches(client.end() + client.consume(Q, number=2))
+    assert [text_of(each) for each in found] == ["9", "9", "7", "4", "1", "0"]
+
+
+def test_two_priorities_order_a_queue_where_nothing_is_configured() -> None:
+    client = Client(world_with())
+    for priority in (4, 1, 9, 0, 7):
+        client.send(str(priority), priority=priority)
+    assert texts(client.consume(Q)) == ["9", "7", "4", "1", "0"]
+
+
 # --- Durable subscriptions -----------------------------------------------------------------------
 
 
