@@ -458,6 +458,9 @@ def _draw_uninvited(plan: Plan) -> None:
     own = Random(f"{plan.seed}/viewers")
     if own.random() < 0.15:
         _comes(plan, own, "viewer", "viewer")
+    own = Random(f"{plan.seed}/overseers")
+    if own.random() < 0.15:
+        _comes(plan, own, "overseer", "overseer")
     own = Random(f"{plan.seed}/forgers")
     if own.random() < 0.15:
         for count in range(2):

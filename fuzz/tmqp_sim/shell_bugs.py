@@ -19,6 +19,7 @@ from tmqp_server.shell.turn import Turn
 from tmqp_server.shell.world import Ask
 from tmqp_server.storage.journal import Writing
 from tmqp_server.storage.port import StoreBatch
+from tmqp_sim.audit_bugs import AUDIT_BUGS
 from tmqp_sim.datagram_bugs import DATAGRAM_BUGS
 from tmqp_sim.drain_bugs import DRAIN_BUGS
 
@@ -268,6 +269,7 @@ def _leaves_unwritten(_original: Any) -> Any:
 
 #: Name, what it comes to in words, what is replaced, and by what.
 SHELL_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] = (
+    *AUDIT_BUGS,
     *DATAGRAM_BUGS,
     *DRAIN_BUGS,
     ("hub-is-silent", "the hub has nothing to send", Hub, "take_outbound", _sends_nothing),

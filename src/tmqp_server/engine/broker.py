@@ -93,6 +93,7 @@ from tmqp_server.engine.operations.information import Information
 from tmqp_server.engine.operations.nodes import Nodes
 from tmqp_server.engine.operations.subscribing import Subscribing
 from tmqp_server.engine.operations.survey import QueueChoice, Survey
+from tmqp_server.engine.operations.surveying import Surveying
 from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.engine.reading.asking import StorageQuestions
 from tmqp_server.engine.reading.browsing import Browsing
@@ -150,6 +151,7 @@ class Broker:
         "_routing",
         "_runs",
         "_sender",
+        "surveying",
         "_transactions",
         "_watching",
         "_work_per_step",
@@ -224,6 +226,7 @@ class Broker:
             self._sender,
             self._intake.holding,
         )
+        self.surveying = Surveying(core, self._clients)
         self._performers = self._table()
 
     def _table(self) -> Performers:
@@ -254,6 +257,7 @@ class Broker:
             Extend: self._intake.extend,
             Miss: self._intake.miss,
             **self._information.performers(),
+            **self.surveying.performers(),
             **self._nodes.performers(),
             **self._routing.performers(),
             Publish: self._publishing.publish,
@@ -582,10 +586,8 @@ class Broker:
         return bool(self._core.options.authenticators)
 
     def authenticator_of(self, channel: str) -> str:
-        """The name of who is to be asked about a channel instead of the server; empty for nobody.
-
-        Of a channel that is missing, it is what a new one has (F71).
-        """
+        """The name of who is asked about a channel instead of the server, empty for nobody; of a
+        channel that is missing, it is what a new one has (F71)."""
         return self._core.channels.authenticator_of(channel)
 
     def authenticator_changes(self) -> int:
