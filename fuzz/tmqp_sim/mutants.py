@@ -85,6 +85,16 @@ class Mutant:
         self.attribute = attribute
         self.make = make
 
+    @contextmanager
+    def planted(self) -> Iterator[Mutant]:
+        """Have it for a while."""
+        original = self.owner.__dict__[self.attribute]
+        setattr(self.owner, self.attribute, self.make(original))
+        try:
+            yield self
+        finally:
+            setattr(self.owner, self.attribute, original)
+
 
 @contextmanager
 def planted(name: str) -> Iterator[Mutant | None]:
@@ -95,13 +105,8 @@ def planted(name: str) -> Iterator[Mutant | None]:
     if not name:
         yield None
         return
-    mutant = MUTANTS[name]
-    original = mutant.owner.__dict__[mutant.attribute]
-    setattr(mutant.owner, mutant.attribute, mutant.make(original))
-    try:
+    with MUTANTS[name].planted() as mutant:
         yield mutant
-    finally:
-        setattr(mutant.owner, mutant.attribute, original)
 
 
 # --- The engine ----------------------------------------------------------------------------------

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,14 @@ from click.testing import CliRunner
 from tests.project import ROOT
 from tests.waiting import until
 from tmqp.models import QueueOptions
-from tmqp_client import Client, ConnectFailed, OperationFailed, connect
+from tmqp_client import (
+    Client,
+    ConnectFailed,
+    ConnectionLost,
+    OperationError,
+    OperationFailed,
+    connect,
+)
 from tmqp_client.cli import cli
 from tmqp_server.config import ServerConfig, read_config
 from tmqp_server.wiring.app import Server, running
@@ -29,6 +37,7 @@ from tmqp_server.wiring.app import Server, running
 pytestmark = pytest.mark.cold
 
 PATIENCE_S = 20.0
+DURABLE = QueueOptions(durable=True, request_acknowledge=True)
 POST = b"POST %b HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx"
 IN_TURN = QueueOptions(request_acknowledge=True, wait_for_acknowledge=True)
 
@@ -104,6 +113,56 @@ async def test_what_is_not_acknowledged_in_time_is_there_after_a_restart_and_not
             message = await anext(aiter(messages))
         assert message.payload == b"one"
         await message.ack()
+
+
+async def test_a_drain_under_load_loses_nothing_and_repeats_nothing(tmp_path: Path) -> None:
+    """What was confirmed is there, and what was acknowledged does not come again."""
+    config = config_of(data=str(tmp_path), drain_timeout_s=5)
+    confirmed: set[bytes] = set()
+    acknowledged: set[bytes] = set()
+    async with running(config) as server, anyio.create_task_group() as tasks:
+        there = str(server.addresses[0])
+
+        async def produce(name: int) -> None:
+            async with connect(there, reconnect=None) as client:
+                with suppress(OperationError, ConnectionLost):
+                    for number in itertools.count():
+                        body = b"%d %d" % (name, number)
+                        await client.push("c", 1, body)
+                        confirmed.add(body)
+
+        async def consume() -> None:
+            async with connect(there, reconnect=None) as client:
+                with suppress(ConnectionLost):
+                    async with client.consume("c", 1) as messages:
+                        async for message in messages:
+                            if await message.ack():
+                                acknowledged.add(message.payload)
+
+        async with connect(there) as client:
+            await client.create_queue("c", 1, DURABLE, status="push")
+        for name in range(3):
+            tasks.start_soon(produce, name)
+        tasks.start_soon(consume)
+        await until(lambda: len(acknowledged) > 50)
+        server.drain(stops=True)
+        with anyio.fail_after(PATIENCE_S):
+            await server.wait_until_over()
+    left: list[bytes] = []
+    async with running(config) as server:
+        (queue,) = server.broker.queues()
+        async with (
+            connect(str(server.addresses[0])) as client,
+            client.consume("c", 1) as messages,
+        ):
+            with anyio.fail_after(PATIENCE_S):
+                for _ in range(queue.waiting):
+                    message = await messages.get()
+                    left.append(message.payload)
+                    await message.ack()
+    assert not acknowledged & set(left)
+    assert len(left) == len(set(left))
+    assert confirmed <= acknowledged | set(left)
 
 
 async def test_the_command_drains_a_server_and_needs_the_right() -> None:

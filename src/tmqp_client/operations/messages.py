@@ -148,18 +148,20 @@ class Messages(Operations):
         deliver_at: datetime | None = None,
         expires_s: float | None = None,
         key: str | None = None,
+        room_s: float | None = None,
     ) -> BatchReport:
         """Push many messages, in order, up to ``in_flight`` of them waiting for their acknowledge;
         return when all have theirs.
 
         :param wait: as :meth:`push`; else this returns when all are on their way.
-        :param timeout_s: for each message.
+        :param timeout_s: for each message, as is ``room_s``.
         :raises BatchFailed: when one or more were not confirmed: refused, timed out, or the
             connection was lost; its report says which.  The rest was sent all the same.
         """
         if in_flight < 1:
             raise LocalProtocolError(f"in_flight is at least 1, got {in_flight!r}")
-        pairs = tuple(to_pairs(with_key(with_times(headers, delay_s, deliver_at, expires_s), key)))
+        headers = with_key(with_times(headers, delay_s, deliver_at, expires_s), key)
+        pairs = tuple(to_pairs(with_wait(headers, room_s)))
         batch = Pushes(in_flight)
         session = self._session
 
@@ -167,11 +169,8 @@ class Messages(Operations):
             data = payload_bytes(payload)
             headers = pairs if type(data) is bytes else with_parts(payload, pairs)
             if not wait:
-                batch.posted(
-                    await session.publish(
-                        channel, queue_id, data, headers, high_priority, None, timeout_s
-                    )
-                )
+                how = (headers, high_priority, None, timeout_s)
+                batch.posted(await session.publish(channel, queue_id, data, *how))
                 return
             if batch.full:
                 await batch.room()

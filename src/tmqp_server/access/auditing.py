@@ -45,7 +45,7 @@ from tmqp_server.engine.commands import (
     connection_of,
 )
 from tmqp_server.engine.effects import Accept, Effect, Refuse, Reply
-from tmqp_server.engine.option_table import CHANNEL_OPTIONS, QUEUE_OPTIONS
+from tmqp_server.engine.option_table import CHANNEL_OPTIONS, QUEUE_OPTIONS, Option
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
 
 __all__ = ["ACTIONS", "LOG_IN", "LOG_OUT", "AuditLog", "AuditRecord", "Auditor"]
@@ -279,20 +279,21 @@ def _after(command: Command) -> Mapping[str, Any]:
 
 
 def _of_queue(changes: QueueChanges) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for option in QUEUE_OPTIONS:
-        value: Any = getattr(changes, option.name)
-        if value is not None:
-            found[option.name] = value
-    return found
+    return _given(changes, QUEUE_OPTIONS)
 
 
 def _of_channel(changes: ChannelChanges) -> dict[str, Any]:
+    found = _given(changes, CHANNEL_OPTIONS)
+    if changes.queue is not None:
+        found.update(_of_queue(changes.queue))
+    return found
+
+
+def _given(changes: object, options: Sequence[Option]) -> dict[str, Any]:
+    """The options that changes name."""
     found: dict[str, Any] = {}
-    for option in CHANNEL_OPTIONS:
+    for option in options:
         value: Any = getattr(changes, option.name)
         if value is not None:
             found[option.name] = value
-    if changes.queue is not None:
-        found.update(_of_queue(changes.queue))
     return found

@@ -151,12 +151,12 @@ class Server:
         self._connected_now = Connected(config.max_connections, config.max_connections_per_address)
         self._arrivals = Arrivals(rates_of(config), self._turn.tally.waits)
         self._limit_rates(config)
-        watch(self.world, config, self._turn, lambda: self.sessions)
         self.audit = Audit(self._hub, config.audit, offset_s)
         self._show_to_operators()
 
     def _show_to_operators(self) -> None:
         """Let admin doors see what only the server knows."""
+        watch(self.world, self.config, self._turn, lambda: self.sessions)
         self.world.cluster = None if self.cluster is None else self.cluster.relay.statistics
         self.world.audit = self.audit.file.ring
         self.world.audit_fails = lambda: bool(self.audit.file.failing)

@@ -38,6 +38,7 @@ from tmqp_wires.openwire import Command
 from tmqp_wires.openwire import type_numbers as numbers
 from tmqp_wires.openwire.commands import (
     BrokerInfo,
+    ConnectionControl,
     ConnectionError_,
     ConnectionInfo,
     ConsumerInfo,
@@ -86,6 +87,9 @@ class OpenwireSession(LookingSession):
         self._first.take(data)
         events = self._wire.receive(data, now)
         self.outbound_bytes += 1  # the negotiation may have been answered
+        if self._hello is None:
+            # By ``failover:`` a client that comes back says first that it is fault-tolerant.
+            events = [each for each in events if not isinstance(each, ConnectionControl)]
         return self.take(events, now)
 
     def fault_of(self, event: Event) -> str:
@@ -339,6 +343,7 @@ _HANDLERS: Final[dict[int, _Handler]] = {
     STREAM_MESSAGE: OpenwireSession._send,
     TEXT_MESSAGE: OpenwireSession._send,
     numbers.BROKER_INFO: OpenwireSession._nothing,
+    numbers.CONNECTION_CONTROL: OpenwireSession._nothing,
     numbers.RESPONSE: OpenwireSession._nothing,
     numbers.EXCEPTION_RESPONSE: OpenwireSession._nothing,
     numbers.CONNECTION_ERROR: OpenwireSession._nothing,
