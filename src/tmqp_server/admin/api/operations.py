@@ -53,6 +53,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         rights=("see-server",),
         commands=(SeeServer,),
         answer="Server",
+        cli=("server info",),
     ),
     Operation(
         name="getLimits",
