@@ -9,6 +9,7 @@ from tmqp_server.access.gate import Gate, Question, Verdict
 from tmqp_server.hub.hub import Hub
 from tmqp_server.hub.questions import Fault
 from tmqp_server.shell.connections import Connections
+from tmqp_server.shell.judged import Judged
 from tmqp_server.shell.lines import Line
 from tmqp_server.shell.log_ins import LogIns
 from tmqp_server.shell.outbound import BEHIND, BLOCK, CUT, KEPT, OPEN, UNBLOCK, Outbound
@@ -322,7 +323,7 @@ SHELL_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] =
     ("wrong-session-blamed", "a fault ends another session", Turn, "_blame", _blames_the_first),
     (
         "any-answer", "a late answer is taken for that to the next question",
-        Connections, "decided", _any_answer_will_do,
+        Judged, "decided", _any_answer_will_do,
     ),
     ("kept-for-good", "an answer is kept beyond its time", Gate, "decided", _keeps_for_good),
     (
