@@ -564,10 +564,9 @@ def _draw_messages(plan: Plan, chance: Random) -> None:
         else:
             at = chance.random() * plan.duration_s * 0.9
         place = chance.choice(targets)
+        kind = plan.places[place].kind
         # The handlers of retry queues tell nobody.
-        asks = plan.places[place].kind != "retry"
-        if plan.places[place].kind == "fan":
-            asks = chance.random() < 0.5
+        asks = chance.random() < 0.5 if kind == "fan" else kind != "retry"
         plan.messages.append(
             MessagePlan(
                 f"message {number}",
