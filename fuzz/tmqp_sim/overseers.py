@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -165,19 +166,23 @@ class Overseer:
             self._other = other = self._open(self._other_gone)
             self._ask(other, "/session", self._met)
         elif self._other_id:
-            self._ask(line, f"/clients/{quote(self._other_id)}", self._described)
+            self._ask(
+                line,
+                f"/clients/{quote(self._other_id)}",
+                partial(self._described, self._other_id),
+            )
 
     def _met(self, status: int, body: Any) -> None:
         if status == 200:
             self._other_id = body["client"]
 
-    def _described(self, status: int, body: Any) -> None:
+    def _described(self, wanted: str, status: int, body: Any) -> None:
         line = self._line
-        if status == 404 or line is None:
+        if status == 404 or line is None or wanted != self._other_id:
             return  # it has just gone
-        if status != 200 or body["id"] != self._other_id:
-            raise Violation("API", f"{self.name}: {status} {body} describes {self._other_id}")
-        self._ask(line, f"/clients/{quote(self._other_id)}", self._cut, "DELETE")
+        if status != 200 or body["id"] != wanted:
+            raise Violation("API", f"{self.name}: {status} {body} describes {wanted}")
+        self._ask(line, f"/clients/{quote(wanted)}", self._cut, "DELETE")
 
     def _cut(self, status: int, body: Any) -> None:
         if status == 404:
