@@ -8,7 +8,6 @@ from tests.tmqp_client.machine_pair import Pair
 from tmqp import Frame
 from tmqp.constants import MessageType
 from tmqp.extensions import OP_LAPSED
-from tmqp_client._core import lapses
 from tmqp_client._core.lapses import Lapses
 from tmqp_client._core.requests import PullRequest
 
