@@ -230,7 +230,11 @@ class ConsumerSession(AcknowledgingSession):
 
         :param last: the last dispatch that the program got; see ``RemoveInfo``.
         """
-        del self._consumers[consumer.info.consumer.key]
+        key = consumer.info.consumer.key
+        del self._consumers[key]
+        self._ended[key] = None
+        if len(self._ended) > self._context.limits.max_consumers:
+            del self._ended[next(iter(self._ended))]
         self._end_durable(consumer)
         if self._by_index.get(consumer.index) is not consumer:
             return  # it is still looked for

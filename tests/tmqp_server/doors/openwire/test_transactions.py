@@ -14,6 +14,7 @@ from tests.tmqp_server.doors.openwire.talk import (
     world_with,
 )
 from tmqp_server.doors.openwire.options import OpenwireLimits
+from tmqp_server.engine.commands import ClearMessages
 from tmqp_wires.openwire.commands import (
     COMMIT,
     PREPARE,
@@ -135,3 +136,32 @@ def test_xa_is_refused_so_that_the_client_says_xaer_rmerr() -> None:
     assert name == "javax.transaction.xa.XAException"
     assert "xaErrorCode:-3" in text
     assert error(client.send("x", transaction=xid)) == "XAException"
+
+
+def test_an_answer_of_a_consumer_that_has_ended_is_not_missing_in_a_transaction() -> None:
+    """Seed 954: what was sent in the place of a message stayed, and the message came again."""
+    world = world_with()
+    client = Client(world)
+    client.consume()
+    (one,) = dispatches(client.send("a"))
+    client.begin()
+    client.end()
+    client.ack(one, transaction=1)
+    client.tell(client.message("instead of a", transaction=client.transaction()))
+    assert error(client.transact(COMMIT)) == "TransactionRolledBackException"
+    assert texts(client.consume(number=2)) == ["a"]
+
+
+def test_an_answer_about_a_message_that_was_removed_is_not_missing_in_a_transaction() -> None:
+    world = world_with()
+    client = Client(world)
+    client.consume()
+    (one,) = dispatches(client.send("a"))
+    (queue,) = world.broker.queues()
+    number = client.connection.number
+    world.run(number, ClearMessages(number, None, queue.channel_name, 0, True, True, True))
+    client.begin()
+    client.ack(one, transaction=1)
+    client.tell(client.message("instead of a", transaction=client.transaction()))
+    assert error(client.transact(COMMIT)) == "TransactionRolledBackException"
+    assert kept(world) == 0
