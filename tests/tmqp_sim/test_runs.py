@@ -46,8 +46,8 @@ BLAMELESS: Final = {
     329402: "what was overdue when its consumer left was not taken for returned",
     301380: "what is being spilled for a queue that has gone counted as lost memory",
 }
-#: Marks that so many seeds need not reach: one in seven, however many there are.  Most are of doors,
-#: each of which is in a few of these worlds only.
+#: Marks that so many seeds need not reach: one in seven, however many there are.  Most are of doors
+#: that are in a few of these worlds only.
 RARE: Final = len(MARKS) // 7
 
 
