@@ -61,7 +61,7 @@ from tmqp_sim.appointments import Appointments
 from tmqp_sim.correspondence import Correspondence
 from tmqp_sim.history import Place
 from tmqp_sim.kinship import Kinship
-from tmqp_sim.lapses import Lapses
+from tmqp_sim.lapses import Lapses, SentByLink
 from tmqp_sim.lifetimes import Lifetimes
 from tmqp_sim.promises import Hand, Promises, is_with
 from tmqp_sim.wishes import Wishes
@@ -89,7 +89,7 @@ class Ledger:
         world: World,
         places: dict[tuple[str, int], Place],
         max_in_flight: int,
-        sent: dict[int, list[str]],
+        sent: SentByLink,
         pushes: Callable[[str], int],
         lifetimes: Lifetimes,
         appointments: Appointments,
@@ -129,7 +129,7 @@ class Ledger:
         #: How often each message of a queue was sent, by its id.
         self.sendings: dict[tuple[tuple[str, int], str], int] = {}
         self._correspondence = Correspondence(world)
-        self._promises, self._lapses = Promises(world, max_in_flight), Lapses(world)
+        self._promises, self._lapses = Promises(world, max_in_flight), Lapses(world, sent)
         #: Whether a queue has messages on disk only.  Where consumers choose, those are examined
         #: when they are fetched, and others may go before them (seeds 103784, 129643).
         self.has_spilled: Callable[[tuple[str, int]], bool] = _never

@@ -22,13 +22,17 @@ class Notebook(AuditLog):
         self._world = world
         self._carried_out = 0
         self._recorded = 0
+        #: Records that are about commands carried out, until they are complete.
+        self._begun: dict[int, AuditRecord] = {}
         self._in = 0
         self._out = 0
 
     def write(self, record: AuditRecord) -> None:
         """A record is complete."""
         if record.action not in _OF_CLIENTS:
-            self._recorded += record.code != _UNAUTHORIZED
+            # The broker, too, answers so: somebody's own rule for a channel.
+            begun = self._begun.pop(id(record), None) is not None
+            self._recorded += begun or record.code != _UNAUTHORIZED
             self._world.mark(f"audited: {'refused' if record.code >= 400 else 'done'}")
         elif record.code < 400:
             self._in += record.action == LOG_IN
@@ -42,6 +46,8 @@ class Notebook(AuditLog):
         """The broker carries a command out."""
         if type(command) in ACTIONS:
             self._carried_out += 1
+            for _, record in self.auditor.waiting.get(getattr(command, "session", 0), ()):
+                self._begun[id(record)] = record
 
     def check(self) -> None:
         """Compare.

@@ -49,6 +49,7 @@ from tmqp_sim.foreign import ForeignDoor
 from tmqp_sim.forgers import Forger
 from tmqp_sim.history import History, Place, Sent
 from tmqp_sim.inventories import check_epochs, check_moves, check_staged
+from tmqp_sim.lapses import SentByLink
 from tmqp_sim.ledger import Ledger
 from tmqp_sim.lifetimes import Lifetimes
 from tmqp_sim.movers import FROM, MOVES, Mover
@@ -132,7 +133,7 @@ class Simulation:
         self.appointments = Appointments(self.world, self.history.pushes)
         self.network = Network(self.world, plan.shape)
         self.healed = False
-        self.sent: dict[int, list[str]] = {}
+        self.sent = SentByLink()
         self._handlers = handlers
         self._marks = _marks_of(plan)
         self.disk = Disk(self, plan.disk)
@@ -539,6 +540,7 @@ class Simulation:
                 self.sent if self.watched else None,
                 self.ledger.accepted,
                 self.owed(),
+                self.sent.lapsed,
             )
             text = "\n".join(found)
         except Violation as violation:

@@ -219,6 +219,14 @@ class OpenwireSession(LookingSession):
             self._end_durable(consumer)
         return super().end(reason)
 
+    def take_back(self, waiting: int) -> tuple[int, Sequence[EngineCommand]]:
+        """The connection ends, and maybe without a word: its durable subscriptions are free."""
+        if not self.closed:
+            for consumer in self._consumers.values():
+                self._end_durable(consumer)
+                consumer.kept_in = ""  # this may be asked twice, and another may have it by then
+        return super().take_back(waiting)
+
     # -- effects --------------------------------------------------------------------------------
 
     def apply(self, effect: Effect, now: float) -> Sequence[EngineCommand]:
