@@ -199,8 +199,9 @@ def state_of(broker: Broker) -> int:
         total += _of_session(session)
     for ended in _ended(broker).values():
         total += ENDED_SESSION_BYTES + text_bytes(ended.client_id)
-    # A batch that also waits for the copies of feeds has two tickets.
-    for pending in {id(each): each for each in core.tickets.values()}.values():
+    for pending in core.tickets.values():
+        if isinstance(pending, PendingBatch) and pending.is_finished:
+            continue  # it waits for the copies that feeds made of it
         if isinstance(pending, (Commit, PendingBatch, PendingChange)):
             total += pending.memory
     for watch in broker._watching._all.values():
