@@ -226,7 +226,7 @@ FOUND_AT: Final = {
     "torn-forgotten": 37,
     "two-owners": 21,
     "unclean-is-clean": 221,
-    "unsure-copies": 205,
+    "unsure-copies": 1247,
     "view-repeats": 48,
     "waits-for-ever": 2,
     "wider-window": 7,
