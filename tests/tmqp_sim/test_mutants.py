@@ -67,7 +67,7 @@ FOUND_AT: Final = {
     "feed-erases-alone": 68,
     "feed-erases-nothing": 42,
     "feed-last-first": 258,
-    "feed-never-fails": 787,
+    "feed-never-fails": 128,
     "feed-not-restored": 96,
     "feed-owes-nothing": 785,
     "feed-run-leaves-out": 59,
