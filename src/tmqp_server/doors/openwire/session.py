@@ -211,21 +211,24 @@ class OpenwireSession(LookingSession):
     def end(self, reason: str) -> Sequence[EngineCommand]:
         """The connection is over, and its temporary destinations with it."""
         if self.closed:
-            return NOTHING  # what was its own may be somebody else's by now
-        for channel in list(self._temporary):
-            self._forget_temporary(channel)
+            return NOTHING
+        self._let_go()
         self._watchers.clear()
-        for consumer in self._consumers.values():
-            self._end_durable(consumer)
         return super().end(reason)
 
     def take_back(self, waiting: int) -> tuple[int, Sequence[EngineCommand]]:
-        """The connection ends, and maybe without a word: its durable subscriptions are free."""
-        if not self.closed:
-            for consumer in self._consumers.values():
-                self._end_durable(consumer)
-                consumer.kept_in = ""  # this may be asked twice, and another may have it by then
+        """The connection ends, and maybe without a word."""
+        self._let_go()
         return super().take_back(waiting)
+
+    def _let_go(self) -> None:
+        """Free what the door keeps for the connection: temporary destinations and durable
+        subscriptions.  Once only: they may be somebody else's by the next time."""
+        for channel in list(self._temporary):
+            self._forget_temporary(channel)
+        for consumer in self._consumers.values():
+            self._end_durable(consumer)
+            consumer.kept_in = ""
 
     # -- effects --------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from tests.tmqp_server.doors.openwire.talk import (
     world_with,
 )
 from tmqp_server.doors.openwire.options import OpenwireLimits
+from tmqp_server.doors.openwire.session import OpenwireSession
 from tmqp_wires.openwire import Command, MessageDispatch
 from tmqp_wires.openwire.commands import (
     ADD,
@@ -382,3 +383,24 @@ def test_consumers_and_producers_have_bounds_and_ids() -> None:
 def test_limits_are_positive(field: str) -> None:
     with pytest.raises(ValueError, match=field):
         OpenwireLimits(**{field: 0})
+
+
+def test_a_connection_that_was_reset_kept_its_durable_subscription_and_temporary_queue() -> None:
+    """Seed 4607: a transport that has gone is forgotten without a word to the session."""
+    world = world_with()
+    first = Client(world, "me")
+    first.consume(T, subscription="s")
+    queue = Destination(TEMP_QUEUE, f"{first.name}:1")
+    assert fine(first.ask(DestinationInfo(first.name, queue, ADD)))
+    number = first.connection.number
+    session = world.hub._sessions[number]
+    assert isinstance(session, OpenwireSession)
+    shared = session._context
+    assert (len(shared.in_use), len(shared.temporary)) == (1, 1)
+    world.hub.take_back(number, 0, world.now)
+    world.hub.forget(number, world.now)
+    assert (len(shared.in_use), len(shared.temporary)) == (0, 0)
+    second = Client(world, "me")
+    assert fine(second.consume(T, subscription="s"))
+    session.take_back(0)
+    assert len(shared.in_use) == 1, "it is another's by now"
