@@ -159,16 +159,22 @@ class StagedAnswer:
 @final
 class JoinedConsumer:
     """What the answers are about by which a consumer begins; ``must`` says that it cannot begin
-    without this one."""
+    without this one, ``makes`` that what is made by it may be there already."""
 
-    __slots__ = ("asked", "consumer", "must")
+    __slots__ = ("asked", "consumer", "makes", "must")
 
     def __init__(
-        self, asked: AskedCommand | None, consumer: Consumer | None, *, must: bool
+        self,
+        asked: AskedCommand | None,
+        consumer: Consumer | None,
+        *,
+        must: bool,
+        makes: bool = False,
     ) -> None:
         self.asked = asked
         self.consumer = consumer
         self.must = must
+        self.makes = makes
 
 
 @final
