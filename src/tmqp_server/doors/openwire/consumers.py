@@ -128,6 +128,26 @@ class Consumer:
                 return number
         return 0
 
+    def lacks(self, found: list[int], wanted: int, destination: Destination | None) -> bool:
+        """Whether an answer is about a delivery that it has no longer.
+
+        Of what a topic sends nothing is in hand, unless the subscription is durable: there is
+        nothing to be answered for.
+
+        :param found: the dispatches in hand that the answer is about, of so many that are *wanted*.
+        :param destination: where the last of them came from.
+        """
+        if not self.kept_in:
+            if not found:
+                return destination is None or not destination.is_topic
+            if self._has_topics():
+                return False  # the rest may have come from there
+        return len(found) < wanted
+
+    def _has_topics(self) -> bool:
+        places = [*self.channels.values(), *self.patterns]
+        return any([each.destination.is_topic for each in places])
+
     def between(self, first: MessageId | None, last: MessageId | None, count: int) -> list[int]:
         """The dispatches that an answer is about, in their order."""
         end = self.find(last)
