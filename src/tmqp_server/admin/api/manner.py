@@ -11,7 +11,7 @@ from typing import Final, final
 
 from tmqp_server.admin.api.logins import WebLogIns, is_csrf
 from tmqp_server.doors.http.credentials import credentials_of
-from tmqp_server.doors.http.manner import Manner
+from tmqp_server.doors.http.manner import Manner, is_same_origin
 from tmqp_server.doors.http.messages import (
     BadRequest,
     Headers,
@@ -157,14 +157,7 @@ class ApiManner(Manner):
         self._check_origin(request)
 
     def _check_origin(self, request: HttpRequest) -> None:
-        site = request.header(b"sec-fetch-site")
-        if site is not None:
-            if site not in (b"same-origin", b"none"):
-                raise BadRequest(403, "a page of another origin has sent this")
-            return
-        origin = request.header(b"origin")
-        host = request.header(b"host") or b""
-        if origin is not None and origin.partition(b"://")[2].lower() != host.lower():
+        if not is_same_origin(request):
             raise BadRequest(403, "a page of another origin has sent this")
 
     # -- answers --------------------------------------------------------------------------------

@@ -97,7 +97,8 @@ class Exchange:
     Attributes: ``request``, None until the head is complete; ``route``, None for a request that
     was refused; ``handler``, None unless something is asked of the broker; ``answered``, nothing
     may be added; ``closes``, the connection ends behind this answer; ``upgrade``, the WebSocket
-    subprotocol to be spoken from here on; ``due``, when the request must be complete.
+    subprotocol to be spoken from here on; ``asks_who``, the client must have logged in for that;
+    ``due``, when the request must be complete.
     """
 
     def __init__(
@@ -115,6 +116,7 @@ class Exchange:
         self.route: Plan | None = None
         self.handler: Handler | None = None
         self.upgrade: str = ""
+        self.asks_who = False
         self.due = due
         self.answered = False
         self.closes = False

@@ -8,9 +8,16 @@ from typing import Final
 
 from tmqp.backoff import Backoff
 from tmqp.constants import MAX_QUEUE_ID, RESULT_OK, RESULT_UNAUTHORIZED, NoContent
-from tmqp.extensions import HEADER_DELAY, HEADER_DELIVER_AT, HEADER_MESSAGE_TIMEOUT
 from tmqp.frames import Frame
-from tmqp_server.doors.http.contents import browsed_item, frame_of, item_of, raw_answer
+from tmqp_server.doors.http.contents import (
+    MOST_DELAY_MS,
+    MOST_REASON_BYTES,
+    PublishTimes,
+    browsed_item,
+    frame_of,
+    item_of,
+    raw_answer,
+)
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.messages import (
     JSON,
@@ -30,7 +37,6 @@ from tmqp_server.engine.commands import (
     Leave,
     Pull,
     Push,
-    PushExtras,
 )
 from tmqp_server.engine.effects import AnswerPull, Confirm, DeliverPulled, Effect, EndPull, Reply
 from tmqp_server.engine.model.message import SubscriptionFilter
@@ -42,7 +48,6 @@ _RAW: Final = "application/octet-stream"
 _DEFAULT_WAIT_S: Final = 10.0
 #: Pauses between two looks at an empty queue.
 _PAUSES: Final = Backoff(0.05, 0.5, 0.0)
-_MAX_DELAY_MS: Final = 1 << 40
 _MAX_UNIX_MS: Final = 1 << 49
 _MAX_SEQUENCE: Final = 10**15 - 1
 #: Messages that one look shows, and at most.
@@ -50,7 +55,6 @@ _SHOWN: Final = 100
 _MOST_SHOWN: Final = 1_000
 #: What a look shows, as bits of the engine's.
 _STATES: Final = {"all": 7, "waiting": 1, "deferred": 2, "in-flight": 4}
-_MAX_REASON_BYTES: Final = 200
 #: Reasons of a negative confirm that may pass.
 _PASSING: Final = ("busy", "error", "storage")
 
@@ -92,28 +96,16 @@ class _Publish(Handler):
         if self._id in client.confirms:
             raise BadRequest(409, "a message with this id is not confirmed yet")
         high = request.word("priority", ("normal", "high")) == "high"
-        delay_ms = request.count("delay_ms", 0, 0, _MAX_DELAY_MS)
+        delay_ms = request.count("delay_ms", 0, 0, MOST_DELAY_MS)
         self._deliver_at_ms = request.count("deliver_at_ms", 0, 0, _MAX_UNIX_MS)
         if self._deliver_at_ms and "delay_ms" in request.query:
             raise BadRequest(400, "either delay_ms or deliver_at_ms, not both")
-        expires_ms = request.count("expires_ms", 0, 0, _MAX_DELAY_MS)
+        expires_ms = request.count("expires_ms", 0, 0, MOST_DELAY_MS)
         self._wait_s = request.seconds("wait", _DEFAULT_WAIT_S, client.limits.max_wait_s)
-        times = [
-            (name, str(value))
-            for name, value in (
-                (HEADER_DELAY, delay_ms),
-                (HEADER_DELIVER_AT, self._deliver_at_ms),
-                (HEADER_MESSAGE_TIMEOUT, expires_ms),
-            )
-            if value
-        ]
-        self._frame: Frame = frame_of(request, client.client_id, self._id, times, high=high)
-        self._extras = None
+        timing = PublishTimes(delay_ms, expires_ms, self._deliver_at_ms)
+        self._frame: Frame = frame_of(request, client.client_id, self._id, timing, high=high)
         counts = request.word("receivers", ("no", "yes")) == "yes"
-        if delay_ms or expires_ms or counts or self._deliver_at_ms:
-            self._extras = PushExtras(
-                expires_in_ms=expires_ms, delay_ms=delay_ms, counts_receivers=counts
-            )
+        self._extras = timing.extras(counts_receivers=counts)
         request.body = b""  # the frame has it
 
     def start(self, now: float) -> Sequence[Command]:
@@ -434,8 +426,8 @@ def refuse(exchange: Exchange) -> Handler:
     request = exchange.wanted
     request.check_query("reason")
     reason = request.query.get("reason") or "error"
-    if len(reason.encode()) > _MAX_REASON_BYTES or not reason.isprintable():
-        raise BadRequest(400, f"reason must be a line of at most {_MAX_REASON_BYTES} bytes")
+    if len(reason.encode()) > MOST_REASON_BYTES or not reason.isprintable():
+        raise BadRequest(400, f"reason must be a line of at most {MOST_REASON_BYTES} bytes")
     return _Answer(exchange, reason)
 
 
