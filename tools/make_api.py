@@ -31,6 +31,7 @@ _TITLES: Final = {
     "session": "Sessions",
     "channels": "Channels and queues",
     "queues": "Channels and queues",
+    "consumers": "Consumers",
     "clients": "Clients and nodes",
     "nodes": "Clients and nodes",
     "routers": "Routers",

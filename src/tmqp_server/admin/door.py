@@ -13,6 +13,7 @@ from functools import partial
 from typing import Final, final
 
 from tmqp.constants import MAX_QUEUE_ID
+from tmqp_server.admin.api.consuming import HttpConsumers
 from tmqp_server.admin.api.logins import WebLogIns
 from tmqp_server.admin.api.manner import ApiManner
 from tmqp_server.admin.api.openapi import description_of
@@ -123,7 +124,14 @@ class AdminKind(DoorKind):
         logins = WebLogIns(world.random_bytes)
         manner = ApiManner(logins, context.new_id, options.hosts, encrypted=context.encrypted)
         api = self.api = Api(
-            world, manner, logins, Views(), partial(_described, world), Overviews(world)
+            world,
+            manner,
+            logins,
+            Views(),
+            partial(_described, world),
+            Overviews(world),
+            HttpConsumers(world),
+            self.name,
         )
         door = HttpDoor(
             context.new_id,

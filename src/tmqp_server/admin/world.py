@@ -20,6 +20,10 @@ def _no_random(count: int) -> bytes:
     raise NotImplementedError(f"nobody makes {count} random bytes here")
 
 
+def _nothing() -> None:
+    """Nobody carries anything out."""
+
+
 def _never() -> float | None:
     """There is no certificate."""
     return None
@@ -39,7 +43,8 @@ class AdminWorld:
     event loop's timer fired last, in the engine's time, below 0 if never; ``reloads`` of the
     configuration by result, and ``last_reload_failed``; ``reload`` has the configuration read
     again, None where nobody can; ``settings`` of the configuration, by their names; ``random``
-    makes so many bytes that nobody can guess.
+    makes so many bytes that nobody can guess; ``beats``, called several times a second outside of
+    all turns, with the engine's time, and ``attend`` has carried out what they led to.
     """
 
     def __init__(self) -> None:
@@ -63,6 +68,8 @@ class AdminWorld:
         self.beat_s = -1.0
         self.reloads = {"done": 0, "failed": 0}
         self.last_reload_failed = False
+        self.beats: list[Callable[[float], None]] = []
+        self.attend: Callable[[], None] = _nothing
 
     def random_bytes(self, count: int) -> bytes:
         """So many bytes that nobody can guess."""

@@ -159,6 +159,7 @@ class Server:
         watch(self.world, self.config, self._turn, lambda: self.sessions)
         self.world.cluster = None if self.cluster is None else self.cluster.relay.statistics
         self.world.audit = self.audit.file.ring
+        self.world.attend = self._shell.attend
         self.world.audit_fails = lambda: bool(self.audit.file.failing)
         self.world.certificate_expires_s = lambda: self.tls.expires_s
 

@@ -69,4 +69,8 @@ async def beat(world: AdminWorld) -> None:
         now = anyio.current_time()
         world.beat_s = now
         turn.tally.lag.observe(now - due)
+        for each in world.beats:
+            each(now)
+        if world.beats:
+            world.attend()
         due = max(due, now - _BEAT_S)  # what was missed is not made up for

@@ -25,12 +25,14 @@ from tmqp_server.engine.commands import (
     AskRight,
     CommitCursor,
     DescribeQueue,
+    Extend,
     Join,
     Leave,
     OpenCursor,
     Publish,
     Pull,
     Push,
+    Release,
 )
 
 #: What the command does that no server does for it.
@@ -41,9 +43,27 @@ CHECKS: Final = "server check "
 TALK: Final = {"request", "reply"}
 
 #: There is no cache queue, nothing was taken, nothing is deferred, and nobody has the tag.
-NOT_THERE: Final = {"readLatest", "acknowledge", "refuse", "removeMessage", "publishToRouter"}
-#: About what the connection itself has taken.
-OWN: Final = {"acknowledge", "refuse"}
+NOT_THERE: Final = {
+    "readLatest",
+    "acknowledge",
+    "refuse",
+    "removeMessage",
+    "publishToRouter",
+    "getConsumer",
+    "fetch",
+    "settle",
+    "closeConsumer",
+}
+#: About what the connection itself has taken, or what the client has made.
+OWN: Final = {
+    "acknowledge",
+    "refuse",
+    "listConsumersOfClient",
+    "getConsumer",
+    "fetch",
+    "settle",
+    "closeConsumer",
+}
 
 by_name = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.name)
 
@@ -78,7 +98,7 @@ def test_an_operation_is_whole(operation: Operation) -> None:
 def test_what_changes_something_is_audited(operation: Operation) -> None:
     """But for messages, which plain producers and consumers push and take, and cursors."""
     plain = {Acknowledge, AskRight, CommitCursor, DescribeQueue, Join, Leave, OpenCursor}
-    plain |= {Publish, Pull, Push}
+    plain |= {Extend, Publish, Pull, Push, Release}
     changes = operation.method != "GET" and not set(operation.commands) <= plain
     assert bool(operation.audited) == (changes or operation.name == "browse")
 
@@ -134,11 +154,14 @@ BODIES: Final[dict[str, Any]] = {
         "routers": [{"name": "r2"}],
     },
     "logIn": {"token": "t"},
+    "createConsumer": {"channel": "c"},
+    "settle": {"items": [{"id": "m"}]},
 }
 VALUES: Final = {
     "channel": "c",
     "queue": "1",
     "client": "k",
+    "consumer": "not-there",
     "router": "r",
     "binding": "b",
     "id": "m",
@@ -193,7 +216,8 @@ def test_who_may_nothing_gets_nothing(operation: Operation) -> None:
     if operation.tag in free:
         assert statuses <= {200, 201, 204}
     else:
-        assert statuses == ({404} if operation.name in OWN else {403})
+        none = {200} if operation.name == "listConsumersOfClient" else {404}
+        assert statuses == (none if operation.name in OWN else {403})
 
 
 @by_name

@@ -11,6 +11,7 @@ from typing import Final
 from tmqp.constants import MAX_QUEUE_ID
 from tmqp_server.admin.api.channels import CHANNEL_OPERATIONS
 from tmqp_server.admin.api.clients import CLIENT_OPERATIONS
+from tmqp_server.admin.api.consumers import CONSUMER_OPERATIONS
 from tmqp_server.admin.api.definitions import DEFINITION_OPERATIONS
 from tmqp_server.admin.api.live import LIVE_OPERATIONS
 from tmqp_server.admin.api.messages import MESSAGE_OPERATIONS
@@ -183,6 +184,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *CHANNEL_OPERATIONS,
     *MESSAGE_OPERATIONS,
     *TRANSFER_OPERATIONS,
+    *CONSUMER_OPERATIONS,
     *CLIENT_OPERATIONS,
     *ROUTER_OPERATIONS,
     *READING_OPERATIONS,

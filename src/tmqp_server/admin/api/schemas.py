@@ -337,6 +337,97 @@ SCHEMAS: Final[dict[str, _Schema]] = {
     "BindingList": _items("Binding"),
     "Message": _object({}, _MESSAGE),
     "MessageList": _items("Message"),
+    "NewConsumer": _object(
+        {"channel": {**_TEXT, "minLength": 1}},
+        {
+            "window": {
+                "description": "So many may be unacknowledged at a time.",
+                "type": "integer",
+                "minimum": 1,
+                "maximum": 100_000,
+                "default": 1_000,
+            },
+            "ack_timeout_ms": {
+                **_COUNT,
+                "description": "Time to acknowledge; 0: as the queue has.",
+                "default": 0,
+            },
+            "idle_s": {
+                "description": "It ends when so long nothing was asked of it.",
+                "type": "integer",
+                "minimum": 1,
+                "maximum": 3_600,
+                "default": 60,
+            },
+            "filter": _TEXT,
+            "filter_language": _TEXT,
+        },
+        closed=True,
+    ),
+    "HttpConsumer": _object(
+        {
+            "id": _TEXT,
+            "channel": _TEXT,
+            "waiting": {**_COUNT, "description": "Delivered, and not yet fetched."},
+            "idle_s": _COUNT,
+            "ends_in_s": _COUNT,
+        }
+    ),
+    "HttpConsumers": _items("HttpConsumer"),
+    "Fetched": _object(
+        {
+            "items": _list(
+                _object(
+                    {
+                        "queue": _QUEUE_ID,
+                        "ack": {**_FLAG, "description": "It must be answered for."},
+                        "id": _TEXT,
+                    },
+                    _MESSAGE,
+                )
+            )
+        }
+    ),
+    "Answers": _object(
+        {
+            "items": {
+                **_list(
+                    _object(
+                        {"id": {**_TEXT, "minLength": 1}},
+                        {
+                            "queue": {**_QUEUE_ID, "default": 0},
+                            "outcome": {
+                                "type": "string",
+                                "enum": ["ack", "nack", "release", "extend"],
+                                "default": "ack",
+                            },
+                            "reason": {**_TEXT, "description": "Why it is refused."},
+                            "put_back": {"type": "string", "enum": ["end", "start"]},
+                            "delay_ms": _COUNT,
+                            "timeout_ms": {**_COUNT, "description": "More time, from now on."},
+                        },
+                        closed=True,
+                    )
+                ),
+                "minItems": 1,
+                "maxItems": 1_000,
+            }
+        },
+        closed=True,
+    ),
+    "Answered": _object(
+        {
+            "items": _list(
+                _object(
+                    {
+                        "id": _TEXT,
+                        "queue": _QUEUE_ID,
+                        "code": {**_COUNT, "description": "0; 404 if it is not the client's."},
+                    }
+                )
+            )
+        }
+    ),
     "Published": _object({"id": _TEXT}, {"receivers": _COUNT}),
     "Payload": {"description": "The payload of the message, of any type."},
     "Transfer": _object(

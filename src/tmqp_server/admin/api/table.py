@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tmqp_server.access.auditing import ACTIONS
+from tmqp_server.admin.api.consuming import HttpConsumers
 from tmqp_server.admin.api.logins import WebLogIns
 from tmqp_server.admin.api.manner import ApiManner, read_object
 from tmqp_server.admin.api.overview import Overviews
@@ -44,6 +45,8 @@ class Api:
     views: Views
     description: Callable[[], bytes]
     overviews: Overviews
+    consumers: HttpConsumers
+    door_name: str = "admin"
     repeats: Repeats = field(default_factory=Repeats)
 
 
