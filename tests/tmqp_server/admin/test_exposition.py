@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as prometheus
 
-from tmqp_server.admin.door import read_choice
+from tmqp_server.admin.kind import read_choice
 from tmqp_server.admin.metrics.catalogue import BY_NAME, CATALOGUE, COUNTER, Metric
 from tmqp_server.admin.metrics.exposition import (
     OPENMETRICS,
