@@ -20,7 +20,6 @@ from tmqp_server.admin.api.overview import Overviews
 from tmqp_server.admin.api.table import Api
 from tmqp_server.admin.api.views import Views
 from tmqp_server.admin.console.files import console_routes
-from tmqp_server.admin.kind import AdminKind, AdminOptions, read_choice
 from tmqp_server.admin.metrics.collect import Collector, Page
 from tmqp_server.admin.metrics.exposition import (
     OPENMETRICS,
@@ -29,6 +28,7 @@ from tmqp_server.admin.metrics.exposition import (
     TEXT_TYPE,
     wants_openmetrics,
 )
+from tmqp_server.admin.options import ADMIN, AdminOptions, read_choice
 from tmqp_server.admin.permitted import Permitted
 from tmqp_server.admin.probes import say_alive, say_ready
 from tmqp_server.admin.world import AdminWorld
@@ -59,7 +59,7 @@ def open_door(
         partial(_described, world),
         Overviews(world),
         HttpConsumers(world),
-        AdminKind.name,
+        ADMIN,
     )
     door = HttpDoor(
         context.new_id,
@@ -69,9 +69,9 @@ def open_door(
         routes=[*_routes(world, options), *routes_of(api)],
         letters=context.letters,
         manner=manner,
-        door_name=AdminKind.name,
+        door_name=ADMIN,
     )
-    door.name = AdminKind.name
+    door.name = ADMIN
     door.for_operators = True
     return door, api
 

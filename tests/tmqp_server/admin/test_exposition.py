@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as prometheus
 
-from tmqp_server.admin.kind import read_choice
 from tmqp_server.admin.metrics.catalogue import BY_NAME, CATALOGUE, COUNTER, Metric
 from tmqp_server.admin.metrics.exposition import (
     OPENMETRICS,
@@ -19,6 +18,7 @@ from tmqp_server.admin.metrics.exposition import (
     wants_openmetrics,
     written,
 )
+from tmqp_server.admin.options import read_choice
 from tmqp_server.engine.model.histograms import SHORT_BOUNDS_US, Histogram
 
 pytestmark = pytest.mark.cold
