@@ -28,6 +28,7 @@ _TEMPLATE: Final = ROOT / "tools" / "api.md"
 _TITLES: Final = {
     "server": "Server",
     "audit": "Server",
+    "logs": "Server",
     "session": "Sessions",
     "channels": "Channels and queues",
     "queues": "Channels and queues",

@@ -59,7 +59,7 @@ def open_door(
         partial(_described, world),
         Overviews(world),
         HttpConsumers(world),
-        ADMIN,
+        options,
     )
     door = HttpDoor(
         context.new_id,

@@ -32,6 +32,10 @@ class AdminOptions:
     anonymous_metrics: bool = False
     """Whether ``/metrics`` is shown to clients that do not log in."""
 
+    backups: str = ""
+    """The directory in which backups are made that operators ask for over HTTP; without it, none
+    are."""
+
     console: bool = True
     """Whether ``/`` is the console."""
 

@@ -42,8 +42,9 @@ CHECKS: Final = "server check "
 #: What only makes sense between two clients that stay connected.
 TALK: Final = {"request", "reply"}
 
-#: There is no cache queue, nothing was taken, nothing is deferred, and nobody has the tag.
+#: There is no certificate and no cache queue, nothing was taken or deferred, nobody has the tag.
 NOT_THERE: Final = {
+    "renewTls",
     "readLatest",
     "acknowledge",
     "refuse",
@@ -155,6 +156,7 @@ BODIES: Final[dict[str, Any]] = {
     },
     "logIn": {"token": "t"},
     "createConsumer": {"channel": "c"},
+    "setLogLevel": {"level": "info"},
     "settle": {"items": [{"id": "m"}]},
 }
 VALUES: Final = {

@@ -15,6 +15,7 @@ from tmqp_server.admin.api.consumers import CONSUMER_OPERATIONS
 from tmqp_server.admin.api.definitions import DEFINITION_OPERATIONS
 from tmqp_server.admin.api.live import LIVE_OPERATIONS
 from tmqp_server.admin.api.messages import MESSAGE_OPERATIONS
+from tmqp_server.admin.api.operating import OPERATING_OPERATIONS
 from tmqp_server.admin.api.reading import READING_OPERATIONS
 from tmqp_server.admin.api.repeats import name_in
 from tmqp_server.admin.api.rights import tell_rights
@@ -181,6 +182,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         begin=log_out,
         status=204,
     ),
+    *OPERATING_OPERATIONS,
     *CHANNEL_OPERATIONS,
     *MESSAGE_OPERATIONS,
     *TRANSFER_OPERATIONS,

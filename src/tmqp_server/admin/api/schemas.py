@@ -21,6 +21,7 @@ from tmqp_server.engine.option_table import (
     STATUS,
     Option,
 )
+from tmqp_server.settings.log import LEVELS
 from tmqp_server.settings.routers import ROUTE_METHODS
 
 __all__ = ["SCHEMAS", "schema_of_option"]
@@ -337,6 +338,54 @@ SCHEMAS: Final[dict[str, _Schema]] = {
     "BindingList": _items("Binding"),
     "Message": _object({}, _MESSAGE),
     "MessageList": _items("Message"),
+    "LogLines": _object(
+        {
+            "items": _list(
+                _object(
+                    {
+                        "number": _COUNT,
+                        "at_ms": _NUMBER,
+                        "level": _TEXT,
+                        "logger": _TEXT,
+                        "text": _TEXT,
+                    },
+                    {"exception": _TEXT},
+                )
+            ),
+            "last": {**_COUNT, "description": "The number of the last line that there is."},
+        }
+    ),
+    "LogLevel": _object({"level": _TEXT}),
+    "NewLogLevel": _object({"level": {"type": "string", "enum": list(LEVELS)}}, closed=True),
+    "Tls": _object(
+        {
+            "enabled": _FLAG,
+            "certificate_expires_at_ms": {"type": ["integer", "null"]},
+            "minimum_version": _MAYBE_TEXT,
+            "ciphers": _MAYBE_TEXT,
+            "client_certificates": _MAYBE_TEXT,
+        }
+    ),
+    "Backup": _object(
+        {
+            "possible": _FLAG,
+            "last": {
+                "anyOf": [
+                    {"type": "null"},
+                    _object(
+                        {
+                            "name": {**_TEXT, "description": "Of its directory."},
+                            "running": _FLAG,
+                            "complete": _FLAG,
+                            "began_at_ms": _NUMBER,
+                            "ended_at_ms": {"type": ["integer", "null"]},
+                            "said": {**_TEXT, "description": "What the copying has said."},
+                        }
+                    ),
+                ]
+            },
+        }
+    ),
     "NewConsumer": _object(
         {"channel": {**_TEXT, "minLength": 1}},
         {

@@ -13,6 +13,7 @@ from tmqp_server.admin.api.manner import ApiManner, read_object
 from tmqp_server.admin.api.overview import Overviews
 from tmqp_server.admin.api.repeats import Repeats
 from tmqp_server.admin.api.views import Views
+from tmqp_server.admin.options import ADMIN, AdminOptions
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.messages import BadRequest, HttpRequest
@@ -46,7 +47,8 @@ class Api:
     description: Callable[[], bytes]
     overviews: Overviews
     consumers: HttpConsumers
-    door_name: str = "admin"
+    options: AdminOptions
+    door_name: str = ADMIN
     repeats: Repeats = field(default_factory=Repeats)
 
 
