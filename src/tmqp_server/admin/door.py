@@ -17,6 +17,7 @@ from tmqp_server.admin.api.manner import ApiManner
 from tmqp_server.admin.api.openapi import description_of
 from tmqp_server.admin.api.operations import OPERATIONS, routes_of
 from tmqp_server.admin.api.overview import Overviews
+from tmqp_server.admin.api.pace import Pace
 from tmqp_server.admin.api.table import Api
 from tmqp_server.admin.api.views import Views
 from tmqp_server.admin.console.files import console_routes
@@ -50,7 +51,13 @@ def open_door(
     """A door, and what its operations work with."""
     limits = limits_from(HttpLimits(), context.limits)
     logins = WebLogIns(world.random_bytes)
-    manner = ApiManner(logins, context.new_id, options.hosts, encrypted=context.encrypted)
+    manner = ApiManner(
+        logins,
+        context.new_id,
+        options.hosts,
+        options.origins,
+        encrypted=context.encrypted,
+    )
     api = Api(
         world,
         manner,
@@ -60,6 +67,7 @@ def open_door(
         Overviews(world),
         HttpConsumers(world),
         options,
+        Pace(options.requests_per_s),
     )
     door = HttpDoor(
         context.new_id,

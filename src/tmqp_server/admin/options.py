@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,6 +11,7 @@ from tmqp_server.engine.operations.survey import QueueChoice
 
 __all__ = ["ADMIN", "AdminOptions", "read_choice"]
 
+_ORIGIN: Final = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?")
 #: The name of the door.
 ADMIN: Final = "admin"
 
@@ -32,6 +34,14 @@ class AdminOptions:
     anonymous_metrics: bool = False
     """Whether ``/metrics`` is shown to clients that do not log in."""
 
+    origins: tuple[str, ...] = ()
+    """Other origins whose pages may ask, with a token and never with a cookie, such as
+    ``https://tools.example.org``; none if nothing is given."""
+
+    requests_per_s: int = 50
+    """Requests a second from one client, and from one address that is not this machine's; twice as
+    many may come at once.  One that sorts or browses counts as ten; 0 for no bound."""
+
     backups: str = ""
     """The directory in which backups are made that operators ask for over HTTP; without it, none
     are."""
@@ -42,6 +52,11 @@ class AdminOptions:
     def __post_init__(self) -> None:
         if self.max_metrics_queues < 1:
             raise ValueError(f"max_metrics_queues must be positive, got {self.max_metrics_queues}")
+        if self.requests_per_s < 0:
+            raise ValueError(f"requests_per_s must not be negative, got {self.requests_per_s}")
+        for each in self.origins:
+            if not _ORIGIN.fullmatch(each):
+                raise ValueError(f"origins: {each!r} is not like https://host or https://host:port")
 
 
 def read_choice(text: str) -> QueueChoice:

@@ -20,6 +20,8 @@ _OPTIONS: Final = (
     "backups",
     "console",
     "hosts",
+    "origins",
+    "requests_per_s",
 )
 _KEYS: Final = ("listen", "tls", "as", "allow", "limits", "tls_client_auth")
 

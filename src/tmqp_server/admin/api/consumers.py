@@ -22,6 +22,7 @@ from tmqp_server.admin.api.consuming import (
 )
 from tmqp_server.admin.api.running import words_of
 from tmqp_server.admin.api.table import Api, Operation, body_of, integer
+from tmqp_server.admin.options import ADMIN
 from tmqp_server.doors.http.contents import MOST_DELAY_MS, MOST_REASON_BYTES
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.messages import BadRequest, HttpResponse, of_result
@@ -132,9 +133,8 @@ class _Create(_Asking):
             self._refuse(_LIMIT, "there are too many consumers: close some")
             return ()
         self._consumer = consumer
-        door = self._api.door_name
         return [
-            exchange.client.introduce(consumer.number, exchange.wanted, door, now),
+            exchange.client.introduce(consumer.number, exchange.wanted, ADMIN, now),
             self._ask(),
         ]
 

@@ -198,6 +198,12 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
 def _begun(api: Api, operation: Operation) -> Begin:
     def begin(exchange: Exchange) -> Handler | None:
         operation.check(exchange.wanted)
+        host = exchange.peer.rpartition(":")[0]
+        cost = operation.cost(exchange.wanted)
+        too_soon = api.pace.meet(exchange.client.proof, host, cost, exchange.now)
+        if too_soon is not None:
+            exchange.respond(too_soon)
+            return None
         met = None
         if operation.repeats:
             met = api.repeats.meet(exchange.client.proof, exchange.wanted, exchange.now)

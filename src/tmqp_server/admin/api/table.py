@@ -11,9 +11,10 @@ from tmqp_server.admin.api.consuming import HttpConsumers
 from tmqp_server.admin.api.logins import WebLogIns
 from tmqp_server.admin.api.manner import ApiManner, read_object
 from tmqp_server.admin.api.overview import Overviews
+from tmqp_server.admin.api.pace import DEAR, Pace
 from tmqp_server.admin.api.repeats import Repeats
 from tmqp_server.admin.api.views import Views
-from tmqp_server.admin.options import ADMIN, AdminOptions
+from tmqp_server.admin.options import AdminOptions
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.messages import BadRequest, HttpRequest
@@ -48,7 +49,7 @@ class Api:
     overviews: Overviews
     consumers: HttpConsumers
     options: AdminOptions
-    door_name: str = ADMIN
+    pace: Pace
     repeats: Repeats = field(default_factory=Repeats)
 
 
@@ -143,6 +144,10 @@ class Operation:
     def tag(self) -> str:
         """The resource that it is about."""
         return self.path.strip("/").partition("/")[0]
+
+    def cost(self, request: HttpRequest) -> int:
+        """What a request counts as, where they are counted (``pace.py``)."""
+        return DEAR if self.name in ("browse", "transfer") or "sort" in request.query else 1
 
     def check(self, request: HttpRequest) -> None:
         """Refuse parameters that it does not have.

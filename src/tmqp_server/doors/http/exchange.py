@@ -98,7 +98,7 @@ class Exchange:
     was refused; ``handler``, None unless something is asked of the broker; ``answered``, nothing
     may be added; ``closes``, the connection ends behind this answer; ``upgrade``, the WebSocket
     subprotocol to be spoken from here on; ``asks_who``, the client must have logged in for that;
-    ``due``, when the request must be complete.
+    ``due``, when the request must be complete; ``peer``, where it comes from.
     """
 
     def __init__(
@@ -117,6 +117,7 @@ class Exchange:
         self.handler: Handler | None = None
         self.upgrade: str = ""
         self.asks_who = False
+        self.peer = ""
         self.due = due
         self.answered = False
         self.closes = False

@@ -201,6 +201,7 @@ class HttpSession(DoorSession):
                     self._limits.max_head_bytes,
                     due,
                 )
+                exchange.peer = self.peer
                 exchange.machine.receive_data(self._later)
                 exchange.head_bytes = len(self._later)
                 self._later = b""
