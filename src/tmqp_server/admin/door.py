@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Final
+from typing import Final, final
 
 from tmqp_server.admin.api.consuming import HttpConsumers
 from tmqp_server.admin.api.logins import WebLogIns
@@ -18,6 +18,7 @@ from tmqp_server.admin.api.openapi import description_of
 from tmqp_server.admin.api.operations import OPERATIONS, routes_of
 from tmqp_server.admin.api.overview import Overviews
 from tmqp_server.admin.api.pace import Pace
+from tmqp_server.admin.api.recalling import KEEPER, EventKeeper, KeptEvents
 from tmqp_server.admin.api.table import Api
 from tmqp_server.admin.api.views import Views
 from tmqp_server.admin.console.files import console_routes
@@ -39,15 +40,36 @@ from tmqp_server.doors.http.limits import HttpLimits
 from tmqp_server.doors.http.messages import HttpResponse, as_json
 from tmqp_server.doors.http.routes import Begin, Route
 from tmqp_server.doors.kinds import DoorContext
+from tmqp_server.doors.port import DoorSession
 from tmqp_server.doors.tables import limits_from
 from tmqp_server.engine.commands import Command, SeeMetrics
+from tmqp_server.engine.effects import Inform
 
 __all__ = ["open_door"]
 
 
+@final
+class AdminDoor(HttpDoor):
+    """The admin door; ``kept`` are its last events."""
+
+    name = ADMIN
+    for_operators = True
+    kept: KeptEvents
+
+    def open(self, session: int, now: float) -> DoorSession:
+        """A connection, or who keeps the events."""
+        if session == KEEPER:
+            return EventKeeper(self.kept)
+        return super().open(session, now)
+
+    def encode_event(self, effect: Inform) -> bytes:
+        """An event with its id."""
+        return self.kept.number(effect, super().encode_event(effect))
+
+
 def open_door(
     world: AdminWorld, context: DoorContext, options: AdminOptions
-) -> tuple[HttpDoor, Api]:
+) -> tuple[AdminDoor, Api]:
     """A door, and what its operations work with."""
     limits = limits_from(HttpLimits(), context.limits)
     logins = WebLogIns(world.random_bytes)
@@ -68,8 +90,9 @@ def open_door(
         HttpConsumers(world),
         options,
         Pace(options.requests_per_s),
+        KeptEvents(world),
     )
-    door = HttpDoor(
+    door = AdminDoor(
         context.new_id,
         limits,
         context.wall_clock_offset_s,
@@ -79,8 +102,8 @@ def open_door(
         manner=manner,
         door_name=ADMIN,
     )
-    door.name = ADMIN
-    door.for_operators = True
+    api.kept.door = door
+    door.kept = api.kept
     return door, api
 
 

@@ -12,6 +12,7 @@ from tmqp_server.admin.api.logins import WebLogIns
 from tmqp_server.admin.api.manner import ApiManner, read_object
 from tmqp_server.admin.api.overview import Overviews
 from tmqp_server.admin.api.pace import DEAR, Pace
+from tmqp_server.admin.api.recalling import KeptEvents
 from tmqp_server.admin.api.repeats import Repeats
 from tmqp_server.admin.api.views import Views
 from tmqp_server.admin.options import AdminOptions
@@ -50,6 +51,7 @@ class Api:
     consumers: HttpConsumers
     options: AdminOptions
     pace: Pace
+    kept: KeptEvents
     repeats: Repeats = field(default_factory=Repeats)
 
 

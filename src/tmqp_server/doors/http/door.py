@@ -27,7 +27,7 @@ from tmqp_server.doors.http.routes import Route
 from tmqp_server.doors.http.session import HttpSession
 from tmqp_server.doors.http.websocket import offered_protocols
 from tmqp_server.doors.letters import Letters
-from tmqp_server.doors.port import Door, IdSource, QueuesOnly
+from tmqp_server.doors.port import Door, DoorSession, IdSource, QueuesOnly
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.effects import Deliver, Inform
 
@@ -96,7 +96,7 @@ class HttpDoor(QueuesOnly):
             new_id, limits, wall_clock_offset_s, inner, table, letters, manner, door_name
         )
 
-    def open(self, session: int, now: float) -> HttpSession:
+    def open(self, session: int, now: float) -> DoorSession:
         """A new connection."""
         return HttpSession(self.context, session, now)
 
