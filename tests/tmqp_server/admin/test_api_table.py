@@ -12,9 +12,10 @@ import pytest
 
 from tests.tmqp_server.admin.api_stage import ApiStage
 from tmqp_client.cli import cli
-from tmqp_server.access.gate import Question
+from tmqp_server.access.gate import AUTHENTICATE, Question
 from tmqp_server.access.needs import FREE, NEEDS, NO_QUEUE
 from tmqp_server.access.rights import RIGHTS
+from tmqp_server.access.roles import Role
 from tmqp_server.admin.api.openapi import description_of
 from tmqp_server.admin.api.operations import OPERATIONS, routes_of
 from tmqp_server.admin.api.schemas import SCHEMAS
@@ -232,6 +233,29 @@ def test_all_other_rights_are_not_enough(operation: Operation) -> None:
     stage.policy = lambda question: question.right not in operation.rights
     status = call(stage, operation, prepare=False)
     assert (status, stage.state()) == (403, before)
+
+
+def for_other_names(question: Question) -> bool:
+    """All rights, but for names of others; where a right is about no name, it is the client's."""
+    role = Role("r", frozenset(RIGHTS), ("z",), (), ("z",), ("z",), ("z",), ("z",))
+    return question.right == AUTHENTICATE or role.allows(*question.need[:3])
+
+
+@by_name
+def test_all_rights_for_other_names_are_not_enough(operation: Operation) -> None:
+    about = re.findall(r"\{(channel|router)\}", operation.path)
+    if not about or operation.name in OWN:
+        return
+    statuses = set()
+    for there in (True, False):
+        stage = ApiStage(guarded=True)
+        if there:
+            stage.prepare()
+        before = stage.state()
+        stage.policy = for_other_names
+        statuses.add(call(stage, operation, prepare=False))
+        assert stage.state() == before
+    assert statuses == {403}
 
 
 @by_name

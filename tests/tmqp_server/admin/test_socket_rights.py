@@ -15,6 +15,7 @@ from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, Request, TextMessage
 
 from tests.tmqp_server.admin.api_stage import ApiStage
+from tests.tmqp_server.admin.test_api_table import for_other_names
 from tests.tmqp_server.shell.stage import StubWire
 from tmqp_server.access.gate import Question
 from tmqp_server.access.needs import FREE, NEEDS
@@ -121,6 +122,20 @@ def test_without_its_rights_nothing_is_done_and_nothing_told(
         [[answer], _] = told
         # The answer to a subscription is the same where the queue is missing (F128).
         assert answer["code"] == (1 if operation.name == "subscribe" else 401)
+
+
+@by_name
+def test_all_rights_for_other_names_are_not_enough(operation: SocketOperation) -> None:
+    if operation.name in FREE_ONES | PASSED_ON:
+        return
+    stage = ApiStage(guarded=True)
+    stage.prepare()
+    before = state_of(stage)
+    stage.policy = for_other_names
+    socket = Socket(stage)
+    [answer] = socket.ask(operation)
+    stage.end(socket.number)
+    assert (answer["op"], state_of(stage)) == ("problem", before)
 
 
 @by_name
