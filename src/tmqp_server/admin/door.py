@@ -122,6 +122,8 @@ class AdminKind(DoorKind):
         world = self._world
         logins = WebLogIns(world.random_bytes)
         manner = ApiManner(logins, context.new_id, options.hosts, encrypted=context.encrypted)
+        choices = [read_choice(each) for each in options.metrics_queues]
+        collector = Collector(world, choices, options.max_metrics_queues)
         api = self.api = Api(
             world, manner, logins, Views(), partial(_described, world), Overviews(world)
         )
@@ -130,11 +132,13 @@ class AdminKind(DoorKind):
             limits,
             context.wall_clock_offset_s,
             {} if context.native is None else {context.native.name: context.native},
-            routes=[*_routes(world, options), *routes_of(api)],
+            routes=[*_routes(world, options, collector), *routes_of(api)],
             letters=context.letters,
             manner=manner,
             door_name=self.name,
+            tally=collector.requests,
         )
+        collector.logins = logins
         door.name = self.name
         door.for_operators = True
         return door
@@ -145,9 +149,7 @@ def _described(world: AdminWorld) -> bytes:
     return as_json(description_of(OPERATIONS, world.build["version"]))
 
 
-def _routes(world: AdminWorld, options: AdminOptions) -> list[Route]:
-    choices = [read_choice(each) for each in options.metrics_queues]
-    collector = Collector(world, choices, options.max_metrics_queues)
+def _routes(world: AdminWorld, options: AdminOptions, collector: Collector) -> list[Route]:
     anonymous = options.anonymous_metrics
     page = console_routes() if options.console else []
     return [

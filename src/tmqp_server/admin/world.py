@@ -7,6 +7,7 @@ from typing import Any, Final, final
 
 from tmqp_server.cluster.relay import ClusterStatistics
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.model.histograms import Histogram
 from tmqp_server.shell.tallies import ProcessFacts
 from tmqp_server.shell.turn import Turn
 
@@ -39,13 +40,20 @@ class AdminWorld:
     event loop's timer fired last, in the engine's time, below 0 if never; ``reloads`` of the
     configuration by result, and ``last_reload_failed``; ``reload`` has the configuration read
     again, None where nobody can; ``settings`` of the configuration, by their names; ``random``
-    makes so many bytes that nobody can guess.
+    makes so many bytes that nobody can guess; ``log_lines`` by level; ``conversions`` of messages
+    by their door; ``syncs``, how long those of the storage took, None where there are none;
+    ``cluster_waiting``, bytes that wait for other servers.
     """
 
     def __init__(self) -> None:
         self.turn: Turn | None = None
         self.facts: Callable[[], ProcessFacts] = ProcessFacts
-        self.build: Mapping[str, str] = {"version": "", "python": "", "build": ""}
+        self.build: Mapping[str, str] = {
+            "version": "",
+            "python": "",
+            "build": "",
+            "backend": "",
+        }
         self.started_s = 0.0
         self.limits = EngineLimits()
         self.max_connections = 0
@@ -63,6 +71,10 @@ class AdminWorld:
         self.beat_s = -1.0
         self.reloads = {"done": 0, "failed": 0}
         self.last_reload_failed = False
+        self.log_lines: Mapping[str, int] = {}
+        self.conversions: Mapping[str, int] = {}
+        self.syncs: Histogram | None = None
+        self.cluster_waiting: Callable[[], int] = int
 
     def random_bytes(self, count: int) -> bytes:
         """So many bytes that nobody can guess."""

@@ -125,7 +125,7 @@ class Hub(Audited):
         self.outside: list[Outside] = []
         super().__init__(broker, Outlets(portion_bytes, broker, self.outside))
         self.journal = journal
-        self.notified: int = 0
+        self.notified: dict[int, int] = {}
         self.customs_ignored: int = 0
         self.commands_dropped: int = 0
         if guarded:
@@ -530,7 +530,7 @@ class Hub(Audited):
                     outlets.close_branch(effect.session, effect.branch)
                     self._apply(effect, now)
                 elif isinstance(effect, Notify):
-                    self.notified += 1
+                    self.notified[effect.event] = self.notified.get(effect.event, 0) + 1
                 elif isinstance(effect, TellNodes):
                     if self.relay is not None:
                         data, numbers = self.relay.tell(effect)

@@ -60,6 +60,7 @@ from tmqp_server.wiring.auditing import Audit
 from tmqp_server.wiring.clustering import Filters, Membership, join_cluster
 from tmqp_server.wiring.datagrams import UdpSockets
 from tmqp_server.wiring.doors import Doors, OpenDoor, door_name, sealed_addresses
+from tmqp_server.wiring.logs import LOG_LINES
 from tmqp_server.wiring.lookups import announcing
 from tmqp_server.wiring.parts import (
     caller_of,
@@ -157,7 +158,12 @@ class Server:
     def _show_to_operators(self) -> None:
         """Let admin doors see what only the server knows."""
         watch(self.world, self.config, self._turn, lambda: self.sessions)
-        self.world.cluster = None if self.cluster is None else self.cluster.relay.statistics
+        if self.cluster is not None:
+            self.world.cluster = self.cluster.relay.statistics
+            self.world.cluster_waiting = self.cluster.waiting_bytes
+        self.world.log_lines = LOG_LINES
+        self.world.conversions = self.doors.native.letters.conversions
+        self.world.syncs = getattr(self._store, "syncs", None)  # not every store has a log
         self.world.audit = self.audit.file.ring
         self.world.audit_fails = lambda: bool(self.audit.file.failing)
         self.world.certificate_expires_s = lambda: self.tls.expires_s

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, Final, final
+from typing import Final, final
 
+from tmqp_server.admin.limits import limits_near
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.engine.operations.survey import Survey
 from tmqp_server.shell.turn import Turn
 
-__all__ = ["Overview", "Overviews", "limits_near", "turn_of"]
+__all__ = ["Overview", "Overviews", "turn_of"]
 
 #: For how long the numbers of a survey are what everybody gets.
 _SHARED_S: Final = 1.0
@@ -135,20 +135,3 @@ def _shown(world: AdminWorld, survey: Survey, now: float, offset_s: float) -> di
             "max_fds": facts.max_fds,
         },
     }
-
-
-def limits_near(world: AdminWorld, levels: Mapping[str, int]) -> list[dict[str, Any]]:
-    """The limits of the whole server of which it is known how much is used."""
-    limits = world.limits
-    used = levels["message_bytes"] + levels["state_bytes"]
-    rows = (
-        ("max_total_bytes", used, limits.max_total_bytes),
-        ("max_unsynced_bytes", levels["unsynced_bytes"], limits.max_unsynced_bytes),
-        ("max_sessions", levels["sessions"], limits.max_sessions),
-        ("max_channels", levels["channels"], limits.max_channels),
-        ("max_connections", world.connections(), world.max_connections),
-    )
-    return [
-        {"name": name, "used": count, "limit": most, "near": most > 0 and count >= 0.85 * most}
-        for name, count, most in rows
-    ]

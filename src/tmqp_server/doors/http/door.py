@@ -24,6 +24,7 @@ from tmqp_server.doors.http.queues import (
 )
 from tmqp_server.doors.http.routes import Route
 from tmqp_server.doors.http.session import HttpSession
+from tmqp_server.doors.http.tally import HttpTally
 from tmqp_server.doors.http.websocket import offered_protocols
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.port import Door, IdSource, QueuesOnly
@@ -67,6 +68,7 @@ class HttpDoor(QueuesOnly):
     :param letters: reads what came in by doors of other kinds.
     :param manner: how requests are answered.
     :param door_name: the door whose messages clients push, if it is not this one.
+    :param tally: counts the requests.
     """
 
     name = HttpBodies.name
@@ -82,6 +84,7 @@ class HttpDoor(QueuesOnly):
         letters: Letters | None = None,
         manner: Manner | None = None,
         door_name: str = DOOR_NAME,
+        tally: HttpTally | None = None,
     ) -> None:
         super().__init__(HttpBodies())
         inner = {} if inner is None else inner
@@ -91,7 +94,7 @@ class HttpDoor(QueuesOnly):
         limits = HttpLimits() if limits is None else limits
         letters = Letters() if letters is None else letters
         self.context = HttpContext(
-            new_id, limits, wall_clock_offset_s, inner, table, letters, manner, door_name
+            new_id, limits, wall_clock_offset_s, inner, table, letters, manner, door_name, tally
         )
 
     def open(self, session: int, now: float) -> HttpSession:

@@ -36,13 +36,12 @@ from typing import Final, TypeAlias
 from tmqp.constants import (
     PUT_BACK_NO,
     RESULT_BUSY,
-    RESULT_LIMIT_EXCEEDED,
     RESULT_NOT_FOUND,
     RESULT_NOT_IMPLEMENTED,
     RESULT_OK,
     RESULT_UNACCEPTABLE,
 )
-from tmqp_server.engine.books import batch_bytes
+from tmqp_server.engine.books import QUEUE_OPTIONS, batch_bytes
 from tmqp_server.engine.commands import Acknowledge, Batch, Command, Push, Release, SessionCommand
 from tmqp_server.engine.core import Core, PendingWrite
 from tmqp_server.engine.delivery.feed_commits import target_of
@@ -206,7 +205,7 @@ class Batches:
         if core.takes_nodes or core.masters:
             return RESULT_NOT_IMPLEMENTED  # other servers of a cluster would see parts of it
         if len(batch.commands) > core.limits.max_batch_length:
-            return RESULT_LIMIT_EXCEEDED
+            return core.reached("max_batch_length")
         size = 0
         for each in batch.commands:
             if not isinstance(each, SessionCommand) or _one_of(session, each.session) is None:
@@ -215,7 +214,7 @@ class Batches:
                 size += each.size
             elif not isinstance(each, Release):
                 return RESULT_UNACCEPTABLE
-        return RESULT_LIMIT_EXCEEDED if size > core.limits.max_batch_bytes else RESULT_OK
+        return RESULT_OK if size <= core.limits.max_batch_bytes else core.reached("max_batch_bytes")
 
     def _check_push(self, batch: PendingBatch, push: Push, rooms: dict[int, _Room]) -> int:
         """0 when a push can be part of a batch; it is noted there then."""
@@ -241,13 +240,14 @@ class Batches:
             self._outcomes.count_refused(queue, RESULT_UNACCEPTABLE)
             return RESULT_UNACCEPTABLE
         if queue.options.ephemeral and queue.bounded and queue.is_over(message, False):
-            return RESULT_LIMIT_EXCEEDED
+            return self._core.reached(QUEUE_OPTIONS)
         item = _Item(queue, message, batch.session, None, decision)
         item.kept = self._outcomes.will_save(queue, message, decision)
         if item.kept:
             if queue.disk_bytes + room.size > queue.disk_cap:
-                self._outcomes.count_refused(queue, RESULT_LIMIT_EXCEEDED)
-                return RESULT_LIMIT_EXCEEDED
+                code = self._core.short_of(QUEUE_OPTIONS)
+                self._outcomes.count_refused(queue, code)
+                return code
             batch.size += push.size
         batch.items.append(item)
         if push.extras is not None and push.extras.awaits_copies:
@@ -285,10 +285,10 @@ class Batches:
         room.pushes += 1
         room.size += message.size
         if code == RESULT_OK and target.saves and target.disk_bytes + room.size > target.disk_cap:
-            code = RESULT_LIMIT_EXCEEDED
+            code = self._core.short_of(QUEUE_OPTIONS)
         if code != RESULT_OK:
             feed.skipped += 1
-            return code
+            return self._core.count_short(code)
         copy = copy_of(feed, message, self._core.now)
         copy.sequence = target.sequence + room.pushes
         decision = self._receipt_of(target, copy)
@@ -381,11 +381,11 @@ class Batches:
                     memory -= size
         batch.memory = batch_bytes(len(command.commands), answers) if kept else 0
         if memory > 0 and not core.has_room(memory + batch.memory):
-            return RESULT_BUSY
+            return core.reached("max_total_bytes", RESULT_BUSY)
         if not core.has_room_for_client(batch.memory):
-            return RESULT_BUSY
+            return core.reached("max_total_bytes", RESULT_BUSY)
         if kept and not core.has_room_to_save(batch.size):
-            return RESULT_BUSY
+            return core.count_short(core.short_of_storage())
         return RESULT_OK
 
     # --- Doing -----------------------------------------------------------------------------------

@@ -381,9 +381,9 @@ class ChannelTable:
         if problem != RESULT_OK:
             return problem
         if len(self.by_key) >= self._limits.max_channels:
-            return RESULT_LIMIT_EXCEEDED
+            return self._books.reached("max_channels")
         if not self._books.has_room(channel_bytes(name, options)):
-            return RESULT_BUSY
+            return self._books.reached("max_total_bytes", RESULT_BUSY)
         return RESULT_OK
 
     def problem_of_change(self, channel: Channel, options: ChannelOptions) -> int:
@@ -402,7 +402,7 @@ class ChannelTable:
                 channel.name, channel.options
             )
             if more > 0 and not self._books.has_room(more):
-                return RESULT_BUSY
+                return self._books.reached("max_total_bytes", RESULT_BUSY)
         return problem
 
     def problem_of_rules(self, options: ChannelOptions) -> int:
@@ -509,10 +509,10 @@ class ChannelTable:
             return RESULT_UNACCEPTABLE
         if there and not rules.allow_multiple_queues:
             return RESULT_LIMIT_EXCEEDED
-        if (rules.queue_limit and there >= rules.queue_limit) or (
-            there >= self._limits.max_queues_per_channel
-        ):
+        if rules.queue_limit and there >= rules.queue_limit:
             return RESULT_LIMIT_EXCEEDED
+        if there >= self._limits.max_queues_per_channel:
+            return self._books.reached("max_queues_per_channel")
         problem = self.problem_of_options(options)
         if problem == RESULT_OK:
             problem = rules.problem_of_queue(options)
@@ -521,7 +521,7 @@ class ChannelTable:
             if channel is None:
                 size += channel_bytes(name, rules)
             if not self._books.has_room(size):
-                return RESULT_BUSY
+                return self._books.reached("max_total_bytes", RESULT_BUSY)
         return problem
 
     def create_queue(self, channel: Channel, queue_id: int, options: QueueOptions) -> Queue:

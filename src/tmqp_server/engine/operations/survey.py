@@ -106,6 +106,7 @@ def levels_of(core: Core) -> dict[str, int]:
         "answers_dropped": counters.answers_dropped,
         "events_skipped": core.notices.skipped,
         "withheld": counters.withheld,
+        **{name: len(table) for name, table in core.tables.items()},
     }
 
 
@@ -119,7 +120,8 @@ class Survey:
     Attributes: ``total``, the sum of all queues; ``queues``, how many there are, ``without`` of
     them have messages waiting and no consumer; ``samples`` of chosen queues, ``left_out`` of which
     only the sum is there; ``doors``, what sessions have counted, by the name of their door;
-    ``confirms`` and ``negative_confirms``; ``refusals`` by result code; ``latency``.
+    ``confirms`` and ``negative_confirms``; ``refusals`` by result code; ``limits_reached`` by the
+    limit; ``published``, messages for routers; ``latency``.
     """
 
     __slots__ = (
@@ -127,7 +129,9 @@ class Survey:
         "doors",
         "latency",
         "left_out",
+        "limits_reached",
         "negative_confirms",
+        "published",
         "queues",
         "refusals",
         "samples",
@@ -159,6 +163,8 @@ class Survey:
         self.confirms = tally.confirms
         self.negative_confirms = tally.negative_confirms
         self.refusals: dict[int, int] = dict(tally.refusals)
+        self.limits_reached: dict[str, int] = dict(core.limits_reached)
+        self.published: int = tally.published
         self.latency: Histogram = tally.latency.copy()
         self._core = core
         self._choices = choices

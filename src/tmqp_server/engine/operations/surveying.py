@@ -172,7 +172,7 @@ class Surveying:
                 joined.append(SubscriptionSnapshot(channel, subscription, core.now))
         core.work += 1 + len(joined)
         if len(joined) > core.limits.max_list_items:
-            core.reply(session, command.request, RESULT_LIMIT_EXCEEDED)
+            core.reply(session, command.request, core.reached("max_list_items"))
             return
         body = ClientDetails(SurveyedClient(client, core.now), joined)
         core.reply(session, command.request, RESULT_OK, body)

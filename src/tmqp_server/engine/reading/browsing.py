@@ -164,6 +164,7 @@ class Browsing:
         self._directory = directory
         #: By session, in the order of asking; those that wait for the storage as well.
         self._looks: dict[int, _Look] = {}
+        core.tables["browses"] = self._looks
 
     def performers(self) -> Performers:
         """The methods for the commands served here."""
@@ -207,9 +208,12 @@ class Browsing:
         if command.limit:
             most = min(most, command.limit)
         look = _Look(session, command, queue, most, removes)
-        busy = session.number in self._looks or len(self._looks) >= limits.max_browses
-        if busy or not self._begin(look):
+        if session.number in self._looks:
             core.reply(session, command.request, RESULT_BUSY)
+        elif len(self._looks) >= limits.max_browses:
+            core.reply(session, command.request, core.reached("max_browses", RESULT_BUSY))
+        elif not self._begin(look):
+            core.reply(session, command.request, core.reached("max_total_bytes", RESULT_BUSY))
 
     def _begin(self, look: _Look) -> bool:
         """Copy the places of a queue; False when there is no room for that."""
