@@ -27,6 +27,7 @@ from tmqp_server.engine.events import event_name
 from tmqp_server.engine.model.histograms import SHORT_BOUNDS_US, Histogram
 from tmqp_server.engine.operations.survey import QueueChoice, QueueSample, Survey
 from tmqp_server.shell.draining import SERVING
+from tmqp_server.shell.peers import Pressure
 from tmqp_server.shell.rates import RATES
 from tmqp_server.shell.turn import Turn
 
@@ -113,8 +114,11 @@ class Collector:
         while not survey.go_on(now):
             yield ""
         yield ""
+        pressure = turn.pressure()
+        while not pressure.go_on():
+            yield ""
         series = 1
-        for family in self._families(turn, survey):
+        for family in self._families(turn, survey, pressure):
             series += series_of(family)
             yield from written(family, form)
         yield from written(Family("metrics_series", [_one(series)]), form)
@@ -123,12 +127,12 @@ class Collector:
 
     # -- the families, in the order of the catalogue -------------------------------------------
 
-    def _families(self, turn: Turn, survey: Survey) -> _Families:
+    def _families(self, turn: Turn, survey: Survey, pressure: Pressure) -> _Families:
         yield from self._of_process(turn)
-        yield from _of_connections(turn)
+        yield from _of_connections(turn, pressure)
         yield from self._of_messages(turn, survey)
         yield from _of_queues(survey)
-        yield from self._of_memory(turn, survey)
+        yield from self._of_memory(survey, pressure)
         yield from self._of_storage(turn, survey)
         expiry = _if_known(self._world.certificate_expires_s())
         yield Family("tls_certificate_expiry_timestamp_seconds", expiry)
@@ -231,15 +235,14 @@ class Collector:
         found.count(0, self._at_once)
         return found
 
-    def _of_memory(self, turn: Turn, survey: Survey) -> _Families:
+    def _of_memory(self, survey: Survey, pressure: Pressure) -> _Families:
         levels = survey.levels()
         limits = self._world.limits
-        _, waiting = turn.pressure()
         rows: list[Row] = [
             (("messages",), levels["message_bytes"]),
             (("state",), levels["state_bytes"]),
             (("unsynced",), levels["unsynced_bytes"]),
-            (("outbound",), waiting),
+            (("outbound",), pressure.waiting),
         ]
         yield Family("memory_used_bytes", rows)
         most = [(("all",), limits.max_total_bytes), (("unsynced",), limits.max_unsynced_bytes)]
@@ -277,7 +280,7 @@ def _if_known(value: float | None) -> list[Row]:
     return [] if value is None else [_one(value)]
 
 
-def _of_connections(turn: Turn) -> _Families:
+def _of_connections(turn: Turn, pressure: Pressure) -> _Families:
     tally = turn.tally
     doors = sorted(tally.doors.items())
     there = turn.open_by_door()
@@ -289,10 +292,9 @@ def _of_connections(turn: Turn) -> _Families:
     yield Family("connections_closed", closed)
     refused: list[Row] = [((why,), count) for why, count in sorted(tally.refused.items())]
     yield Family("connections_refused", refused)
-    blocked, waiting = turn.pressure()
-    yield Family("connections_blocked", [_one(blocked)])
+    yield Family("connections_blocked", [_one(pressure.blocked)])
     yield Family("slow_consumers", [_one(turn.slow_consumers.count)])
-    yield Family("outbound_waiting_bytes", [_one(waiting)])
+    yield Family("outbound_waiting_bytes", [_one(pressure.waiting)])
     yield Family("received_bytes", [((door,), each.received_bytes) for door, each in doors])
     yield Family("sent_bytes", [((door,), each.sent_bytes) for door, each in doors])
     decided: list[Row] = []

@@ -29,7 +29,7 @@ from tmqp.constants import (
 from tmqp.names import EXACT_MARK, fault_of_name
 from tmqp_server.engine.books import MAX_SPELLINGS, Books, channel_bytes, queue_bytes
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.model.counters import QueueCounters
+from tmqp_server.engine.model.counters import QueueCounters, SurveyInProgress
 from tmqp_server.engine.model.delivery import HandlerRegistry
 from tmqp_server.engine.model.disciplines import DISCIPLINES
 from tmqp_server.engine.model.levels import LevelGauge
@@ -44,6 +44,8 @@ __all__ = ["Channel", "ChannelTable", "IdleTimer", "is_channel_name", "is_dispos
 _TAGGED: Final = 65_536
 #: Stars of a filter with one inside; a filter with more fits nothing, for each costs time.
 _MOST_STARS: Final = 8
+#: Walks over all queues that are told of queues that go.
+_MOST_SURVEYS: Final = 16
 
 
 def is_channel_name(name: str, max_bytes: int) -> bool:
@@ -238,6 +240,7 @@ class ChannelTable:
         "compared",
         "gone",
         "gauge",
+        "_surveys",
         "_bearers",
         "_books",
         "_handlers",
@@ -273,6 +276,7 @@ class ChannelTable:
         self.compared = 0
         #: What the queues have counted that are not there any more, so that sums never fall.
         self.gone = QueueCounters()
+        self._surveys: list[SurveyInProgress] = []
         #: Who tells the priorities of messages.
         self.gauge = LevelGauge()
 
@@ -550,10 +554,27 @@ class ChannelTable:
         self.renew()
         return queue
 
+    def begin_survey(self) -> SurveyInProgress:
+        """What a walk over all queues must be told of those that go; the oldest of many that were
+        never ended is forgotten."""
+        if len(self._surveys) >= _MOST_SURVEYS:
+            self._surveys.pop(0)
+        found = SurveyInProgress()
+        self._surveys.append(found)
+        return found
+
+    def end_survey(self, survey: SurveyInProgress) -> None:
+        """A walk is over."""
+        if survey in self._surveys:
+            self._surveys.remove(survey)
+
     def remove_queue(self, channel: Channel, queue: Queue) -> None:
         """Forget a queue."""
         channel.audience.used = True
         del channel.queues[queue.queue_id]
+        for each in self._surveys:
+            if queue.key not in each.seen:
+                each.left.add(queue.counters)
         self.gone.add(queue.counters)
         queue.counters = self.gone  # what is still counted of it: its messages go bit by bit
         self._books.refund(queue.memory)
