@@ -41,7 +41,15 @@ CHECKS: Final = "server check "
 TALK: Final = {"request", "reply"}
 
 #: There is no cache queue, nothing was taken, nothing is deferred, and nobody has the tag.
-NOT_THERE: Final = {"readLatest", "acknowledge", "refuse", "removeMessage", "publishToRouter"}
+NOT_THERE: Final = {
+    "acknowledge",
+    "endTrace",
+    "getTrace",
+    "publishToRouter",
+    "readLatest",
+    "refuse",
+    "removeMessage",
+}
 #: About what the connection itself has taken.
 OWN: Final = {"acknowledge", "refuse"}
 

@@ -28,6 +28,7 @@ from tmqp_server.admin.api.server import (
     tell_storage,
 )
 from tmqp_server.admin.api.sessions import log_in, log_out, tell_session
+from tmqp_server.admin.api.slowness import SLOWNESS_OPERATIONS
 from tmqp_server.admin.api.table import Api, Operation, integer, text
 from tmqp_server.admin.api.transfers import TRANSFER_OPERATIONS
 from tmqp_server.admin.probes import tell_health
@@ -184,6 +185,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *MESSAGE_OPERATIONS,
     *TRANSFER_OPERATIONS,
     *CLIENT_OPERATIONS,
+    *SLOWNESS_OPERATIONS,
     *ROUTER_OPERATIONS,
     *READING_OPERATIONS,
     *DEFINITION_OPERATIONS,

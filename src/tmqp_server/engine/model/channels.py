@@ -29,10 +29,11 @@ from tmqp.constants import (
 from tmqp.names import EXACT_MARK, fault_of_name
 from tmqp_server.engine.books import MAX_SPELLINGS, Books, channel_bytes, queue_bytes
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.model.counters import QueueCounters, SurveyInProgress
+from tmqp_server.engine.model.counters import QueueCounters
 from tmqp_server.engine.model.delivery import HandlerRegistry
 from tmqp_server.engine.model.disciplines import DISCIPLINES
 from tmqp_server.engine.model.levels import LevelGauge
+from tmqp_server.engine.model.progress import SurveyInProgress
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Audience, Session
 from tmqp_server.engine.model.timers import Sleeper

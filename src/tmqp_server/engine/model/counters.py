@@ -6,7 +6,7 @@ there.  Each is changed in one module; ``tests/tmqp_server/engine/test_writers.p
 
 from __future__ import annotations
 
-__all__ = ["BrokerCounters", "QueueCounters", "SurveyInProgress"]
+__all__ = ["BrokerCounters", "QueueCounters"]
 
 
 class QueueCounters:
@@ -195,14 +195,3 @@ class BrokerCounters:
         self.decisions_unknown = 0
         #: Messages that stay on disk because no door of this server can read them.
         self.withheld = 0
-
-
-class SurveyInProgress:
-    """A walk over all queues: the keys of those that it has ``seen``, and what those had counted
-    that went before it came to them (``left``)."""
-
-    __slots__ = ("left", "seen")
-
-    def __init__(self) -> None:
-        self.seen: set[int] = set()
-        self.left = QueueCounters()

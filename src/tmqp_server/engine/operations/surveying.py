@@ -13,6 +13,7 @@ from tmqp_server.engine.commands import (
     SurveyClients,
     SurveyCommand,
     SurveyQueues,
+    connection_of,
 )
 from tmqp_server.engine.core import Core, Performers
 from tmqp_server.engine.effects import CloseSession
@@ -57,6 +58,11 @@ class Surveying:
             DescribeClient: self.describe_client,
             DisconnectClient: self.disconnect_client,
         }
+
+    def number_of(self, client_id: str) -> int:
+        """The number of a client's connection; 0 when it is not connected."""
+        session = self._core.clients.get(client_id)
+        return 0 if session is None else connection_of(session.number)
 
     def levels(self) -> dict[str, int]:
         """How much there is of everything but queues and messages at this moment."""
