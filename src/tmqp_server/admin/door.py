@@ -92,15 +92,19 @@ def open_door(
         Pace(options.requests_per_s),
         KeptEvents(world),
     )
+    choices = [read_choice(each) for each in options.metrics_queues]
+    collector = Collector(world, choices, options.max_metrics_queues)
+    collector.logins = logins
     door = AdminDoor(
         context.new_id,
         limits,
         context.wall_clock_offset_s,
         {} if context.native is None else {context.native.name: context.native},
-        routes=[*_routes(world, options), *routes_of(api)],
+        routes=[*_routes(world, options, collector), *routes_of(api)],
         letters=context.letters,
         manner=manner,
         door_name=ADMIN,
+        tally=collector.requests,
     )
     api.kept.door = door
     door.kept = api.kept
@@ -112,9 +116,7 @@ def _described(world: AdminWorld) -> bytes:
     return as_json(description_of(OPERATIONS, world.build["version"]))
 
 
-def _routes(world: AdminWorld, options: AdminOptions) -> list[Route]:
-    choices = [read_choice(each) for each in options.metrics_queues]
-    collector = Collector(world, choices, options.max_metrics_queues)
+def _routes(world: AdminWorld, options: AdminOptions, collector: Collector) -> list[Route]:
     anonymous = options.anonymous_metrics
     page = console_routes() if options.console else []
     return [

@@ -7,6 +7,7 @@ from typing import Any, Final, Protocol, final
 
 from tmqp_server.cluster.relay import ClusterStatistics
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.model.histograms import Histogram
 from tmqp_server.shell.tallies import ProcessFacts
 from tmqp_server.shell.turn import Turn
 
@@ -78,13 +79,20 @@ class AdminWorld:
     last lines; ``log_level`` and ``set_log_level``, one of ``settings.log.LEVELS``; ``tls``, how it
     is set, None where there is none; ``renew_tls`` reads its files again and says what is wrong
     with them; ``backups``, None where nobody can make any; ``note`` has audited who did what with
-    which result.
+    which result; ``log_lines``, how many there were by level; ``conversions`` of messages by
+    their door; ``syncs``, how long those of the storage took, None where there are none;
+    ``cluster_waiting``, bytes that wait for other servers.
     """
 
     def __init__(self) -> None:
         self.turn: Turn | None = None
         self.facts: Callable[[], ProcessFacts] = ProcessFacts
-        self.build: Mapping[str, str] = {"version": "", "python": "", "build": ""}
+        self.build: Mapping[str, str] = {
+            "version": "",
+            "python": "",
+            "build": "",
+            "backend": "",
+        }
         self.started_s = 0.0
         self.limits = EngineLimits()
         self.max_connections = 0
@@ -111,6 +119,10 @@ class AdminWorld:
         self.renew_tls: Callable[[], str] = str
         self.backups: BackupDesk | None = None
         self.note: Callable[[str, str, int], None] = _note_nothing
+        self.log_lines: Mapping[str, int] = {}
+        self.conversions: Mapping[str, int] = {}
+        self.syncs: Histogram | None = None
+        self.cluster_waiting: Callable[[], int] = int
 
     def random_bytes(self, count: int) -> bytes:
         """So many bytes that nobody can guess."""

@@ -62,6 +62,7 @@ from tmqp_server.wiring.clustering import Filters, Membership, join_cluster
 from tmqp_server.wiring.datagrams import UdpSockets
 from tmqp_server.wiring.doors import Doors, OpenDoor, door_name, sealed_addresses
 from tmqp_server.wiring.log_lines import LogLines
+from tmqp_server.wiring.logs import LOG_LINES
 from tmqp_server.wiring.lookups import announcing
 from tmqp_server.wiring.operating import show_to_operators
 from tmqp_server.wiring.parts import (
@@ -161,7 +162,12 @@ class Server:
     def _show_to_operators(self) -> None:
         """Let admin doors see what only the server knows."""
         watch(self.world, self.config, self._turn, lambda: self.sessions)
-        self.world.cluster = None if self.cluster is None else self.cluster.relay.statistics
+        if self.cluster is not None:
+            self.world.cluster = self.cluster.relay.statistics
+            self.world.cluster_waiting = self.cluster.waiting_bytes
+        self.world.log_lines = LOG_LINES
+        self.world.conversions = self.doors.native.letters.conversions
+        self.world.syncs = getattr(self._store, "syncs", None)  # not every store has a log
         self.world.audit = self.audit.file.ring
         self.world.attend = self._shell.attend
         show_to_operators(self.world, self)

@@ -17,6 +17,7 @@ from tmqp_server.admin.world import AdminWorld
 from tmqp_server.config import ConfigError, ServerConfig
 from tmqp_server.doors.kinds import DoorKind
 from tmqp_server.doors.registry import DoorRegistry
+from tmqp_server.io.event_loop import backend_name
 from tmqp_server.io.process import process_facts
 from tmqp_server.settings.sources import effective
 from tmqp_server.shell.turn import Turn
@@ -48,6 +49,7 @@ def watch(
         "version": tmqp.__version__,
         "python": platform.python_version(),
         "build": "compiled" if tmqp.compiled else "interpreted",
+        "backend": backend_name(),
     }
     world.started_s = time.time()
     world.random = secrets.token_bytes

@@ -125,10 +125,6 @@ class ApiStage(Stage):
         self.policy = policy
         return re.sub(r'"(taken_at_ms|examined)":[0-9]+', "", "\n".join(found))
 
-    def new_number(self) -> int:
-        """A number for a connection."""
-        return next(self._numbers)
-
     def caller(self, **fields: str) -> Caller:
         """A connection to the admin door."""
         return Caller(self, {key.replace("_", "-"): value for key, value in fields.items()})

@@ -45,6 +45,8 @@ TALK: Final = {"request", "reply"}
 
 #: There is no certificate and no cache queue, nothing was taken or deferred, nobody has the tag.
 NOT_THERE: Final = {
+    "endTrace",
+    "getTrace",
     "renewTls",
     "readLatest",
     "acknowledge",

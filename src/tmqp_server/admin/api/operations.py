@@ -30,6 +30,7 @@ from tmqp_server.admin.api.server import (
     tell_storage,
 )
 from tmqp_server.admin.api.sessions import log_in, log_out, tell_session
+from tmqp_server.admin.api.slowness import SLOWNESS_OPERATIONS
 from tmqp_server.admin.api.table import Api, Operation, integer, text
 from tmqp_server.admin.api.transfers import TRANSFER_OPERATIONS
 from tmqp_server.admin.probes import tell_health
@@ -188,6 +189,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *TRANSFER_OPERATIONS,
     *CONSUMER_OPERATIONS,
     *CLIENT_OPERATIONS,
+    *SLOWNESS_OPERATIONS,
     *ROUTER_OPERATIONS,
     *READING_OPERATIONS,
     *DEFINITION_OPERATIONS,

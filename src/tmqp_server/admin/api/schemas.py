@@ -268,6 +268,57 @@ SCHEMAS: Final[dict[str, _Schema]] = {
     "Draining": _object({}, {"stop": {**_FLAG, "default": False}}, closed=True),
     "Drained": _object({"draining": _FLAG, "stop": _FLAG}),
     "Reloaded": _object({"reloads": {"type": "object", "additionalProperties": _COUNT}}),
+    "Slow": _object(
+        {
+            "slow_turn_ms": _REAL,
+            "count": _COUNT,
+            "turns": _list(
+                _object(
+                    {
+                        "at_ms": _COUNT,
+                        "took_ms": _REAL,
+                        "session": _COUNT,
+                        "session_ms": _REAL,
+                        "peer": _TEXT,
+                    }
+                )
+            ),
+            "consumers": _list(
+                _object(
+                    {
+                        "session": _COUNT,
+                        "peer": _TEXT,
+                        "waiting_bytes": _COUNT,
+                        "blocked_s": _REAL,
+                    }
+                )
+            ),
+        }
+    ),
+    "Tracing": {
+        "type": "object",
+        "properties": {"seconds": {"type": "integer", "minimum": 1, "maximum": 300}},
+        "additionalProperties": False,
+    },
+    "Trace": _object(
+        {
+            "client": _TEXT,
+            "running": _FLAG,
+            "ends_at_ms": _COUNT,
+            "count": _COUNT,
+            "lines": _list(
+                _object(
+                    {
+                        "number": _COUNT,
+                        "at_ms": _COUNT,
+                        "way": _TEXT,
+                        "what": _TEXT,
+                        "head": {"type": "object"},
+                    }
+                )
+            ),
+        }
+    ),
     "Audit": _object({"items": _list({"type": "object"})}),
     "Health": _object(
         {"alive": _FLAG, "ready": _FLAG, "problems": _list(_TEXT), "storage": _MAYBE_TEXT}

@@ -1,7 +1,9 @@
 """``.../transfers``: move messages to another queue, or dead letters back to where they were first.
 
-A message is pushed to where it goes and removed when that is confirmed: so a crash, or a consumer
-that takes it in between, may leave it in both queues, and never in none.
+The broker moves each message by itself: it is in one of both queues, and never in both or in none,
+whatever fails.  In a cluster, where other servers are told of pushes, that cannot be done: there it
+is pushed to where it goes and removed when that is confirmed, so a crash, or a consumer that takes
+it in between, may leave it in both.
 """
 
 from __future__ import annotations
@@ -9,7 +11,13 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, Final
 
-from tmqp.constants import MAX_QUEUE_ID, RESULT_OK, TYPE_QUEUE_MESSAGE
+from tmqp.constants import (
+    MAX_QUEUE_ID,
+    RESULT_BUSY,
+    RESULT_NOT_IMPLEMENTED,
+    RESULT_OK,
+    TYPE_QUEUE_MESSAGE,
+)
 from tmqp.errors import LocalProtocolError
 from tmqp.extensions import (
     DEAD_LETTER_HEADERS,
@@ -27,7 +35,14 @@ from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.messages import BadRequest, HttpResponse
 from tmqp_server.doors.rewriting import writable_headers
 from tmqp_server.doors.selecting import FilterError, filter_of, read_by
-from tmqp_server.engine.commands import AskRight, Browse, Command, Push, RemoveMessage
+from tmqp_server.engine.commands import (
+    AskRight,
+    Browse,
+    Command,
+    MoveMessage,
+    Push,
+    RemoveMessage,
+)
 from tmqp_server.engine.effects import Reply
 from tmqp_server.engine.model.snapshots import BROWSED_WAITING, BrowsedMessage, BrowseSnapshot
 
@@ -43,6 +58,9 @@ _PORTION: Final = 100
 _MOST_EXAMINED: Final = 20_000
 #: Seconds after a portion in which others have their turn.
 _PAUSE_S: Final = 0.001
+#: How often one that cannot be moved at this moment is tried, and seconds in between.
+_MOST_TRIES: Final = 5
+_RETRY_S: Final = 0.02
 #: What says when the copy of a message may be delivered; it may be so at once.
 _DROPPED: Final = frozenset(
     name.lower()
@@ -191,23 +209,43 @@ class _Transfer:
         except LocalProtocolError as error:
             self._fail(str(error))
             return
+        move = MoveMessage(session, request, *self._place, item.message_id, push)
+        reply = yield move
+        for _ in range(_MOST_TRIES):
+            if reply.code != RESULT_BUSY:
+                break
+            yield _RETRY_S  # the storage answers for it soon
+            reply = yield move
+        if reply.code == RESULT_OK:
+            self._moved += 1
+        elif reply.code == RESULT_NOT_IMPLEMENTED:
+            yield from self._push_and_remove(session, request, push)
+        else:
+            self._refused(reply.code)
+
+    def _push_and_remove(
+        self, session: int, request: object, push: Push
+    ) -> Generator[Command | float, Reply, None]:
+        """The same in two steps, where other servers of a cluster are told of the first."""
         confirms = self._client.confirms
-        if item.message_id in confirms:
+        if push.message_id in confirms:
             self._fail("a message with this id is not confirmed yet")
             return
-        confirms[item.message_id] = request
+        confirms[push.message_id] = request
         reply = yield push
-        confirms.pop(item.message_id, None)
+        confirms.pop(push.message_id, None)
         if reply.code != RESULT_OK:
-            words = {401: "not allowed", 404: "no such queue", 482: "a limit is reached"}
-            self._fail(words.get(reply.code, f"refused with {reply.code}"))
+            self._refused(reply.code)
             return
-        channel, queue_id = self._place
-        reply = yield RemoveMessage(session, request, channel, queue_id, item.message_id)
+        reply = yield RemoveMessage(session, request, *self._place, push.message_id)
         if reply.code == RESULT_OK:
             self._moved += 1
         else:
             self._fail("copied, and no longer there to be removed")
+
+    def _refused(self, code: int) -> None:
+        words = {401: "not allowed", 404: "no such queue or message", 482: "a limit is reached"}
+        self._fail(words.get(code, f"refused with {code}"))
 
     def _fail(self, words: str) -> None:
         self._failed[words] = self._failed.get(words, 0) + 1
@@ -264,7 +302,7 @@ TRANSFER_OPERATIONS: Final[tuple[Operation, ...]] = (
         " back to their first queues.",
         begin=_transfer,
         rights=("browse", "clear-messages", "push"),
-        commands=(AskRight, Browse, Push, RemoveMessage),
+        commands=(AskRight, Browse, MoveMessage, Push, RemoveMessage),
         body="Transfer",
         answer="Transferred",
         failures=(404, 409, 422),

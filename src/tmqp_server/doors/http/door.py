@@ -25,6 +25,7 @@ from tmqp_server.doors.http.queues import (
 )
 from tmqp_server.doors.http.routes import Route
 from tmqp_server.doors.http.session import HttpSession
+from tmqp_server.doors.http.tally import HttpTally
 from tmqp_server.doors.http.websocket import offered_protocols
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.port import Door, DoorSession, IdSource, QueuesOnly
@@ -68,6 +69,7 @@ class HttpDoor(QueuesOnly):
     :param letters: reads what came in by doors of other kinds.
     :param manner: how requests are answered.
     :param door_name: the door whose messages clients push, if it is not this one.
+    :param tally: counts the requests.
     """
 
     name = HttpBodies.name
@@ -83,6 +85,7 @@ class HttpDoor(QueuesOnly):
         letters: Letters | None = None,
         manner: Manner | None = None,
         door_name: str = DOOR_NAME,
+        tally: HttpTally | None = None,
     ) -> None:
         super().__init__(HttpBodies())
         inner = {} if inner is None else inner
@@ -93,7 +96,7 @@ class HttpDoor(QueuesOnly):
             table.append(Route("GET", "/api/v1/ws", self._upgrade, public=True))
             inner = {**inner, JSON_V1: JsonDoor(new_id, limits, letters, door_name)}
         self.context = HttpContext(
-            new_id, limits, wall_clock_offset_s, inner, table, letters, manner, door_name
+            new_id, limits, wall_clock_offset_s, inner, table, letters, manner, door_name, tally
         )
 
     def open(self, session: int, now: float) -> DoorSession:

@@ -35,7 +35,7 @@ from tmqp_server.doors.http.messages import (
 from tmqp_server.doors.http.reading import NO_REQUEST, RequestReader, has_body, problem_of
 from tmqp_server.doors.http.websocket import WebSocketLayer, upgrade_headers
 from tmqp_server.doors.ordered import OrderedAnswers
-from tmqp_server.doors.port import Door, DoorSession
+from tmqp_server.doors.port import SYNTAX, Door, DoorSession
 from tmqp_server.engine.commands import Command, Disconnect
 from tmqp_server.engine.effects import (
     Accept,
@@ -159,7 +159,7 @@ class HttpSession(DoorSession):
         """Nothing is read any more, and no answer comes but those that are ready."""
         self.closed = True
         self.close_reason = self.close_reason or reason
-        self._begun.clear()
+        self._abandon_all()
         self._reading = self._complete = None
         self._later = b""
         self._answers.clear()
@@ -170,6 +170,17 @@ class HttpSession(DoorSession):
             return []
         client.standing = STRANGER
         return [Disconnect(client.number)]
+
+    def gone(self) -> None:
+        """The connection is over: count what was open no more."""
+        self._abandon_all()
+        if self._socket is not None:
+            self._context.tally.websockets -= 1
+
+    def _abandon_all(self) -> None:
+        for each in self._begun:
+            each.abandon()
+        self._begun.clear()
 
     def _drop(self, count: int, now: float, commands: list[Command]) -> None:
         """What comes behind the last request is read for a while, and dropped."""
@@ -200,6 +211,7 @@ class HttpSession(DoorSession):
                     self._context.manner,
                     self._limits.max_head_bytes,
                     due,
+                    self._context.tally,
                 )
                 exchange.peer = self.peer
                 exchange.machine.receive_data(self._later)
@@ -239,6 +251,7 @@ class HttpSession(DoorSession):
                     self._completed(exchange)
                     return True
         except h11.RemoteProtocolError as error:
+            self.violation = SYNTAX
             self._refuse(exchange, *problem_of(error, exchange, self._limits))
         except BadRequest as error:
             self._refuse(exchange, error.status, error.detail)
@@ -376,6 +389,7 @@ class HttpSession(DoorSession):
         self._begun.clear()
         later, self._later = self._later, b""
         self._socket = WebSocketLayer(inner, self._limits, now)
+        self._context.tally.websockets += 1
         if later:
             commands += self._socket.receive(later, now)
 
