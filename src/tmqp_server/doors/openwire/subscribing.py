@@ -16,6 +16,7 @@ from tmqp_server.doors.jms.durable import (
     begin,
     durable_channel,
     look,
+    waits_for,
 )
 from tmqp_server.doors.jms.patterns import matches
 from tmqp_server.doors.jms.virtual_topics import virtual_topic_of
@@ -143,18 +144,21 @@ class SubscriberSession(AdvisingSession):
             return self._drop(consumer)
         if self._consumers.get(consumer.info.consumer.key) is not consumer:
             return ()
+        asked = looked.asked
+        made = JoinedConsumer(asked, consumer, must=True, makes=True)
         commands = begin(
             self._number,
-            JoinedConsumer(None, consumer, must=False),
+            made,
             looked.subscription,
             effect,
-            self._context.shape(place_of(Destination(TOPIC, "-"), self._context.names)),
+            self._context.shapes.of_topic,
             self._context.durable_shape(),
+            JoinedConsumer(None, consumer, must=False),
         )
-        self._enter(consumer, looked.asked, commands)
-        looked.asked.left = 0
+        asked.left = waits_for(commands, made)
+        self._enter(consumer, asked, commands)
         for place in consumer.channels.values():
-            self._join(consumer, place, looked.asked, commands)
+            self._join(consumer, place, asked, commands)
         return commands
 
     def _end_durable(self, consumer: Consumer) -> None:
