@@ -549,15 +549,18 @@ SCHEMAS: Final[dict[str, _Schema]] = {
         },
         closed=True,
     ),
+    "TransferList": _items("Transferred"),
     "Transferred": _object(
         {
+            "id": _TEXT,
             "count": {**_COUNT, "description": "Messages that fit."},
             "moved": _COUNT,
             "examined": _COUNT,
             "failed": _list(_object({"reason": _TEXT, "count": _COUNT})),
             "targets": _list(_object({"channel": _TEXT, "queue": _QUEUE_ID, "count": _COUNT})),
             "more": {**_FLAG, "description": "There may be more that fit."},
-            "running": {"const": False},
+            "stopped": {**_FLAG, "description": "Somebody has stopped it."},
+            "running": _FLAG,
         }
     ),
     "Record": {"type": "object"},

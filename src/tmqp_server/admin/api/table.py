@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from tmqp_server.access.auditing import ACTIONS
 from tmqp_server.admin.api.consuming import HttpConsumers
@@ -27,6 +27,7 @@ __all__ = [
     "Begin",
     "Operation",
     "Parameter",
+    "RunningTransfer",
     "body_of",
     "flag",
     "integer",
@@ -36,6 +37,16 @@ __all__ = [
 
 #: All paths begin so.
 PREFIX: Final = "/api/v1"
+
+
+class RunningTransfer(Protocol):
+    """A transfer that is under way."""
+
+    def shown(self) -> dict[str, object]:
+        """What has become of it so far."""
+
+    def stop(self) -> None:
+        """Move no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +64,8 @@ class Api:
     pace: Pace
     kept: KeptEvents
     repeats: Repeats = field(default_factory=Repeats)
+    #: Transfers that are under way, by their queue and their id.
+    transfers: dict[tuple[str, int, str], RunningTransfer] = field(default_factory=dict)
 
 
 Begin = Callable[[Api, Exchange], Handler | None]

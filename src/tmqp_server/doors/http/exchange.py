@@ -91,6 +91,9 @@ class Handler:
         """The server closes the connection, and the answer has begun: complete it, or leave it
         visibly incomplete."""
 
+    def abandoned(self) -> None:
+        """The connection is over: nobody hears the answer, and nothing more is asked."""
+
 
 class Exchange:
     """A request as it comes in, and the way for its answer.

@@ -180,6 +180,8 @@ class HttpSession(DoorSession):
     def _abandon_all(self) -> None:
         for each in self._begun:
             each.abandon()
+            if each.handler is not None and not each.answered:
+                each.handler.abandoned()
         self._begun.clear()
 
     def _drop(self, count: int, now: float, commands: list[Command]) -> None:
