@@ -123,6 +123,7 @@ class JmsBooks(SideBooks):
         self._checker = checker
         self._title = title
         self._durable = durable
+        self._steady = steady
         self._uid_of = uid_of
         self.watches = False
         self.life = 0
@@ -192,6 +193,7 @@ class JmsBooks(SideBooks):
 
         :param restored: the messages on disk, with the names of their queues.
         :param subscriptions: the durable subscriptions that there are.
+        :raises Violation: when one is missing that was on the disk.
         """
         self.life += 1
         self._batches.clear()
@@ -202,7 +204,9 @@ class JmsBooks(SideBooks):
             item = self.items[self._uid_of(message.wire)]
             self._dealings.restored(queue.encode(), message.message_id, item)
         for name in self._since.keys() - subscriptions:
-            # It was not on the disk yet: from when it is made again it holds.
+            # From when it is made again it holds.
+            if self._durable and self._steady:
+                raise Violation(self._checker, f"{name} was told that it has subscribed, and lost")
             self._world.mark(f"{self._title} subscription lost by a crash")
             del self._since[name]
 

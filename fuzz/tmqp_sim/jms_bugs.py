@@ -171,6 +171,15 @@ def _written_but_not_done(original: Any) -> Any:
     return written
 
 
+def _answers_before_the_disk(original: Any) -> Any:
+    def on_looked(self: Any, effect: Any, looked: Any) -> Any:
+        found = original(self, effect, looked)
+        looked.asked.left = 1
+        return found
+
+    return on_looked
+
+
 def _letter_but_not_settled(original: Any) -> Any:
     def give_up(self: Any, consumer: Any, numbers: Any, kind: int, cause: Any, out: Any) -> None:
         before = len(out)
@@ -231,6 +240,10 @@ JMS_BUGS: Final[tuple[tuple[str, str, Any, str, Any], ...]] = (
     (
         "stomp-auto-never-done", "who need not acknowledge never does",
         DeliveringSession, "written", _written_but_not_done,
+    ),
+    (
+        "openwire-subscribed-early", "a durable subscription is there before it is on the disk",
+        SubscriberSession, "_looked", _answers_before_the_disk,
     ),
     (
         "jms-topic-confirmed-early", "a topic's message is confirmed before its copies are safe",

@@ -14,14 +14,13 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from tmqp_server.doors.jms.patterns import MAX_COMPOSITE, has_wildcards
+from tmqp_server.doors.jms.patterns import MAX_COMPOSITE, TOPIC_SCHEME, has_wildcards
 from tmqp_server.doors.names import DoorNames
 
 __all__ = ["Place", "path_of", "place_of", "places_of", "seen_by_others"]
 
 _QUEUE: Final = "/queue/"
 _TOPIC: Final = "/topic/"
-_TOPIC_SCHEME: Final = "topic://"
 _TEMPORARY: Final[dict[str, str]] = {
     "/temp-queue/": "temp-queue://",
     "/temp-topic/": "temp-topic://",
@@ -92,7 +91,7 @@ def place_of(destination: str, connection: str, names: DoorNames) -> Place:
             name = destination[len(prefix) :]
             _check(name, destination)
             is_topic = prefix == _TOPIC
-            said = _TOPIC_SCHEME + name if is_topic else name
+            said = TOPIC_SCHEME + name if is_topic else name
             channel = names.exact_channel(said.encode())
             return Place(destination, channel, is_topic=is_topic, is_temporary=False, own=True)
     for table, own in ((_TEMPORARY, True), (_REMOTE, False)):
@@ -136,7 +135,7 @@ def path_of(channel: str) -> str:
     """The destination that other protocols call by the name of its channel."""
     if channel.startswith("/"):
         return channel
-    for prefix, scheme in ((_TOPIC, _TOPIC_SCHEME), *_REMOTE.items()):
+    for prefix, scheme in ((_TOPIC, TOPIC_SCHEME), *_REMOTE.items()):
         if channel.startswith(scheme):
             return prefix + channel[len(scheme) :]
     return _QUEUE + channel
