@@ -166,6 +166,21 @@ def test_a_backup_is_made_where_the_configuration_says_and_nowhere_else() -> Non
             assert caller.ask("POST", "/api/v1/server/backup").status == 409
 
 
+async def ended(web: httpx.AsyncClient) -> dict[str, Any]:
+    """The backup that runs, when it has ended."""
+    while True:
+        last: dict[str, Any] = (await web.get("server/backup")).json()["last"]
+        if not last["running"]:
+            return last
+        await anyio.sleep(0.05)
+
+
+async def gone(web: httpx.AsyncClient, path: str) -> None:
+    """Until there is nothing at a path."""
+    while (await web.get(path)).status_code != 404:  # noqa: ASYNC110 - nothing tells of it
+        await anyio.sleep(0.1)
+
+
 @pytest.mark.long
 async def test_a_running_server_is_backed_up_and_tells_its_log(tmp_path: Path) -> None:
     config = f"""

@@ -30,7 +30,7 @@ _OTHER_FLAGS: Final = (1 << FLAG_DOOR_SHIFT) - 1
 
 def translated(blocks: Blocks, letters: Letters) -> Blocks:
     """The same for a reader of TMQP; what nobody here reads, or is damaged, stays as it is."""
-    others = [not _ALL_NATIVE.issuperset(doors_in(piece)) for piece in blocks.pieces]
+    others = [_has_others(piece) for piece in blocks.pieces]
     if not any(others):
         return blocks
     return Blocks(
@@ -39,6 +39,13 @@ def translated(blocks: Blocks, letters: Letters) -> Blocks:
             for piece, is_other in zip(blocks.pieces, others, strict=True)
         ]
     )
+
+
+def _has_others(data: bytes) -> bool:
+    try:
+        return not _ALL_NATIVE.issuperset(doors_in(data))
+    except BlockError:
+        return False  # whoever reads it is told
 
 
 def _translated(data: bytes, letters: Letters) -> bytes:
