@@ -52,8 +52,6 @@ __all__ = ["open_door"]
 class AdminDoor(HttpDoor):
     """The admin door; ``kept`` are its last events."""
 
-    name = ADMIN
-    for_operators = True
     kept: KeptEvents
 
     def open(self, session: int, now: float) -> DoorSession:
@@ -106,6 +104,8 @@ def open_door(
         door_name=ADMIN,
         tally=collector.requests,
     )
+    door.name = ADMIN
+    door.for_operators = True
     api.kept.door = door
     door.kept = api.kept
     return door, api

@@ -23,11 +23,9 @@ from tmqp_server.admin.api.consuming import (
 from tmqp_server.admin.api.running import words_of
 from tmqp_server.admin.api.table import Api, Operation, body_of, integer
 from tmqp_server.admin.options import ADMIN
-from tmqp_server.doors.http.contents import MOST_DELAY_MS, MOST_REASON_BYTES
+from tmqp_server.doors.http.contents import MOST_DELAY_MS, MOST_REASON_BYTES, wanted_filter
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.messages import BadRequest, HttpResponse, of_result
-from tmqp_server.doors.letters import Letters
-from tmqp_server.doors.selecting import FilterError, filter_of, read_by
 from tmqp_server.engine.commands import (
     Acknowledge,
     AskRight,
@@ -44,7 +42,6 @@ from tmqp_server.engine.effects import (
     Effect,
     Reply,
 )
-from tmqp_server.engine.model.message import SubscriptionFilter
 
 __all__ = ["CONSUMER_OPERATIONS"]
 
@@ -116,7 +113,9 @@ class _Create(_Asking):
         window = _bounded(given, "window", _MOST_ANSWERS, 1, 100_000)
         timeout_ms = _bounded(given, "ack_timeout_ms", 0, 0, MOST_DELAY_MS)
         self._terms = Terms(window, timeout_ms, PUT_BACK_START)
-        self._filter = _filter_of(given, exchange.client.letters)
+        self._filter = wanted_filter(
+            given.get("filter_language"), given.get("filter"), exchange.client.letters, 422
+        )
         self._api = api
         self._consumer: HttpConsumer | None = None
         self._joins = False
@@ -178,17 +177,6 @@ def _bounded(given: dict[str, Any], name: str, default: int, least: int, most: i
     if not least <= value <= most:
         raise BadRequest(422, f"{name} must be a whole number from {least} to {most}")
     return int(value)
-
-
-def _filter_of(given: dict[str, Any], letters: Letters) -> SubscriptionFilter | None:
-    if "filter" not in given and "filter_language" not in given:
-        return None
-    try:
-        chosen = filter_of(given.get("filter_language"), given.get("filter"))
-    except FilterError as error:
-        raise BadRequest(422, str(error)) from error
-    read_by(chosen, letters)
-    return chosen
 
 
 def _shown(consumer: HttpConsumer, now: float) -> dict[str, object]:

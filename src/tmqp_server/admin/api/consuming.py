@@ -18,13 +18,15 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from tmqp.constants import RESULT_OK
+from tmqp_server.admin.api.unconnected import FIRST_UNCONNECTED, Unconnected
+from tmqp_server.admin.options import ADMIN
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.doors.http.bodies import HttpBodies
 from tmqp_server.doors.http.client import ClientState
 from tmqp_server.doors.http.contents import item_of
 from tmqp_server.doors.http.messages import BadRequest, as_json
 from tmqp_server.doors.letters import Letters
-from tmqp_server.doors.port import DoorSession, QueuesOnly
+from tmqp_server.doors.port import QueuesOnly
 from tmqp_server.engine.commands import Command, Disconnect
 from tmqp_server.engine.effects import (
     Accept,
@@ -40,15 +42,13 @@ from tmqp_server.engine.effects import (
 __all__ = ["NO_CONSUMER", "DeliveryAnswer", "HttpConsumer", "HttpConsumers"]
 
 NO_CONSUMER: Final = "there is no such consumer"
-#: Sessions without a connection are numbered from here on: no server has had so many with one.
-_FIRST_NUMBER: Final = 1 << 40
 #: Consumers of one client, and of all.
 _MOST_OF_ONE: Final = 100
 _MOST: Final = 1_000
 
 
 @final
-class HttpConsumer(DoorSession):
+class HttpConsumer(Unconnected):
     """One consumer.
 
     Attributes: ``name``, its id; ``owner``, a digest of what its client has shown; ``number``, of
@@ -96,46 +96,23 @@ class HttpConsumer(DoorSession):
             assert isinstance(effect, Accept), f"{effect!r} is not for a consumer"
         return ()
 
-    def receive(self, data: bytes, now: float) -> Sequence[Command]:
-        """Nobody says anything here."""
-        raise AssertionError("a consumer has no connection")
-
-    def receive_eof(self, now: float) -> Sequence[Command]:
-        """Nobody ends it so."""
-        return ()
-
-    def deliver(self, data: bytes) -> None:
-        """No event is for it."""
-
     def close(self, reason: str, now: float) -> Sequence[Command]:
         """The server ends."""
         self.over = True
         return [Disconnect(self.number)]
-
-    def data_to_send(self) -> bytes:
-        """Nothing."""
-        return b""
-
-    def next_deadline(self) -> float | None:
-        """Nobody asks it: see :meth:`HttpConsumers.sweep`."""
-        return None
-
-    def on_deadline(self, now: float) -> Sequence[Command]:
-        """Nothing is waited for."""
-        return ()
 
 
 @final
 class _ConsumerDoor(QueuesOnly):
     """What consumers are to the broker's world."""
 
-    name = "admin"
-    per_session = True
     #: The consumer that was opened last.
     newest: HttpConsumer
 
     def __init__(self, letters: Letters) -> None:
         super().__init__(HttpBodies())
+        self.name = ADMIN
+        self.per_session = True
         self._letters = letters
 
     def open(self, session: int, now: float) -> HttpConsumer:
@@ -161,7 +138,7 @@ class HttpConsumers:
 
     def __init__(self, world: AdminWorld) -> None:
         self._world = world
-        self._numbers = itertools.count(_FIRST_NUMBER)
+        self._numbers = itertools.count(FIRST_UNCONNECTED + 1)
         self._all: dict[str, HttpConsumer] = {}
         self._door: _ConsumerDoor | None = None
         world.beats.append(self.sweep)

@@ -12,10 +12,11 @@ from collections import OrderedDict, deque
 from collections.abc import Sequence
 from typing import Final, final
 
+from tmqp_server.admin.api.unconnected import FIRST_UNCONNECTED, Unconnected
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.doors.http.bodies import DOOR_NAME
 from tmqp_server.doors.http.recall import EventRecall
-from tmqp_server.doors.port import Door, DoorSession
+from tmqp_server.doors.port import Door
 from tmqp_server.engine.commands import Command, Connect, Disconnect, SubscribeEvent
 from tmqp_server.engine.effects import (
     Accept,
@@ -30,7 +31,7 @@ from tmqp_server.engine.events import MessageFact
 __all__ = ["KEEPER", "EventKeeper", "KeptEvents"]
 
 #: The number of the keeper's session; those of consumers are larger.
-KEEPER: Final = (1 << 40) - 1
+KEEPER: Final = FIRST_UNCONNECTED
 #: Events that are kept, and what may be followed for who is away.
 _KEPT: Final = 1_000
 _MOST_PLACES: Final = 256
@@ -40,7 +41,7 @@ _Place = tuple[int, str, int | None]
 
 
 @final
-class EventKeeper(DoorSession):
+class EventKeeper(Unconnected):
     """The session that follows events for those who are away."""
 
     def __init__(self, kept: KeptEvents) -> None:
@@ -57,32 +58,9 @@ class EventKeeper(DoorSession):
             self._kept.ended(effect.event, effect.channel)
         return ()
 
-    def deliver(self, data: bytes) -> None:
-        """It was kept when it was encoded."""
-
-    def receive(self, data: bytes, now: float) -> Sequence[Command]:
-        """Nobody says anything here."""
-        raise AssertionError("the keeper has no connection")
-
-    def receive_eof(self, now: float) -> Sequence[Command]:
-        """Nobody ends it so."""
-        return ()
-
     def close(self, reason: str, now: float) -> Sequence[Command]:
         """The server ends."""
         return [Disconnect(KEEPER)]
-
-    def data_to_send(self) -> bytes:
-        """Nothing."""
-        return b""
-
-    def next_deadline(self) -> float | None:
-        """Nothing is waited for."""
-        return None
-
-    def on_deadline(self, now: float) -> Sequence[Command]:
-        """Nothing is waited for."""
-        return ()
 
 
 @final

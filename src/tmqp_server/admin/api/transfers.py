@@ -31,10 +31,10 @@ from tmqp_server.access.rights import BROWSE, CLEAR_MESSAGES
 from tmqp_server.admin.api.channels import place_of
 from tmqp_server.admin.api.running import AskOnce, Stepping, Steps, need
 from tmqp_server.admin.api.table import Api, Operation, body_of
+from tmqp_server.doors.http.contents import wanted_filter
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.messages import BadRequest, HttpResponse, problem
 from tmqp_server.doors.rewriting import writable_headers
-from tmqp_server.doors.selecting import FilterError, filter_of, read_by
 from tmqp_server.engine.commands import (
     AskRight,
     Browse,
@@ -122,13 +122,9 @@ class _Transfer:
         if not 0 < self._count <= _MOST:
             raise BadRequest(422, f"count must be a whole number from 1 to {_MOST}")
         self._dry = given.get("dry_run", False)
-        self._filter = None
-        if "filter" in given or "filter_language" in given:
-            try:
-                self._filter = filter_of(given.get("filter_language"), given.get("filter"))
-            except FilterError as error:
-                raise BadRequest(422, str(error)) from error
-            read_by(self._filter, self._client.letters)
+        self._filter = wanted_filter(
+            given.get("filter_language"), given.get("filter"), self._client.letters, 422
+        )
         self._examined = 0
         self._matched = 0
         self._moved = 0

@@ -23,8 +23,9 @@ from tmqp.frames import Frame
 from tmqp.names import fault_of_name
 from tmqp_server.doors.http.messages import BadRequest, HttpRequest, HttpResponse
 from tmqp_server.doors.letters import Letters
+from tmqp_server.doors.selecting import FilterError, filter_of, read_by
 from tmqp_server.engine.commands import PushExtras
-from tmqp_server.engine.model.message import Message
+from tmqp_server.engine.model.message import Message, SubscriptionFilter
 from tmqp_server.engine.model.snapshots import (
     BROWSED_DEFERRED,
     BROWSED_IN_FLIGHT,
@@ -42,6 +43,7 @@ __all__ = [
     "item_of",
     "raw_answer",
     "sent_headers",
+    "wanted_filter",
 ]
 
 #: The longest time that a message may be told to wait, in milliseconds.
@@ -77,6 +79,23 @@ def sent_headers(request: HttpRequest) -> list[tuple[str, str]]:
     except UnicodeDecodeError:
         raise BadRequest(400, "a header of the message is not UTF-8") from None
     return headers
+
+
+def wanted_filter(
+    language: str | None, text: str | None, letters: Letters, status: int = 400
+) -> SubscriptionFilter | None:
+    """The filter that a client says; None where it says none.
+
+    :raises BadRequest: with this status, when it cannot be understood.
+    """
+    if text is None and language is None:
+        return None
+    try:
+        chosen = filter_of(language, text)
+    except FilterError as error:
+        raise BadRequest(status, str(error)) from error
+    read_by(chosen, letters)
+    return chosen
 
 
 @final

@@ -17,10 +17,9 @@ from typing import Any, Final, final
 from tmqp.constants import MAX_QUEUE_ID, PUT_BACK_END, PUT_BACK_START
 from tmqp.names import fault_of_name
 from tmqp_server.doors.facts import events_by_name
-from tmqp_server.doors.http.contents import MOST_DELAY_MS, MOST_REASON_BYTES
+from tmqp_server.doors.http.contents import MOST_DELAY_MS, MOST_REASON_BYTES, wanted_filter
 from tmqp_server.doors.http.messages import BadRequest
 from tmqp_server.doors.letters import Letters
-from tmqp_server.doors.selecting import FilterError, filter_of, read_by
 from tmqp_server.engine.commands import (
     Acknowledge,
     Command,
@@ -223,15 +222,9 @@ class SocketOperation:
 
 
 def _filter_of(request: SocketRequest, letters: Letters) -> SubscriptionFilter | None:
-    if not (request.has("filter") or request.has("filter_language")):
-        return None
     language = request.text("filter_language") or None
-    try:
-        chosen = filter_of(language, request.text("filter") if request.has("filter") else None)
-    except FilterError as error:
-        raise BadRequest(400, str(error)) from error
-    read_by(chosen, letters)
-    return chosen
+    text = request.text("filter") if request.has("filter") else None
+    return wanted_filter(language, text, letters)
 
 
 def _join(request: SocketRequest, letters: Letters) -> Sequence[Command]:

@@ -17,6 +17,7 @@ from tmqp_server.doors.http.contents import (
     frame_of,
     item_of,
     raw_answer,
+    wanted_filter,
 )
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.messages import (
@@ -27,7 +28,6 @@ from tmqp_server.doors.http.messages import (
     of_result,
     problem,
 )
-from tmqp_server.doors.selecting import FilterError, filter_of, read_by
 from tmqp_server.engine.commands import (
     Acknowledge,
     Browse,
@@ -39,7 +39,6 @@ from tmqp_server.engine.commands import (
     Push,
 )
 from tmqp_server.engine.effects import AnswerPull, Confirm, DeliverPulled, Effect, EndPull, Reply
-from tmqp_server.engine.model.message import SubscriptionFilter
 from tmqp_server.engine.model.snapshots import BrowseSnapshot
 
 __all__ = ["acknowledge", "cancel", "look", "publish", "read_latest", "refuse", "take"]
@@ -65,20 +64,6 @@ def _place(exchange: Exchange) -> tuple[str, int]:
     if queue_id > MAX_QUEUE_ID:
         raise BadRequest(404, f"the largest queue id is {MAX_QUEUE_ID}")
     return request.text("channel"), queue_id
-
-
-def _filter_of(exchange: Exchange) -> SubscriptionFilter | None:
-    """Which messages are wanted; None for all."""
-    query = exchange.wanted.query
-    text, language = query.get("filter"), query.get("filter_language")
-    if text is None and language is None:
-        return None
-    try:
-        chosen = filter_of(language, text)
-    except FilterError as error:
-        raise BadRequest(400, str(error)) from error
-    read_by(chosen, exchange.client.letters)
-    return chosen
 
 
 class _Publish(Handler):
@@ -186,7 +171,10 @@ class _Peek(Handler):
         self._limit = request.count("max", _SHOWN, 1, _MOST_SHOWN)
         self._states = _STATES[request.word("state", tuple(_STATES))]
         self._id = request.query.get("id", "")
-        self._filter = _filter_of(exchange)
+        query = request.query
+        self._filter = wanted_filter(
+            query.get("filter_language"), query.get("filter"), exchange.client.letters
+        )
 
     def start(self, now: float) -> Sequence[Command]:
         return [
