@@ -6,8 +6,8 @@ by a command of the client's own, so rights are asked about channel by channel, 
 authenticator decides about it.  A table of patterns in the broker would join in the very step that
 makes a channel, but would have to know beforehand what the client may join.  The price is that a
 topic which a message brings into being may have passed that message on before the consumer has
-joined.  OpenWire's producers that name their topic make it when they begin, so their consumers
-miss nothing.
+joined.  A producer of OpenWire that names its topic makes it when it begins, so there nothing is
+missed.
 """
 
 from __future__ import annotations
