@@ -11,11 +11,26 @@ from tmqp.frames import Frame
 from tmqp.testing import write_frame
 from tmqp_server.doors.letter import Letter
 from tmqp_server.doors.letters import Letters
+from tmqp_server.doors.port import OwnBodies
 from tmqp_server.doors.wires import LetterWires
 from tmqp_server.engine.model.client import Origin
 from tmqp_server.engine.model.message import Message
 
 
+<<<<<<< HEAD
+=======
+class Owner(OwnBodies):
+    """A protocol whose wire form is a letter."""
+
+    name = "letters"
+    number = 200
+
+    def letter(self, wire: object) -> Letter:
+        assert isinstance(wire, Letter)
+        return wire
+
+
+>>>>>>> 62fd7c09a7fa01cf861d38178aa1615968014a2d
 def key_of(wire: object, door: str = "tmqp") -> str:
     message = Message("m", Origin(1, "p", None, None, door), "c", 1, 10, wire, 0, 1)
     return LetterWires(Letters([LettersAsTheyStand("letters")])).key_of(message)

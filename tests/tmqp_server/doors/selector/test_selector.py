@@ -18,6 +18,7 @@ from tmqp_server.doors.letter import (
     Property,
 )
 from tmqp_server.doors.letters import Letters
+from tmqp_server.doors.port import OwnBodies
 from tmqp_server.doors.selecting import MAX_FILTER_BYTES, FilterError
 from tmqp_server.doors.selector import SelectorFilter, read_selector, selector_filter
 from tmqp_server.doors.selector.grammar import MAX_DEPTH
@@ -263,6 +264,20 @@ def _message(letter: Letter) -> Message:
     return Message("the-id", origin, "c", 0, 1, letter, 0, 1)
 
 
+<<<<<<< HEAD
+=======
+class _Owner(OwnBodies):
+    """Its messages are letters."""
+
+    name = "test"
+    number = 200
+
+    def letter(self, wire: object) -> Letter:
+        assert isinstance(wire, Letter)
+        return wire
+
+
+>>>>>>> 62fd7c09a7fa01cf861d38178aa1615968014a2d
 @pytest.mark.parametrize(
     "text",
     [
