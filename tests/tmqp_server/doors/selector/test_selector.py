@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tmqp_server.doors.letter_owners import LettersAsTheyStand
 from tmqp_server.doors.letter import (
     BOOLEAN,
     DOUBLE,
@@ -264,8 +263,6 @@ def _message(letter: Letter) -> Message:
     return Message("the-id", origin, "c", 0, 1, letter, 0, 1)
 
 
-<<<<<<< HEAD
-=======
 class _Owner(OwnBodies):
     """Its messages are letters."""
 
@@ -277,7 +274,6 @@ class _Owner(OwnBodies):
         return wire
 
 
->>>>>>> 62fd7c09a7fa01cf861d38178aa1615968014a2d
 @pytest.mark.parametrize(
     "text",
     [
@@ -303,9 +299,9 @@ def test_what_a_message_says(text: str) -> None:
         Property("x", DOUBLE, 0.5),
         Property("yes", BOOLEAN, True),
     ]
-    assert selector_filter(text, Letters([LettersAsTheyStand("test")])).accepts(_message(letter))
+    assert selector_filter(text, Letters([_Owner()])).accepts(_message(letter))
     empty = Letter(b"")
-    accepted = selector_filter(text, Letters([LettersAsTheyStand("test")])).accepts(_message(empty))
+    accepted = selector_filter(text, Letters([_Owner()])).accepts(_message(empty))
     assert accepted == (text in ("JMSMessageID = 'the-id'", "JMSOther IS NULL"))
 
 
