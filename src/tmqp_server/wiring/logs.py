@@ -84,5 +84,6 @@ def set_up_log(settings: LogSettings) -> None:
     handler.setFormatter(JsonFormatter() if settings.format == "json" else PlainFormatter())
     root.addHandler(handler)
     root.setLevel(settings.level.upper())
+    logging.getLogger("tmqp_server").setLevel(logging.NOTSET)  # what an operator has set is over
     for name in ("httpx", "httpcore"):  # they log whole URLs; what fails is told by ours
         logging.getLogger(name).setLevel(logging.WARNING)

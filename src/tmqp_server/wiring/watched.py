@@ -12,7 +12,7 @@ from typing import Final
 import anyio
 
 import tmqp
-from tmqp_server.admin.door import AdminKind
+from tmqp_server.admin.kind import AdminKind
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.config import ConfigError, ServerConfig
 from tmqp_server.doors.kinds import DoorKind
@@ -71,4 +71,8 @@ async def beat(world: AdminWorld) -> None:
         now = anyio.current_time()
         world.beat_s = now
         turn.tally.lag.observe(now - due)
+        for each in world.beats:
+            each(now)
+        if world.beats:
+            world.attend()
         due = max(due, now - _BEAT_S)  # what was missed is not made up for

@@ -11,7 +11,6 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as prometheus
 
 from tests.tmqp_server.admin.stage import Stage, value_of, values_of
-from tmqp_server.admin.door import read_choice
 from tmqp_server.admin.metrics.catalogue import BY_NAME, CATALOGUE, COUNTER, Metric
 from tmqp_server.admin.metrics.exposition import (
     OPENMETRICS,
@@ -20,6 +19,7 @@ from tmqp_server.admin.metrics.exposition import (
     wants_openmetrics,
     written,
 )
+from tmqp_server.admin.options import read_choice
 from tmqp_server.doors.http.door import HttpDoor
 from tmqp_server.engine.model.histograms import SHORT_BOUNDS_US, Histogram
 

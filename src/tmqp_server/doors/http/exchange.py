@@ -91,6 +91,9 @@ class Handler:
         """The server closes the connection, and the answer has begun: complete it, or leave it
         visibly incomplete."""
 
+    def abandoned(self) -> None:
+        """The connection is over: nobody hears the answer, and nothing more is asked."""
+
 
 class Exchange:
     """A request as it comes in, and the way for its answer.
@@ -103,7 +106,8 @@ class Exchange:
     Attributes: ``request``, None until the head is complete; ``route``, None for a request that
     was refused; ``handler``, None unless something is asked of the broker; ``answered``, nothing
     may be added; ``closes``, the connection ends behind this answer; ``upgrade``, the WebSocket
-    subprotocol to be spoken from here on; ``due``, when the request must be complete.
+    subprotocol to be spoken from here on; ``asks_who``, the client must have logged in for that;
+    ``due``, when the request must be complete; ``peer``, where it comes from.
     """
 
     def __init__(
@@ -122,6 +126,8 @@ class Exchange:
         self.route: Plan | None = None
         self.handler: Handler | None = None
         self.upgrade: str = ""
+        self.asks_who = False
+        self.peer = ""
         self.due = due
         self.answered = False
         self.closes = False
