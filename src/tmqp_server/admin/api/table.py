@@ -64,7 +64,7 @@ class Api:
     pace: Pace
     kept: KeptEvents
     repeats: Repeats = field(default_factory=Repeats)
-    #: Transfers that are under way, by their queue and their id.
+    #: Transfers in progress, by their queue and their id.
     transfers: dict[tuple[str, int, str], RunningTransfer] = field(default_factory=dict)
 
 

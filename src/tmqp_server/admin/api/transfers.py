@@ -313,7 +313,7 @@ def _transfer(api: Api, exchange: Exchange) -> Handler:
 
 
 def _tell(api: Api, exchange: Exchange) -> Handler:
-    """The transfers out of a queue that are under way, for who may see what is in it."""
+    """The transfers out of a queue in progress, for who may see what is in it."""
     place = place_of(exchange)
 
     def answer(_body: object) -> HttpResponse:
@@ -334,7 +334,7 @@ def _stop(api: Api, exchange: Exchange) -> Handler:
     def answer(_body: object) -> HttpResponse:
         found = api.transfers.get(name)
         if found is None:
-            return problem(404, "there is no such transfer under way")
+            return problem(404, "there is no such transfer in progress")
         found.stop()
         return HttpResponse(204)
 
@@ -363,7 +363,7 @@ TRANSFER_OPERATIONS: Final[tuple[Operation, ...]] = (
         name="listTransfers",
         method="GET",
         path="/channels/{channel}/queues/{queue:int}/transfers",
-        summary="The transfers out of a queue that are under way, and how far they are.",
+        summary="Transfers out of a queue that are in progress, and how far they are.",
         begin=_tell,
         rights=("browse",),
         commands=(AskRight,),
