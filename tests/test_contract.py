@@ -146,6 +146,8 @@ TREE: Final[dict[str, tuple[str, ...]]] = {
     ),
     "tmqp_server.hub.audited": ("tmqp_server.hub.looks", "tmqp_server.access.auditing"),
     "tmqp_server.hub.draining": ("tmqp_server.engine.effects",),
+    "tmqp_server.hub.traced": ("tmqp_server.hub.audited", "tmqp_server.hub.tracing"),
+    "tmqp_server.hub.tracing": ("tmqp_server.engine.effects",),
     "tmqp_server.hub.looks": ("tmqp_server.hub.outlets",),
     "tmqp_server.hub.outlets": ("tmqp_server.hub.coalescing", "tmqp_server.doors.port"),
     "tmqp_server.hub.questions": ("tmqp_server.engine.effects",),
