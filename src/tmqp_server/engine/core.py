@@ -319,6 +319,10 @@ class Core(Books):
         """Count a command of a session that is not known."""
         self.counters.stray_commands += 1
 
+    def skip_confirms(self, count: int) -> None:
+        """Count confirms that are not made because the producer has gone (F77)."""
+        self.counters.confirms_skipped += count
+
     def count_unknown_ticket(self) -> None:
         """Count an answer of the storage to nothing that was asked."""
         self.counters.unknown_tickets += 1

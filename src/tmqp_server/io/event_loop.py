@@ -12,6 +12,7 @@ import importlib
 import importlib.util
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tmqp_server.config import ConfigError
@@ -24,6 +25,7 @@ __all__ = [
     "clock",
     "context_for_callbacks",
     "how_to_run",
+    "thread_caller",
 ]
 
 #: What a server may run on.
@@ -78,6 +80,17 @@ def clock() -> Callable[[], float]:
         return current_time
     # What asyncio's loop.time() calls; some loops have another.
     return time.monotonic if isinstance(loop, DirectLoop) else loop.time
+
+
+def thread_caller() -> Callable[[Callable[[], None]], object]:
+    """What other threads call to have something called in the running event loop, where it may call
+    anyio; it raises ``RuntimeError`` when the loop has ended."""
+    loop = asyncio_loop()
+    if loop is None:
+        token = importlib.import_module("trio").lowlevel.current_trio_token()
+        run_soon: Callable[[Callable[[], None]], object] = token.run_sync_soon
+        return run_soon
+    return partial(loop.call_soon_threadsafe, context=context_for_callbacks())
 
 
 def context_for_callbacks() -> contextvars.Context:

@@ -1,7 +1,5 @@
 """What operators do from afar: the log and how much of it there is, TLS, backups."""
 
-# ruff: noqa: ASYNC110 - what a process of its own does can only be polled
-
 from __future__ import annotations
 
 import logging
@@ -168,6 +166,21 @@ def test_a_backup_is_made_where_the_configuration_says_and_nowhere_else() -> Non
             assert caller.ask("POST", "/api/v1/server/backup").status == 409
 
 
+async def ended(web: httpx.AsyncClient) -> dict[str, Any]:
+    """The backup that runs, when it has ended."""
+    while True:
+        last: dict[str, Any] = (await web.get("server/backup")).json()["last"]
+        if not last["running"]:
+            return last
+        await anyio.sleep(0.05)
+
+
+async def gone(web: httpx.AsyncClient, path: str) -> None:
+    """Until there is nothing at a path."""
+    while (await web.get(path)).status_code != 404:  # noqa: ASYNC110 - nothing tells of it
+        await anyio.sleep(0.1)
+
+
 @pytest.mark.long
 async def test_a_running_server_is_backed_up_and_tells_its_log(tmp_path: Path) -> None:
     config = f"""
@@ -190,15 +203,13 @@ backups = "{tmp_path / "copies"}"
             await client.push("orders", 1, "hello")
             assert (await web.post("server/backup")).status_code == 202
             with anyio.fail_after(30):
-                while (last := (await web.get("server/backup")).json()["last"])["running"]:
-                    await anyio.sleep(0.05)
+                last = await ended(web)
             assert last["complete"], last
             lines = (await web.get("logs?level=info")).json()["items"]
             assert any(f"backup {tmp_path}" in each["text"] for each in lines)
             made = (await web.post("consumers", json={"channel": "orders", "idle_s": 1})).json()
             with anyio.fail_after(10):
-                while (await web.get(f"consumers/{made['id']}")).status_code != 404:
-                    await anyio.sleep(0.1)
+                await gone(web, f"consumers/{made['id']}")
     logging.getLogger("tmqp_server").setLevel(logging.NOTSET)
     store = SqliteStore(tmp_path / "copies" / last["name"], floor_bytes=0)
     try:

@@ -40,7 +40,7 @@ PREFIX: Final = "/api/v1"
 
 
 class RunningTransfer(Protocol):
-    """A transfer that is under way."""
+    """A transfer in progress."""
 
     def shown(self) -> dict[str, object]:
         """What has become of it so far."""

@@ -12,7 +12,6 @@ from typing import Any, Final, final
 
 from tmqp.constants import RESULT_BUSY
 from tmqp.greetings import FirstBytes
-from tmqp_server.doors.jms.topic_copies import SentToTopic
 from tmqp_server.doors.openwire.acknowledging import GivenUp
 from tmqp_server.doors.openwire.answering import INVALID_CLIENT, JMS
 from tmqp_server.doors.openwire.browsing import Browsed, LookingSession
@@ -293,8 +292,6 @@ class OpenwireSession(LookingSession):
             self._granted(request, now)
         elif isinstance(request, Sent):
             self._sent(request.asked, effect.code)
-        elif isinstance(request, SentToTopic):
-            return self._sent_to_topic(effect, request)
         elif isinstance(request, LookedFor):
             return self._looked(effect, request)
         elif isinstance(request, Listed):

@@ -19,10 +19,9 @@ What is only in memory (messages of queues that are not durable) is done or not 
 rest as long as the server lives; a server that is killed loses it as it always does.
 
 *Copies.*  A source that keeps nothing, such as a broadcast, has its messages copied by its feeds
-when the batch is finished; of those that durable queues get, the storage is asked then.  So the
-client is told when the storage has answered for one ticket more, which has nothing to do: what was
-asked before is on disk by then.  A server that is killed between the two tickets loses these
-copies.  Of a push that ``awaits_copies`` they are part of the batch instead, and none is lost.
+when the batch is finished, and the client is told when the storage has answered for one ticket
+more, behind these copies.  A server that is killed between the two tickets loses them.  Of a push
+that ``awaits_copies`` they are part of the batch instead, and none is lost.
 
 A delivery that several consumers have is settled when the last of them answers.  If that is not
 this batch, then its answer is in memory only, like every such answer.
@@ -432,21 +431,24 @@ class Batches:
             if rare.stored:
                 erased.append(Erase(0, queue.key, rare.stored))
         core.unsynced_bytes += batch.size
+        self._ask(batch, CommitBatch(appended, erased, core.now))
+
+    def _ask(self, batch: PendingBatch, effect: CommitBatch) -> None:
+        core = self._core
         core.charge(batch.memory)
         core.last_ticket += 1
         core.tickets[core.last_ticket] = batch
-        effect = CommitBatch(appended, erased, core.now)
         effect.ticket = core.last_ticket
         core.out.append(effect)
 
     def synced(self, batch: PendingBatch, ok: bool) -> None:
         """The storage has answered for a batch."""
         core = self._core
+        core.refund(batch.memory)
         if batch.is_finished:
             self._tell(batch, RESULT_OK if ok else RESULT_BUSY)
             return
         core.unsynced_bytes -= batch.size
-        core.refund(batch.memory)
         for item in batch.items:
             if item.kept and item.answer is None:
                 self._answered(item, ok)
@@ -517,14 +519,13 @@ class Batches:
         return found
 
     def _await_copies(self, batch: PendingBatch) -> None:
-        """Tell the client when what was asked of the storage so far is done."""
+        """Tell the client when what was asked so far is safe; nothing more of it is kept."""
         batch.is_finished = True
-        core = self._core
-        core.last_ticket += 1
-        core.tickets[core.last_ticket] = batch
-        effect = CommitBatch([], [], core.now)
-        effect.ticket = core.last_ticket
-        core.out.append(effect)
+        self._core.work += len(batch.items)
+        batch.items = []
+        batch.done = batch.size = 0
+        batch.memory = batch_bytes(0, 0)
+        self._ask(batch, CommitBatch([], [], self._core.now))
 
     def _push(self, item: Item) -> None:
         queue = item.queue
@@ -591,6 +592,5 @@ class Batches:
 
 def _one_of(client: Session, number: int) -> Session | None:
     """Whom of a client a command is of: the client, or one of its branches."""
-    if number == client.number:
-        return client
-    return None if client.branches is None else client.branches.get(number)
+    branches = client.branches or {}
+    return client if number == client.number else branches.get(number)
