@@ -40,6 +40,9 @@ from tmqp._compat import mypyc_attr
 from tmqp.errors import TmqpError
 
 __all__ = [
+    "AS_BLOCKS",
+    "AS_INDEXES",
+    "AS_REFERENCES",
     "ENTRY_SIZE",
     "FLAG_COPY",
     "FLAG_DOOR_SHIFT",
@@ -73,6 +76,12 @@ _CRC: Final = struct.Struct("<I")
 _ENTRY: Final = struct.Struct("<QqqqIIIIHHHH")
 _COUNT: Final = struct.Struct("<I")
 _SEQUENCE: Final = struct.Struct("<Q")
+
+#: In which form kept messages are asked for: whole blocks, their heads and indexes, or references
+#: to those that stand in a database (:mod:`tmqp.references`).
+AS_BLOCKS: Final = 0
+AS_INDEXES: Final = 1
+AS_REFERENCES: Final = 2
 
 #: The message goes before every regular one.
 FLAG_HIGH: Final = 1

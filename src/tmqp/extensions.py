@@ -22,6 +22,7 @@ __all__ = [
     "EVENT_FORM_SPECIFIED",
     "FILTER_HEADERS",
     "FILTER_PREFIX",
+    "FORM_REFERENCES",
     "HEADER_ACKNOWLEDGE_TIMEOUT",
     "HEADER_AMOUNT",
     "HEADER_ATTEMPT",
@@ -44,6 +45,7 @@ __all__ = [
     "HEADER_FEED_QUEUE",
     "HEADER_FILTER",
     "HEADER_FILTER_LANGUAGE",
+    "HEADER_FORM",
     "HEADER_FROM",
     "HEADER_GROUP_KEY",
     "HEADER_INCARNATION",
@@ -200,6 +202,9 @@ HEADER_FROM: Final = "From"
 HEADER_TO: Final = "To"
 HEADER_LIMIT: Final = "Limit"
 HEADER_MAX_BYTES: Final = "Max-Bytes"
+#: In what form: as references to blocks (:mod:`tmqp.references`).
+HEADER_FORM: Final = "Form"
+FORM_REFERENCES: Final = "references"
 #: Which queue of this name is meant.
 HEADER_INCARNATION: Final = "Incarnation"
 #: A reader's name, up to where it is done, and where it begins.

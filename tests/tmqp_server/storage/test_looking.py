@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.tmqp_server.storage.stores import EVER, NOW_US, batch, message, with_queue
-from tmqp.blocks import BlockError, decode_block, head_of, index_end, split_indexes
+from tmqp.blocks import AS_INDEXES, BlockError, decode_block, head_of, index_end, split_indexes
 from tmqp_server.storage.port import DamageError, Note, Retention
 from tmqp_server.storage.sqlite.store import BlockStore
 
@@ -75,7 +75,7 @@ def test_indexes_are_those_of_the_same_blocks(tmp_path: Path, first: int, last: 
     made.write(batch(notes=[Note(1, 700, 3, 2)]), NOW_US)
     for _ in "ab":  # the second time some blocks are remembered
         whole = made.read(1, first, last, EVER, EVER)
-        alone = made.read(1, first, last, EVER, EVER, index_only=True)
+        alone = made.read(1, first, last, EVER, EVER, form=AS_INDEXES)
         assert alone == [each[: index_end(head_of(each)[3])] for each in whole]
     made.close(clean=True)
 
@@ -84,7 +84,7 @@ def test_bodies_that_are_not_sent_do_not_count(tmp_path: Path) -> None:
     made = filled(tmp_path)
     some = index_end(COUNT)
     for max_bytes, expected in ((2 * some, 600), (3 * some - 1, 600), (some, 300), (1, 1)):
-        blocks = made.read(1, 0, EVER, EVER, max_bytes, index_only=True)
+        blocks = made.read(1, 0, EVER, EVER, max_bytes, form=AS_INDEXES)
         assert sum(map(len, blocks)) <= max(max_bytes, index_end(1))
         assert sum(each.count for each in split_indexes(b"".join(blocks))) == expected
     made.close(clean=True)
@@ -151,7 +151,7 @@ def test_who_reads_a_whole_block_finds_the_damage_in_it(tmp_path: Path) -> None:
     _, damaged = made.read(1, 0, 600, EVER, EVER)
     with pytest.raises(BlockError, match="the checksum of the bodies does not fit"):
         decode_block(damaged)
-    (untouched,) = made.read(1, 301, 600, EVER, EVER, index_only=True)
+    (untouched,) = made.read(1, 301, 600, EVER, EVER, form=AS_INDEXES)
     assert split_indexes(untouched)[0].first == 301, "the body alone is damaged"
     with pytest.raises(DamageError, match="messages 301 to 600 of queue 1"):
         made.read(1, 302, 600, EVER, EVER)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from tmqp.blocks import AS_BLOCKS, AS_REFERENCES
 from tmqp.extensions import (
+    FORM_REFERENCES,
     HEADER_CURSOR,
+    HEADER_FORM,
     HEADER_FROM,
     HEADER_INCARNATION,
     HEADER_LIMIT,
@@ -69,6 +72,8 @@ from tmqp_server.engine.commands import (
 
 __all__ = ["READING"]
 
+#: In which form kept messages are sent, besides blocks.
+_FORMS: Final = {FORM_REFERENCES: AS_REFERENCES}
 #: The latest time that is asked about: as microseconds it has 63 bits.
 _MOST_MS: Final = MOST // 1_000
 
@@ -139,7 +144,21 @@ def _range(kind: type[ReadRange], session: int, frame: Frame) -> Command:
     limit = number_header(frame, HEADER_LIMIT) or 0
     max_bytes = number_header(frame, HEADER_MAX_BYTES) or 0
     incarnation = _incarnation(frame)
-    return kind(session, frame, frame.target, queue_id, first, last, limit, max_bytes, incarnation)
+    form = _form(frame) if kind is ReadRange else AS_BLOCKS
+    return kind(
+        session, frame, frame.target, queue_id, first, last, limit, max_bytes, incarnation, form
+    )
+
+
+def _form(frame: Frame) -> int:
+    """In which form a frame asks for what is kept; a form that is not known is an error."""
+    word = (frame.header(HEADER_FORM) or "").strip().lower()
+    if not word:
+        return AS_BLOCKS
+    form = _FORMS.get(word)
+    if form is None:
+        raise BadRequestError(f"{HEADER_FORM} is {', '.join(_FORMS)}, got {word[:32]!r}")
+    return form
 
 
 #: Where a message is, as bits of the engine's.

@@ -126,6 +126,7 @@ class Shelf:
         "added",
         "dead",
         "tally",
+        "identity",
         "suspects",
         "_cache",
         "_cached_bytes",
@@ -145,6 +146,8 @@ class Shelf:
         self.added = 0
         self.dead: deque[Extent] = deque()
         self.tally = Tally()
+        #: Of this database, for references to its blocks.
+        self.identity = 0
         #: Extents near which it may pay to merge.
         self.suspects: dict[int, Extent] = {}
         self._cache: OrderedDict[int, Block] = OrderedDict()

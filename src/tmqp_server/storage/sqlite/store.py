@@ -28,7 +28,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from tmqp.blocks import StoredMessage
+from tmqp.blocks import AS_BLOCKS, StoredMessage
 from tmqp_server.storage.port import (
     ANY_PRIORITY,
     HIGH_ONLY,
@@ -60,6 +60,7 @@ from tmqp_server.storage.sqlite.schema import (
     connect,
     explained,
     format_of,
+    mark_of,
     prepare_database,
     prepare_directory,
     translated,
@@ -209,6 +210,7 @@ class BlockStore:
         shelf.boot_id = before.boot_id
         shelf.next_id = before.next_id
         meta = topology.load_meta(self._db)
+        shelf.identity = mark_of(self.directory, str(meta["store_id"]))
         shelf.tally = count_records(self._db)
         if "records" in meta:
             for problem in shelf.tally.differences(str(meta["records"])):
@@ -553,7 +555,7 @@ class BlockStore:
         return fetch(self._shelf, state, after, last, limit, max_bytes, priority)
 
     def read(
-        self, key: int, first: int, last: int, limit: int, max_bytes: int, index_only: bool = False
+        self, key: int, first: int, last: int, limit: int, max_bytes: int, form: int = AS_BLOCKS
     ) -> list[bytes]:
         """What is kept of a queue from ``first`` to ``last``, settled or not, as blocks.
 
@@ -564,7 +566,7 @@ class BlockStore:
         state = self._shelf.queues.get(key)
         if state is None or limit < 1:
             return []
-        return read(self._shelf, state, (first, last), (limit, max_bytes), index_only)
+        return read(self._shelf, state, (first, last), (limit, max_bytes), form)
 
     def offsets(self, keys: Sequence[int]) -> list[QueueOffsets]:
         """What can be read of these queues; zeros for one that is not known.
