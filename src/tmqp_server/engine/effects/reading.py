@@ -66,8 +66,8 @@ class FindOffsets(Effect):
 class ReadStored(Effect):
     """Read what is kept of a queue from ``first`` (0 the earliest) to ``last``.
 
-    Up to ``limit`` messages and about ``max_bytes`` of them; in the ``form`` of
-    ``tmqp.blocks`` (``AS_BLOCKS``).  ``end`` is the last sequence that the queue has used.  Answered by
+    Up to ``limit`` messages and about ``max_bytes`` of them; in the ``form`` of ``tmqp.blocks``
+    (``AS_BLOCKS``).  ``end`` is the last sequence that the queue has used.  Answered by
     ``RangeRead``: 416 when ``first`` is more than one behind ``end``, or before all that is kept;
     unless it is ``held``: a cursor keeps everything from there on, so that what is missing never
     was there.
