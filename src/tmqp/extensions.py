@@ -29,6 +29,7 @@ __all__ = [
     "HEADER_CELL_KEY",
     "HEADER_CELL_KIND",
     "HEADER_CHANGE",
+    "HEADER_COLUMNS",
     "HEADER_CONSUMER_PRIORITY",
     "HEADER_COUNTED",
     "HEADER_CREDIT",
@@ -205,6 +206,8 @@ HEADER_MAX_BYTES: Final = "Max-Bytes"
 #: In what form: as references to blocks (:mod:`tmqp.references`).
 HEADER_FORM: Final = "Form"
 FORM_REFERENCES: Final = "references"
+#: Which of them: names of columns (:mod:`tmqp.block_columns`).
+HEADER_COLUMNS: Final = "Columns"
 #: Which queue of this name is meant.
 HEADER_INCARNATION: Final = "Incarnation"
 #: A reader's name, up to where it is done, and where it begins.

@@ -278,6 +278,12 @@ class SourceOptions:
         "the broker's data directory, where tasks run [on its machine](#on-the-brokers-machine)",
         "",
     )
+    prune: bool = option(
+        "pruneAtBroker",
+        _switch,
+        "have the broker send [only what the schema needs](#less-over-the-network)",
+        False,
+    )
     fail_on_data_loss: bool = option(
         "failOnDataLoss",
         _switch,

@@ -28,9 +28,10 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from tmqp import Frame, HeaderName, ResultCode
-from tmqp.blocks import HEAD_SIZE, BlockError, index_end
+from tmqp.blocks import HEAD_SIZE, BlockError
 from tmqp.extensions import (
     FORM_REFERENCES,
+    HEADER_COLUMNS,
     HEADER_FORM,
     HEADER_FROM,
     HEADER_INCARNATION,
@@ -109,11 +110,14 @@ def read_range(
     options: SourceOptions,
     bodies: bool = True,
     database: BrokerDatabase | None = None,
+    columns: str | None = None,
 ) -> Iterator[Portion]:
     """The messages of a range, in portions of about ``batchBytes``.
 
     :param bodies: else only what is known of each message is read, and nothing of itself.
     :param database: the broker's, where it is on this machine: for bodies.
+    :param columns: what the broker is to send of each message (:attr:`.Projection.at_broker`), if
+        not all; then no other column may be made.
     :raises DataLost: when its beginning is not kept any more, or the queue is another one, and
         ``failOnDataLoss`` is set; else what is left is read.
     :raises BrokerUnreachable: when the broker stays away longer than ``retries`` allow.
@@ -124,7 +128,7 @@ def read_range(
     what = f"{link.options.url} {wanted.channel}/{wanted.queue}"
     answers: list[tuple[Data, int]] = []
     size = 0
-    for answer in read_answers(link, wanted, options, bodies, database):
+    for answer in read_answers(link, wanted, options, bodies, database, columns):
         if answers and size + len(answer[0]) > options.batch_bytes:
             yield read_portion(answers, options.checksums, what, bodies)
             answers, size = [], 0
@@ -140,6 +144,7 @@ def read_answers(
     options: SourceOptions,
     bodies: bool = True,
     database: BrokerDatabase | None = None,
+    columns: str | None = None,
 ) -> Iterator[tuple[Data, int]]:
     """The broker's answers that hold a range, as they came, and where in each its blocks begin.
 
@@ -149,7 +154,7 @@ def read_answers(
     """
     if not bodies:
         database = None
-    reader = _Reader(link, wanted, options, bodies, database is not None)
+    reader = _Reader(link, wanted, options, bodies, database is not None, columns)
     try:
         while True:
             answer = reader.next()
@@ -173,6 +178,7 @@ class _Reader:
         options: SourceOptions,
         bodies: bool,
         references: bool,
+        columns: str | None = None,
     ) -> None:
         self._link = link
         self._wanted = wanted
@@ -181,6 +187,7 @@ class _Reader:
         #: Whether to ask for references to blocks, and how many in a row were of no use.
         self._references = references
         self._gone = 0
+        self._columns = columns
         #: About how many bytes of bodies are to come; 0 where that is not known.
         self._body_bytes = wanted.bytes if bodies else 0
         self._what = (
@@ -374,6 +381,8 @@ class _Reader:
         operation = OP_READ_RANGE if self._bodies else OP_READ_INDEX
         if self._references:
             headers.append((HEADER_FORM, FORM_REFERENCES))
+        elif self._bodies and self._columns is not None:
+            headers.append((HEADER_COLUMNS, self._columns))
         return self._link.start(operation, wanted.channel, headers, large=True)
 
     def _cut(self, first: int, got: int, last: int) -> None:
@@ -424,11 +433,11 @@ def _last_sequence(data: Data, start: int, bodies: bool) -> int:
 
 
 def _end_of(data: Data, start: int, bodies: bool) -> int:
-    """Where the block, or the reference to one, ends that begins at ``start``."""
+    """Where the block, its columns, or the reference to it, end that begin at ``start``."""
     if is_reference(data, start):
         return start + REFERENCE_SIZE
-    count, _, _, _, _, size = _HEAD.unpack_from(data, start + 8)
-    return start + index_end(count) + int(size if bodies else 0)
+    count, each, _, _, _, size = _HEAD.unpack_from(data, start + 8)
+    return start + HEAD_SIZE + int(each * count + (size if bodies else 0))
 
 
 def _information(answer: Frame) -> dict[str, Any]:

@@ -139,7 +139,12 @@ class _Reads:
                 self._projection, wanted.channel, wanted.queue, wanted.incarnation, what
             )
             for portion in read_range(
-                link, wanted, self._options, self._projection.bodies, database
+                link,
+                wanted,
+                self._options,
+                self._projection.bodies,
+                database,
+                self._projection.at_broker if self._options.prune else None,
             ):
                 chosen = self._filters.apply(portion)
                 if len(chosen):

@@ -23,7 +23,6 @@ from tmqp.blocks import (
     FLAG_TRANSIENT,
     HEAD_SIZE,
     StoredMessage,
-    index_end,
 )
 from tmqp_server.storage.port import (
     HIGH_ONLY,
@@ -50,6 +49,7 @@ from tmqp_server.storage.port import (
     StoreFullError,
     TopologyChange,
 )
+from tmqp_server.storage.records import in_form
 
 __all__ = ["MemoryStore"]
 
@@ -396,7 +396,7 @@ class MemoryStore:
         for start in range(0, len(found), _BLOCK_COUNT):
             some = found[start : start + _BLOCK_COUNT]
             block = encode_block(key, some)
-            blocks.append(block[: index_end(len(some))] if form == AS_INDEXES else block)
+            blocks.append(in_form(block, len(some), form))
         return blocks
 
     def offsets(self, keys: Sequence[int]) -> list[QueueOffsets]:

@@ -554,7 +554,8 @@ class Store(Protocol):
         :param form: ``AS_INDEXES``: give head and index of each block, and not the bodies behind
             them; then these do not count for ``max_bytes`` either.  ``AS_REFERENCES``: instead of a
             block that stands in a database as it would be given, give a reference to it
-            (``tmqp.references``); only the reference counts for ``max_bytes``.
+            (``tmqp.references``); only the reference counts for ``max_bytes``.  ``AS_COLUMNS`` and
+            bits: give some columns of each block (``tmqp.block_columns``), which counts as a whole.
 
         :raises DamageError: as :meth:`fetch`.
         :raises StoreError: when it cannot be read.

@@ -18,8 +18,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from tmqp.block_columns import block_columns
 from tmqp.block_writing import encode_block
 from tmqp.blocks import (
+    AS_COLUMNS,
     AS_INDEXES,
     AS_REFERENCES,
     ENTRY_SIZE,
@@ -30,6 +32,7 @@ from tmqp.blocks import (
 )
 from tmqp.references import REFERENCE_SIZE, encode_reference
 from tmqp_server.storage.port import QueueOffsets, StoredPart
+from tmqp_server.storage.records import in_form
 from tmqp_server.storage.sqlite.extents import Extent, QueueState
 from tmqp_server.storage.sqlite.shelf import Shelf, bits, noted
 
@@ -53,7 +56,7 @@ def read(
 
     ``bounds`` are the number of messages, and of bytes of the blocks; one message comes at least.
     The ``form`` is one of ``tmqp.blocks``: with ``AS_INDEXES`` they end where their bodies would
-    begin, with ``AS_REFERENCES`` whole blocks are only named.
+    begin, with ``AS_REFERENCES`` whole blocks are only named, and of ``AS_COLUMNS`` these are made.
 
     :raises DamageError: when what must be looked at is not what was written.
     :raises StoreError: when it cannot be read.
@@ -115,7 +118,10 @@ class _Reading:
     def add_whole(self, extent: Extent) -> None:
         """Take a block as it is."""
         data: bytes | None
-        if self._form != AS_REFERENCES:
+        if self._form >= AS_COLUMNS:
+            block = self._shelf.block(extent)
+            data = None if block is None else block_columns(block, self._form - AS_COLUMNS)
+        elif self._form != AS_REFERENCES:
             data = self._shelf.whole(extent, self._form == AS_INDEXES)
         elif extent.damaged and self._shelf.skip:
             data = None
@@ -144,7 +150,7 @@ class _Reading:
                 count += 1
             if count:
                 data = encode_block(extent.key, messages[:count])
-                self._take(data[: index_end(count)] if self._form == AS_INDEXES else data, count)
+                self._take(in_form(data, count, self._form), count)
             if count < len(messages):
                 return False
         return True
