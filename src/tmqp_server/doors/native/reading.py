@@ -186,10 +186,9 @@ def _form(frame: Frame) -> int:
         return form
     if not word:
         return AS_BLOCKS
-    form = _FORMS.get(word)
-    if form is None:
+    if word not in _FORMS:
         raise BadRequestError(f"{HEADER_FORM} is {', '.join(_FORMS)}, got {word[:32]!r}")
-    return form
+    return _FORMS[word]
 
 
 #: Where a message is, as bits of the engine's.
