@@ -7,7 +7,6 @@ sessions and queues agree about what is in flight, and no message was confirmed 
 from __future__ import annotations
 
 from tests.tmqp_server.engine.shelves import check_shelf
-from tmqp.blocks import AS_INDEXES
 from tmqp.constants import PUT_BACK_END
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import (
@@ -344,7 +343,7 @@ class World:
         if isinstance(effect, FindOffsets):
             return f"find {effect.number} {effect.keys}"
         if isinstance(effect, ReadStored):
-            held = " held" * effect.held + " without bodies" * (effect.form == AS_INDEXES)
+            held = " held" * effect.held + f" as {effect.form}" * (effect.form > 0)
             place = f"{effect.key}: {effect.limit} from {effect.first} to {effect.last}"
             return f"read {effect.number} from {place}, end {effect.end}{held}"
         if isinstance(effect, SplitStored):

@@ -24,10 +24,7 @@ from tmqp_server.storage.port import DamageError, StoreError, StoreFullError
 from tmqp_server.storage.sqlite.tally import Tally
 
 __all__ = [
-    "APPLICATION_ID",
-    "DATABASE_NAME",
     "FILES_BESIDE",
-    "FORMAT_VERSION",
     "LOCK_NAME",
     "DirectoryLock",
     "check_version",

@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Final
 
 from tmqp.blocks import AS_BLOCKS, StoredMessage
+from tmqp.references import FORMAT_VERSION
 from tmqp_server.storage.port import (
     ANY_PRIORITY,
     HIGH_ONLY,
@@ -55,12 +56,10 @@ from tmqp_server.storage.sqlite.places import LogPlace, load_place, save_place
 from tmqp_server.storage.sqlite.reads import fetch, recovered
 from tmqp_server.storage.sqlite.room import Room
 from tmqp_server.storage.sqlite.schema import (
-    FORMAT_VERSION,
     DirectoryLock,
     connect,
     explained,
     format_of,
-    mark_of,
     prepare_database,
     prepare_directory,
     translated,
@@ -204,13 +203,8 @@ class BlockStore:
 
     def _load(self) -> None:
         """Learn from the database what is in it."""
-        before = self._shelf
-        shelf = Shelf(self._db, self.directory, before.skip)
-        shelf.problems = before.problems
-        shelf.boot_id = before.boot_id
-        shelf.next_id = before.next_id
         meta = topology.load_meta(self._db)
-        shelf.identity = mark_of(self.directory, str(meta["store_id"]))
+        shelf = self._shelf.anew(str(meta["store_id"]))
         shelf.tally = count_records(self._db)
         if "records" in meta:
             for problem in shelf.tally.differences(str(meta["records"])):
