@@ -63,14 +63,17 @@ class Letters:
 
     :param owners: all protocols whose messages may come in, or were kept.
     :param wall_clock_offset_s: seconds to add to the engine's time for Unix time.
+
+    Attributes: ``conversions``, how many letters were made, by the door of the messages.
     """
 
-    __slots__ = ("_kept_by", "_offset_s", "_owners")
+    __slots__ = ("_kept_by", "_offset_s", "_owners", "conversions")
 
     def __init__(
         self, owners: Iterable[LetterOwner] = (), wall_clock_offset_s: float = 0.0
     ) -> None:
         self._offset_s = wall_clock_offset_s
+        self.conversions: dict[str, int] = {}
         self._owners: dict[str, LetterOwner] = {}
         #: The same by number, which is kept with what they keep.
         self._kept_by: dict[int, LetterOwner] = {}
@@ -112,6 +115,7 @@ class Letters:
 
         :raises LookupError: when nobody here reads its form.
         """
+        self.conversions[door] = self.conversions.get(door, 0) + 1
         if isinstance(wire, Frame):
             return letter_of_frame(wire)
         owner = self._owners.get(door)

@@ -21,6 +21,7 @@ from tmqp_server.io.direct_loop import DirectLoop, direct_loop
 __all__ = [
     "BACKENDS",
     "asyncio_loop",
+    "backend_name",
     "clock",
     "context_for_callbacks",
     "how_to_run",
@@ -58,6 +59,17 @@ def asyncio_loop() -> asyncio.AbstractEventLoop | None:
     if _sniffio is not None and _sniffio.current_async_library() != "asyncio":
         return None
     return asyncio.get_running_loop()
+
+
+def backend_name() -> str:
+    """Which of ``BACKENDS`` runs.
+
+    :raises RuntimeError: when no event loop runs.
+    """
+    loop = asyncio_loop()
+    if loop is None:
+        return "trio"
+    return "uvloop" if type(loop).__module__.partition(".")[0] == "uvloop" else "asyncio"
 
 
 def clock() -> Callable[[], float]:

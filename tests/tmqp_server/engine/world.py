@@ -69,7 +69,7 @@ from tmqp_server.engine.model.snapshots import QueueSnapshot
 from tmqp_server.engine.model.times import NEVER
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueChanges, QueueOptions
 from tmqp_server.engine.routing.custom import CustomRouter
-from tmqp_sim.books import closed_in, commits_of, disk_bytes_of, state_of
+from tmqp_sim.books import closed_in, commits_of, disk_bytes_of, is_withheld, state_of
 
 __all__ = ["World", "holders_of", "queue_defaults"]
 
@@ -343,7 +343,7 @@ class World:
         if isinstance(effect, FindOffsets):
             return f"find {effect.number} {effect.keys}"
         if isinstance(effect, ReadStored):
-            held = " held" * effect.held + " without bodies" * effect.index_only
+            held = " held" * effect.held + f" as {effect.form}" * (effect.form > 0)
             place = f"{effect.key}: {effect.limit} from {effect.first} to {effect.last}"
             return f"read {effect.number} from {place}, end {effect.end}{held}"
         if isinstance(effect, SplitStored):
@@ -417,7 +417,7 @@ class World:
             batches = [each for each in core.tickets.values() if isinstance(each, PendingBatch)]
             for batch in batches + list(self.broker._batches._unfinished):
                 for item in batch.items[batch.done :]:
-                    if item.answer is None and item.queue.closed:
+                    if is_withheld(item) and item.queue.closed:
                         total += item.message.size + MESSAGE_OVERHEAD_BYTES
             total += sum([closed_in(commit) for commit in commits_of(self.broker)])
             assert core.total_bytes == total + core.state_bytes

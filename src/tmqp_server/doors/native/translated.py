@@ -12,6 +12,7 @@ from tmqp.block_writing import encode_block
 from tmqp.blocks import (
     FLAG_DOOR_SHIFT,
     FLAG_HIGH,
+    HEAD_SIZE,
     BlockError,
     StoredMessage,
     decode_block,
@@ -30,7 +31,7 @@ _OTHER_FLAGS: Final = (1 << FLAG_DOOR_SHIFT) - 1
 
 def translated(blocks: Blocks, letters: Letters) -> Blocks:
     """The same for a reader of TMQP; what nobody here reads, or is damaged, stays as it is."""
-    others = [not _ALL_NATIVE.issuperset(doors_in(piece)) for piece in blocks.pieces]
+    others = [_has_others(piece) for piece in blocks.pieces]
     if not any(others):
         return blocks
     return Blocks(
@@ -39,6 +40,11 @@ def translated(blocks: Blocks, letters: Letters) -> Blocks:
             for piece, is_other in zip(blocks.pieces, others, strict=True)
         ]
     )
+
+
+def _has_others(data: bytes) -> bool:
+    # A block that was cut short is for its reader to refuse.
+    return len(data) >= HEAD_SIZE and not _ALL_NATIVE.issuperset(doors_in(data))
 
 
 def _translated(data: bytes, letters: Letters) -> bytes:

@@ -21,6 +21,7 @@ from tmqp_server.doors.openwire.message import DOOR, OpenwireMessage
 from tmqp_server.doors.openwire.places import ADVISORY
 from tmqp_server.doors.openwire.sending import Committed, Made, Sent
 from tmqp_server.doors.openwire.subscribing import Listed, LookedFor, Unsubscribed
+from tmqp_server.doors.port import SYNTAX
 from tmqp_server.doors.waiting import NOTHING, STRANGER
 from tmqp_server.engine.commands import Command as EngineCommand
 from tmqp_server.engine.commands import Connect, Credentials
@@ -142,6 +143,7 @@ class OpenwireSession(LookingSession):
             if self.closed or self._ending:
                 break
             if isinstance(event, Fault):
+                self.violation = SYNTAX
                 self._wire.send_refusal(event.text)
                 self.outbound_bytes += 1
                 commands += self.end(event.text)

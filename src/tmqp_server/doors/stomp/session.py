@@ -12,7 +12,7 @@ from typing import Final, final
 
 from tmqp.constants import RESULT_BUSY
 from tmqp.greetings import FirstBytes
-from tmqp_server.doors.port import SERVER_STOPS
+from tmqp_server.doors.port import SERVER_STOPS, SYNTAX
 from tmqp_server.doors.stomp.browsing import Browser
 from tmqp_server.doors.stomp.context import StompContext
 from tmqp_server.doors.stomp.message import DOOR, StompMessage
@@ -117,6 +117,7 @@ class StompSession(WildcardSession):
             if self.closed or self._ending:
                 break
             if isinstance(event, Violation):
+                self.violation = SYNTAX
                 commands += self._fail(None, event.text, event.detail)
                 continue
             handle = _HANDLERS.get(event.command)

@@ -35,13 +35,12 @@ from typing import Final, TypeAlias
 from tmqp.constants import (
     PUT_BACK_NO,
     RESULT_BUSY,
-    RESULT_LIMIT_EXCEEDED,
     RESULT_NOT_FOUND,
     RESULT_NOT_IMPLEMENTED,
     RESULT_OK,
     RESULT_UNACCEPTABLE,
 )
-from tmqp_server.engine.books import batch_bytes
+from tmqp_server.engine.books import QUEUE_OPTIONS, batch_bytes
 from tmqp_server.engine.commands import Acknowledge, Batch, Command, Push, Release, SessionCommand
 from tmqp_server.engine.core import Core, PendingWrite
 from tmqp_server.engine.delivery.feed_commits import target_of
@@ -75,29 +74,32 @@ from tmqp_server.engine.model.message import (
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session
 
-__all__ = ["Batches", "PendingBatch"]
+__all__ = ["Batches", "Item", "PendingBatch"]
 
 _KEPT: Final = MARK_SAVED | MARK_SAVING
 
 _Answer: TypeAlias = Acknowledge | Release
 
 
-class _Item:
+class Item:
     """One part of a batch, checked: a message to be pushed, or a delivery to be answered for.
 
     ``answer`` is None for a push, else it is that of ``consumer``: the client, or one of its
     branches.  ``kept`` says that the storage keeps the message with the batch, or forgets it;
-    ``settles`` that the answer is the last one.
+    ``settles`` that the answer is the last one; ``fed``, that feeds copy it with the batch;
+    ``from_disk``, that a message which is moved was on disk only.
     """
 
-    __slots__ = ("queue", "message", "consumer", "answer", "decision", "kept", "settles", "fed")
+    __slots__ = (
+        "queue", "message", "consumer", "answer", "decision", "kept", "settles", "fed", "from_disk",
+    )  # fmt: skip
 
     def __init__(
         self,
         queue: Queue,
         message: Message,
         consumer: Session,
-        answer: _Answer | None,
+        answer: Command | None,
         decision: Decision,
     ) -> None:
         self.queue = queue
@@ -107,7 +109,7 @@ class _Item:
         self.decision = decision
         self.kept = False
         self.settles = False
-        self.fed = False  # what feeds copy of it is part of the batch, too
+        self.fed = self.from_disk = False
 
 
 class PendingBatch(PendingWrite):
@@ -124,7 +126,7 @@ class PendingBatch(PendingWrite):
         self.is_finished = False
         self.session = session
         self.request = request
-        self.items: list[_Item] = []
+        self.items: list[Item] = []
         self.size = 0
         self.memory = 0
         self.done = 0
@@ -185,7 +187,7 @@ class Batches:
             elif isinstance(each, (Acknowledge, Release)):
                 code = self._check_answer(batch, each)
         if code == RESULT_OK:
-            code = self._problem_of_room(batch, command)
+            code = self._problem_of_room(batch, len(command.commands))
         if code != RESULT_OK:
             for item in batch.items:
                 if item.answer is not None:
@@ -205,7 +207,7 @@ class Batches:
         if core.takes_nodes or core.masters:
             return RESULT_NOT_IMPLEMENTED  # other servers of a cluster would see parts of it
         if len(batch.commands) > core.limits.max_batch_length:
-            return RESULT_LIMIT_EXCEEDED
+            return core.reached("max_batch_length")
         size = 0
         for each in batch.commands:
             if not isinstance(each, SessionCommand) or _one_of(session, each.session) is None:
@@ -214,16 +216,14 @@ class Batches:
                 size += each.size
             elif not isinstance(each, Release):
                 return RESULT_UNACCEPTABLE
-        return RESULT_LIMIT_EXCEEDED if size > core.limits.max_batch_bytes else RESULT_OK
+        return RESULT_OK if size <= core.limits.max_batch_bytes else core.reached("max_batch_bytes")
 
     def _check_push(self, batch: PendingBatch, push: Push, rooms: dict[int, _Room]) -> int:
         """0 when a push can be part of a batch; it is noted there then."""
         queue = self._directory.open_queue_of(push)
         if queue is None:
             return self._directory.problem
-        room = rooms.get(queue.key)
-        if room is None:
-            room = rooms[queue.key] = _Room()
+        room = rooms.setdefault(queue.key, _Room())
         code = self._outcomes.problem_of_queue(queue, push.size, room.pushes, room.size)
         if code != RESULT_OK:
             self._outcomes.count_refused(queue, code)
@@ -240,13 +240,14 @@ class Batches:
             self._outcomes.count_refused(queue, RESULT_UNACCEPTABLE)
             return RESULT_UNACCEPTABLE
         if queue.options.ephemeral and queue.bounded and queue.is_over(message, False):
-            return RESULT_LIMIT_EXCEEDED
-        item = _Item(queue, message, batch.session, None, decision)
+            return self._core.reached(QUEUE_OPTIONS)
+        item = Item(queue, message, batch.session, None, decision)
         item.kept = self._outcomes.will_save(queue, message, decision)
         if item.kept:
             if queue.disk_bytes + room.size > queue.disk_cap:
-                self._outcomes.count_refused(queue, RESULT_LIMIT_EXCEEDED)
-                return RESULT_LIMIT_EXCEEDED
+                code = self._core.short_of(QUEUE_OPTIONS)
+                self._outcomes.count_refused(queue, code)
+                return code
             batch.size += push.size
         batch.items.append(item)
         if push.extras is not None and push.extras.awaits_copies:
@@ -284,14 +285,14 @@ class Batches:
         room.pushes += 1
         room.size += message.size
         if code == RESULT_OK and target.saves and target.disk_bytes + room.size > target.disk_cap:
-            code = RESULT_LIMIT_EXCEEDED
+            code = self._core.short_of(QUEUE_OPTIONS)
         if code != RESULT_OK:
             feed.skipped += 1
-            return code
+            return self._core.count_short(code)
         copy = copy_of(feed, message, self._core.now)
         copy.sequence = target.sequence + room.pushes
         decision = self._receipt_of(target, copy)
-        item = _Item(target, copy, batch.session, None, decision)
+        item = Item(target, copy, batch.session, None, decision)
         item.kept = self._outcomes.will_save(target, copy, decision)
         if item.kept:
             batch.size += copy.size
@@ -347,7 +348,7 @@ class Batches:
         decision = ALLOW
         if isinstance(answer, Acknowledge) and queue.hooks & HOOK_ACKNOWLEDGED:
             decision = self._outcomes.ask(HOOK_ACKNOWLEDGED, queue, message, session, answer)
-        item = _Item(queue, message, session, answer, decision)
+        item = Item(queue, message, session, answer, decision)
         holders = message.holders
         is_last = message.holder is session or (holders is not None and len(holders) == 1)
         goes_back = message.marks & MARK_BACK or decision.put_back != PUT_BACK_NO
@@ -358,7 +359,7 @@ class Batches:
         batch.items.append(item)
         return RESULT_OK
 
-    def _problem_of_room(self, batch: PendingBatch, command: Batch) -> int:
+    def _problem_of_room(self, batch: PendingBatch, parts: int) -> int:
         """0 when there is memory for all of it, and the storage can take its part.
 
         What it settles makes room for what it pushes: or consumers that push what they make of
@@ -378,13 +379,13 @@ class Batches:
                     answers += item.answer.size
                 if item.settles:
                     memory -= size
-        batch.memory = batch_bytes(len(command.commands), answers) if kept else 0
+        batch.memory = batch_bytes(parts, answers) if kept else 0
         if memory > 0 and not core.has_room(memory + batch.memory):
-            return RESULT_BUSY
+            return core.reached("max_total_bytes", RESULT_BUSY)
         if not core.has_room_for_client(batch.memory):
-            return RESULT_BUSY
+            return core.reached("max_total_bytes", RESULT_BUSY)
         if kept and not core.has_room_to_save(batch.size):
-            return RESULT_BUSY
+            return core.count_short(core.short_of_storage())
         return RESULT_OK
 
     # --- Doing -----------------------------------------------------------------------------------
@@ -418,18 +419,9 @@ class Batches:
                 tail = queue.tail_of(message)
                 if tail is not None:
                     tail.skip[sequence] = None
+                name = queue.channel_name
                 appended.append(
-                    Append(
-                        0,
-                        message,
-                        queue.channel_name,
-                        queue.queue_id,
-                        queue.key,
-                        sequence,
-                        False,
-                        0,
-                        0,
-                    )
+                    Append(0, message, name, queue.queue_id, queue.key, sequence, False, 0, 0)
                 )
                 continue
             rare = message.rarely()
@@ -465,7 +457,7 @@ class Batches:
         else:
             self._give_up(batch)
 
-    def _answered(self, item: _Item, ok: bool) -> None:
+    def _answered(self, item: Item, ok: bool) -> None:
         """A message that is pushed is safe, or is not."""
         message = item.message
         message.marks &= ~MARK_SAVING
@@ -535,7 +527,7 @@ class Batches:
         batch.memory = batch_bytes(0, 0)
         self._ask(batch, CommitBatch([], [], self._core.now))
 
-    def _push(self, item: _Item) -> None:
+    def _push(self, item: Item) -> None:
         queue = item.queue
         message = item.message
         self._flights.withhold(queue, -1)
@@ -550,7 +542,7 @@ class Batches:
         else:
             self._workflow.receive_safe(queue, message, item.decision, self._core.now)
 
-    def _take_answer(self, item: _Item, answer: _Answer, session: Session) -> None:
+    def _take_answer(self, item: Item, answer: Command, session: Session) -> None:
         queue = item.queue
         message = item.message
         message.break_promise(session)
@@ -563,6 +555,7 @@ class Batches:
             self._flights.release(queue, message, session)
             self._workflow.mark_released(message, answer, now)
         else:
+            assert isinstance(answer, Acknowledge)
             self._flights.answer_for(queue, message, session, answer.positive)
             if item.decision is not ALLOW:
                 outcomes = self._outcomes
@@ -585,8 +578,11 @@ class Batches:
                 self._flights.let_go(item.queue, item.message)
                 batch.session.pushed -= 1
             else:
-                item.message.break_promise(item.consumer)
+                self._give_back(item)
         self._tell(batch, RESULT_BUSY)
+
+    def _give_back(self, item: Item) -> None:
+        item.message.break_promise(item.consumer)
 
     def _tell(self, batch: PendingBatch, code: int) -> None:
         self._core.work += len(batch.items)

@@ -14,7 +14,7 @@ from tmqp.constants import (
     RESULT_UNACCEPTABLE,
     RESULT_UNAUTHORIZED,
 )
-from tmqp_server.engine.books import DEFERRAL_BYTES
+from tmqp_server.engine.books import DEFERRAL_BYTES, QUEUE_OPTIONS
 from tmqp_server.engine.commands import (
     Acknowledge,
     Command,
@@ -207,15 +207,15 @@ class Intake:
             return RESULT_OK
         core = self._core
         limits = core.limits
-        if (
-            extras.delay_ms > limits.max_delay_ms
-            or len(queue.deferred) + more >= limits.max_deferred_per_queue
-            or queue.deferred.size() + more_bytes + command.size
-            > limits.max_deferred_bytes_per_queue
-        ):
-            return RESULT_LIMIT_EXCEEDED
+        if extras.delay_ms > limits.max_delay_ms:
+            return core.short_of("max_delay_ms")
+        if len(queue.deferred) + more >= limits.max_deferred_per_queue:
+            return core.short_of("max_deferred_per_queue")
+        size = queue.deferred.size() + more_bytes + command.size
+        if size > limits.max_deferred_bytes_per_queue:
+            return core.short_of("max_deferred_bytes_per_queue")
         if not core.has_room(command.size + MESSAGE_OVERHEAD_BYTES + DEFERRAL_BYTES):
-            return RESULT_BUSY
+            return core.short_of("max_total_bytes", RESULT_BUSY)
         if queue.spills_deferred():
             is_soon = extras.delay_ms / 1000 <= LOOK_AHEAD_S
             others = queue.deferred.in_memory() + more
@@ -226,9 +226,9 @@ class Intake:
     def _problem_of_spilling(self, queue: Queue, size: int) -> int:
         """The same for a message that would be on disk only."""
         if not self._core.has_room_to_save(size):
-            return RESULT_BUSY
+            return self._core.short_of_storage()
         if queue.disk_bytes + size > queue.disk_cap:
-            return RESULT_LIMIT_EXCEEDED
+            return self._core.short_of(QUEUE_OPTIONS)
         return RESULT_OK
 
     def route(self, command: Push, session: Session) -> bool:
@@ -340,7 +340,7 @@ class Intake:
         if command.timeout_ms < 1:
             code = RESULT_BAD_REQUEST
         elif command.timeout_ms > core.limits.max_acknowledge_timeout_ms:
-            code = RESULT_LIMIT_EXCEEDED
+            code = core.reached("max_acknowledge_timeout_ms")
         elif queue is not None:
             code = self._workflow.extend(queue, session, command, core.now)
         core.reply(session, command.request, code)

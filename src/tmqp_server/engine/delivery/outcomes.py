@@ -174,7 +174,7 @@ class Outcomes(Rooms):
     def count_refused(self, queue: Queue, code: int) -> None:
         """Count a push that was not accepted, and is answered with this result code."""
         queue.counters.refused += 1
-        self._core.tally.count_refusal(code)
+        self._core.tally.count_refusal(self._core.count_short(code))
 
     def dequeued(self, queue: Queue, message: Message) -> None:
         """Count a message that leaves the lists without being put back, and tell the handler."""
