@@ -178,8 +178,7 @@ class Plan:
         self.nsq = 0
         self.nsq_durable = True
         #: So many groups of channels are made, and removed at once.
-        self.removals = 0
-        self.shifts = 0
+        self.removals = self.shifts = 0
         #: So many clients speak Throttr.
         self.throttr = 0
         #: So many items are pushed by sockets of ZeroMQ; whether queues are durable.
