@@ -25,6 +25,7 @@ from tmqp._compat import i64
 from tmqp.bits import (
     HAS_HEADER,
     HEAD_BYTES,
+    HIGH_PRIORITY,
     LARGEST_SHORT,
     MARKED_TYPE_BITS,
     PENDING_ACKNOWLEDGE,
@@ -76,7 +77,8 @@ class FrameDecoder:
     Attributes: ``error`` is None, or the :class:`RemoteProtocolError` that ended decoding;
     ``makes_runs``, whether it makes runs (it does not unless told so), and ``runs``, those among
     the frames that the last :meth:`feed` has returned: each stands in for its first frame there,
-    and its others are missing; ``read_headers``, names that whoever forwards messages reads: a
+    and its others are missing; ``mixes_runs``, whether messages of one run may go into several
+    queues of one target, and some have priority; ``read_headers``, names that whoever forwards messages reads: a
     message that may have one is in no run, and where this is None, none that has headers is.
     """
 
@@ -96,7 +98,10 @@ class FrameDecoder:
         "_seen_target",
         "_tail",
         "_whole",
+        "_odd",
+        "_queues",
         "makes_runs",
+        "mixes_runs",
         "error",
         "read_headers",
         "runs",
@@ -106,12 +111,16 @@ class FrameDecoder:
         bounds = Limits() if limits is None else limits
         self.error: RemoteProtocolError | None = None
         self.makes_runs: bool = False
+        self.mixes_runs: bool = False
         self.runs: list[FrameRun] = []
         self.read_headers: HeaderNames | None = None
         #: Whether the string that is being scanned is ASCII throughout; below 0 not looked at.
         self._ascii: i64 = -1
         #: The largest frame of the run that is being gathered.
         self._largest: i64 = 0
+        #: Its queues, and the places of those with the other priority: see ``FrameRun``.
+        self._queues: list[int] = []
+        self._odd: list[int] = []
         self._max_payload: i64 = bounds.max_payload_bytes
         self._max_block: i64 = bounds.max_header_bytes
         self._max_body: i64 = _UNLIMITED
@@ -321,12 +330,17 @@ class FrameDecoder:
         begin = pos
         tails = [b"", b""]
         self._largest = pos - first
+        self._queues = []
+        self._odd = []
         if _INTERPRETED and not b1 & HAS_HEADER:
             pos = self._gather_same_heads(data, first, pos, names, tails)
         pos = self._gather(data, first, pos, names, block, tails)
         if pos > begin:
             tails[1] = data[first + 2 : begin]
-            run = FrameRun(frames[-1], len(frames) - 1, tails, pos - first, self._largest)
+            at = len(frames) - 1
+            size = pos - first
+            largest = self._largest
+            run = FrameRun(frames[-1], at, tails, size, largest, self._queues, self._odd)
             self.runs.append(run)
         return pos
 
@@ -360,19 +374,24 @@ class FrameDecoder:
         b1: i64 = data[first + 1]
         source_len: i64 = data[first + 3]
         target_len: i64 = data[first + 4]
-        low: i64 = data[first + 5]
-        high: i64 = data[first + 6]
+        queue: i64 = data[first + 5] | data[first + 6] << 8
+        mixes = self.mixes_runs and b0 & TYPE_BITS == TYPE_QUEUE_MESSAGE
+        queues, odd = self._queues, self._odd
         names_len = source_len + target_len
         has_header = b1 & HAS_HEADER != 0
         max_payload = self._max_payload
         max_name = self._max_name
         largest = self._largest
         while pos <= last:
-            if data[pos] != b0 or data[pos + 1] != b1:
+            kind: i64 = data[pos]
+            if kind != b0 and not (mixes and kind ^ b0 == HIGH_PRIORITY):
+                break
+            if data[pos + 1] != b1:
                 break
             if data[pos + 3] != source_len or data[pos + 4] != target_len:
                 break
-            if data[pos + 5] != low or data[pos + 6] != high:
+            into: i64 = data[pos + 5] | data[pos + 6] << 8
+            if into != queue and not mixes:
                 break
             size: i64 = data[pos + 7]
             id_at = pos + HEAD_BYTES
@@ -396,6 +415,12 @@ class FrameDecoder:
                 break
             if self._ascii != 1 and not self._is_text(data, id_at, names_at):
                 break
+            if into != queue or queues:
+                if not queues:
+                    queues += [queue] * (len(tails) - 1)
+                queues.append(into)
+            if kind != b0:
+                odd.append(len(tails) - 1)
             tails.append(data[pos + 2 : stop])
             largest = max(largest, stop - pos)
             pos = stop

@@ -150,6 +150,16 @@ class Connection:
     def makes_runs(self, wanted: bool) -> None:
         self._decoder.makes_runs = wanted
 
+    @property
+    def mixes_runs(self) -> bool:
+        """Whether the messages of one run may go into several queues of one target, and some of
+        them have priority over others."""
+        return self._decoder.mixes_runs
+
+    @mixes_runs.setter
+    def mixes_runs(self, wanted: bool) -> None:
+        self._decoder.mixes_runs = wanted
+
     def read_headers(self, names: HeaderNames) -> None:
         """Say which headers whoever takes the runs reads: a message that may have one of them comes
         by itself.  Until this is said, every message with headers does.

@@ -112,6 +112,9 @@ __all__ = ["NativeDoor", "NativeSession"]
 _NOTHING: tuple[Command, ...] = ()
 #: Chunks in which no runs are brought after the engine had to divide one, which costs more.
 _SINGLY_CHUNKS = 64
+#: The same for runs that go into several queues, or are of several priorities: what a queue refuses
+#: of these it refuses for long.
+_UNMIXED_CHUNKS: Final = 1_024
 #: Connection information without its properties and token, and each of its properties.
 _HELLO_BYTES = 2_048
 _PROPERTY_BYTES = 256
@@ -230,6 +233,7 @@ class NativeSession(AnsweringSession):
         #: What the engine says of runs, and for how many chunks more it is brought none.
         self._run_notes = RunNotes()
         self._singly = 0
+        self._unmixed = 0
 
     # -- bytes and time in ----------------------------------------------------------------------
 
@@ -242,6 +246,13 @@ class NativeSession(AnsweringSession):
         elif self._singly > 0:
             self._singly -= 1
             self._connection.makes_runs = self._singly == 0
+        if self._run_notes.unmixed:
+            self._run_notes.unmixed = False
+            self._unmixed = _UNMIXED_CHUNKS
+            self._connection.mixes_runs = False
+        elif self._unmixed > 0:
+            self._unmixed -= 1
+            self._connection.mixes_runs = self._unmixed == 0
         return self._commands(self._connection.receive(data, now), now)
 
     def receive_eof(self, now: float) -> Sequence[Command]:
@@ -560,6 +571,7 @@ class NativeSession(AnsweringSession):
             events = self._connection.accept(effect.client_id, self._door.new_id())
             # A node's messages are passed on one by one, and what came early is worked off so.
             self._connection.makes_runs = not effect.node
+            self._connection.mixes_runs = True
             self._connection.read_headers(PUSH_HEADERS)
             return self._commands(events, now)
         elif isinstance(effect, Refuse):

@@ -36,8 +36,8 @@ class NativeRun(RunWire):
                     run.session,
                     frame.message_id,
                     run.channel,
-                    run.queue_id,
-                    run.high_priority,
+                    frame.content_type,
+                    frame.high_priority,
                     run.wants_confirm,
                     len(frame.raw),
                     frame,
@@ -113,6 +113,9 @@ def _push_run(session: int, frames: FrameRun, notes: RunNotes) -> PushRun:
         frames.largest,
         NativeRun(frames),
         notes,
+        False,
+        frames.queues,
+        frames.odd,
     )
 
 
