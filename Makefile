@@ -25,6 +25,9 @@ ARGS ?=
 CLIENTS ?=
 # The nats-server that bench-peers builds.
 NATS_SERVER ?= v2.15.3
+# Not empty: the environment gets exactly the versions of constraints.txt, with their hashes, or
+# none; otherwise the newest that pyproject.toml allows and the package index has.
+LOCKED ?=
 # Handed by bench-peers to bench-kafka, which it ends with.
 KAFKA_ARGS ?=
 
@@ -57,7 +60,8 @@ SOURCES := pyproject.toml setup.py $(shell find src $(wildcard fuzz/tmqp_conform
 	\( -name __pycache__ -o -name '*.egg-info' \) -prune -o -print)
 
 .PHONY: help demo test test-long test-wheel interop quick spark-demo setup wheel compiled \
-	test-compiled lint format typecheck imports tidy coverage sim sim-compiled sim-coverage soak \
+	test-compiled lint format typecheck imports tidy lock lock-check sbom reproduce coverage sim \
+	sim-compiled sim-coverage soak \
 	soak-sim attacks bench bench-clients bench-kafka bench-peers bench-codec bench-spark docs \
 	pictures terminal ci clean distclean
 
@@ -177,6 +181,20 @@ bench-spark: build/compiled/.stamp ## measure reading and writing with Spark bes
 bench-kafka: build/compiled/.stamp ## measure queues in Spark beside Spark's Kafka connector (Maven)
 	PYTHONPATH=fuzz/bench $(PY) -m tmqp_bench kafka $(ARGS)
 
+lock: $(READY) ## look for newer versions of what is locked: constraints.txt, the image's packages
+	$(call locked,--upgrade,constraints.txt,dev bench)
+	$(call locked,--upgrade,deploy/docker/requirements.txt,$(IMAGE_EXTRAS))
+
+lock-check: $(READY) ## check that what is locked is what pyproject.toml asks for
+	$(call compare_lock,constraints.txt,dev bench)
+	$(call compare_lock,deploy/docker/requirements.txt,$(IMAGE_EXTRAS))
+
+sbom: $(READY) ## write the list of a release's parts: build/tmqp.cdx.json (CycloneDX)
+	$(PY) -m tools.make_sbom build/tmqp.cdx.json
+
+reproduce: $(READY) ## build source archive and wheel twice and compare (minutes; TMQP_COMPILE=0|1)
+	$(PY) -m tools.reproduce $(ARGS)
+
 docs: $(VENV)/.stamp-docs ## build the site of the documents in build/site, with an API reference
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 	@echo 'build/site/index.html'
@@ -217,6 +235,23 @@ define run_tests
 	$(if $(ARGS),,\
 	PYTHONPATH=$(1) TMQP_EXPECT_BUILD=$(2) $(PY) -m pytest -q -m '$(3) and not alone' \
 	  -n $(TESTERS) --dist worksteal $(if $(filter-out long,$(3)),,$(call marked,long)))
+endef
+
+# What the image of the server has beside the server.
+IMAGE_EXTRAS := server speed http client
+
+# The versions for every Python and system that is supported, each with the digests of its files;
+# the index that they come from is not written down.
+# $(1) options, $(2) the file, $(3) the extras
+locked = $(VENV)/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
+	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links \
+	$(foreach extra,$(3),--extra $(extra)) $(1) --output-file $(2)
+
+# $(1) the file, $(2) the extras
+define compare_lock
+	@mkdir -p build/lock/$(dir $(1)) && cp $(1) build/lock/$(1)
+	@$(call locked,,build/lock/$(1),$(2))
+	@cmp $(1) build/lock/$(1) || { echo 'make: $(1) is stale: run make lock' >&2; exit 1; }
 endef
 
 # The files with tests that are marked so: to collect all tests takes a quarter of a minute.
@@ -261,9 +296,12 @@ $(VENV)/.stamp-docs: $(MADE) pyproject.toml tools/requirements.py
 $(READY): $(MADE) pyproject.toml setup.py $(wildcard src/*/py.typed)
 	@$(PY) tools/waiting.py 'Upgrading pip and setuptools' \
 	  -- $(PIP) install --quiet --upgrade pip 'setuptools>=77' || { $(NO_NETWORK) }
+	$(if $(LOCKED),@$(PY) tools/waiting.py 'Installing the versions of constraints.txt' \
+	  -- $(PIP) install --quiet --require-hashes --requirement constraints.txt || { $(NO_NETWORK) })
 	@TMQP_COMPILE=0 PYTHONWARNINGS=ignore $(PY) tools/waiting.py \
 	  'Installing every tool, with Spark and a Java (once, about 700 MB on disk)' \
-	  -- $(PIP) install --quiet --no-build-isolation --editable '.[dev,bench]' || { $(NO_NETWORK) }
+	  -- $(PIP) install --quiet --no-build-isolation $(if $(LOCKED),--no-deps) \
+	  --editable '.[dev,bench]' || { $(NO_NETWORK) }
 	@site=$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); \
 	  echo '$(CURDIR)/fuzz' > "$$site/fuzz.pth"
 	@touch $@

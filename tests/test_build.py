@@ -95,7 +95,7 @@ def test_all_is_every_extra_that_a_user_may_want() -> None:
     (line,) = extras["all"]
     named = line.removeprefix("tmqp[").removesuffix("]").split(",")
     assert sorted(named) == sorted(
-        {*extras} - {"all", "bench", "bench-peers", "dev", "docs", "interop"}
+        {*extras} - {"all", "bench", "bench-peers", "deploy", "dev", "docs", "interop"}
     )
 
 

@@ -47,6 +47,7 @@ _THROTTR: Final = ROOT / "src" / "tmqp_server" / "doors" / "throttr" / "options.
 _OPENWIRE: Final = ROOT / "src" / "tmqp_server" / "doors" / "openwire" / "options.py"
 _STOMP: Final = ROOT / "src" / "tmqp_server" / "doors" / "stomp" / "options.py"
 _ZMTP: Final = ROOT / "src" / "tmqp_server" / "doors" / "zmtp" / "options.py"
+_RATES: Final = ROOT / "src" / "tmqp_server" / "settings" / "rates.py"
 _UDP: Final = ROOT / "src" / "tmqp_server" / "settings" / "doors.py"
 _ENGINE: Final = ROOT / "src" / "tmqp_server" / "engine" / "limits.py"
 
@@ -164,6 +165,13 @@ _OPENWIRE_HEAD: Final = """\
 ## OpenWire
 
 The table `limits` of a door with the protocol `openwire` ([doors/openwire.md](doors/openwire.md)).
+"""
+
+_RATES_HEAD: Final = """\
+## Rates
+
+The table `[rates]` ([production.md](production.md#rates)). 0 is no limit; a connection that is
+faster is not read from for a while.
 """
 
 _UDP_HEAD: Final = """\
@@ -323,7 +331,8 @@ def _limits_table(path: Path, record: str) -> list[str]:
     rows = ["| limit | default | what it limits, and what happens beyond it |", "|---|---|---|"]
     for name, default, text in documented_fields(path, record):
         value = re.search(r"\b\d[\d_]*(\.\d+)?", default)
-        assert value is not None, f"{name} is a number"
+        if value is None:
+            continue  # a list of exceptions, which is no limit
         rows.append(f"| `{name}` | {_number(ast.literal_eval(value[0]))} | {_prose(text)} |")
     return rows
 
@@ -363,6 +372,8 @@ def render() -> str:
         "\n".join([*_limits_table(_STOMP, "StompLimits"), ""]),
         _OPENWIRE_HEAD,
         "\n".join([*_limits_table(_OPENWIRE, "OpenwireLimits"), ""]),
+        _RATES_HEAD,
+        "\n".join([*_limits_table(_RATES, "RateSettings"), ""]),
         _UDP_HEAD,
         "\n".join([*_limits_table(_UDP, "UdpSettings"), ""]),
         _ENGINE_HEAD,

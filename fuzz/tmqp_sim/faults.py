@@ -19,6 +19,9 @@ __all__ = ["Target", "inject"]
 #: How often a consumer with a credit grants more, in seconds.
 _GRANT_EVERY_S: Final = 0.5
 _CLOCK_JUMP_S: Final = 3_600.0
+#: How many of the restarts begin with a drain, and how long that takes at most, in seconds.
+_DRAINED: Final = 0.2
+_DRAIN_S: Final = 1.5
 #: Kinds of queues that may be cleared, and that may be paused.
 _CLEARED: Final = ("work", "share", "saved", "durable", "spill", "pull", "bulk")
 _PAUSED: Final = ("work", "share", "saved", "spill", "polite", "bulk")
@@ -159,9 +162,17 @@ def _restart(simulation: Target, fault: Fault) -> bool:
     server = simulation.server
     if not server.up or server.asleep:
         return False
-    server.stop("the server stops")
-    simulation.world.after(0.3, simulation.stop_server, server.lives)
-    simulation.world.after(0.3 + min(fault.lasts_s, 1.0), server.start)
+    life = server.lives
+
+    def go() -> None:
+        simulation.world.after(0.3, simulation.stop_server, life)
+        simulation.world.after(0.3 + min(fault.lasts_s, 1.0), server.start)
+
+    if fault.pick < _DRAINED:
+        server.drain(_DRAIN_S, go)
+    else:
+        server.stop("the server stops")
+        go()
     return True
 
 

@@ -53,6 +53,7 @@ from tmqp_server.engine.effects import (
     Deliver,
     DeliverPulled,
     Effect,
+    Lapsed,
     Reply,
 )
 from tmqp_server.engine.model.message import Message
@@ -60,6 +61,7 @@ from tmqp_sim.appointments import Appointments
 from tmqp_sim.correspondence import Correspondence
 from tmqp_sim.history import Place
 from tmqp_sim.kinship import Kinship
+from tmqp_sim.lapses import Lapses
 from tmqp_sim.lifetimes import Lifetimes
 from tmqp_sim.promises import Hand, Promises, is_with
 from tmqp_sim.wishes import Wishes
@@ -129,7 +131,7 @@ class Ledger:
         #: How often each message of a queue was sent, by its id.
         self.sendings: dict[tuple[tuple[str, int], str], int] = {}
         self._correspondence = Correspondence(world)
-        self._promises = Promises(world, max_in_flight)
+        self._promises, self._lapses = Promises(world, max_in_flight), Lapses(world)
         #: Whether a queue has messages on disk only.  Where consumers choose, those are examined
         #: when they are fetched, and others may go before them (seeds 103784, 129643).
         self.has_spilled: Callable[[tuple[str, int]], bool] = _never
@@ -193,6 +195,9 @@ class Ledger:
                 self.tickets.setdefault(effect.ticket, []).append(owner)
             elif isinstance(effect, Accept):
                 self._accept(effect)
+            elif isinstance(effect, Lapsed) and (effect.channel, effect.queue_id) in self.places:
+                lost = (effect.channel, effect.queue_id, effect.message_id, effect.session)
+                self._lapses.told(effect, self.in_hand.get(lost, []))
             elif isinstance(effect, Reply):
                 self.appointments.replied(effect)
                 asked = self._held.pop(id(effect.request), command)
@@ -225,6 +230,7 @@ class Ledger:
             for each in [each for each in members if session in (each, connection_of(each))]:
                 del members[each]
         self._promises.forget(session, self.places)
+        self._lapses.forget(session)
 
     def _join(self, command: Command) -> None:
         assert isinstance(command, Join)
@@ -233,6 +239,7 @@ class Ledger:
         self._promises.grant(channel, command.session, command.credit)
         self._promises.accept(channel, command.session, command.terms)
         self.wishes.joined(command)
+        self._lapses.joined(command)
 
     def _set_terms(self, command: Command) -> None:
         assert isinstance(command, SetTerms)
@@ -254,6 +261,7 @@ class Ledger:
         if isinstance(command, Join) and effect.request is command.request:
             self.members.get(command.channel.lower(), {}).pop(command.session, None)
             self._promises.refuse(command.channel.lower(), command.session)
+            self._lapses.forget(command.session)
         elif isinstance(command, Push) and effect.request is command.wire:
             key = (command.channel, command.queue_id)
             times = self.accepted.get(key, {}).get(command.message_id)
@@ -408,6 +416,7 @@ class Ledger:
                 taken.append(hand)
             elif hand.message is message:
                 self.overtaken[key] = self.overtaken.get(key, 0) + len(hand.holders)
+                self._lapses.check_sending(hand)
                 self.close(hand)
             else:
                 taken.append(hand)

@@ -136,6 +136,7 @@ MARKS: Final[dict[str, str]] = {
     },
     "seen: by a filter": "somebody looked for some of the messages of a queue, and saw one",
     "deferred message cancelled": "its producer took it back before it was due",
+    "told that a delivery has timed out": "a consumer heard that a message is its own no more",
     "receivers told": "a confirm said to how many consumers a message went",
     "answer forged": "a client answered for the server",
     "forged answer passed on": "and a server like the original passed it on",

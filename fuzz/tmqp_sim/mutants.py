@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+from tmqp.extensions import LAPSE_REMOVED
 from tmqp_client._core.machine import ClientMachine
 from tmqp_client._core.outcomes import Lost, Outcome
 from tmqp_client._core.pending import Pending, PendingTable
@@ -148,7 +149,7 @@ def _return_at_once(original: Any) -> Any:
         held = list(_held_by(self, session))
         original(self, session)
         for queue, message in held:
-            self._sender._flights.take_from_all(queue, message)
+            self._sender._flights.take_from_all(queue, message, LAPSE_REMOVED)
             self._sender._flights.land(queue, message)
             queue.put_first(message)
             self._administration._pump.pump(queue, self._core.now)

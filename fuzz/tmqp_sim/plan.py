@@ -25,6 +25,7 @@ from tmqp_sim.queue_plan import (
     draw_doors,
     draw_durable,
     draw_feeds,
+    draw_listeners,
     draw_quotas,
     draw_removals,
     draw_removed,
@@ -102,6 +103,7 @@ def draw_plan(seed: int) -> Plan:
     _draw_web(plan)
     _draw_foreign(plan)
     _draw_releases(plan)
+    draw_listeners(plan)
     draw_returns(plan)
     _draw_filters(plan)
     _draw_keys(plan)

@@ -26,10 +26,11 @@ _EPSILON_S: Final = 1e-9
 class Hand:
     """One sending of one message: who has it, and until when nobody else may.
 
-    ``dues`` are the times of those who have their own; ``due`` is that of the others.
+    ``dues`` are the times of those who have their own; ``due`` is that of the others; ``told`` are
+    those who were told that they have it no more.
     """
 
-    __slots__ = ("due", "dues", "holders", "key", "message", "sessions", "step", "uid")
+    __slots__ = ("due", "dues", "holders", "key", "message", "sessions", "step", "told", "uid")
 
     def __init__(self, key: tuple[str, int], message: Message, due: float, step: int) -> None:
         self.key = key
@@ -40,6 +41,7 @@ class Hand:
         self.step = step
         self.sessions: list[int] = []
         self.holders: list[int] = []
+        self.told: list[int] = []
 
     def due_of(self, session: int) -> float:
         """Until when a session has the message."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 from random import Random
 from typing import Final
 
+from tmqp.extensions import HEADER_TELL_LAPSED
 from tmqp_sim.planned import Plan
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "draw_doors",
     "draw_durable",
     "draw_feeds",
+    "draw_listeners",
     "draw_quotas",
     "draw_removals",
     "draw_removed",
@@ -217,3 +219,13 @@ def draw_removals(plan: Plan) -> None:
     own = Random(f"{plan.seed}/removals")
     if own.random() < _REMOVALS_SHARE and _has_room(plan):
         plan.removals = own.choice((3, 8))
+
+
+def draw_listeners(plan: Plan) -> None:
+    """Let some consumers hear when a delivery is theirs no more."""
+    own = Random(f"{plan.seed}/lapses")
+    if plan.quiet or own.random() >= 0.08:
+        return
+    for client in plan.clients:
+        if client.role in ("consumer", "puller") and own.random() < 0.7:
+            client.habits.terms = (*client.habits.terms, (HEADER_TELL_LAPSED, "1"))

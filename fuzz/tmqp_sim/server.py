@@ -30,12 +30,14 @@ from tmqp_server.shell.world import (
     Close,
     CloseStore,
     Drained,
+    DrainEnded,
     GoOn,
     Log,
     ReadBatch,
     Resume,
     Secure,
     StartWriting,
+    StopListening,
     Tell,
     Wake,
     WorldEffect,
@@ -130,6 +132,8 @@ class Server:
         self.booted_at = -world.child(f"{name} boot").random() * _LONGEST_BOOT_S
         self.up = False
         self.asleep = False
+        self.listens = True  # it does not while it drains
+        self.drained: Callable[[], None] | None = None  # called when it has
         self.sessions: dict[int, Session] = {}
         #: The turn will be called for the next portion.
         self.goes_on = False
@@ -148,22 +152,21 @@ class Server:
         self._attending = False
         self._waking = False
         self._starters: dict[type, Callable[[Any], None]] = {
+            **dict.fromkeys((WriteBatch, ReadBatch, CatchUp, CloseStore), store_works),
             StartWriting: self._start_writing,
             Resume: self._resume,
             Secure: self._secure,
             Close: self._close,
             GoOn: self._go_on,
             Wake: self._wake_up,
-            WriteBatch: store_works,
-            ReadBatch: store_works,
-            CatchUp: store_works,
-            CloseStore: store_works,
             Log: self._log,
             Ask: outside.ask,
             Call: outside.call,
             Tell: outside.tell,
             Abandon: outside.abandon,
             Drained: outside.drained,
+            StopListening: self._stop_listening,
+            DrainEnded: self._end_drain,
         }
         self._peers: list[Peer] = []
         self._connected = Connected(_MOST_CONNECTIONS, _MOST_PER_HOST)
@@ -237,6 +240,7 @@ class Server:
         self._ballast = built.ballast
         self._begin_portion = built.begin_portion
         self.up = True
+        self.listens = True
         self._due = math.inf
         self.goes_on = False
         self._connected = Connected(_MOST_CONNECTIONS, _MOST_PER_HOST)
@@ -332,6 +336,26 @@ class Server:
         self.promptness.forgive_drops()
         self.attend()
 
+    def drain(self, bound_s: float, drained: Callable[[], None]) -> None:
+        """Take no more, and wait so long at most for what is unacknowledged.
+
+        :param drained: called when clients have been told to go.
+        """
+        self.drained = drained
+        self.turn.draining.bound_s = bound_s
+        self.turn.drain(True, self.now)
+        self.attend()
+
+    def _stop_listening(self, _effect: StopListening) -> None:
+        self.listens = False
+
+    def _end_drain(self, _effect: DrainEnded) -> None:
+        unanswered = self.hub.in_flight()
+        self.world.mark("drained with deliveries in hand" if unanswered else "drained")
+        self.promptness.forgive_drops()
+        if self.drained is not None:
+            self.drained()
+
     def drop_sessions(self) -> None:
         """Whoever has not gone by now has had his time."""
         for session in list(self.sessions.values()):
@@ -343,7 +367,7 @@ class Server:
 
     def accept(self, link: Link) -> None:
         """Somebody connects."""
-        if not self.up:
+        if not self.up or not self.listens:
             link.cut(0.0, 0.0, "connection refused")
             return
         if self.asleep:

@@ -8,9 +8,9 @@ from typing import Any, Final
 from tmqp_server.access.gate import Gate, Question, Verdict
 from tmqp_server.hub.hub import Hub
 from tmqp_server.hub.questions import Fault
-from tmqp_server.shell.admitting import Pauses
 from tmqp_server.shell.connections import Connections
 from tmqp_server.shell.lines import Line
+from tmqp_server.shell.log_ins import LogIns
 from tmqp_server.shell.outbound import BEHIND, BLOCK, CUT, KEPT, OPEN, UNBLOCK, Outbound
 from tmqp_server.shell.saving import IDLE, WRITING, Saving
 from tmqp_server.shell.steps import READ, WAIT
@@ -20,6 +20,7 @@ from tmqp_server.shell.world import Ask
 from tmqp_server.storage.journal import Writing
 from tmqp_server.storage.port import StoreBatch
 from tmqp_sim.datagram_bugs import DATAGRAM_BUGS
+from tmqp_sim.drain_bugs import DRAIN_BUGS
 
 __all__ = ["SHELL_BUGS"]
 
@@ -268,6 +269,7 @@ def _leaves_unwritten(_original: Any) -> Any:
 #: Name, what it comes to in words, what is replaced, and by what.
 SHELL_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] = (
     *DATAGRAM_BUGS,
+    *DRAIN_BUGS,
     ("hub-is-silent", "the hub has nothing to send", Hub, "take_outbound", _sends_nothing),
     (
         "failed-write-saved", "a failed write is reported as saved",
@@ -327,7 +329,7 @@ SHELL_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] =
         "answers-outlive", "answers that are to be forgotten are kept",
         Gate, "forget_answers", _nothing,
     ),
-    ("no-pause", "a refused client hears of it at once", Pauses, "next", _no_pause),
+    ("no-pause", "a refused client hears of it at once", LogIns, "refused", _no_pause),
     ("answered-twice", "a call that was given up is answered again", Line, "done", _late_is_fine),
     ("all-at-once", "any number of calls is made at one time", Line, "start", _all_at_once),
 )  # fmt: skip

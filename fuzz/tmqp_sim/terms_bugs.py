@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from tmqp.extensions import LAPSE_TIMED_OUT
 from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.workflow import Workflow
+from tmqp_server.engine.flights import Flights
 from tmqp_server.engine.model.message import MARK_ANSWERED, Message
 from tmqp_server.engine.model.sessions import Subscription
 from tmqp_server.engine.model.times import AT_ONCE
@@ -69,6 +71,21 @@ def _not_extended(original: Any) -> Any:
     return extend
 
 
+def _tells_nobody(original: Any) -> Any:
+    def take_away(self: Flights, queue: Any, message: Message, client: Any, reason: str) -> None:
+        self._take_from(queue, message, client)
+
+    return take_away
+
+
+def _tells_who_answers(original: Any) -> Any:
+    def release(self: Flights, queue: Any, message: Message, client: Any) -> None:
+        self._take_away(queue, message, client, LAPSE_TIMED_OUT)
+        queue.counters.released += 1
+
+    return release
+
+
 #: What makes each of them: name, text, owner, attribute, and the change.
 TERMS_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] = (
     (
@@ -98,5 +115,13 @@ TERMS_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] =
     (
         "no-more-time", "a consumer that asks for more time gets none",
         Workflow, "extend", _not_extended,
+    ),
+    (
+        "lapses-in-silence", "nobody is told that a delivery is its own no more",
+        Flights, "_take_away", _tells_nobody,
+    ),
+    (
+        "lapses-what-it-gives-back", "who gives a message back is told that it has timed out",
+        Flights, "release", _tells_who_answers,
     ),
 )  # fmt: skip

@@ -53,12 +53,15 @@ __all__ = [
     "HEADER_MESSAGE_TIMEOUT",
     "HEADER_PART",
     "HEADER_PUT_BACK",
+    "HEADER_REASON",
     "HEADER_RECEIVERS",
     "HEADER_RETURN",
     "HEADER_ROUTER_ENABLED",
     "HEADER_SEQUENCE",
     "HEADER_START",
     "HEADER_STATE",
+    "HEADER_STOP",
+    "HEADER_TELL_LAPSED",
     "HEADER_TIMEOUT",
     "HEADER_TIMESTAMP",
     "HEADER_TO",
@@ -68,6 +71,9 @@ __all__ = [
     "KEYS_NONE",
     "KEYS_STICKY",
     "KEYS_STRICT",
+    "LAPSE_ANSWERED",
+    "LAPSE_REMOVED",
+    "LAPSE_TIMED_OUT",
     "LIFETIME_CONSUMERS",
     "LIFETIME_OWNER",
     "OP_ABORT_TRANSACTION",
@@ -81,11 +87,13 @@ __all__ = [
     "OP_COMMIT_TRANSACTION",
     "OP_DESCRIBE_CELL",
     "OP_DESCRIBE_SERVER",
+    "OP_DRAIN",
     "OP_DROP_CELL",
     "OP_DROP_CURSOR",
     "OP_DROP_GROUP",
     "OP_EXTEND",
     "OP_GRANT_CREDIT",
+    "OP_LAPSED",
     "OP_LIST_CELLS",
     "OP_LIST_CURSORS",
     "OP_LIST_FEEDS",
@@ -125,6 +133,7 @@ __all__ = [
 OP_SET_ROUTER_ENABLED: Final = 701
 OP_UPDATE_CHANNEL: Final = 702
 OP_DESCRIBE_SERVER: Final = 703
+OP_DRAIN: Final = 704
 OP_OFFSETS: Final = 711
 OP_READ_RANGE: Final = 712
 OP_COMMIT_CURSOR: Final = 713
@@ -152,6 +161,8 @@ OP_CHANGE_CELL: Final = 754
 OP_DROP_CELL: Final = 755
 OP_LIST_CELLS: Final = 756
 OP_DESCRIBE_CELL: Final = 757
+#: From a server: a delivery is the client's no more; only to those that have asked for it.
+OP_LAPSED: Final = 758
 OP_SPLIT_RANGE: Final = 716
 OP_OPEN_GROUP: Final = 717
 OP_COMMIT_GROUP: Final = 718
@@ -162,6 +173,9 @@ OP_READ_INDEX: Final = 722
 
 #: ``1`` to enable the router that the target names, ``0`` to disable it.
 HEADER_ROUTER_ENABLED: Final = "Router-Enabled"
+
+#: With the value ``yes``: let the server stop when it has drained.
+HEADER_STOP: Final = "Stop"
 
 #: On a subscription to an event, with this value: send events in the specification's form, with the
 #: headers Channel-Name and Queue-Id, and ActiveClient beside ActiveClients (F129, F130).
@@ -262,6 +276,13 @@ HEADER_ACKNOWLEDGE_TIMEOUT: Final = "Acknowledge-Timeout"
 HEADER_RETURN: Final = "Return"
 RETURN_WORD_TIMEOUT: Final = "timeout"
 HEADER_CONSUMER_PRIORITY: Final = "Consumer-Priority"
+#: Of a subscription: tell this client when a delivery is its own no more (``OP_LAPSED``); there,
+#: with the words below, why.
+HEADER_TELL_LAPSED: Final = "Tell-Lapsed"
+HEADER_REASON: Final = "Reason"
+LAPSE_TIMED_OUT: Final = "timed-out"
+LAPSE_REMOVED: Final = "removed"
+LAPSE_ANSWERED: Final = "answered"
 #: Lifetimes of channels: with the connection that created it, with the last consumer.
 LIFETIME_OWNER: Final = "owner"
 LIFETIME_CONSUMERS: Final = "consumers"
@@ -283,6 +304,7 @@ class ExtensionOperation(IntEnum):
     SET_ROUTER_ENABLED = OP_SET_ROUTER_ENABLED
     UPDATE_CHANNEL = OP_UPDATE_CHANNEL
     DESCRIBE_SERVER = OP_DESCRIBE_SERVER
+    DRAIN = OP_DRAIN
     OFFSETS = OP_OFFSETS
     READ_RANGE = OP_READ_RANGE
     COMMIT_CURSOR = OP_COMMIT_CURSOR

@@ -5,7 +5,7 @@ An operator who reads "the peer sent an HTTP request" finds the wrong port at on
 
 from __future__ import annotations
 
-__all__ = ["name_greeting"]
+__all__ = ["FirstBytes", "name_greeting"]
 
 _HTTP_METHODS = (b"GET ", b"POST ", b"PUT ", b"HEAD ", b"DELETE ", b"OPTIONS ", b"PATCH ")
 _KNOWN = (
@@ -25,6 +25,9 @@ _KNOWN = (
     (b"TMQ", "another version of TMQP"),
 )
 _SHOWN_BYTES = 16
+#: After so many bytes a greeting is known; of each chunk before, so many are kept.
+_ENOUGH_BYTES = 8
+_CHUNK_BYTES = 32
 
 
 def name_greeting(data: bytes) -> str:
@@ -43,3 +46,24 @@ def name_greeting(data: bytes) -> str:
         if data.startswith(prefix):
             return name
     return f"{data[:_SHOWN_BYTES]!r}"
+
+
+class FirstBytes:
+    """What a peer has said first, kept to name it when it speaks another protocol.
+
+    Attribute to read: ``data``.
+    """
+
+    __slots__ = ("data",)
+
+    def __init__(self) -> None:
+        self.data = b""
+
+    def take(self, data: bytes) -> None:
+        """Something has come."""
+        if len(self.data) < _ENOUGH_BYTES:
+            self.data += data[:_CHUNK_BYTES]
+
+    def sent(self) -> str:
+        """What the peer sent, as a sentence."""
+        return f"the peer sent {name_greeting(self.data)}"

@@ -73,7 +73,7 @@ _CAUSES: Final[tuple[tuple[int, str, str], ...]] = (
     (
         RESULT_BUSY,
         "",
-        "the server's memory is full, or its storage cannot save or read just now; try again later",
+        "the server's memory is full, its storage cannot save or read, or it drains; try later",
     ),
 )
 

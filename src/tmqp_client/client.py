@@ -216,6 +216,7 @@ class Client(
             unmatched_answers=counters.unmatched_answers,
             unclaimed=counters.unclaimed,
             dropped=counters.dropped + self._machine.board.dropped,
+            lapsed=counters.lapsed,
             directs=self._machine.board.directs,
             events=self._machine.board.events,
             customs=self._machine.board.customs,

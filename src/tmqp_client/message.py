@@ -29,13 +29,14 @@ class Message(ReceivedMessage):
     ``frame`` is the message as it came.
     """
 
-    __slots__ = ("_answered", "_epoch")
+    __slots__ = ("_answered", "_epoch", "_mark")
 
     def __init__(self, frame: Frame, session: Session, epoch: int) -> None:
         self.frame = frame
         self._session = session
         self._answered = False
         self._epoch = epoch
+        self._mark = session.lapses.count
 
     # -- what it is -----------------------------------------------------------------------------
 
@@ -88,19 +89,31 @@ class Message(ReceivedMessage):
     @property
     def stale(self) -> bool:
         """It waits for an answer that cannot be given any more: the connection it came by has
-        ended, and the server delivers it again, here or elsewhere, with the same id."""
+        ended, and the server delivers it again, here or elsewhere, with the same id; or it has
+        :attr:`lapsed`."""
         return (
             self.frame.pending_acknowledge
             and not self._answered
-            and not self._session.live(self._epoch)
+            and (not self._session.live(self._epoch) or self.lapsed != "")
         )
+
+    @property
+    def lapsed(self) -> str:
+        """Why it is this client's no more, though it was not answered: ``timed-out``, so that the
+        server may have delivered it again; ``removed``, with its queue or out of it; ``answered``
+        at another node of a cluster.  Empty as long as it is this client's, and where the client
+        is not told: see ``tells_lapsed`` of :meth:`tmqp_client.Client.join`."""
+        if self._answered:
+            return ""
+        return self._session.lapses.reason(self.frame, self._mark)
 
     # -- answering ------------------------------------------------------------------------------
 
     async def ack(self) -> bool:
         """Say that it is done.  Sends nothing when the queue asks for no acknowledges.
 
-        :return: False when it was :attr:`stale`: nothing was sent, and the message will come again.
+        :return: False when it was :attr:`stale`: nothing was sent, and the message will come again,
+            unless it was removed.
         :raises AlreadyAcknowledged: when it was answered before.
         :raises ClientError: when the client's last connection has ended.
         """
@@ -148,7 +161,7 @@ class Message(ReceivedMessage):
         """
         self._check_unanswered()
         frame = self.frame
-        if not frame.pending_acknowledge or not self._session.live(self._epoch):
+        if not frame.pending_acknowledge or self.stale:
             return False
         request = extend(frame.target, frame.content_type, frame.message_id, seconds)
         await self._session.ask(request, timeout_s)
@@ -164,6 +177,8 @@ class Message(ReceivedMessage):
         self._check_unanswered()
         sent = True
         frame = self.frame
+        if self.lapsed:
+            return False
         if frame.pending_acknowledge and not self._session.acknowledge_soon(
             frame, reason, self._epoch, more
         ):
@@ -177,7 +192,7 @@ class Message(ReceivedMessage):
 
     def _done(self) -> bool:
         """Acknowledge if that can be done without waiting, and say so if it was."""
-        if not self._answered:
+        if not self._answered and not self.lapsed:
             frame = self.frame
             self._answered = not frame.pending_acknowledge or self._session.acknowledge_soon(
                 frame, None, self._epoch
@@ -186,7 +201,7 @@ class Message(ReceivedMessage):
 
     def _answer_now(self, reason: str | None) -> None:
         """Answer without waiting if nobody has: for a consumer that is leaving."""
-        if not self._answered:
+        if not self._answered and not self.lapsed:
             self._answered = not self.frame.pending_acknowledge or self._session.acknowledge_now(
                 self.frame, reason, self._epoch
             )

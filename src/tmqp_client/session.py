@@ -54,6 +54,8 @@ class Session:
         self._line = line
         self._admission = line.admission
         self._turn = 0
+        #: Deliveries that are the client's no more.
+        self.lapses = machine.lapses
 
     @property
     def client_id(self) -> str:

@@ -48,6 +48,10 @@ class ClientStatistics:
     """Messages that came and were not handed out: of an unknown type, without time to live, beyond
     a bound, left in a consumer's buffer when it closed or the connection was lost."""
 
+    lapsed: int
+    """Deliveries that the server has told to be this client's no more; see
+    :attr:`tmqp_client.Message.lapsed`."""
+
     pauses: int
     """How often reading paused because a consumer, or the server, did not keep up."""
 

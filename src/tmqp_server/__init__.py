@@ -83,7 +83,8 @@ if TYPE_CHECKING:
     from tmqp_server.settings.tls import TlsSettings
     from tmqp_server.storage.memory import MemoryStore
     from tmqp_server.storage.port import StoreError
-    from tmqp_server.wiring.app import Server, running, serve_forever
+    from tmqp_server.wiring.app import Server, running
+    from tmqp_server.wiring.serving import serve_forever
 
 __all__ = [
     "ACKNOWLEDGE",
@@ -176,7 +177,8 @@ _HOMES: Final = {
     "settings.tls": "TlsSettings",
     "storage.memory": "MemoryStore",
     "storage.port": "StoreError",
-    "wiring.app": "Server running serve_forever",
+    "wiring.app": "Server running",
+    "wiring.serving": "serve_forever",
 }
 _MODULES: Final = {name: module for module, names in _HOMES.items() for name in names.split()}
 

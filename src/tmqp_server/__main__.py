@@ -32,10 +32,11 @@ from tmqp_server.io.listener import ListenError
 from tmqp_server.io.tls import server_context
 from tmqp_server.settings.log import FORMATS, LEVELS, LogSettings
 from tmqp_server.storage.port import DamageError, StoreError
-from tmqp_server.wiring.app import Server, serve_forever
+from tmqp_server.wiring.app import Server
 from tmqp_server.wiring.assembly import build_broker, declare, summary
 from tmqp_server.wiring.doors import Doors
 from tmqp_server.wiring.logs import set_up_log
+from tmqp_server.wiring.serving import serve_forever
 from tmqp_server.wiring.watched import make_registry
 
 __all__ = ["hash_token_command", "main", "settle_collector"]
@@ -55,8 +56,8 @@ Examples:
   tmqp-server config check tmqp.toml             say what would be served, and stop
   tmqp-server hash-token --new                   a token for its table [access]
 
-Stop it with Ctrl-C or SIGTERM: connections are closed politely first.  SIGHUP has it read its
-configuration and certificates again.
+Ctrl-C stops it: connections are closed politely first.  SIGTERM drains it before: it takes no more,
+and waits for acknowledges.  SIGHUP has it read its configuration and certificates again.
 
 Without a command the broker runs.""",
 )
@@ -269,10 +270,9 @@ def settle_collector() -> None:
 
 def _announce(server: Server) -> None:
     settle_collector()
-    addresses = " ".join([str(each) for each in server.addresses] + server.door_addresses())
     build = "compiled" if tmqp.compiled else "interpreted"
     try:
-        click.echo(f"tmqp-server {tmqp.__version__} ({build}) ready on {addresses}")
+        click.echo(f"tmqp-server {tmqp.__version__} ({build}) ready on {server.served}")
     except OSError as error:
         logger.warning("nobody reads that the server is ready: %s", error.strerror)
         # What is left in the buffer would fail once more at the end.

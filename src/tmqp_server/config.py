@@ -21,6 +21,7 @@ from tmqp_server.doors.http.limits import HttpLimits
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
 from tmqp_server.settings.admin import ADMIN, admin_settings
+from tmqp_server.settings.audit import AuditSettings, audit_settings
 from tmqp_server.settings.checks import ConfigError as ConfigError
 from tmqp_server.settings.checks import known as _known
 from tmqp_server.settings.checks import positive as _positive
@@ -37,6 +38,7 @@ from tmqp_server.settings.options import (
     declared_channels,
     queue_changes,
 )
+from tmqp_server.settings.rates import RateSettings, rate_settings
 from tmqp_server.settings.routers import DeclaredRouter, declared_routers
 from tmqp_server.settings.tls import NO_CERTIFICATE, TlsSettings, tls_settings
 
@@ -212,6 +214,12 @@ class ServerConfig:
     shutdown_timeout_s: float = _seconds(10.0)
     """Seconds connections have to take their last bytes when the server stops."""
 
+    drain_timeout_s: float = _seconds(30.0)
+    """Seconds that a server which drains (SIGTERM) waits for acknowledges."""
+
+    slow_turn_ms: int = _bytes(50)
+    """Milliseconds from which on a turn of the event loop is slow, and told."""
+
     data: str | None = attrs.field(default=None, validator=_directory)
     """The directory that durable queues are kept in; without it nothing is kept."""
 
@@ -271,6 +279,12 @@ class ServerConfig:
 
     log: LogSettings = attrs.field(factory=LogSettings)
     """What the command ``tmqp-server`` writes to its log."""
+
+    audit: AuditSettings = attrs.field(factory=AuditSettings)
+    """Where changes are noted that clients ask for."""
+
+    rates: RateSettings = attrs.field(factory=RateSettings)
+    """How fast clients and addresses may be."""
 
     cluster: ClusterConfig | None = None
     """This server's part in a cluster; None while it stands alone."""
@@ -392,6 +406,8 @@ _READERS: dict[str, Callable[[Any], object]] = {
     "web": lambda value: _web_config(table_of(value, "web")),
     "doors": door_settings,
     "log": lambda value: log_settings(table_of(value, "log")),
+    "audit": lambda value: audit_settings(table_of(value, "audit")),
+    "rates": lambda value: rate_settings(table_of(value, "rates")),
     "cluster": lambda value: cluster_settings(table_of(value, "cluster")),
 }
 

@@ -159,6 +159,7 @@ def test_acknowledges_of_jetstream_survive_any_cut() -> None:
         "push-acks",
         "round-robin",
         "round-robin-window",
+        "round-robin-credit",
         "round-robin-1",
         "fed",
         "request-16",

@@ -107,5 +107,16 @@ def test_the_command_measures_and_draws(tmp_path: Path) -> None:
 def test_every_workload_has_a_group() -> None:
     groups = {workload.group for workload in WORKLOADS}
     assert groups == {
-        *("broadcast", "push", "pull", "request", "sizes", "durable", "nsq", "doors", "traffic"),
+        *(
+            "broadcast",
+            "push",
+            "pull",
+            "request",
+            "sizes",
+            "durable",
+            "nsq",
+            "doors",
+            "jms",
+            "traffic",
+        ),
     }

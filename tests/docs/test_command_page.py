@@ -10,6 +10,7 @@ import pytest
 
 from tests.docs.pages import page, section, table
 from tmqp_client.cli import cli
+from tmqp_client.cli.checks import check
 
 pytestmark = pytest.mark.cold
 
@@ -51,3 +52,8 @@ def leaves(command: click.Command, name: str) -> list[tuple[str, click.Command]]
 def test_every_command_has_json(name: str, command: click.Command) -> None:
     options = [option for parameter in command.params for option in parameter.opts]
     assert ("--json" in options) == (name != "completion")
+
+
+def test_every_check_is_on_the_page_with_its_command() -> None:
+    rows = table(section(PAGE, "Checks for monitoring systems"), "check")
+    assert {words(row[0])[0] for row in rows} == set(check.commands)

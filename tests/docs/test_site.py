@@ -87,5 +87,5 @@ def test_the_index_lists_every_extra_that_a_user_may_want() -> None:
     listed = [row[0].strip("`") for row in rows]
     extras = {*settings()["project"]["optional-dependencies"]}
     assert sorted(listed) == sorted(
-        {"none", *extras} - {"bench", "bench-peers", "dev", "docs", "interop"}
+        {"none", *extras} - {"bench", "bench-peers", "deploy", "dev", "docs", "interop"}
     )

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.soak.share import first_seed
-from tests.tmqp_server.killing import FOREIGN, KilledDoor, kill_again_and_again
+from tests.tmqp_server.killed_doors import FOREIGN
+from tests.tmqp_server.killing import KilledDoor, kill_again_and_again
 from tests.tmqp_server.test_killed import NATIVE
 
 CYCLES = 50

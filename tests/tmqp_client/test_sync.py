@@ -106,7 +106,7 @@ def test_only_what_needs_the_loop_crosses_a_thread(
         assert (message.channel, message.queue_id, message.text) == (channel, 1, '"payload"')
         assert (message.payload, message.parts) == (b'"payload"', [b'"payload"'])
         assert not message.answered
-        assert not message.stale
+        assert (message.stale, message.lapsed) == (False, "")
         assert client.statistics().delivered >= 1
         assert client.decode(message, str) == "payload"
         assert client.encode("payload") == b'"payload"'

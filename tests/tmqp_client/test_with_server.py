@@ -163,6 +163,28 @@ async def test_terms_of_a_consumer(address: str, channel: str) -> None:
             await second.extend(5)
 
 
+async def test_a_delivery_whose_time_is_up_is_the_clients_no_more(
+    address: str, channel: str
+) -> None:
+    async with connect(address) as client:
+        await client.create_queue(channel, 1, delivery_handler="retry-timeouts")
+        async with client.consume(
+            channel, 1, acknowledge="manual", ack_timeout_s=0.1, tells_lapsed=True
+        ) as consumer:
+            await client.push(channel, 1, b"x")
+            first = await consumer.get()
+            assert (first.lapsed, first.stale) == ("", False)
+            again = await consumer.get(timeout_s=5)
+            assert again.message_id == first.message_id
+            assert (first.lapsed, first.stale, again.lapsed) == ("timed-out", True, "")
+            assert not await first.extend(5)
+            assert not await first.ack()
+            assert not first.answered
+            assert await again.ack()
+            assert again.lapsed == ""
+        assert client.statistics().lapsed >= 1
+
+
 async def test_what_the_server_refuses(address: str, channel: str) -> None:
     async with connect(address) as client:
         assert await client.create_channel(channel) is True

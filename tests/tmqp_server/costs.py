@@ -9,6 +9,7 @@ import itertools
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -34,6 +35,7 @@ from tmqp.constants import (
 from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
 from tmqp.limits import Limits
+from tmqp_server.access.auditing import AuditLog, Auditor, AuditRecord
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import AddFeed, CreateQueue, Grant
@@ -43,6 +45,7 @@ from tmqp_server.io.connection import Connection
 from tmqp_server.io.shell import Shell
 from tmqp_server.io.transport import Bytes, Transport
 from tmqp_server.shell.outbound import Marks
+from tmqp_server.shell.rates import RateLimits
 from tmqp_server.shell.turn import Turn
 from tmqp_server.storage.journal import Journal, Writing
 from tmqp_server.storage.sqlite.front import SqliteStore
@@ -52,6 +55,9 @@ __all__ = ["WORKS", "connect", "hub_with_queue"]
 _CHUNK_BYTES: Final = 65_536
 _PRODUCER, _CONSUMER = 1, 2
 _UNDER_WAY: Final = 256
+#: How fast peers may send: as they like, and a hundred thousand messages of each kind.
+_NO_RATES: Final = RateLimits()
+_RATES: Final = RateLimits(1e5, 1e8, 1e5, 1e8)
 
 
 #: Headers of the message of a number: none, its own, the same in all, one of a hundred keys.
@@ -323,7 +329,9 @@ class _Peer(Transport):
         self.ready()
 
 
-async def _chunks_through_the_shell(count: int, consumers: int) -> None:
+async def _chunks_through_the_shell(
+    count: int, consumers: int, rates: RateLimits, *, audited: bool
+) -> None:
     """Messages of a chunk each, from a socket to the sockets of all consumers."""
     hub = Hub(Broker(), 1 << 20)
     ids = itertools.count()
@@ -331,6 +339,9 @@ async def _chunks_through_the_shell(count: int, consumers: int) -> None:
         Turn(hub, Marks(1 << 22, 1 << 18, 1 << 16, 10.0, 2.0)),
         NativeDoor(lambda: f"{next(ids):032x}", Limits()),
     )
+    shell.turn.limit_rates(rates, 0.0)
+    if audited:
+        hub.auditor = Auditor(_Forgetful())
     peers = [_Peer() for _ in range(1 + consumers)]
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(shell.run)
@@ -348,11 +359,23 @@ async def _chunks_through_the_shell(count: int, consumers: int) -> None:
         tasks.cancel_scope.cancel()
     (queue,) = hub.broker.queues()
     assert queue.counters.received == queue.counters.sent == count
+    out = shell.turn.outbound(_PRODUCER)
+    assert out is None or (out.flow is not None) == rates.limit_traffic()
     assert all(peer.taken > count * 100 for peer in peers[1:])
 
 
-def _through_the_shell(count: int, *, consumers: int) -> None:
-    anyio.run(_chunks_through_the_shell, count, consumers)
+class _Forgetful(AuditLog):
+    """Keeps no record."""
+
+    def write(self, record: AuditRecord) -> None:
+        pass
+
+
+def _through_the_shell(
+    count: int, *, consumers: int, rates: RateLimits = _NO_RATES, audited: bool = False
+) -> None:
+    work = partial(_chunks_through_the_shell, count, consumers, rates, audited=audited)
+    anyio.run(work)
 
 
 #: What is counted, for so many messages.
@@ -408,6 +431,12 @@ WORKS: Final[dict[str, Callable[[int], None]]] = {
         count, runs=False
     ),
     "a chunk through the shell": lambda count: _through_the_shell(count, consumers=1),
+    "a chunk through the shell, with rates": lambda count: _through_the_shell(
+        count, consumers=1, rates=_RATES
+    ),
+    "a chunk through the shell, audited": lambda count: _through_the_shell(
+        count, consumers=1, audited=True
+    ),
     "a chunk to ten consumers": lambda count: _through_the_shell(count, consumers=10),
 }
 

@@ -119,6 +119,20 @@ def test_calls_for_a_message(name: str) -> None:
     assert 0 < found <= CALLS[name] * TOLERANCE
 
 
+@pytest.mark.skipif(tmqp.compiled, reason="compiled code calls without being seen")
+@pytest.mark.parametrize("what", ["with rates", "audited"])
+def test_what_may_be_on_costs_one_hundredth_of_a_chunk_at_most(what: str) -> None:
+    """A chunk is one message here, so that it is a hundredth of a push, too."""
+
+    def calls(name: str) -> int:
+        work = WORKS[name]
+        work(FEW)  # what is made once
+        return calls_of(lambda: work(MANY)) - calls_of(lambda: work(FEW))
+
+    plain = "a chunk through the shell"
+    assert calls(f"{plain}, {what}") <= calls(plain) * 1.01
+
+
 # --- Instructions --------------------------------------------------------------------------------
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import anyio
 import pytest
 
+from tests.tmqp_server.killed_doors import FOREIGN
 from tests.tmqp_server.killing import (
     END,
-    FOREIGN,
     KilledDoor,
     Ledger,
     Process,

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
+import re
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from tests.project import ROOT
+from tests.certificates import make_certificate
+from tests.tmqp_server.processes import configured_server
 from tmqp_server.__main__ import main
 
 pytestmark = pytest.mark.cold
@@ -24,14 +23,7 @@ PATIENCE_S = 20.0
 def test_sighup_has_it_read_its_file_again(tmp_path: Path) -> None:
     path = tmp_path / "tmqp.toml"
     path.write_text('listen = ["tmq://127.0.0.1:0"]\n[log]\nformat = "json"\n', encoding="utf-8")
-    with subprocess.Popen(
-        [sys.executable, "-m", "tmqp_server", "--config", str(path)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        env={**os.environ, "TMQP_SERVER_MAX_CONNECTIONS": "11"},
-    ) as process:
+    with configured_server(path, TMQP_SERVER_MAX_CONNECTIONS="11") as process:
         assert process.stdout is not None
         assert process.stderr is not None
         assert "ready on tmq://" in process.stdout.readline()
@@ -87,3 +79,33 @@ def test_config_check_prints_what_would_be_served() -> None:
     shown = CliRunner().invoke(main, ["config", "check"], env=env)
     assert shown.exit_code == 0
     assert "admin://127.0.0.1:2680" in shown.output
+
+
+def test_config_check_warns_of_what_is_allowed_and_unwise(tmp_path: Path) -> None:
+    path, key = tmp_path / "tmqp.toml", tmp_path / "both.pem"
+    _, certificate = make_certificate(tmp_path)
+    key.write_bytes((tmp_path / "server.key").read_bytes() + certificate.read_bytes())
+    text = f"""
+listen = ["tmq://0.0.0.0:2622", "tmq://127.0.0.1:2622"]
+tls = {{ certificate = "{key}" }}
+access.tokens = [
+  {{ name = "me", token = "a secret", roles = ["admin"] }},
+  {{ hash = "sha256:{"0" * 64}", roles = ["admin"] }},
+  {{ user = "u", password = "another", roles = ["admin"] }},
+]
+"""
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o644)
+    key.chmod(0o644)
+    checked = CliRunner().invoke(main, ["config", "check", str(path)])
+    assert checked.exit_code == 0, checked.output
+    secrets, config, private, plain = checked.stderr.replace(f"{tmp_path}/", "").splitlines()
+    assert secrets.startswith("warning: access.tokens: me, number 3: the secret is in the clear;")
+    assert config.startswith("warning: other users can read tmqp.toml, which has tokens:")
+    assert private.startswith("warning: other users can read the private key in both.pem:")
+    assert plain.startswith("warning: tokens and messages travel unencrypted on tmq://0.0.0.0:2622")
+    path.write_text(re.sub(r".*(name|user) =.*\n", "", text.replace("0.0.0.0", "127.0.0.9")))
+    path.chmod(0o640)
+    key.chmod(0o640)
+    checked = CliRunner().invoke(main, ["config", "check", str(path)])
+    assert (checked.exit_code, checked.stderr) == (0, "")

@@ -200,6 +200,7 @@ CASES: dict[int, list[Make]] = {
     Operation.REMOVE_BINDING: [op(Operation.REMOVE_BINDING, "router-2", [("Binding-Name", "b")])],
     Operation.REMOVE_ROUTER: [op(Operation.REMOVE_ROUTER, "router-3")],
     ours.OP_DESCRIBE_SERVER: [op(ours.OP_DESCRIBE_SERVER)],
+    ours.OP_DRAIN: [op(ours.OP_DRAIN)],
     ours.OP_SET_ROUTER_ENABLED: [
         op(ours.OP_SET_ROUTER_ENABLED, "router-4", [("Router-Enabled", "0")])
     ],

@@ -16,7 +16,7 @@ from tmqp.frames import Frame
 from tmqp_client.config import ClientLimits
 from tmqp_client.errors import AlreadyConsuming
 
-__all__ = ["Inbox", "Listener", "Mailboxes"]
+__all__ = ["Inbox", "Listener", "Mailboxes", "withdraw"]
 
 #: Stands for "every queue" where a queue id stands for one.
 _EVERY_QUEUE: Final = -1
@@ -196,6 +196,12 @@ class Mailboxes:
         name = channel.lower()
         return len(self._homeless.extract(lambda frame: frame.target.lower() == name))
 
+    def withdraw(self, key: tuple[str, int, str]) -> int:
+        """Remove a message that is this client's no more, given by channel in lower case, queue
+        and id, if nobody has taken it; return how many were removed."""
+        inbox = self._inboxes.get(key[:2]) or self._inboxes.get((key[0], _EVERY_QUEUE))
+        return withdraw(self._homeless if inbox is None else inbox, key)
+
     def crowded(self, awaited: bool) -> bool:
         """Whether an inbox is congested; while an answer is ``awaited``, overfull."""
         for inbox in self._inboxes.values():
@@ -211,6 +217,20 @@ class Mailboxes:
         for inbox in inboxes:
             dropped += len(inbox.extract(_is_owed_an_answer))
         return dropped, inboxes
+
+
+def withdraw(inbox: Inbox[Frame], key: tuple[str, int, str]) -> int:
+    """Remove the deliveries of a message from an inbox; return how many there were."""
+
+    def is_it(frame: Frame) -> bool:
+        return (
+            frame.message_id == key[2]
+            and frame.content_type == key[1]
+            and frame.target.lower() == key[0]
+            and frame.pending_acknowledge
+        )
+
+    return len(inbox.extract(is_it))
 
 
 def _key(channel: str, queue_id: int | None) -> tuple[str, int]:

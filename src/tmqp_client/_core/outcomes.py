@@ -95,6 +95,7 @@ class Counters:
         "connections",
         "delivered",
         "dropped",
+        "lapsed",
         "pauses",
         "pushed",
         "refused",
@@ -115,6 +116,7 @@ class Counters:
         self.unmatched_answers = 0
         self.unclaimed = 0
         self.dropped = 0
+        self.lapsed = 0
         self.pauses = 0
         self.connections = 0
         self.resent = 0

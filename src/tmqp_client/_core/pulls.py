@@ -11,7 +11,7 @@ from tmqp.constants import RESULT_OK, NoContent
 from tmqp.errors import TmqpError
 from tmqp.events import PullCompleted, PullMessageReceived
 from tmqp.frames import Frame
-from tmqp_client._core.inbox import Inbox
+from tmqp_client._core.inbox import Inbox, withdraw
 from tmqp_client._core.outcomes import Counters, Lost, Outcome
 from tmqp_client.config import ClientLimits
 from tmqp_client.errors import OperationFailed, PullRefused
@@ -91,6 +91,10 @@ class PullTable:
         elif event.reason not in _GOOD_ENDS:
             pull.error = PullRefused(pull.asked, pull.request_id, event.reason)
         _tell(pull.inbox, outcomes)
+
+    def withdraw(self, key: tuple[str, int, str]) -> int:
+        """As ``Mailboxes.withdraw``."""
+        return sum([withdraw(pull.inbox, key) for pull in self._pulls.values()])
 
     def awaited(self) -> bool:
         """Whether somebody waits for a message of a pull, and has taken all that came."""

@@ -26,7 +26,9 @@ from tmqp.events import (
     PullMessageReceived,
     QueueMessageReceived,
     ResponseReceived,
+    ServerMessageReceived,
 )
+from tmqp.extensions import OP_LAPSED
 from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
 from tmqp_client._core.answers import Answers
@@ -38,6 +40,7 @@ from tmqp_client._core.board import (
     topic_of,
 )
 from tmqp_client._core.inbox import Inbox, Mailboxes
+from tmqp_client._core.lapses import Lapses
 from tmqp_client._core.letters import SubscriptionRequest
 from tmqp_client._core.outbox import Outbox
 from tmqp_client._core.outcomes import (
@@ -79,6 +82,7 @@ class Reception:
         self.outbox = Outbox()
         self.repeat_operations = False
         self.counters = Counters()
+        self.lapses = Lapses()
         self.unclaimed: Inbox[MessageReceived] = Inbox(
             limits.unclaimed_messages, limits.unclaimed_bytes
         )
@@ -148,6 +152,8 @@ class Reception:
                 self._end_pull(event, now, outcomes)
             elif isinstance(event, MessageDropped):
                 self.counters.dropped += 1
+            elif isinstance(event, ServerMessageReceived) and event.frame.content_type == OP_LAPSED:
+                self._take_lapse(event.frame)
             elif isinstance(event, MessageReceived):
                 self._take_other(event, outcomes)
             elif isinstance(event, PongReceived):
@@ -194,6 +200,12 @@ class Reception:
         if not inbox.fresh:
             inbox.fresh = True
             outcomes.append(inbox)
+
+    def _take_lapse(self, told: Frame) -> None:
+        """A delivery is this client's no more: if nobody has taken it yet, nobody gets it."""
+        self.counters.lapsed += 1
+        key = self.lapses.note(told)
+        self.counters.dropped += self._mailboxes.withdraw(key) + self._pulls.withdraw(key)
 
     def _end_pull(self, event: PullCompleted, now: float, outcomes: list[Outcome]) -> None:
         pending = self._pendings.get(event.request_id)

@@ -53,6 +53,7 @@ from tmqp.extensions import (
     HEADER_MESSAGE_ID,
     HEADER_PUT_BACK,
     HEADER_RETURN,
+    HEADER_TELL_LAPSED,
     HEADER_TIMEOUT,
     HEADER_WINDOW,
     LIFETIME_OWNER,
@@ -510,6 +511,7 @@ def terms_headers(
     ack_timeout_s: float | None,
     returns: str | None,
     priority: int | None,
+    tells_lapsed: bool = False,
 ) -> Pairs:
     """The terms of a subscription; what is None is not said.
 
@@ -537,6 +539,8 @@ def terms_headers(
         if not 0 <= priority <= _HIGHEST_PRIORITY:
             raise LocalProtocolError(f"priority is 0..{_HIGHEST_PRIORITY}, got {priority!r}")
         pairs.append((HEADER_CONSUMER_PRIORITY, str(priority)))
+    if tells_lapsed:
+        pairs.append((HEADER_TELL_LAPSED, "1"))
     return tuple(pairs)
 
 

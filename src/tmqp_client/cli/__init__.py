@@ -16,6 +16,7 @@ from tmqp_client.cli.bench import bench
 from tmqp_client.cli.completion import completion
 from tmqp_client.cli.config import config
 from tmqp_client.cli.doctor import doctor
+from tmqp_client.cli.drain import drain
 from tmqp_client.cli.feeds import feed
 from tmqp_client.cli.look import clients
 from tmqp_client.cli.manage import channel, queue
@@ -24,6 +25,7 @@ from tmqp_client.cli.ping import ping
 from tmqp_client.cli.pub import pub
 from tmqp_client.cli.readers import cursor, offsets, peek, read
 from tmqp_client.cli.routers import router
+from tmqp_client.cli.server import server
 from tmqp_client.cli.sub import sub
 from tmqp_client.cli.take import cache, pull
 from tmqp_client.cli.talk import events, reply, request
@@ -78,8 +80,8 @@ def cli(**_before: object) -> None:
 _COMMANDS: tuple[click.Command, ...] = (
     *(ping, pub, sub, pull, cache, request, reply),
     *(peek, offsets, read, cursor),
-    *(channel, queue, feed, router, clients, nodes, events, top),
-    *(doctor, bench, config, completion),
+    *(channel, queue, feed, router, clients, nodes, server, events, top),
+    *(drain, doctor, bench, config, completion),
 )
 for _command in _COMMANDS:
     cli.add_command(_command)

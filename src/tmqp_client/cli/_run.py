@@ -50,7 +50,9 @@ __all__ = [
     "printable",
     "report",
     "run",
+    "run_alone",
     "to_headers",
+    "work_with",
 ]
 
 EXIT_REFUSED: Final = 1
@@ -74,6 +76,7 @@ class CommandError(Exception):
 KEEP_TRYING: Final = ReconnectPolicy(max_outage_s=300.0)
 _DEFAULT_ADDRESS: Final = f"tmq://127.0.0.1:{DEFAULT_PORT}"
 _C = TypeVar("_C", bound=Callable[..., Any])
+_T = TypeVar("_T")
 
 
 def _to_address(
@@ -189,16 +192,20 @@ def connected(command: _C) -> _C:
     return wrapped  # type: ignore[no-any-return]
 
 
-def run(
-    work: Callable[[Client], Awaitable[None]],
+async def work_with(
+    work: Callable[[Client], Awaitable[_T]],
     *,
     address: Address,
     name: str,
     token: str,
     timeout_s: float | None,
     reconnect: ReconnectPolicy | None = None,
-) -> None:
-    """Connect, do the work, close; end the process with an exit code if anything goes wrong."""
+) -> _T:
+    """Connect, do the work, close; what the work returns.
+
+    :param timeout_s: for the connection, and for each answer; None for the client's own.
+    :raises TmqpError: when there is no connection, or what the work raises.
+    """
     limits = ClientLimits()
     if timeout_s is not None:
         limits = ClientLimits(
@@ -207,18 +214,28 @@ def run(
             acknowledge_timeout_s=timeout_s,
             protocol=Limits(handshake_timeout_s=timeout_s),
         )
+    async with connect(
+        address, name=name, type="tmqp-cli", token=token, limits=limits, reconnect=reconnect
+    ) as client:
+        try:
+            return await work(client)
+        except BaseExceptionGroup as group:
+            raise _first_of(group) from group
+    raise ClientClosed("the connection ended before the work")
 
-    async def whole() -> None:
-        async with connect(
-            address, name=name, type="tmqp-cli", token=token, limits=limits, reconnect=reconnect
-        ) as client:
-            try:
-                await work(client)
-            except BaseExceptionGroup as group:
-                raise _first_of(group) from group
 
+def run(work: Callable[[Client], Awaitable[None]], **where: Any) -> None:
+    """Connect, do the work, close; end the process with an exit code if anything goes wrong.
+
+    :param where: as :func:`work_with` takes it.
+    """
+    run_alone(functools.partial(work_with, work, **where))
+
+
+def run_alone(work: Callable[[], Awaitable[None]]) -> None:
+    """Do the work; end the process with an exit code if anything goes wrong."""
     try:
-        anyio.run(whole)
+        anyio.run(work)
     except CommandError as error:
         _end(error.sentence, error.code)
     except KeyboardInterrupt:

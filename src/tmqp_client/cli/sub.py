@@ -150,7 +150,8 @@ def sub(
     With COMMAND, write two dashes before it: it is run for each message, one after the other, and
     gets the payload (with --json, the JSON object) on standard input, and TMQP_CHANNEL, TMQP_QUEUE,
     TMQP_MESSAGE_ID, TMQP_SOURCE and TMQP_REDELIVERED (0 or 1) in its environment.  The message is
-    acknowledged if it ends with exit code 0.  While it runs, the time to acknowledge is extended.
+    acknowledged if it ends with exit code 0.  While it runs, the time to acknowledge is extended;
+    if the server takes the message back all the same, that is written to standard error.
     """
     if returns is None and (command or count is not None):
         returns = "front"
@@ -175,6 +176,7 @@ def sub(
             acknowledge="manual" if command else "auto",
             filter=wanted,
             filter_language=language,
+            tells_lapsed=bool(command),
             **terms,
         ) as messages:
             async for message in messages:
@@ -231,6 +233,11 @@ class _Worker:
         if problem is not None:
             await message.release(to="front", counted=False)
             raise CommandError(f"{self._command[0]}: {problem.strerror}", EXIT_REFUSED)
+        if message.lapsed:
+            sentence = f"message {message.message_id} was taken back ({message.lapsed})"
+            sentence += f" before {self._command[0]} ended with {status}"
+            click.echo(f"tmqp: {printable(sentence)}", err=True)
+            return
         if status == 0:
             await message.ack()
             return

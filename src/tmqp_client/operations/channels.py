@@ -93,6 +93,7 @@ class Channels(Operations):
         ack_timeout_s: float | None = None,
         returns: Literal["timeout", "front", "end"] | None = None,
         priority: int | None = None,
+        tells_lapsed: bool = False,
         timeout_s: float | None = None,
     ) -> None:
         """Join a channel: its queues deliver to this client from now on (F48).
@@ -116,10 +117,12 @@ class Channels(Operations):
             gone: they wait for their time (``timeout``), or go back at once to the ``front`` or the
             ``end`` of their queue.
         :param priority: 0..127; where a message goes to one consumer, the highest are first.
+        :param tells_lapsed: let the server tell from now on, for all channels, when a message is
+            this client's no more, though it was not answered: see :attr:`Message.lapsed`.
         :raises OperationFailed: when the server refuses: 400 for a filter that it cannot read, 404,
             401, 482.
         """
-        terms = terms_headers(window, credit, ack_timeout_s, returns, priority)
+        terms = terms_headers(window, credit, ack_timeout_s, returns, priority, tells_lapsed)
         request = requests.join(channel, filter, filter_language, terms)
         await self._session.ask(request, timeout_s)
         self._port.joined.add(channel.lower())

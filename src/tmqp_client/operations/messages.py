@@ -290,6 +290,7 @@ class Messages(Operations):
         returns: Literal["timeout", "front", "end"] | None = None,
         priority: int | None = None,
         credit: int | None = None,
+        tells_lapsed: bool = False,
     ) -> Consumer:
         """Messages of a queue, or of all queues of a channel, as an async iterator; see
         :class:`Consumer`.
@@ -306,12 +307,14 @@ class Messages(Operations):
         :param returns: what becomes of messages without an answer when the consumer is closed.
         :param priority: 0..127; where a message goes to one consumer, the highest are first.
         :param credit: how many messages may be sent until :meth:`grant` says otherwise.
+        :param tells_lapsed: see :attr:`Message.lapsed`; what lapses before the program has taken
+            it is not handed out.
         :raises LocalProtocolError: for another ``acknowledge``, or terms that make no sense.
         """
         wanted = None
         if filter is not None or filter_language is not None:
             wanted = requests.join(channel, filter, filter_language)
-        terms = terms_headers(window, credit, ack_timeout_s, returns, priority)
+        terms = terms_headers(window, credit, ack_timeout_s, returns, priority, tells_lapsed)
         return Consumer(self._port, channel, queue_id, acknowledge, join, wanted, terms)
 
     def temporary_queue(

@@ -1,9 +1,9 @@
-"""The part of the client that asks about the server and its cluster's nodes (F59, F69)."""
+"""The part of the client that is about the server and its cluster's nodes (F59, F69)."""
 
 from __future__ import annotations
 
-from tmqp.constants import OP_INSTANCE_LIST
-from tmqp.extensions import OP_DESCRIBE_SERVER
+from tmqp.constants import HEADER_VALUE_YES, OP_INSTANCE_LIST
+from tmqp.extensions import HEADER_STOP, OP_DESCRIBE_SERVER, OP_DRAIN
 from tmqp.models import NodeInformation, ServerInformation
 from tmqp_client._core.requests import Request
 from tmqp_client._port import Operations
@@ -12,7 +12,7 @@ __all__ = ["Nodes"]
 
 
 class Nodes(Operations):
-    """What :class:`tmqp_client.Client` can ask about nodes."""
+    """What :class:`tmqp_client.Client` can ask about nodes, and ask of the server."""
 
     async def server_information(self, *, timeout_s: float | None = None) -> ServerInformation:
         """The server itself: its version, its clock, its clients and its memory (an extension).
@@ -23,6 +23,19 @@ class Nodes(Operations):
         """
         request = Request(OP_DESCRIBE_SERVER, "describe the server", "")
         return ServerInformation.from_json(await self._answer(request, timeout_s))
+
+    async def drain(self, *, stop: bool = False, timeout_s: float | None = None) -> None:
+        """Have the server take no more clients and messages, and wait until nothing is
+        unacknowledged, for a time that it is configured with (an extension).
+
+        It answers at once; then it says goodbye to its clients, to this one as well.
+
+        :param stop: its process is to end then.
+        :raises OperationFailed: with 401 when the server does not allow it; with 400 by a server
+            that does not know the operation.
+        """
+        headers = ((HEADER_STOP, HEADER_VALUE_YES),) if stop else ()
+        await self._answer(Request(OP_DRAIN, "drain the server", "", headers), timeout_s)
 
     async def nodes(self, *, timeout_s: float | None = None) -> list[NodeInformation]:
         """The other nodes of the server's cluster: its masters, then the slaves connected to it.

@@ -374,6 +374,10 @@ class More(Blocking[Client]):
         )
         return result
 
+    def drain(self, *, stop: bool = False, timeout_s: float | None = None) -> None:
+        """As :meth:`tmqp_client.Client.drain`, blocking."""
+        self._call(self._wrapped.drain, stop=stop, timeout_s=timeout_s)
+
     def nodes(self, *, timeout_s: float | None = None) -> list[NodeInformation]:
         """As :meth:`tmqp_client.Client.nodes`, blocking."""
         result: list[NodeInformation] = self._call(self._wrapped.nodes, timeout_s=timeout_s)

@@ -125,6 +125,7 @@ class Own(Blocking[Client]):
         ack_timeout_s: float | None = None,
         returns: Literal["timeout", "front", "end"] | None = None,
         priority: int | None = None,
+        tells_lapsed: bool = False,
         timeout_s: float | None = None,
     ) -> None:
         """As :meth:`tmqp_client.Client.join`, blocking."""
@@ -138,6 +139,7 @@ class Own(Blocking[Client]):
             ack_timeout_s=ack_timeout_s,
             returns=returns,
             priority=priority,
+            tells_lapsed=tells_lapsed,
             timeout_s=timeout_s,
         )
 
@@ -274,6 +276,7 @@ class Own(Blocking[Client]):
         returns: Literal["timeout", "front", "end"] | None = None,
         priority: int | None = None,
         credit: int | None = None,
+        tells_lapsed: bool = False,
     ) -> Consumer:
         """As :meth:`tmqp_client.Client.consume`, blocking."""
         result: Consumer = self._call(
@@ -289,6 +292,7 @@ class Own(Blocking[Client]):
             returns=returns,
             priority=priority,
             credit=credit,
+            tells_lapsed=tells_lapsed,
         )
         return result
 

@@ -86,6 +86,11 @@ class Message(Blocking[AsyncMessage]):
         """As :attr:`tmqp_client.Message.stale`."""
         return self._wrapped.stale
 
+    @property
+    def lapsed(self) -> str:
+        """As :attr:`tmqp_client.Message.lapsed`."""
+        return self._wrapped.lapsed
+
     def ack(self) -> bool:
         """As :meth:`tmqp_client.Message.ack`, blocking."""
         result: bool = self._call(self._wrapped.ack)

@@ -27,6 +27,8 @@ from typing import Any, final
 import anyio
 import anyio.to_thread
 
+from tmqp_server.access.certificates import PeerCertificate
+from tmqp_server.access.patterns import fits
 from tmqp_server.access.rights import (
     ANSWER,
     BROWSE,
@@ -42,6 +44,7 @@ from tmqp_server.access.rights import (
     FEED,
     JOIN,
     MANAGE_ROUTERS,
+    MANAGE_SERVER,
     PUBLISH,
     PULL,
     PUSH,
@@ -59,7 +62,7 @@ from tmqp_server.access.rights import (
     UPDATE_CHANNEL,
     UPDATE_QUEUE,
 )
-from tmqp_server.access.roles import OPEN, TABLE, AccessConfig, Entry, Role, fits
+from tmqp_server.access.roles import OPEN, TABLE, AccessConfig, Entry, Role
 from tmqp_server.access.tokens import find_token
 from tmqp_server.engine.commands import Credentials
 from tmqp_server.settings.checks import ConfigError
@@ -92,7 +95,7 @@ class Applicant:
     whether it is encrypted, ``door`` the protocol it speaks.  ``acts_as`` is the entry that the
     configuration names for clients of this door that bring no credentials.  ``credentials`` is
     what the client shows, None for nothing, and ``token`` the secret in it; ``common_name`` is the
-    name in the certificate that it showed and TLS verified.
+    name in the ``certificate`` that it showed and TLS verified, None if it showed none.
     """
 
     session: int
@@ -107,6 +110,7 @@ class Applicant:
     acts_as: str = ""
     credentials: Credentials | None = field(default=None, repr=False)
     common_name: str = ""
+    certificate: PeerCertificate | None = None
 
 
 @final
@@ -122,6 +126,7 @@ class Admission:
     :param data: whatever should be known of it later, see :class:`Identity`.
     :param identity: who it is, a URL about that, and how many permissions it has, for protocols
         that tell it the client.
+    :param known_as: what the audit calls it; its client id if that is empty.
     """
 
     client_id: str | None = None
@@ -131,6 +136,7 @@ class Admission:
     node: bool = False
     data: Any = None
     identity: tuple[str, str, int] | None = None
+    known_as: str = ""
 
 
 @final
@@ -332,6 +338,10 @@ class Access:
         """See how the server is: what it waits for, and what fails."""
         return await self.may(who, SEE_SERVER, "", NO_QUEUE)
 
+    async def may_manage_server(self, who: Identity) -> bool | Answer:
+        """Have the server drain, stop and read its configuration again."""
+        return await self.may(who, MANAGE_SERVER, "", NO_QUEUE)
+
     async def may_configure(self, who: Identity) -> bool | Answer:
         """Change settings of the running server, as NSQ's ``PUT /config`` does."""
         return await self.may(who, CONFIGURE, "", NO_QUEUE)
@@ -383,7 +393,7 @@ class TableAccess(Access):
         :returns: tells of a client whether its entry was removed, or has another secret: such
             clients should be disconnected.
         """
-        entries = {_key_of(entry): entry for entry in config.tokens}
+        entries = {_key_of(entry): entry for entry in (*config.tokens, *config.certificates)}
         if config.anonymous is not None:
             entries[_key_of(config.anonymous)] = config.anonymous
         for key, admitted in list(self._admitted.items()):
@@ -403,6 +413,7 @@ class TableAccess(Access):
         self._by_common_name = {
             entry.common_name: entry for entry in config.tokens if entry.common_name
         }
+        self._certificates = config.certificates
         self._slow = any(each.slow for each in self._hashes)
 
     async def authenticate(self, applicant: Applicant) -> bool | Admission:
@@ -421,17 +432,28 @@ class TableAccess(Access):
             entry = self._by_key.get(shown.secret)
         elif shown is not None:
             entry = await self._of_secret(shown)
-        elif applicant.common_name in self._by_common_name:
-            entry = self._by_common_name[applicant.common_name]
         else:
-            proven = False
-            acts_as = applicant.acts_as
-            entry = self._by_name.get(acts_as) if acts_as else self._anonymous
+            entry = self._of_certificate(applicant)
+            if entry is None:
+                proven = False
+                acts_as = applicant.acts_as
+                entry = self._by_name.get(acts_as) if acts_as else self._anonymous
         if entry is None or not _may_be_called(applicant, entry):
             return False
         logger.info("%s: connects as %s", applicant.peer, entry.name)
         admitted = self._admitted.setdefault(_key_of(entry), _Admitted(entry))
-        return Admission(authenticated=proven, node=entry.node, data=admitted)
+        return Admission(authenticated=proven, node=entry.node, data=admitted, known_as=entry.name)
+
+    def _of_certificate(self, applicant: Applicant) -> Entry | None:
+        """The entry for its certificate; one that names its common name comes first."""
+        entry = self._by_common_name.get(applicant.common_name)
+        shown = applicant.certificate
+        if entry is not None or shown is None:
+            return entry
+        for each in self._certificates:
+            if each.certificate is not None and each.certificate.fits(shown):
+                return each
+        return None
 
     async def _of_secret(self, shown: Credentials) -> Entry | None:
         """The entry with this token, or with this password of this user.
@@ -476,7 +498,8 @@ def _roles_of(who: Identity) -> tuple[Role, ...]:
 
 def _key_of(entry: Entry) -> tuple[object, ...]:
     """What an entry is known by: its name, and its secret."""
-    return (entry.name, entry.hash, entry.user, entry.public_key, entry.common_name)
+    proof = (entry.hash, entry.user, entry.public_key, entry.common_name, entry.certificate)
+    return (entry.name, *proof)
 
 
 def _may_be_called(applicant: Applicant, entry: Entry) -> bool:

@@ -160,9 +160,10 @@ class Verdict:
     :param keep_s: for how many seconds the answer holds, 0 for this once.
     :param names: of a list's names, those that may be seen.
     :param connect: the command to connect with, in the place of the client's own.
+    :param known_as: who that is, for the audit.
     """
 
-    __slots__ = ("allowed", "keep_s", "names", "connect")
+    __slots__ = ("allowed", "keep_s", "names", "connect", "known_as")
 
     def __init__(
         self,
@@ -170,11 +171,13 @@ class Verdict:
         keep_s: float = 0.0,
         names: frozenset[str] | None = None,
         connect: Connect | None = None,
+        known_as: str = "",
     ) -> None:
         self.allowed = allowed
         self.keep_s = keep_s
         self.names = names
         self.connect = connect
+        self.known_as = known_as
 
 
 @final

@@ -24,6 +24,7 @@ __all__ = [
     "FEED",
     "JOIN",
     "MANAGE_ROUTERS",
+    "MANAGE_SERVER",
     "OF_APPLICATIONS",
     "OF_CHANNELS",
     "OF_CLIENTS",
@@ -74,6 +75,7 @@ SEE_CLIENTS: Final = "see-clients"
 SEE_NODES: Final = "see-nodes"
 SEE_METRICS: Final = "see-metrics"
 SEE_SERVER: Final = "see-server"
+MANAGE_SERVER: Final = "manage-server"
 TRANSACT: Final = "transact"
 CUSTOM: Final = "custom"
 CONFIGURE: Final = "configure"
@@ -115,6 +117,7 @@ RIGHTS: Final[dict[str, str]] = {
     SEE_NODES: OF_NOTHING,
     SEE_METRICS: OF_NOTHING,
     SEE_SERVER: OF_NOTHING,
+    MANAGE_SERVER: OF_NOTHING,
     TRANSACT: OF_APPLICATIONS,
     CUSTOM: OF_NOTHING,
     CONFIGURE: OF_NOTHING,

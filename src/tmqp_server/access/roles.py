@@ -16,6 +16,8 @@ from typing import Any, Final
 import attrs
 
 from tmqp.constants import MAX_QUEUE_ID
+from tmqp_server.access.certificates import CertificatePatterns
+from tmqp_server.access.patterns import fits
 from tmqp_server.access.rights import (
     CREATE_CHANNEL,
     JOIN,
@@ -38,7 +40,6 @@ __all__ = [
     "AccessError",
     "Entry",
     "Role",
-    "fits",
     "parse_access",
 ]
 
@@ -51,6 +52,8 @@ _ALL: Final = "all"
 _PROOFS: Final = ("token", "password", "hash", "public_key", "common_name")
 _SECRETS: Final = ("token", "password", "hash")
 _EVERYTHING: Final = ("*",)
+#: Hexadecimal digits of a fingerprint.
+_FINGERPRINT: Final = 64
 #: Tokens whose comparison is slow: all of them are compared for every client that brings one.
 _MAX_SLOW: Final = 4
 #: These are about a whole channel; with some queues only they would never be allowed.
@@ -59,29 +62,6 @@ _WHOLE_CHANNEL: Final = (JOIN, CREATE_CHANNEL, REMOVE_CHANNEL, SEE_CONSUMERS)
 
 class AccessError(ValueError):
     """The table ``[access]`` cannot be used; the text says why."""
-
-
-def fits(name: str, patterns: Sequence[str], *, any_case: bool = False) -> bool:
-    """Whether a name fits one of the patterns: ``*x*`` contains, ``*x`` ends with, ``x*`` begins
-    with, anything else equals; ``*`` takes everything."""
-    if any_case:
-        name = name.lower()
-    for each in patterns:
-        pattern = each.lower() if any_case else each
-        if pattern == "*":
-            return True
-        if pattern.startswith("*"):
-            if pattern.endswith("*"):
-                if pattern[1:-1] in name:
-                    return True
-            elif name.endswith(pattern[1:]):
-                return True
-        elif pattern.endswith("*"):
-            if name.startswith(pattern[:-1]):
-                return True
-        elif name == pattern:
-            return True
-    return False
 
 
 @attrs.frozen
@@ -151,6 +131,7 @@ class Entry:
     user: str = ""
     public_key: str = attrs.field(default="", repr=False)
     common_name: str = ""
+    certificate: CertificatePatterns | None = None
 
 
 @attrs.frozen
@@ -158,13 +139,14 @@ class AccessConfig:
     """Who may connect, and who may do what.
 
     ``kind`` is ``open``, ``table``, or the path ``module:Class`` of the user's own
-    :class:`tmqp_server.Access`, made with ``arguments``.  ``anonymous`` is for who brings no
-    token; None keeps him out.
+    :class:`tmqp_server.Access`, made with ``arguments``.  ``certificates`` are for clients that
+    show one, the first that fits; ``anonymous`` is for who brings nothing, None keeps him out.
     """
 
     kind: str = OPEN
     tokens: tuple[Entry, ...] = ()
     anonymous: Entry | None = None
+    certificates: tuple[Entry, ...] = ()
     arguments: Mapping[str, Any] = attrs.field(factory=dict)
 
 
@@ -173,12 +155,13 @@ def parse_access(table: Mapping[str, Any]) -> AccessConfig:
 
     :raises AccessError: with one sentence about what is wrong.
     """
-    _check_keys(table, ("kind", "roles", "tokens", "anonymous", "arguments"), "")
+    known = ("kind", "roles", "tokens", "certificates", "anonymous", "arguments")
+    _check_keys(table, known, "")
     kind = table.get("kind", TABLE)
     if not isinstance(kind, str) or not kind:
         raise AccessError("kind is 'open', 'table' or 'module:Class'")
     if kind != TABLE:
-        for key in ("roles", "tokens", "anonymous"):
+        for key in ("roles", "tokens", "certificates", "anonymous"):
             if key in table:
                 raise AccessError(f"{key} belongs to the kind 'table', not to {kind!r}")
         arguments = _table_of(table, "arguments")
@@ -200,12 +183,18 @@ def parse_access(table: Mapping[str, Any]) -> AccessConfig:
     tokens = [_entry(f"tokens[{place}]", each, roles) for place, each in enumerate(listed)]
     if sum(entry.hash is not None and entry.hash.slow for entry in tokens) > _MAX_SLOW:
         raise AccessError(f"at most {_MAX_SLOW} tokens may have a scrypt hash; use sha256")
+    shown = table.get("certificates", [])
+    if not isinstance(shown, list):
+        raise AccessError("certificates is a list of tables: [[access.certificates]]")
+    certificates = [
+        _certificate(f"certificates[{place}]", each, roles) for place, each in enumerate(shown)
+    ]
     anonymous = None
     if "anonymous" in table:
         anonymous = _entry("anonymous", table["anonymous"], roles, token=False)
-    if not tokens and anonymous is None:
+    if not tokens and not certificates and anonymous is None:
         raise AccessError("nobody could connect: give [[access.tokens]] or [access.anonymous]")
-    return AccessConfig(kind, tuple(tokens), anonymous)
+    return AccessConfig(kind, tuple(tokens), anonymous, tuple(certificates))
 
 
 def _is_path(text: str) -> bool:
@@ -280,6 +269,29 @@ def _entry(where: str, fields: object, roles: Mapping[str, Role], *, token: bool
         fields[proof] if proof == "public_key" else "",
         fields[proof] if proof == "common_name" else "",
     )
+
+
+def _certificate(where: str, fields: object, roles: Mapping[str, Role]) -> Entry:
+    """One of ``[[access.certificates]]``."""
+    if not isinstance(fields, dict):
+        raise AccessError(f"{where} is a table")
+    kinds = [each.name for each in attrs.fields(CertificatePatterns)]
+    rest = {key: value for key, value in fields.items() if key not in kinds and key != "name"}
+    known = ("name", "roles", *kinds, "client_ids", "client_names", "client_types")
+    _check_keys(fields, known, f"{where}.")
+    patterns = {kind: _patterns(fields, kind, where) for kind in kinds}
+    if not any(patterns.values()):
+        raise AccessError(f"{where} needs one of these: {', '.join(kinds)}")
+    patterns["fingerprint"] = tuple(each.replace(":", "") for each in patterns["fingerprint"])
+    for each in patterns["fingerprint"]:
+        digits = each.strip("*").lower()
+        if len(digits) > _FINGERPRINT or not set(digits) <= set("0123456789abcdef"):
+            raise AccessError(f"{where}.fingerprint: {each!r} is none of SHA-256, in hexadecimal")
+    name = fields.get("name", where)
+    if not isinstance(name, str) or not name:
+        raise AccessError(f"{where}.name is a text")
+    entry = _entry(where, rest, roles, token=False)
+    return attrs.evolve(entry, name=name, certificate=CertificatePatterns(**patterns))
 
 
 def _proof(fields: Mapping[str, Any], where: str) -> str:

@@ -102,6 +102,7 @@ class AdminKind(DoorKind):
             door_name=self.name,
         )
         door.name = self.name
+        door.for_operators = True
         return door
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Final, final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, final
 
+from tmqp_server.cluster.relay import ClusterStatistics
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.shell.tallies import ProcessFacts
 from tmqp_server.shell.turn import Turn
@@ -15,6 +16,11 @@ __all__ = ["AdminWorld"]
 _PULSE_S: Final = 10.0
 
 
+def _never() -> float | None:
+    """There is no certificate."""
+    return None
+
+
 @final
 class AdminWorld:
     """One server, for its admin doors.
@@ -22,9 +28,12 @@ class AdminWorld:
     Attributes: ``turn``, None before it is there; ``facts`` asks the operating system; ``build``
     are the labels of ``build_info``; ``started_s``, in Unix time; ``limits`` of the engine;
     ``max_connections`` and ``connections``, how many there are; ``floor_bytes`` of the storage, 0
-    where nothing is kept; ``listening`` and ``draining``; ``beat_s``, when the event loop's timer
-    fired last, in the engine's time, below 0 if never; ``reloads`` of the configuration by result,
-    and ``last_reload_failed``.
+    where nothing is kept; ``certificate_expires_s``, when the one of TLS does, in Unix time, None
+    where there is none; ``audit``, the last changes that were asked for, the latest last, and
+    ``audit_fails``, whether they cannot be written; ``cluster``, what passed between this server
+    and others, None while it stands alone; ``listening`` and ``draining``; ``beat_s``, when the
+    event loop's timer fired last, in the engine's time, below 0 if never; ``reloads`` of the
+    configuration by result, and ``last_reload_failed``.
     """
 
     def __init__(self) -> None:
@@ -36,6 +45,10 @@ class AdminWorld:
         self.max_connections = 0
         self.connections: Callable[[], int] = int
         self.floor_bytes = 0
+        self.certificate_expires_s: Callable[[], float | None] = _never
+        self.audit: Sequence[Mapping[str, Any]] = ()
+        self.audit_fails: Callable[[], bool] = bool
+        self.cluster: ClusterStatistics | None = None
         self.listening = False
         self.draining = False
         self.beat_s = -1.0

@@ -15,6 +15,7 @@ import attrs
 import click
 
 from tmqp.limits import Limits
+from tmqp_server.commands.weaknesses import weaknesses
 from tmqp_server.config import ConfigError, ServerConfig, read_config
 from tmqp_server.settings.doors import door_option
 from tmqp_server.settings.log import LogSettings
@@ -72,12 +73,19 @@ class Given:
         """
         return environment_table(self.environment, _text_of)
 
+    def table(self) -> dict[str, Any]:
+        """What the file and the environment say together.
+
+        :raises ConfigError: when one of them cannot be read.
+        """
+        return merged(self.file_table(), self.environment_table())
+
     def config(self) -> ServerConfig:
         """The configuration, checked.
 
         :raises ConfigError: when it cannot be used.
         """
-        values = read_config(merged(self.file_table(), self.environment_table()))
+        values = read_config(self.table())
         if self.listen:
             values["listen"] = self.listen
         if self.doors:
@@ -207,10 +215,17 @@ def config_command(
     @config.command("check")
     @click.argument("path", required=False, type=click.Path(dir_okay=False, path_type=Path))
     def check_file(path: Path | None) -> None:
-        """Check everything that a start would, and print what would be served."""
+        """Check everything that a start would, and print what would be served.
+
+        What is allowed and unwise is a warning on standard error: secrets in the clear, files that
+        other users can read, addresses without TLS.
+        """
         reader = given(path)
         try:
-            check(reader.config())
+            found = reader.config()
+            check(found)
+            for warning in weaknesses(reader.table(), found, path):
+                click.echo(f"warning: {warning}", err=True)
         except (ConfigError, ValueError) as error:
             raise click.UsageError(reader.words(error)) from error
 

@@ -11,6 +11,7 @@ of another kind encodes its letter (``letters.py``).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from tmqp._compat import mypyc_attr
 from tmqp_server.doors.letter import Letter
@@ -19,7 +20,10 @@ from tmqp_server.engine.commands import Command, Push
 from tmqp_server.engine.effects import Deliver, DeliverRun, Effect, Forward, Inform
 from tmqp_server.engine.model.message import Message
 
-__all__ = ["Door", "DoorSession", "IdSource", "OwnBodies", "QueuesOnly"]
+__all__ = ["SERVER_STOPS", "Door", "DoorSession", "IdSource", "OwnBodies", "QueuesOnly"]
+
+#: Why every session is closed in the end.
+SERVER_STOPS: Final = "the server stops"
 
 #: Returns a new unique id, 32 lower-case hexadecimal characters (F45).
 IdSource = Callable[[], str]
@@ -157,6 +161,8 @@ class Door:
     per_session = False
     #: Each session does so for a whole run: ``DoorSession.deliver_own_run``.
     own_runs = False
+    #: Its clients are operators: it is open while the server drains, and closed last.
+    for_operators = False
 
     def open(self, session: int, now: float) -> DoorSession:
         """A new connection with the engine's number ``session``."""

@@ -85,6 +85,7 @@ from tmqp_server.engine.model.snapshots import BrokerStatistics
 from tmqp_server.engine.model.timers import HoldTimer
 from tmqp_server.engine.model.times import NEVER
 from tmqp_server.engine.operations.administration import Administration
+from tmqp_server.engine.operations.branches import with_branches
 from tmqp_server.engine.operations.cells import Cells
 from tmqp_server.engine.operations.checking import check_broker
 from tmqp_server.engine.operations.clients import Clients
@@ -371,6 +372,15 @@ class Broker:
                 return
             run.divide()
         self._intake.acknowledge(run.left.pop(), now)
+
+    def in_flight(self) -> int:
+        """Deliveries that clients have not answered."""
+        return sum([each.in_flight for each in self._core.sessions.values()])
+
+    def pushed(self, number: int) -> int:
+        """Messages that a session and its branches have pushed."""
+        session = self._core.sessions.get(number)
+        return 0 if session is None else sum([each.pushed for each in with_branches(session)])
 
     def take_work(self) -> int:
         """Units of work since the last call, see ``Core.charge_names``."""

@@ -25,8 +25,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from tmqp.extensions import LAPSE_ANSWERED, LAPSE_TIMED_OUT
 from tmqp_server.engine.books import holders_bytes
 from tmqp_server.engine.deferral_flights import DeferralFlights
+from tmqp_server.engine.effects import Lapsed
 from tmqp_server.engine.keying import let_go
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.client import Client
@@ -311,7 +313,7 @@ class Flights(DeferralFlights):
             session.negative_acks += 1
         message = queue.flight(message_id)
         if session.node and positive and message is not None and message.holder is not session:
-            self.take_from_all(queue, message)
+            self.take_from_all(queue, message, LAPSE_ANSWERED)
         else:
             message = self.held_by(queue, session, message_id)
             if message is None:
@@ -409,18 +411,36 @@ class Flights(DeferralFlights):
         counters.negative_acks += 1
         counters.ack_timeouts += 1
         client.ack_timeouts += 1
-        self._take_from(queue, message, client)
+        self._take_away(queue, message, client, LAPSE_TIMED_OUT)
 
-    def take_from_all(self, queue: Queue, message: Message) -> None:
-        """Take a message from all who have it."""
+    def take_from_all(self, queue: Queue, message: Message, reason: str) -> None:
+        """Take a message from all who have it.
+
+        :param reason: the word for it, see ``Lapsed``.
+        """
         if message.holder is not None:
-            self._take_from(queue, message, message.holder)
+            self._take_away(queue, message, message.holder, reason)
             return
         holders = message.holders
         if holders is not None:
             for client in list(holders.values()):
                 self._core.budget -= 1
-                self._take_from(queue, message, client)
+                self._take_away(queue, message, client, reason)
+
+    def _take_away(self, queue: Queue, message: Message, client: Client, reason: str) -> None:
+        """Take a message from a consumer that has not answered, and tell it if it wants that."""
+        self._take_from(queue, message, client)
+        if client.hears_lapses and client.alive:
+            self._core.out.append(
+                Lapsed(
+                    client.number,
+                    queue.channel_name,
+                    queue.queue_id,
+                    message.message_id,
+                    message.sequence,
+                    reason,
+                )
+            )
 
     def _take_from(self, queue: Queue, message: Message, client: Client) -> None:
         """Note that *client*, which has the message, has it no longer."""

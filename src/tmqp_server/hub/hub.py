@@ -63,6 +63,7 @@ from tmqp_server.engine.effects import (
     Confirm,
     Deliver,
     DeliverRun,
+    DrainAsked,
     Effect,
     Erase,
     EraseRun,
@@ -76,7 +77,8 @@ from tmqp_server.engine.effects import (
     TellHandler,
     TellNodes,
 )
-from tmqp_server.hub.looks import Looks
+from tmqp_server.hub.audited import Audited
+from tmqp_server.hub.draining import refused_by_drain
 from tmqp_server.hub.outlets import FOR_ONE, ForOne, Outlets
 from tmqp_server.hub.questions import OF_STORAGE, Outside
 from tmqp_server.hub.relaying import Relay
@@ -90,7 +92,7 @@ _KEPT_OF_ID: Final = 64
 
 
 @final
-class Hub(Looks):
+class Hub(Audited):
     """Broker and door sessions, joined.
 
     :param broker: the engine; the hub is its only caller.
@@ -101,13 +103,13 @@ class Hub(Looks):
     :param takes_custom: somebody takes custom messages; else they are counted.
     :param relay: connects this server with others; None while it stands alone.
 
-    Attributes: ``notified``, how many events of the broker there were; ``customs_ignored``, how
-    many custom messages nobody took; ``commands_dropped``, how many commands of sessions that ended
-    were not carried out, but for those that the broker closed; ``gate``, None where nothing is
-    asked; ``outside``, what :meth:`take_outside` would take; ``woken``, the sessions whose answers
-    have led to further commands, for which :meth:`go_on` is to be called, have made their
-    deadlines nearer or let their peers be read again; ``awaited``, the sessions for which
-    :meth:`written` is to be called when nothing of theirs waits.
+    Attributes: ``draining``, no more is taken; ``notified``, how many events of the broker there
+    were; ``customs_ignored``, how many custom messages nobody took; ``commands_dropped``, how many
+    commands of sessions that ended were not carried out, but for those that the broker closed;
+    ``gate``, None where nothing is asked; ``outside``, what :meth:`take_outside` would take;
+    ``woken``, the sessions whose answers have led to further commands, for which :meth:`go_on` is
+    to be called, have made their deadlines nearer or let their peers be read again; ``awaited``,
+    the sessions for which :meth:`written` is to be called when nothing of theirs waits.
     """
 
     def __init__(
@@ -126,13 +128,13 @@ class Hub(Looks):
         self.notified: int = 0
         self.customs_ignored: int = 0
         self.commands_dropped: int = 0
-        self.gate: Gate | None = None
         if guarded:
             authorities = broker if broker.has_authenticators else None
             self.gate = Gate(broker.passes_on, authorities)
         self._takes_custom = takes_custom
         self._last_ticket = 0
         self.relay = relay
+        self.draining = False
         self._following: deque[Command] = deque()
 
     # -- sessions -------------------------------------------------------------------------------
@@ -198,6 +200,8 @@ class Hub(Looks):
     def forget(self, number: int, now: float) -> None:
         """The transport is gone, for whatever reason; whatever the session held is given back."""
         if number in self._sessions:
+            if self.auditor is not None:
+                self.auditor.gone(number, self._place(number), now)
             self._outlets.forget(number)
             self._drop_waiting(number)
             if self.gate is not None:
@@ -219,8 +223,19 @@ class Hub(Looks):
 
     def unblock(self, number: int, now: float) -> None:
         """The session's peer reads again."""
-        if number in self._sessions:
+        if number in self._sessions and (not self.draining or self.is_operators(number)):
             self._step(Unblock(number), now)
+
+    def drain(self, now: float) -> None:
+        """Take no more clients and messages, and deliver none, until the end; operators are served
+        as ever.  What has been delivered may be acknowledged."""
+        if self.draining:
+            return
+        self.draining = True
+        for number in list(self._sessions):
+            accepted = number > 0 and number not in self._outlets.strangers
+            if accepted and not self.is_operators(number):
+                self.block(number, now)
 
     def begins_tls(self, number: int, now: float) -> bool:
         """Whether the session's connection is to change to TLS, after :meth:`written`."""
@@ -370,16 +385,17 @@ class Hub(Looks):
                 return ()  # the peer did not wait
             connect = decision.connect
             if not decision.allowed or connect is None:
-                return gate.refusal(command)
+                return self._refuse(number, command, now)
             if connect.node:
                 gate.trust(number)
+            self._audit_log_in(number, connect, decision, now)
             return self._perform(number, connect, now)
         outcome = gate.decided(question, decision, now)
         if isinstance(outcome, Question):
             self._ask(outcome)
             return ()
         if outcome != ALLOWED:
-            return gate.refusal(command)
+            return self._refuse(number, command, now)
         if isinstance(command, (ListChannels, ListOffsets)):
             command.visible = decision.names or frozenset()
         return self._perform(number, command, now)
@@ -406,7 +422,9 @@ class Hub(Looks):
     def _work_off(self, number: int, commands: Sequence[Command], now: float) -> bool:
         """Work off these commands; False if the session has to wait."""
         outlets = self._outlets
-        free = self.gate is None and self.relay is None
+        free = self.gate is None and self.relay is None and not self.draining
+        if free and self.auditor is not None and self.auditor.concerns(commands):
+            free = False
         if self.relay is not None:
             commands = singly(commands)  # each message is passed on by itself
         at = 0
@@ -418,11 +436,12 @@ class Hub(Looks):
                 command = commands[at]
                 verdict = self._verdict(number, command, now)
                 if isinstance(command, (AcknowledgeRun, PushRun)) and not (
-                    verdict == ALLOWED and is_row(self.broker, command)
+                    verdict == ALLOWED and is_row(self.broker, command) and not self.draining
                 ):
                     commands, at = singly(commands, at), 0
                     continue
-                if verdict == ALLOWED and self.relay is None:
+                quick = self.relay is None and not (self.draining or self._is_audited(command))
+                if verdict == ALLOWED and quick:
                     row = row_of(self.broker, commands, at)
                     done, effects = self.broker.steps(row, 0, now, outlets.portion_bytes)
                     at += done
@@ -450,7 +469,7 @@ class Hub(Looks):
         if verdict == ASK:
             self._ask_about(number, command, now)
             return ()
-        return gate.refusal(command)
+        return self._refuse(number, command, now)
 
     def _verdict(self, number: int, command: Command, now: float) -> int:
         """What the gate says; a node proves itself to the relay, and its clients were asked."""
@@ -468,6 +487,14 @@ class Hub(Looks):
     def _perform(self, number: int, command: Command, now: float) -> Sequence[Effect]:
         """Carry out a session's command, unless the relay has done something in its place."""
         relay = self.relay
+        if self.draining and not self.is_operators(number):
+            refused = refused_by_drain(command)
+            if refused is not None:
+                return refused
+        if self._is_audited(command):
+            refused = self._audit(number, command, now)
+            if refused is not None:
+                return refused
         if relay is not None:
             door = self._outlets.doors.get(number)
             instead = None if door is None else relay.meet(number, door, command, now)
@@ -507,7 +534,7 @@ class Hub(Looks):
                     if self.relay is not None:
                         data, numbers = self.relay.tell(effect)
                         outlets.send(numbers, data)
-                elif isinstance(effect, (CallHttp, RouterFailed, TellHandler)):
+                elif isinstance(effect, (CallHttp, DrainAsked, RouterFailed, TellHandler)):
                     self.outside.append(effect)
                 elif isinstance(effect, HandOver):
                     self._take_custom(effect)
@@ -544,6 +571,8 @@ class Hub(Looks):
     def _apply(self, effect: ForOne, now: float) -> None:
         """Let the one session an effect is for carry it out."""
         number = effect.session
+        if self.auditor is not None and self.auditor.waiting:
+            self.auditor.answered(effect)
         if isinstance(effect, CloseSession):
             # Another has taken over: what this one has not said yet is void, and not counted.
             self._rest.pop(number, None)

@@ -41,6 +41,25 @@ class Looks:
         if number in self.awaited:
             self._sessions[number].left(waiting)
 
+    def is_operators(self, number: int) -> bool:
+        """Whether a session is of a door for operators, which is open to the very end."""
+        door = self._outlets.doors.get(number)
+        return door is not None and door.for_operators
+
+    def pushed(self, number: int) -> int:
+        """How many messages a session has pushed."""
+        return self.broker.pushed(number)
+
+    def excuse(self, number: int, now: float) -> None:
+        """A session's peer was not read from until now: that it was silent says nothing."""
+        session = self._sessions.get(number)
+        if session is not None:
+            session.excuse_silence(now)
+
+    def in_flight(self) -> int:
+        """Deliveries that clients have not answered."""
+        return self.broker.in_flight()
+
     def close_reason(self, number: int) -> str:
         """Why the session's protocol is closed; empty while it is not."""
         session = self._sessions.get(number)

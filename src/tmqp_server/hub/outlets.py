@@ -38,6 +38,7 @@ from tmqp_server.engine.effects import (
     EventsEnded,
     Forward,
     Inform,
+    Lapsed,
     Left,
     Refuse,
     Reply,
@@ -60,6 +61,7 @@ FOR_ONE: Final = (
     AnswerRouted,
     ConfirmRun,
     Left,
+    Lapsed,
     EventsEnded,
 )
 ForOne: TypeAlias = (
@@ -74,6 +76,7 @@ ForOne: TypeAlias = (
     | AnswerRouted
     | ConfirmRun
     | Left
+    | Lapsed
     | EventsEnded
     | BranchOpened
     | BranchClosed

@@ -8,6 +8,7 @@ from tmqp_server.access.gate import Question
 from tmqp_server.engine.commands import Command, OffsetsFound, RangeRead, RangeSplit, StoredMeasured
 from tmqp_server.engine.effects import (
     CallHttp,
+    DrainAsked,
     Fetch,
     FindOffsets,
     MeasureStored,
@@ -58,7 +59,14 @@ StorageQuestion: TypeAlias = Fetch | ReaderQuestion
 OF_STORAGE: Final = (Fetch, FindOffsets, MeasureStored, ReadStored, SplitStored)
 #: What is for somebody outside, each answered by a call but for failures.
 Outside: TypeAlias = (
-    Question | CallHttp | TellHandler | RouterFailed | Fault | Refusal | StorageQuestion
+    Question
+    | CallHttp
+    | DrainAsked
+    | TellHandler
+    | RouterFailed
+    | Fault
+    | Refusal
+    | StorageQuestion
 )
 
 

@@ -25,6 +25,8 @@ from collections.abc import Callable, Mapping
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, Final, TypeVarTuple, Unpack
 
+from tmqp_server.shell.pulse import QUICK_S, Pulse, SlowTurn
+
 if TYPE_CHECKING:
     from _typeshed import FileDescriptorLike
 
@@ -46,7 +48,8 @@ class _DirectSelector(selectors.BaseSelector):
 
     ``direct``: the direct readers by file descriptor.  ``rounds``: what is called before and after
     the readers of one look at the sockets, if there are several.  ``asked``: the loop was asked for
-    something since the last :meth:`select` began, so it must return.
+    something since the last :meth:`select` began, so it must return.  ``pulse``: where it is noted
+    how long turns take, and ``on_slow``, who is told of those that take too long.
     """
 
     def __init__(self, on_fault: Callable[[Exception], None]) -> None:
@@ -54,6 +57,8 @@ class _DirectSelector(selectors.BaseSelector):
         self.direct: dict[int, Callable[[], None]] = {}
         self.rounds: dict[Callable[[], None], Callable[[], None]] = {}
         self.asked = False
+        self.pulse: Pulse | None = None
+        self.on_slow: Callable[[SlowTurn], None] | None = None
         self._keys: dict[int, selectors.SelectorKey] = {}
         self._epoll = select.epoll()
 
@@ -91,12 +96,27 @@ class _DirectSelector(selectors.BaseSelector):
         self.asked = False
         # The call itself rounds up to milliseconds, so that nothing is woken just before it is due.
         wait_s = -1.0 if timeout is None else max(timeout, 0.0)
-        end = math.inf if timeout is None else time.monotonic() + wait_s
+        now = time.monotonic()
+        end = math.inf if timeout is None else now + wait_s
+        pulse = self.pulse
         keys = self._keys
         direct = self.direct
         ready: list[tuple[selectors.SelectorKey, int]] = []
         while True:
+            if pulse is not None:
+                took_s = now - pulse.woke
+                if took_s <= QUICK_S:
+                    pulse.quick += 1
+                    pulse.quick_s += took_s
+                else:
+                    self._end_turn(pulse, now)
+                    if self.asked:
+                        wait_s = 0.0  # by who was told of a slow turn
             found = self._epoll.poll(wait_s, len(keys) or 1)
+            if pulse is not None:
+                pulse.woke = pulse.at = time.monotonic()
+                pulse.gap = 0.0
+                pulse.number = pulse.who = 0
             rounds = list(self.rounds.items()) if len(found) > 1 else ()
             for begin, _ in rounds:
                 begin()
@@ -120,10 +140,19 @@ class _DirectSelector(selectors.BaseSelector):
                     self._on_fault(error)
             if ready or self.asked:
                 return ready
+            now = time.monotonic()
             if timeout is not None:
-                wait_s = end - time.monotonic()
+                wait_s = end - now
                 if wait_s <= 0:
                     return ready
+
+    def _end_turn(self, pulse: Pulse, now: float) -> None:
+        slow = pulse.end(now)
+        if slow is not None and self.on_slow is not None:
+            try:
+                self.on_slow(slow)
+            except Exception as error:  # noqa: BLE001 - as above
+                self._on_fault(error)
 
     def _add(
         self, ready: list[tuple[selectors.SelectorKey, int]], fd: int, event: int, wanted: int
@@ -178,6 +207,13 @@ class DirectLoop(asyncio.SelectorEventLoop):
         """Call *begin* before the direct readers that have something to read at the same time, if
         there are several, and *end* after them."""
         self._straight.rounds[begin] = end
+
+    def note_turns(self, pulse: Pulse | None, on_slow: Callable[[SlowTurn], None] | None) -> None:
+        """Note how long turns take, from now on, and tell of slow ones; None for no longer."""
+        if pulse is not None:
+            pulse.woke = time.monotonic()
+        self._straight.pulse = pulse
+        self._straight.on_slow = on_slow
 
     def remove_rounds(self, begin: Callable[[], None]) -> None:
         """Call these no longer."""

@@ -17,6 +17,7 @@ import anyio
 import httpx
 
 import tmqp
+from tmqp_server.doors.port import SERVER_STOPS
 from tmqp_server.engine.effects import CallHttp
 from tmqp_server.settings.http import HttpSettings
 
@@ -70,7 +71,7 @@ class HttpCaller:
         """One call from its beginning to its answer: status and body; raises nothing of its own."""
         await self._ready.wait()
         client = self._opened
-        reason = "the server stops"
+        reason = SERVER_STOPS
         status, body = _BAD_GATEWAY, b""
         try:
             if client is not None:

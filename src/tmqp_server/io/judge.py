@@ -19,6 +19,7 @@ from tmqp.constants import ResultCode
 from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
 from tmqp_server.access.auth import Access, Admission, Answer, Applicant, Identity
+from tmqp_server.access.certificates import PeerCertificate
 from tmqp_server.access.custom import ClientGone, CustomMessage, MessageHook, SendPort
 from tmqp_server.access.gate import AUTHENTICATE, Question, Verdict
 from tmqp_server.access.rights import (
@@ -36,6 +37,7 @@ from tmqp_server.access.rights import (
     FEED,
     JOIN,
     MANAGE_ROUTERS,
+    MANAGE_SERVER,
     PUBLISH,
     PULL,
     PUSH,
@@ -82,6 +84,10 @@ class ConnectionFacts(Protocol):
         """The name in the certificate that its other end showed and TLS verified, or empty."""
 
     @property
+    def certificate(self) -> PeerCertificate | None:
+        """That certificate; None if it showed none."""
+
+    @property
     def acts_as(self) -> str:
         """The entry of who brings no credentials here."""
 
@@ -104,6 +110,7 @@ RIGHT_CALLS: Final[dict[str, _RightCall]] = {
     DIRECT: lambda a, who, q: a.may_send_direct(who, q.about),
     JOIN: lambda a, who, q: a.may_join(who, q.about),
     MANAGE_ROUTERS: lambda a, who, q: a.may_manage_router(who, q.about),
+    MANAGE_SERVER: lambda a, who, _: a.may_manage_server(who),
     PUBLISH: lambda a, who, q: a.may_publish(who, q.about),
     PULL: lambda a, who, q: a.may_pull(who, q.about, q.queue_id),
     PUSH: lambda a, who, q: a.may_push(who, q.about, q.queue_id),
@@ -220,7 +227,7 @@ class Judge:
         if admission.identity is not None:
             self._identities[connect.session] = admission.identity
         self._known[connect.session] = _identity(accepted, place, admission.data)
-        return Verdict(True, connect=accepted)
+        return Verdict(True, connect=accepted, known_as=admission.known_as)
 
     # -- lists and messages ---------------------------------------------------------------------
 
@@ -315,6 +322,7 @@ def _applicant(connect: Connect, place: ConnectionFacts) -> Applicant:
         place.acts_as,
         shown,
         place.common_name,
+        place.certificate,
     )
 
 

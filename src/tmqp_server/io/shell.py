@@ -33,6 +33,7 @@ from tmqp_server.io.judge import Judge
 from tmqp_server.io.node_link import NodeLink
 from tmqp_server.io.worker import Worker
 from tmqp_server.shell.asking import NO
+from tmqp_server.shell.pulse import SlowTurn
 from tmqp_server.shell.saving import CLOSED
 from tmqp_server.shell.steps import EFFECTS, GONE, NOT_YET
 from tmqp_server.shell.turn import Turn
@@ -46,6 +47,7 @@ from tmqp_server.shell.world import (
     CloseStore,
     Dial,
     Drained,
+    DrainEnded,
     GoOn,
     HangUp,
     LinkOutput,
@@ -54,6 +56,7 @@ from tmqp_server.shell.world import (
     Resume,
     Secure,
     StartWriting,
+    StopListening,
     Tell,
     Wake,
     WriteBatch,
@@ -97,6 +100,9 @@ class Shell:
         self.turn = turn
         #: The time, as the event loop tells it.
         self.now: Callable[[], float] = anyio.current_time
+        #: What closes the listeners, and what stops the server; set by who has them.
+        self.stop_listening: Callable[[], None] = _nothing
+        self.stop: Callable[[], None] = _nothing
         self._door = door
         self._judge = judge
         self._http = http
@@ -136,6 +142,8 @@ class Shell:
             Dial: self._dial,
             LinkOutput: self._link_output,
             HangUp: self._hang_up,
+            StopListening: lambda _: self.stop_listening(),
+            DrainEnded: self._end_drain,
             Log: self._log,
         }
 
@@ -147,6 +155,7 @@ class Shell:
         loop = asyncio_loop()
         if isinstance(loop, DirectLoop):
             loop.add_rounds(self.turn.begin_round, self._end_round)
+            loop.note_turns(self.turn.pulse, self._note_slow_turn)
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
             try:
@@ -162,6 +171,11 @@ class Shell:
                 self._tasks = None
                 if isinstance(loop, DirectLoop):
                     loop.remove_rounds(self.turn.begin_round)
+                    loop.note_turns(None, None)
+
+    def _note_slow_turn(self, slow: SlowTurn) -> None:
+        self.turn.turn_was_slow(slow)
+        self.attend()
 
     def _end_round(self) -> None:
         if self.turn.end_round(self.now()):
@@ -253,6 +267,15 @@ class Shell:
         while self._connections or self._node_links:
             self._none_left = anyio.Event()
             await self._none_left.wait()
+
+    def drain(self, *, stops: bool) -> None:
+        """Take no more, and wait for what is in hand; see ``Turn.drain``."""
+        self.turn.drain(stops, self.now())
+        self.attend()
+
+    def _end_drain(self, effect: DrainEnded) -> None:
+        if effect.stops:
+            self.stop()
 
     def close_all(self, reason: str) -> None:
         """Close every connection politely, those to come as well, and those to other servers."""
@@ -475,6 +498,10 @@ class Shell:
         self.attend()
         if saving.state != CLOSED:
             await self._store_closed.wait()
+
+
+def _nothing() -> None:
+    """Nobody has listeners."""
 
 
 def _write(store: Store, writing: Writing) -> None:

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import hashlib
 import socket
 import ssl
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Final, final
 
 import anyio
 
+from tmqp_server.access.certificates import PeerCertificate, read_peer_certificate
 from tmqp_server.config import ConfigError
+from tmqp_server.io.der import expiry_of
 from tmqp_server.io.transport import READ_BYTES, Bytes, ReadBuffer, SocketTransport, Transport
 from tmqp_server.settings.tls import NO_CERTIFICATE, TlsSettings, requires
 
-__all__ = ["TlsContexts", "TlsTransport", "agree", "secure", "server_context"]
+__all__ = [
+    "TlsContexts",
+    "TlsTransport",
+    "agree",
+    "expiry_of_certificate",
+    "secure",
+    "server_context",
+]
 
 #: What a record holds at most, and what it is at most with its head and its seal.
 _RECORD_PAYLOAD_BYTES: Final = 16_384
 _RECORD_BYTES: Final = _RECORD_PAYLOAD_BYTES + 512
+_VERSIONS: Final = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 #: What is decrypted; no task waits while it is in use.
 _decrypted: Final = ReadBuffer()
 
@@ -28,29 +40,45 @@ class TlsContexts:
     """TLS for each policy about clients' certificates that is in use.
 
     :param timeout_s: how long a handshake may take.
+    :param policies: those that will be asked for, beside that of the settings.
+    :raises ConfigError: as :func:`server_context`.
+
+    Attributes: ``expires_s``, when the certificate does, in Unix time; None where there is none.
     """
 
-    def __init__(self, settings: TlsSettings, timeout_s: float) -> None:
+    def __init__(
+        self, settings: TlsSettings, timeout_s: float, policies: Iterable[str] = ()
+    ) -> None:
         self._settings = settings
         self._timeout_s = timeout_s
         self._contexts: dict[str, ssl.SSLContext] = {}
+        self.expires_s = expiry_of_certificate(settings)
+        for policy in ("", *policies):
+            self.of(policy)
 
     def renewed(self, settings: TlsSettings) -> dict[str, ssl.SSLContext]:
         """TLS with the files as they are now, for each policy that is in use: nothing is changed.
 
         :raises ConfigError: as :func:`server_context`, and if the policy of ``[tls]`` itself, or
-            whether there is a certificate, is another one: doors have been made for it.
+            whether there is a certificate, is another one: doors have been made for it; or when
+            the certificate has expired.
         """
         if bool(settings.certificate) != bool(self._settings.certificate):
             raise ConfigError("tls: whether there is a certificate cannot be changed by a reload")
         if settings.client_policy != self._settings.client_policy:
             raise ConfigError("tls: the policy about clients cannot be changed by a reload")
-        return {policy: server_context(settings, policy) for policy in self._contexts}
+        found = {policy: server_context(settings, policy) for policy in self._contexts}
+        expiry = expiry_of_certificate(settings)
+        if expiry is not None and expiry <= time.time():
+            when = time.strftime("%Y-%m-%d", time.gmtime(expiry))
+            raise ConfigError(f"tls.certificate: {settings.certificate} has expired on {when}")
+        return found
 
     def replace(self, settings: TlsSettings, contexts: dict[str, ssl.SSLContext]) -> None:
         """Use these for connections from now on; those that there are keep theirs."""
         self._settings = settings
         self._contexts = contexts
+        self.expires_s = expiry_of_certificate(settings)
 
     def of(self, policy: str = "") -> tuple[ssl.SSLContext, float] | None:
         """TLS with a policy, that of ``[tls]`` if it is empty, and how long a handshake may take;
@@ -66,15 +94,35 @@ class TlsContexts:
         return self._contexts[policy], self._timeout_s
 
 
+def expiry_of_certificate(settings: TlsSettings) -> float | None:
+    """When the server's certificate expires, in Unix time; None where there is none that can be
+    read."""
+    if not settings.certificate:
+        return None
+    try:
+        text = Path(settings.certificate).read_text("ascii")
+        head = text.index(ssl.PEM_HEADER)
+        end = text.index(ssl.PEM_FOOTER, head) + len(ssl.PEM_FOOTER)
+        return expiry_of(ssl.PEM_cert_to_DER_cert(text[head:end]))
+    except (OSError, ValueError):
+        return None
+
+
 def server_context(settings: TlsSettings, policy: str = "") -> ssl.SSLContext:
-    """TLS 1.2 or newer with the server's certificate.
+    """TLS with the server's certificate, of the settings' lowest version or newer.
 
     :param policy: what certificates clients are asked for; empty for what the settings say.
     :raises ConfigError: when a file cannot be read, is not what it should be, or does not fit the
         other.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.minimum_version = _VERSIONS[settings.minimum_version]
+    if settings.ciphers:
+        try:
+            context.set_ciphers(settings.ciphers)
+        except ssl.SSLError as error:
+            words = f"tls.ciphers: {settings.ciphers!r} chooses no cipher of TLS 1.2"
+            raise ConfigError(words) from error
     # So that sending never waits for what the peer has to say first.
     context.options |= ssl.OP_NO_RENEGOTIATION
     certificate = Path(settings.certificate)
@@ -112,11 +160,13 @@ def _take_client_certificates(context: ssl.SSLContext, path: str, policy: str) -
     context.verify_mode = ssl.CERT_REQUIRED if requires(policy) else ssl.CERT_OPTIONAL
 
 
-def _common_name(tls: ssl.SSLObject) -> str:
-    """The name in the certificate that the peer showed; empty if it showed none."""
-    certificate = tls.getpeercert() or {}
-    subject: Any = certificate.get("subject", ())
-    return next((value for part in subject for key, value in part if key == "commonName"), "")
+def _shown(tls: ssl.SSLObject) -> PeerCertificate | None:
+    """The certificate that the peer showed and that was verified; None if it showed none."""
+    certificate = tls.getpeercert()
+    raw = tls.getpeercert(binary_form=True)
+    if not certificate or raw is None:
+        return None
+    return read_peer_certificate(certificate, hashlib.sha256(raw).hexdigest())
 
 
 class _EncryptedError(Exception):
@@ -162,7 +212,9 @@ class TlsTransport(Transport):
                 self._socket.send(self._unsent)  # the alert that says why, if there is room
                 raise
             else:
-                self.common_name = _common_name(self._tls)
+                self.certificate = _shown(self._tls)
+                if self.certificate is not None:
+                    self.common_name = self.certificate.common_name
                 await self._flush()
                 self._agreed.set()
                 return

@@ -18,6 +18,7 @@ from typing import Final, TypeAlias
 import anyio
 import anyio.abc
 
+from tmqp_server.access.certificates import PeerCertificate
 from tmqp_server.io.direct_loop import DirectLoop
 from tmqp_server.io.event_loop import asyncio_loop, context_for_callbacks
 from tmqp_server.shell.world import Wire
@@ -60,11 +61,13 @@ class Transport(Wire):
 
     ``peer`` is where it comes from, ``secure`` whether it is encrypted, ``waited`` whether the last
     :meth:`receive` let other tasks run, ``acts_as`` the entry of ``[access]`` that a client is
-    here without credentials, ``common_name`` the name in the certificate that it showed.
+    here without credentials, ``common_name`` the name in the ``certificate`` that it
+    showed, None for none.
     """
 
     acts_as: str = ""
     common_name: str = ""
+    certificate: PeerCertificate | None = None
 
     peer: str
     secure: bool

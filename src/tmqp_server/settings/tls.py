@@ -12,6 +12,7 @@ from tmqp_server.settings.checks import ConfigError, known
 __all__ = [
     "CLIENT_POLICIES",
     "NO_CERTIFICATE",
+    "VERSIONS",
     "TlsSettings",
     "requires",
     "tls_settings",
@@ -22,6 +23,8 @@ __all__ = [
 NO_CERTIFICATE: Final = "none"
 _REQUEST: Final = "request"
 _REQUIRED: Final = ("require", "require-verify")
+#: Versions of TLS that can be the lowest.
+VERSIONS: Final = ("1.2", "1.3")
 CLIENT_POLICIES: Final = (NO_CERTIFICATE, _REQUEST, *_REQUIRED)
 
 
@@ -33,6 +36,11 @@ def _file(_instance: object, attribute: attrs.Attribute[Any], value: object) -> 
 def _truth(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
     if not isinstance(value, bool):
         raise ConfigError(f"tls.{attribute.name} is true or false, got {value!r}")
+
+
+def _version(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if value not in VERSIONS:
+        raise ConfigError(f"tls.{attribute.name} is '1.2' or '1.3', got {value!r}")
 
 
 @attrs.frozen(kw_only=True)
@@ -50,6 +58,13 @@ class TlsSettings:
 
     require_client_certificate: bool = attrs.field(default=False, validator=_truth)
     """Whether a client must show a certificate."""
+
+    minimum_version: str = attrs.field(default="1.2", validator=_version)
+    """The lowest version of TLS that is spoken: ``1.2`` or ``1.3``."""
+
+    ciphers: str = attrs.field(default="", validator=_file)
+    """The ciphers of TLS 1.2 that are offered, as OpenSSL names them; empty for OpenSSL's choice.
+    Those of TLS 1.3 are all good, and not to be chosen."""
 
     def __attrs_post_init__(self) -> None:
         for name in ("key", "client_authorities"):

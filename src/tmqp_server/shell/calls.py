@@ -8,14 +8,18 @@ from typing import Final, final
 
 from tmqp_server.engine.commands import HttpAnswered
 from tmqp_server.engine.effects import CallHttp, TellHandler
+from tmqp_server.engine.model.histograms import SHORT_BOUNDS_US, Histogram
 from tmqp_server.shell.lines import Line
+from tmqp_server.shell.tallies import count_one
 from tmqp_server.shell.world import ERROR, WARNING, Abandon, Call, Log, Tell, WorldEffect
 
-__all__ = ["MOST_EVENTS", "CallSettings", "Calls"]
+__all__ = ["GIVEN_UP", "MOST_EVENTS", "CallSettings", "Calls"]
 
 #: Events that may wait for one event handler.
 MOST_EVENTS: Final = 10_000
 _GATEWAY_TIMEOUT: Final = 504
+#: What became of a call that was not answered in time.
+GIVEN_UP: Final = "given_up"
 
 
 @final
@@ -64,6 +68,10 @@ class Calls:
             self._handlers[name] = Line(
                 1, settings.events_waiting, settings.hook_timeout_s, wait_counts=False
             )
+        #: HTTP calls that were answered, by the class of the status (``2xx``), or given up; and how
+        #: long the answered ones took, from when they were wanted.
+        self.counts: dict[str, int] = {}
+        self.seconds = Histogram(SHORT_BOUNDS_US)
         #: Events that were lost to a handler since it was last told one.
         self._losing: dict[str, int] = {}
 
@@ -79,12 +87,17 @@ class Calls:
 
     def call(self, call: CallHttp, now: float) -> None:
         """Make a call as soon as it is its turn; its time runs from now."""
-        self._http.join(Call(call), now)
+        wanted = Call(call)
+        wanted.wanted_at = now
+        self._http.join(wanted, now)
         self._start_calls(now)
 
-    def answered(self, call: Call, now: float) -> bool:
+    def answered(self, call: Call, status: int, now: float) -> bool:
         """A call has come to its end; False if it was given up before."""
         waited_for = self._http.done(call)
+        if waited_for:
+            count_one(self.counts, f"{status // 100}xx")
+            self.seconds.observe(now - call.wanted_at)
         self._start_calls(now)
         return waited_for
 
@@ -132,6 +145,7 @@ class Calls:
             call = late.item
             if late.over:
                 self._world.append(Abandon(call))
+            count_one(self.counts, GIVEN_UP)
             url = call.call.url.partition("?")[0]  # a query may hold what nobody should read
             text = f"{call.call.method} {url}: no answer within {self._http_timeout_s:g} s"
             self._world.append(Log(WARNING, text, 0, None, "http"))

@@ -22,11 +22,10 @@ import math
 from collections import deque
 from typing import Final
 
-from tmqp_server.access.gate import AUTHENTICATE, Question, Verdict
 from tmqp_server.doors.port import Door
 from tmqp_server.hub.hub import Hub
-from tmqp_server.shell.admitting import Pauses
-from tmqp_server.shell.asking import NO, Asking
+from tmqp_server.shell.asking import NO
+from tmqp_server.shell.judged import Judged
 from tmqp_server.shell.outbound import (
     BLOCK,
     CUT,
@@ -40,22 +39,20 @@ from tmqp_server.shell.outbound import (
     Outbound,
 )
 from tmqp_server.shell.partings import part
-from tmqp_server.shell.peers import Peers
+from tmqp_server.shell.pulse import Pulse
+from tmqp_server.shell.rates import Flow, RateLimits, Rates
+from tmqp_server.shell.slow_consumers import SLOW_S, SlowConsumers
 from tmqp_server.shell.steps import EFFECTS, END, GONE, NOT_YET, READ, SENT, WAIT
-from tmqp_server.shell.tallies import BROKEN, BY_CLIENT, FAULT, REFUSED, STOPPING
-from tmqp_server.shell.timers import Timers
+from tmqp_server.shell.tallies import BROKEN, BY_CLIENT, FAULT, STOPPING
 from tmqp_server.shell.world import (
     ERROR,
     INTERNAL_ERROR,
-    WARNING,
-    Ask,
     Close,
     GoOn,
     Log,
     Resume,
     Secure,
     StartWriting,
-    Wake,
     Wire,
     why_broken,
 )
@@ -66,9 +63,11 @@ __all__ = ["Connections"]
 _ROUND_CHUNKS: Final = 16
 #: How often a session that is being sent to is looked at, in seconds.
 _BUSY_RECHECK_S: Final = 1.0
+#: Why somebody is not served who comes too late.
+_DRAINING: Final = "the server drains"
 
 
-class Connections(Peers):
+class Connections(Judged):
     """The hub and an :class:`Outbound` for each connection; ``Turn`` completes it.
 
     :param hub: broker and door sessions.
@@ -77,21 +76,17 @@ class Connections(Peers):
     """
 
     def __init__(self, hub: Hub, marks: Marks, hook_timeout_s: float) -> None:
-        super().__init__(marks)
-        self.hub = hub
-        self._asking = Asking(self._world, hook_timeout_s)
-        self._pauses = Pauses()
+        super().__init__(hub, marks, hook_timeout_s)
+        #: What limits how fast peers send; None where nothing does.
+        self.rates: Rates | None = None
+        #: How long turns take, for who watches.
+        self.pulse = Pulse()
+        self.slow_consumers = SlowConsumers(self._world)
         self._line: deque[Outbound] = deque()
         self._going_on = False
         self._closing = ""
-        self._timers = Timers()
         self._in_round = False
         self._put_off = 0  # chunks of the round of which nothing was written yet
-        self._told_due = math.inf  # what the world was last told to wait for
-
-    def _turn(self, now: float) -> None:
-        """Write to every touched session, then see to everything else that came of a call."""
-        raise NotImplementedError
 
     # -- connections -----------------------------------------------------------------------------
 
@@ -103,11 +98,13 @@ class Connections(Peers):
         """
         out = Outbound(number, wire, host, self.marks, self.tally.door(door.name))
         self._outs[number] = out
+        if self.rates is not None:
+            out.flow = self.rates.flow(host, now)
         try:
             self.hub.open(number, door, now, wire.peer)
             self._watch(out, now)
-            if self._closing:
-                self.hub.close(number, self._closing, now)
+            if self._closing or (self.hub.draining and not door.for_operators):
+                self.hub.close(number, self._closing or _DRAINING, now)
         except Exception as error:  # noqa: BLE001 - a bug; it is logged
             self._fail(out, error, now)
         self._turn(now)
@@ -123,16 +120,49 @@ class Connections(Peers):
         if self._put_off and self.hub.close_reason(number):
             self._end_chunks(now)  # a chunk before it in the round has closed it
             return self._next(out, False)
-        out.tally.received_bytes += len(data)
+        size = len(data)
+        out.tally.received_bytes += size
+        pulse = self.pulse
+        if now - pulse.at > pulse.gap:
+            pulse.gap = now - pulse.at
+            pulse.who = pulse.number
+        pulse.at = now
+        pulse.number = number
         more = False
         try:
             more = self.hub.receive(number, data, now)
         except Exception as error:  # noqa: BLE001 - a bug; it is logged
             self._fail(out, error, now)
+        flow = out.flow
+        if flow is not None:
+            flow.left -= size
+            if flow.left < 0:
+                self._note_flow(out, flow, now)
         if not (self._in_round and self._can_wait(out, more)):
             self._end_chunks(now)
         self._note_deadline(number)
         return self._next(out, more)
+
+    def _note_flow(self, out: Outbound, flow: Flow, now: float) -> None:
+        """Do not read from a peer for a while that sends faster than it may."""
+        if flow.note(self.hub.pushed(out.number), now):
+            out.throttled = True
+            self._put_nearer(flow.until, out.number)
+
+    def limit_rates(self, limits: RateLimits, now: float) -> None:
+        """Let peers send no faster than this from now on."""
+        self.rates = Rates(limits, self.tally.waits) if limits.limit_traffic() else None
+        for out in self._outs.values():
+            out.flow = None if self.rates is None else self.rates.flow(out.host, now)
+            if out.flow is not None:
+                out.flow.pushed = self.hub.pushed(out.number)
+            if out.throttled:
+                self._go_on_reading(out, now)
+
+    def _go_on_reading(self, out: Outbound, now: float) -> None:
+        out.throttled = False
+        self.hub.excuse(out.number, now)
+        self._release(out)
 
     def begin_round(self) -> None:
         """The chunks until :meth:`end_round` have come together."""
@@ -251,7 +281,7 @@ class Connections(Peers):
     def _close_politely(self, number: int, reason: str, now: float) -> None:
         out = self._outs.get(number)
         if out is not None:
-            if self._closing:
+            if self._closing or self.hub.draining:
                 out.count_as(STOPPING)
             part(self.hub, out, self._world, now, goes_on=True)
             try:
@@ -296,7 +326,7 @@ class Connections(Peers):
 
     def _is_stopped(self, out: Outbound) -> bool:
         """Whether a peer is not to be read from: it reads too little, or its protocol waits."""
-        if out.blocked and out.bytes > self.marks.pause_bytes:
+        if out.throttled or (out.blocked and out.bytes > self.marks.pause_bytes):
             return True
         return not self.hub.reads(out.number)
 
@@ -317,6 +347,7 @@ class Connections(Peers):
             self._turn(now)
         self.hub.left(number, out.bytes)
         if found & UNBLOCK:
+            self.slow_consumers.freed(number, now)
             try:
                 self.hub.unblock(number, now)
             except Exception as error:  # noqa: BLE001 - a bug; it is logged
@@ -430,42 +461,9 @@ class Connections(Peers):
             self._world.append(StartWriting(out.number))
             self._put_nearer(out.due(), out.number)
         if outcome == BLOCK:
+            self.slow_consumers.blocked(out.number, now)
+            self._put_nearer(now + SLOW_S, out.number)
             self.hub.block(out.number, now)
-
-    # -- questions -------------------------------------------------------------------------------
-
-    def _ask(self, question: Question, now: float) -> None:
-        if question.session in self._outs:
-            self._asking.ask(question, now)
-            self._put_nearer(self._asking.due(question.session), question.session)
-
-    def decided(self, ask: Ask, decision: Verdict, now: float) -> None:
-        """A question is answered.  A refused log-in is told so after a pause; many may be waiting
-        for theirs, and each costs next to nothing meanwhile."""
-        if not self._asking.take(ask):
-            return  # late, and nothing
-        question = ask.question
-        number = question.session
-        out = self._outs[number]
-        if question.right == AUTHENTICATE and not decision.allowed:
-            out.tally.denied += 1
-            out.count_as(REFUSED)
-            self.hub.forget_hello(number, question.ticket)
-            self._asking.hold(ask, decision, now + self._pauses.next(out.host, now))
-            self._put_nearer(self._asking.due(number), number)
-            self._turn(now)
-        else:
-            out.tally.admitted += question.right == AUTHENTICATE
-            self._decide(out, question.ticket, decision, now)
-
-    def _decide(self, out: Outbound, ticket: int, decision: Verdict, now: float) -> None:
-        try:
-            self.hub.decide(out.number, ticket, decision, now)
-        except Exception as error:  # noqa: BLE001 - a bug; it is logged
-            self._fail(out, error, now)
-        self._note_deadline(out.number)
-        self._turn(now)
-        self._release(out)
 
     # -- the end of a connection -----------------------------------------------------------------
 
@@ -515,6 +513,11 @@ class Connections(Peers):
         del self._outs[number]
         self._timers.forget(number)
         self._asking.forget(number)
+        self.slow_consumers.freed(number, now)
+        self._log_ins.ended(out.host, number, now)
+        self.wake(self._log_ins.due())
+        if out.flow is not None and self.rates is not None:
+            self.rates.leave(out.host)
         try:
             self.hub.forget(number, now)
         except Exception as error:  # noqa: BLE001 - a bug; it is logged
@@ -536,7 +539,9 @@ class Connections(Peers):
             self.decided(late, NO, now)
         if out.state == OVER:
             return
-        if not out.bytes and not self.hub.is_waiting(number):
+        if out.throttled and out.flow is not None and out.flow.until <= now:
+            self._go_on_reading(out, now)
+        if not (out.bytes or out.throttled or self.hub.is_waiting(number)):
             self._keep_alive(out, now)
         if out.state != OVER:
             self._watch(out, now)
@@ -555,7 +560,11 @@ class Connections(Peers):
         """Find when a session is to be looked at next."""
         number = out.number
         due = out.due()
-        if out.bytes or self.hub.is_waiting(number):
+        if out.throttled and out.flow is not None:
+            due = min(due, out.flow.until)
+        elif out.bytes or self.hub.is_waiting(number):
+            if out.blocked:
+                self.slow_consumers.look(out, now)
             due = min(due, now + _BUSY_RECHECK_S)
         else:
             deadline = self.hub.session_deadline(number)
@@ -564,21 +573,3 @@ class Connections(Peers):
         due = min(due, self._asking.due(number))
         if due < math.inf:
             self._put(due, number)
-
-    def _put_nearer(self, due: float, number: int) -> None:
-        if due < self._timers.due(number):
-            self._put(due, number)
-
-    def _put(self, due: float, number: int) -> None:
-        self._timers.put(due, number)
-        self.wake(due)
-
-    def warn(self, text: str) -> None:
-        """Have a line logged that is about no one session."""
-        self._world.append(Log(WARNING, text))
-
-    def wake(self, due: float) -> None:
-        """Have the world come earlier, if it would come later than this."""
-        if due < self._told_due:
-            self._told_due = due
-            self._world.append(Wake())

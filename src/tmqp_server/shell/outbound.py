@@ -18,6 +18,7 @@ import math
 from collections import deque
 from typing import Final, final
 
+from tmqp_server.shell.rates import Flow
 from tmqp_server.shell.tallies import BROKEN, BY_SERVER, SLOW_READER, STALL, DoorTally, count_one
 from tmqp_server.shell.world import Wire
 
@@ -132,6 +133,9 @@ class Outbound:
         #: The reader was told to wait; it stands in the line for its next portion.
         self.waits = False
         self.in_line = False
+        #: It sends faster than it may, and is not read from for a while; what limits it.
+        self.throttled = False
+        self.flow: Flow | None = None
         #: Somebody waits for ``Drained``.
         self.awaited = False
         #: What this peer may cost.

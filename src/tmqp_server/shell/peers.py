@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 from tmqp_server.shell.outbound import Marks, Outbound
 from tmqp_server.shell.tallies import ShellTally
-from tmqp_server.shell.world import Drained, WorldEffect
+from tmqp_server.shell.timers import Timers
+from tmqp_server.shell.world import WARNING, Drained, Log, Wake, WorldEffect
 
 __all__ = ["Peers"]
 
@@ -22,6 +25,8 @@ class Peers:
         self.tally = ShellTally()
         self._world: list[WorldEffect] = []
         self._outs: dict[int, Outbound] = {}
+        self._timers = Timers()
+        self._told_due = math.inf  # what the world was last told to wait for
 
     def outbound(self, number: int) -> Outbound | None:
         """What waits for a session's peer; None when it is over."""
@@ -64,3 +69,23 @@ class Peers:
         for door, tally in self.tally.doors.items():
             found[door] = tally.opened - sum(tally.closed.values())
         return found
+
+    # -- time ------------------------------------------------------------------------------------
+
+    def _put_nearer(self, due: float, number: int) -> None:
+        if due < self._timers.due(number):
+            self._put(due, number)
+
+    def _put(self, due: float, number: int) -> None:
+        self._timers.put(due, number)
+        self.wake(due)
+
+    def warn(self, text: str) -> None:
+        """Have a line logged that is about no one session."""
+        self._world.append(Log(WARNING, text))
+
+    def wake(self, due: float) -> None:
+        """Have the world come earlier, if it would come later than this."""
+        if due < self._told_due:
+            self._told_due = due
+            self._world.append(Wake())

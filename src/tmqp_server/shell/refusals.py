@@ -35,6 +35,8 @@ class Refusals:
 
     def __init__(self) -> None:
         self._windows: dict[str, _Window] = {}
+        #: Lines that were left out in all.
+        self.suppressed = 0
 
     def note(self, host: str, now: float) -> int:
         """Count a refusal of an address.
@@ -52,6 +54,7 @@ class Refusals:
                 del self._windows[next(iter(self._windows))]
         if window.lines >= _LINES:
             window.suppressed += 1
+            self.suppressed += 1
             return -1
         window.lines += 1
         return suppressed

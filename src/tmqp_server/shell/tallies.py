@@ -48,8 +48,8 @@ CLOSINGS: Final = (
     FAULT,
 )
 #: Why a connection was not let in: its address is not allowed at this door; there are too many, in
-#: all or of its address; the memory is full; the socket failed.
-REFUSALS: Final = ("door", "connections", "address", "memory", "socket")
+#: all or of its address; the memory is full; the socket failed; they come too fast.
+REFUSALS: Final = ("door", "connections", "address", "memory", "socket", "rate")
 
 #: Bounds for numbers of messages.
 _COUNTS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000)
@@ -84,7 +84,8 @@ class ShellTally:
     Attributes: ``doors`` by name; ``refused`` connections and TLS ``handshakes``, by reason and by
     result; ``lag`` of the event loop; of the storage: ``write`` of a batch, ``read`` of questions,
     ``batch``, how many messages it brought, ``failures``, and ``confirm``, from the first message
-    of a batch to the batch's answer, weighted by its messages.
+    of a batch to the batch's answer, weighted by its messages; ``waits``, how often a rate made
+    somebody wait, by the rate.
     """
 
     __slots__ = (
@@ -96,6 +97,7 @@ class ShellTally:
         "lag",
         "read",
         "refused",
+        "waits",
         "write",
     )
 
@@ -103,6 +105,7 @@ class ShellTally:
         self.doors: dict[str, DoorTally] = {}
         self.refused: dict[str, int] = {}
         self.handshakes: dict[str, int] = {}
+        self.waits: dict[str, int] = {}
         self.lag = Histogram(SHORT_BOUNDS_US)
         self.write = Histogram(SHORT_BOUNDS_US)
         self.read = Histogram(SHORT_BOUNDS_US)

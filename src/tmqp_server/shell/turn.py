@@ -18,30 +18,33 @@ from typing import Final, final
 from tmqp_server.access.gate import Question
 from tmqp_server.cluster.link import MasterLink
 from tmqp_server.engine.commands import Command, HttpAnswered
-from tmqp_server.engine.effects import CallHttp, RouterFailed, TellHandler
+from tmqp_server.engine.effects import CallHttp, DrainAsked, RouterFailed, TellHandler
 from tmqp_server.hub.hub import Hub
 from tmqp_server.hub.questions import Fault, Refusal
 from tmqp_server.shell.calls import Calls, CallSettings
 from tmqp_server.shell.connections import Connections
 from tmqp_server.shell.datagrams import Datagrams
+from tmqp_server.shell.draining import Draining
 from tmqp_server.shell.links import Links
 from tmqp_server.shell.outbound import Marks
+from tmqp_server.shell.pulse import SlowTurn
 from tmqp_server.shell.refusals import Refusals
 from tmqp_server.shell.saving import STOPPED, Saving
-from tmqp_server.shell.world import ERROR, WARNING, Call, Dial, Log, Tell
+from tmqp_server.shell.world import ERROR, INFO, WARNING, Call, Dial, Log, Tell
 from tmqp_server.storage.journal import Journal, Writing
 
 __all__ = ["Turn"]
 
 #: Pause after the broker failed at a deadline, in seconds.
 _FAULT_PAUSE_S: Final = 1.0
+_BUSY: Final = 503
 #: Why clients are refused, for the log.
 _REFUSED: Final = {
     400: "its id cannot be used",
     401: "it may not log in",
     409: "it has the name of this server",
     482: "there are too many clients, or memory is short",
-    503: "a client with this id is connected",
+    _BUSY: "a client with this id is connected",
 }
 
 
@@ -56,7 +59,8 @@ class Turn(Connections):
     :param masters: the connections to other servers.
     :param connect_timeout_s: seconds to connect to one of them in.
 
-    Attributes to read: ``saving``, None where nothing is kept; ``links``.
+    Attributes to read: ``saving``, None where nothing is kept; ``links``; ``draining``, the
+    server's way out; ``calls`` to other programs, and ``router_failures``, for who watches.
     """
 
     def __init__(
@@ -72,24 +76,33 @@ class Turn(Connections):
         super().__init__(hub, marks, settings.hook_timeout_s)
         self._answers: deque[Command] = deque()
         self._refusals = Refusals()
+        self._slow_lines = Refusals()
+        self.router_failures = 0
         self.saving: Saving | None = None
         if journal is not None:
             self.saving = Saving(journal, self._world, self._answers, self.tally)
-        self._calls = Calls(self._world, settings)
+        self.calls = Calls(self._world, settings)
         self.links = Links(self._world, masters, marks, connect_timeout_s)
         #: The sockets whose peers send datagrams.
         self.datagrams: list[Datagrams] = []
+        self.draining = Draining(self._world)
         self._broker_not_before = 0.0
 
     @property
     def lost_events(self) -> int:
         """Events that were not told to their handler because too many waited."""
-        return self._calls.lost_events
+        return self.calls.lost_events
+
+    @property
+    def unlogged(self) -> int:
+        """Lines of the log that were left out because there were too many of their kind."""
+        kinds = (self._refusals, self._slow_lines, self.slow_consumers.lines)
+        return sum([each.suppressed for each in kinds])
 
     @property
     def is_told(self) -> bool:
         """Whether every event handler has heard everything."""
-        return self._calls.is_told
+        return self.calls.is_told
 
     # -- the turn --------------------------------------------------------------------------------
 
@@ -125,7 +138,7 @@ class Turn(Connections):
         if saving is not None:
             saving.wake(now)  # last, so that a batch holds all that was said before it was taken
             self.wake(saving.due())
-        self.wake(self._calls.due())
+        self.wake(self.calls.due())
         self._look_at_links(now)
 
     def _answer(self, command: Command, now: float) -> None:
@@ -142,14 +155,17 @@ class Turn(Connections):
         elif isinstance(wanted, Fault):
             self._blame(wanted, now)
         elif isinstance(wanted, CallHttp):
-            self._calls.call(wanted, now)
+            self.calls.call(wanted, now)
         elif isinstance(wanted, TellHandler):
-            self._calls.tell(wanted, now)
+            self.calls.tell(wanted, now)
         elif isinstance(wanted, RouterFailed):
+            self.router_failures += 1
             text = f"the router {wanted.router!r} failed"
             self._world.append(Log(ERROR, text, 0, wanted.error))
         elif isinstance(wanted, Refusal):
             self._note_refusal(wanted, now)
+        elif isinstance(wanted, DrainAsked):
+            self._begin_draining(wanted.stops, now)
         else:
             assert self.saving is not None, "who keeps nothing asks no storage"
             self.saving.ask(wanted)  # type: ignore[arg-type]  # all else is for the storage
@@ -161,10 +177,51 @@ class Turn(Connections):
         if suppressed < 0:
             return
         why = _REFUSED.get(refusal.code, "refused")
+        level = WARNING
+        if refusal.code == _BUSY and self.hub.draining:
+            why = "the server drains"
+            level = INFO
         text = f"{peer}: refused client {refusal.client_id!r}: {refusal.code} {why}"
         if suppressed:
             text += f" ({suppressed} more from this address were not logged)"
-        self._world.append(Log(WARNING, text, topic="refusals"))
+        self._world.append(Log(level, text, topic="refusals"))
+
+    # -- the end ---------------------------------------------------------------------------------
+
+    def drain(self, stops: bool, now: float) -> None:
+        """Take no more, wait for what is unacknowledged, and let clients hear the end.
+
+        :param stops: the process is to end then (``DrainEnded``).
+        """
+        self._begin_draining(stops, now)
+        self._turn(now)
+
+    def _begin_draining(self, stops: bool, now: float) -> None:
+        if self.draining.begin(self.hub.in_flight(), stops, now):
+            self.hub.drain(now)
+            self.wake(now)
+
+    def _look_at_drain(self, now: float) -> None:
+        if not self.draining.look(self.hub.in_flight(), now):
+            return
+        reason = "the server stops" if self.draining.stops else "the server has drained"
+        for number in list(self._outs):
+            if not self.hub.is_operators(number):
+                self._close_politely(number, reason, now)
+        self.draining.ended()
+        self._turn(now)
+
+    def turn_was_slow(self, slow: SlowTurn) -> None:
+        """A turn of the event loop took too long: the log has a line, unless there are too many."""
+        suppressed = self._slow_lines.note("", slow.at)
+        if suppressed < 0:
+            return
+        text = f"the event loop was busy for {slow.took_s * 1000:.0f} ms"
+        if slow.session:
+            text = f"{text}, {slow.session_s * 1000:.0f} of them with this connection"
+        if suppressed:
+            text += f" ({suppressed} more were not logged)"
+        self._world.append(Log(WARNING, text, slow.session, topic="slow"))
 
     def _blame(self, fault: Fault, now: float) -> None:
         out = self._outs.get(fault.session)
@@ -193,7 +250,7 @@ class Turn(Connections):
 
     def answered(self, call: Call, status: int, body: bytes, now: float) -> None:
         """An HTTP call has come to its end, with a status of its own or the one of a gateway."""
-        if self._calls.answered(call, now):
+        if self.calls.answered(call, status, now):
             self._tell_answer(HttpAnswered(call.call.ticket, status, body), now)
         self._turn(now)
 
@@ -205,7 +262,7 @@ class Turn(Connections):
 
     def told(self, tell: Tell, now: float) -> None:
         """An event handler has heard of an event, or failed."""
-        self._calls.told(tell, now)
+        self.calls.told(tell, now)
         self._turn(now)
 
     # -- links -----------------------------------------------------------------------------------
@@ -295,12 +352,13 @@ class Turn(Connections):
 
     def next_deadline(self) -> float:
         """When :meth:`on_deadline` is to be called; infinity for never."""
-        earliest = min(self._timers.earliest(), self._calls.due(), self.links.due())
+        earliest = min(self._timers.earliest(), self.calls.due(), self.links.due())
         due = self.hub.broker_deadline()
         if due is not None:
             earliest = min(earliest, max(due, self._broker_not_before))
         if self.saving is not None:
             earliest = min(earliest, self.saving.due())
+        earliest = min(earliest, self.draining.due(), self._log_ins.due())
         for each in self.datagrams:
             earliest = min(earliest, each.due())
         self._told_due = earliest
@@ -315,9 +373,13 @@ class Turn(Connections):
                 self._serve(out, now)
         for each in self.datagrams:
             each.on_deadline(now)
-        for answer in self._calls.give_up(now):
+        for answer in self.calls.give_up(now):
             self._tell_answer(answer, now)
         self._hear(self.links.on_deadline(now), now)
+        if self._log_ins.due() <= now:
+            self._serve_log_ins(now)
+        if self.draining.due() <= now:
+            self._look_at_drain(now)
         if self.saving is not None and self.saving.due() <= now:
             self.saving.on_deadline(now)
             self._turn(now)

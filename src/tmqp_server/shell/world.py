@@ -28,6 +28,7 @@ __all__ = [
     "Close",
     "CloseStore",
     "Dial",
+    "DrainEnded",
     "Drained",
     "GoOn",
     "HangUp",
@@ -37,6 +38,7 @@ __all__ = [
     "Resume",
     "Secure",
     "StartWriting",
+    "StopListening",
     "Tell",
     "Wake",
     "Wire",
@@ -160,10 +162,11 @@ class Ask:
 class Call:
     """Make an HTTP call; the answer goes to :meth:`Turn.answered`."""
 
-    __slots__ = ("call",)
+    __slots__ = ("call", "wanted_at")
 
     def __init__(self, call: CallHttp) -> None:
         self.call = call
+        self.wanted_at = 0.0
 
 
 @final
@@ -256,6 +259,23 @@ class HangUp:
 
 
 @final
+class StopListening:
+    """Accept no more connections, but for those of operators."""
+
+    __slots__ = ()
+
+
+@final
+class DrainEnded:
+    """The server has drained; if it ``stops``, end it."""
+
+    __slots__ = ("stops",)
+
+    def __init__(self, stops: bool) -> None:
+        self.stops = stops
+
+
+@final
 class Log:
     """A line for the log.  ``session`` is whose, 0 for nobody's; ``error`` brings its traceback;
     ``topic`` is the logger's name behind ``tmqp_server.``."""
@@ -296,5 +316,7 @@ WorldEffect: TypeAlias = (
     | Dial
     | LinkOutput
     | HangUp
+    | StopListening
+    | DrainEnded
     | Log
 )

@@ -1,8 +1,7 @@
 """The wiring: reads the configuration, chooses doors and adapters, starts and stops it all.
 
 It is the only module that names concrete adapters.  ``async with running(config) as server`` is the
-whole server in another program or a test; :func:`serve_forever` adds signals and is what the
-command runs.
+whole server in another program or a test; ``serving.py`` adds signals and is what the command runs.
 """
 
 from __future__ import annotations
@@ -10,15 +9,11 @@ from __future__ import annotations
 import functools
 import logging
 import random
-import signal
 import socket
 import ssl
 import time
-import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
 
 import anyio
 import anyio.abc
@@ -34,8 +29,9 @@ from tmqp_server.access.channel_hooks import (
 )
 from tmqp_server.access.custom import MessageHook, load_hook
 from tmqp_server.admin.world import AdminWorld
-from tmqp_server.config import ConfigError, OutboundLimits, ServerConfig
+from tmqp_server.config import ConfigError, ServerConfig
 from tmqp_server.doors.kinds import DoorKind
+from tmqp_server.doors.port import SERVER_STOPS
 from tmqp_server.doors.registry import DoorRegistry, HttpKind
 from tmqp_server.doors.wires import LetterWires
 from tmqp_server.engine.books import TLS_BYTES
@@ -47,7 +43,6 @@ from tmqp_server.hub.recovery import recover
 from tmqp_server.io.connection import Connection
 from tmqp_server.io.dialling import Dialling
 from tmqp_server.io.event_handlers import Teller
-from tmqp_server.io.judge import Judge
 from tmqp_server.io.listener import Listener, open_listener
 from tmqp_server.io.shell import Shell
 from tmqp_server.io.tls import TlsContexts
@@ -55,84 +50,30 @@ from tmqp_server.io.tls import secure as handshake
 from tmqp_server.io.transport import SocketTransport, Transport, peer_name
 from tmqp_server.io.tuning import tune
 from tmqp_server.shell.admitting import Connected
-from tmqp_server.shell.calls import CallSettings
-from tmqp_server.shell.outbound import Marks
+from tmqp_server.shell.rates import Arrivals
 from tmqp_server.shell.tallies import count_one
-from tmqp_server.shell.turn import Turn
 from tmqp_server.storage.journal import Journal
 from tmqp_server.storage.port import Store
-from tmqp_server.storage.sqlite import SqliteStore, exposed
 from tmqp_server.wiring.assembly import build_broker, declare
+from tmqp_server.wiring.auditing import Audit
 from tmqp_server.wiring.clustering import Filters, Membership, join_cluster
 from tmqp_server.wiring.datagrams import UdpSockets
 from tmqp_server.wiring.doors import Doors, OpenDoor, door_name, sealed_addresses
 from tmqp_server.wiring.lookups import announcing
-from tmqp_server.wiring.reloading import reload_config
+from tmqp_server.wiring.parts import (
+    caller_of,
+    judge_of,
+    limit_turn,
+    new_id,
+    open_store,
+    rates_of,
+    turn_of,
+)
 from tmqp_server.wiring.watched import beat, make_registry, watch
 
-if TYPE_CHECKING:
-    from tmqp_server.io.http import HttpCaller
-
-__all__ = ["Server", "running", "serve_forever"]
+__all__ = ["Server", "running"]
 
 logger = logging.getLogger("tmqp_server")
-
-#: What ends a server that runs until it is told to.
-_ENDING: Final = (signal.SIGINT, signal.SIGTERM)
-#: What has it read its configuration again; not every system has it.
-_RELOAD: Final[signal.Signals | None] = getattr(signal, "SIGHUP", None)
-
-
-def _marks_of(limits: OutboundLimits) -> Marks:
-    """What a peer that reads slowly may cost, as configured."""
-    return Marks(
-        limits.max_outbound_bytes,
-        limits.high_water_bytes,
-        limits.low_water_bytes,
-        limits.stall_timeout_s,
-        limits.flush_timeout_s,
-    )
-
-
-def _call_settings_of(config: ServerConfig, hooks: ChannelHooks) -> CallSettings:
-    """What bounds the calls to code outside, as configured."""
-    return CallSettings(
-        config.hook_timeout_s,
-        config.http.timeout_s,
-        config.http.max_concurrent,
-        tuple(hooks.event_handlers),
-    )
-
-
-def _caller_of(config: ServerConfig) -> HttpCaller | None:
-    """What makes the calls of HTTP bindings, if any is allowed."""
-    if not config.http.allow:
-        return None
-    from tmqp_server.io.http import HttpCaller  # noqa: PLC0415 - a third of the start, for few
-
-    return HttpCaller(config.http)
-
-
-def _judge(
-    config: ServerConfig,
-    access: Access | None,
-    custom_messages: MessageHook | None,
-    hooks: ChannelHooks,
-    identities: dict[int, tuple[str, str, int]],
-) -> Judge:
-    """Who asks the server's own code, with the time that it may take."""
-    return Judge(
-        access,
-        custom_messages,
-        config.hook_timeout_s,
-        config.connection.max_payload_bytes,
-        hooks.authenticators,
-        identities,
-    )
-
-
-def _new_id() -> str:
-    return uuid.uuid4().hex
 
 
 class Server:
@@ -140,7 +81,7 @@ class Server:
 
     Attributes: ``broker`` and ``cluster`` for their statistics; ``access`` that it asks, None where
     everybody may do everything; ``world``, what its admin doors see of it; ``doors``, those beside
-    TMQP's being ``doors.further``.
+    TMQP's being ``doors.further``, and ``door_listeners`` a list of those of each of these.
     """
 
     def __init__(
@@ -161,13 +102,13 @@ class Server:
         self.broker = broker
         started_s = anyio.current_time()
         offset_s = time.time() - started_s
-        registry = DoorRegistry() if registry is None else registry
-        self.world = AdminWorld() if world is None else world
-        self.doors = Doors(config, registry, _new_id, offset_s, started_s, guarded=_asks(access))
+        registry = registry or DoorRegistry()
+        self.world = world or AdminWorld()
+        self.doors = Doors(config, registry, new_id, offset_s, started_s, guarded=_asks(access))
         broker.know_wires(LetterWires(self.doors.native.letters))
         self._store = store
         self._journal = None if store is None else Journal(self.doors.bodies, offset_s)
-        hooks = ChannelHooks({}, {}) if hooks is None else hooks
+        hooks = hooks or ChannelHooks({}, {})
         self._asked = [*([] if access is None else [access]), *hooks.authenticators.values()]
         #: Its part in a cluster; None while it stands alone.
         self.cluster: Membership | None = None
@@ -181,38 +122,44 @@ class Server:
             takes_custom=custom_messages is not None,
             relay=None if self.cluster is None else self.cluster.relay,
         )
-        self._turn = Turn(
-            self._hub,
-            _marks_of(config.outbound),
-            self._journal,
-            _call_settings_of(config, hooks),
-            () if self.cluster is None else self.cluster.links,
-            config.connection.handshake_timeout_s,
-        )
-        self.tls = TlsContexts(config.tls, config.connection.handshake_timeout_s)
-        for policy in ("", *[door.settings.tls_client_auth for door in self.doors.further]):
-            self.tls.of(policy)
-        self._judge = _judge(config, access, custom_messages, hooks, registry.nsq.identities)
+        links = () if self.cluster is None else self.cluster.links
+        self._turn = turn_of(config, self._hub, self._journal, hooks, links)
+        policies = [door.settings.tls_client_auth for door in self.doors.further]
+        self.tls = TlsContexts(config.tls, config.connection.handshake_timeout_s, policies)
+        self._judge = judge_of(config, access, custom_messages, hooks, registry.nsq.identities)
         self._shell = Shell(
             self._turn,
             self.doors.native,
             self._judge,
-            _caller_of(config),
+            caller_of(config),
             Teller(hooks.event_handlers),
             store,
             self._journal,
             () if config.cluster is None else config.cluster.masters,
         )
+        self._shell.stop_listening, self._shell.stop = self._retire, self.stop
         self._tasks: anyio.abc.TaskGroup | None = None
         self._stopping = anyio.Event()
+        self._hurry = anyio.CancelScope()
+        self._over = anyio.Event()
         self._listeners = listeners
-        #: Those of the doors beside TMQP's, as many lists as there are such doors.
         self.door_listeners: list[list[Listener]] = [[] for _ in self.doors.further]
         self._udp = UdpSockets(self.doors.further)
         self._last_number = 0
-        self._announcing = announcing(registry.nsq, self._shell, self._new_number, _new_id)
+        self._announcing = announcing(registry.nsq, self._shell, self._new_number, new_id)
         self._connected_now = Connected(config.max_connections, config.max_connections_per_address)
+        self._arrivals = Arrivals(rates_of(config), self._turn.tally.waits)
+        self._limit_rates(config)
         watch(self.world, config, self._turn, lambda: self.sessions)
+        self.world.cluster = None if self.cluster is None else self.cluster.relay.statistics
+        self.audit = Audit(self._hub, config.audit, offset_s)
+        self._show_to_operators()
+
+    def _show_to_operators(self) -> None:
+        """Let admin doors see what only the server knows."""
+        self.world.audit = self.audit.file.ring
+        self.world.audit_fails = lambda: bool(self.audit.file.failing)
+        self.world.certificate_expires_s = lambda: self.tls.expires_s
 
     @property
     def addresses(self) -> list[Address]:
@@ -234,6 +181,11 @@ class Server:
             if protocol in ("", each.protocol)
         ] + self._udp.addresses(protocol)
 
+    @property
+    def served(self) -> str:
+        """All its addresses, as people are told them."""
+        return " ".join([str(each) for each in self.addresses] + self.door_addresses())
+
     async def listen(self) -> None:
         """Open the listeners of all doors.
 
@@ -247,14 +199,21 @@ class Server:
             each.kind.listens([listener.address for listener in listeners])
         await self._udp.listen()
 
-    def close_listeners(self) -> None:
-        """Accept no more."""
+    def close_listeners(self, *, keep_operators: bool = False) -> None:
+        """Accept no more, but for operators if they are kept."""
         for listener in self._listeners:
             listener.close()
-        for listeners in self.door_listeners:
+        for opened, listeners in zip(self.doors.further, self.door_listeners, strict=True):
+            if keep_operators and opened.door.for_operators:
+                continue
             for listener in listeners:
                 listener.close()
         self._udp.close()
+
+    def _retire(self) -> None:
+        """The server drains: clients are not accepted any more, and who asks is told so."""
+        self.world.draining = True
+        self.close_listeners(keep_operators=True)
 
     def shut_sockets(self) -> None:
         """Give back the sockets by which sessions without a connection said goodbye."""
@@ -323,6 +282,8 @@ class Server:
                 tasks.cancel_scope.cancel()
         for each in self._asked:
             each.detach(self._forget_answers)
+        self.audit.file.close()
+        self._over.set()
 
     def _forget_answers(self, session: int | None) -> None:
         gate = self._hub.gate
@@ -331,10 +292,19 @@ class Server:
 
     def apply(self, config: ServerConfig) -> None:
         """Be limited by this from now on; of all else it is what the server began with."""
+        before = self.config.rates
         self.config = config
         self._connected_now.limit_to(config.max_connections, config.max_connections_per_address)
         self.world.max_connections = config.max_connections
-        self._turn.marks = _marks_of(config.outbound)
+        limit_turn(self._turn, config)
+        if config.rates != before:
+            self._limit_rates(config)
+
+    def _limit_rates(self, config: ServerConfig) -> None:
+        limits = rates_of(config)
+        self._arrivals.limits = limits
+        self._turn.limit_rates(limits, anyio.current_time())
+        self._shell.attend()
 
     def end_sessions(self, gone: Callable[[Identity], bool], reason: str) -> None:
         """Close the connections of some clients politely."""
@@ -343,16 +313,33 @@ class Server:
                 self._turn.finish_session(session, reason, self._shell.now())
         self._shell.attend()
 
-    def stop(self) -> None:
-        """Let :meth:`run` come to its end, within ``shutdown_timeout_s``."""
+    def drain(self, *, stops: bool) -> None:
+        """Take no more clients and messages, wait ``drain_timeout_s`` at most until nothing is
+        unacknowledged, and let clients hear the end.
+
+        :param stops: then :meth:`stop`; else operators are served until somebody stops it.
+        """
+        self._shell.drain(stops=stops)
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """Let :meth:`run` come to its end, within ``shutdown_timeout_s``.
+
+        :param at_once: wait for no client; only the storage is waited for.
+        """
         self._stopping.set()
+        if at_once:
+            self._hurry.cancel()
+
+    async def wait_until_over(self) -> None:
+        """Wait until somebody has called :meth:`stop`, and everything is closed."""
+        await self._over.wait()
 
     async def _close_all(self) -> None:
         """Accept no more, close every connection politely, wait for them a bounded time."""
         self.world.draining = True
         self.close_listeners()
-        self._shell.close_all("the server stops")
-        with anyio.move_on_after(self.config.shutdown_timeout_s):
+        self._shell.close_all(SERVER_STOPS)
+        with self._hurry, anyio.move_on_after(self.config.shutdown_timeout_s):
             await self._shell.wait_for_none()
             await self._shell.wait_until_told()
 
@@ -383,6 +370,11 @@ class Server:
         if reason:
             self._refuse(sock, name, reason, self._connected_now.limit)
             return
+        pause_s = self._arrivals.wait(host, self._shell.now())
+        if pause_s < 0.0:
+            self._connected_now.leave(host)
+            self._refuse(sock, name, "connections come from there too fast", "rate")
+            return
         try:
             tune(sock)
             sock.setblocking(False)
@@ -394,7 +386,7 @@ class Server:
             self._connected_now.leave(host)
             return
         self.broker.charge(memory)
-        self._tasks.start_soon(self._run_session, sock, name, host, secure, door)
+        self._tasks.start_soon(self._run_session, sock, name, host, secure, door, pause_s)
 
     def _refuse(self, sock: socket.socket, name: str, reason: str, kind: str) -> None:
         """Close a connection that is not let in."""
@@ -426,10 +418,19 @@ class Server:
         return transport
 
     async def _run_session(
-        self, sock: socket.socket, name: str, host: str, secure: bool, door: OpenDoor | None
+        self,
+        sock: socket.socket,
+        name: str,
+        host: str,
+        secure: bool,
+        door: OpenDoor | None,
+        pause_s: float,
     ) -> None:
         """A connection's whole life; a fault in it is logged and ends it alone."""
         try:
+            if pause_s > 0.0:  # it came too fast
+                with anyio.move_on_after(pause_s):
+                    await self._stopping.wait()
             tls = self.tls.of("" if door is None else door.settings.tls_client_auth)
             assert tls is not None or not secure, "who listens so has a certificate"
             transport = await self._transport(sock, name, tls if secure else None)
@@ -447,17 +448,6 @@ class Server:
             if secure:
                 self.broker.charge(-TLS_BYTES)
             self._connected_now.leave(host)
-
-
-def _open_store(config: ServerConfig) -> Store | None:
-    """The store that the configuration asks for."""
-    if config.data is None:
-        return None
-    directory = Path(config.data)
-    store = SqliteStore(directory, floor_bytes=config.storage.floor_bytes)
-    if warning := exposed(directory):
-        logger.warning("%s", warning)
-    return store
 
 
 @asynccontextmanager
@@ -509,7 +499,7 @@ async def running(
     server: Server | None = None
     try:
         if store is None:
-            store = await anyio.to_thread.run_sync(_open_store, config)
+            store = await anyio.to_thread.run_sync(open_store, config)
         try:
             server = Server(
                 config, [], broker, access, custom_messages, filters, hooks, store, registry, world
@@ -550,30 +540,3 @@ def _check_reach(config: ServerConfig, access: Access | None, registry: DoorRegi
             )
         if not address.tls and address not in sealed_addresses(config, registry):
             logger.warning("%s: tokens travel unencrypted on this address", address)
-
-
-async def serve_forever(
-    config: ServerConfig,
-    started: Callable[[Server], None],
-    read: Callable[[], ServerConfig] | None = None,
-) -> None:
-    """Run a server until SIGINT or SIGTERM; the process is to end then, and hears no more of them.
-
-    :param started: called once, when it listens.
-    :param read: reads the configuration again on SIGHUP; None, and that ends the process.
-    """
-    reloading = [] if read is None or _RELOAD is None else [_RELOAD]
-    with anyio.open_signal_receiver(*_ENDING, *reloading) as signals:
-        async with running(config) as server:
-            started(server)
-            async for number in signals:
-                if read is not None and number == _RELOAD:
-                    reload_config(server, read)
-                    continue
-                logger.info("%s: stopping", signal.Signals(number).name)
-                break
-        if hasattr(signal, "pthread_sigmask"):
-            # A second one may come when they are no longer received, and not yet ignored.
-            signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
-    for number in _ENDING:
-        signal.signal(number, signal.SIG_IGN)

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
+import anyio
 import attrs
 
 from tmqp_server.access.auth import Access, Identity, TableAccess
@@ -20,6 +21,7 @@ from tmqp_server.engine.option_table import CHANNEL_OPTIONS, QUEUE_OPTIONS
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
 from tmqp_server.io.tls import TlsContexts
 from tmqp_server.settings.options import DeclaredChannel, DeclaredQueue
+from tmqp_server.wiring.auditing import Audit
 from tmqp_server.wiring.logs import set_up_log
 
 __all__ = ["Reloadable", "changes", "reload_config"]
@@ -29,11 +31,15 @@ logger = logging.getLogger("tmqp_server.config")
 #: The settings that are changed while the server runs.
 _LIVE: Final = (
     "access",
+    "audit",
+    "drain_timeout_s",
     "log",
     "max_connections",
     "max_connections_per_address",
     "outbound",
+    "rates",
     "shutdown_timeout_s",
+    "slow_turn_ms",
     "tls",
 )
 
@@ -41,13 +47,14 @@ _LIVE: Final = (
 class Reloadable(Protocol):
     """A server, as far as its configuration can be changed.
 
-    Attributes: ``config`` that it has now; ``access`` that it asks; ``tls``; ``world``, where
-    reloads are counted.
+    Attributes: ``config`` that it has now; ``access`` that it asks; ``tls``; ``audit``; ``world``,
+    where reloads are counted.
     """
 
     config: ServerConfig
     access: Access | None
     tls: TlsContexts
+    audit: Audit
     world: AdminWorld
 
     def apply(self, config: ServerConfig) -> None:
@@ -106,8 +113,8 @@ def _field_changes(name: str, before: Any, after: Any) -> list[str]:
 def _access_changes(before: AccessConfig, after: AccessConfig) -> str:
     if before.kind != after.kind:
         return f"access.kind: {before.kind} -> {after.kind}"
-    old = {entry.name: entry for entry in before.tokens}
-    new = {entry.name: entry for entry in after.tokens}
+    old = {entry.name: entry for entry in (*before.tokens, *before.certificates)}
+    new = {entry.name: entry for entry in (*after.tokens, *after.certificates)}
     parts = (
         ("added", [name for name in new if name not in old]),
         ("removed", [name for name in old if name not in new]),
@@ -119,18 +126,23 @@ def _access_changes(before: AccessConfig, after: AccessConfig) -> str:
     return f"access: {'; '.join(said) or 'changed'}"
 
 
-def reload_config(server: Reloadable, read: Callable[[], ServerConfig]) -> bool:
+def reload_config(
+    server: Reloadable, read: Callable[[], ServerConfig], who: str = "SIGHUP"
+) -> bool:
     """Read the configuration again and apply it; the difference is logged.
 
     :param read: reads and checks it.
+    :param who: wants it, for the audit.
     :returns: whether it was applied; if not, everything is as before, and one line says why.
     """
     old = server.config
     try:
         new = read()
         renewed = server.tls.renewed(new.tls)
+        server.audit.use(new.audit)  # the last that can fail
     except (ConfigError, ValueError) as error:
         server.world.count_reload(ok=False)
+        server.audit.own(who, "reload", 400, anyio.current_time())
         logger.error("the configuration was not reloaded, the old one stays: %s", error)
         return False
     now, later = changes(old, new)
@@ -150,4 +162,5 @@ def reload_config(server: Reloadable, read: Callable[[], ServerConfig]) -> bool:
     if not (now or later):
         logger.info("reloaded: nothing has changed in the configuration")
     server.world.count_reload(ok=True)
+    server.audit.own(who, "reload", 200, anyio.current_time())
     return True

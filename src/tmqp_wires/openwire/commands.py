@@ -8,6 +8,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final, final
 
+from tmqp_wires.openwire import type_numbers as numbers
 from tmqp_wires.openwire.data import encode_bytes, encode_string
 from tmqp_wires.openwire.ids import (
     BrokerId,
@@ -85,10 +86,10 @@ class Command:
     """A command: ``command_id`` is its number, ``response_required`` whether it wants a response.
     ``type`` is the number of its kind."""
 
-    __slots__ = ("command_id", "response_required")
-    type = 0
+    __slots__ = ("command_id", "response_required", "type")
 
-    def __init__(self) -> None:
+    def __init__(self, type: int) -> None:
+        self.type = type
         self.command_id = 0
         self.response_required = False
 
@@ -128,10 +129,9 @@ class BrokerInfo(Command):
     """Who the broker is."""
 
     __slots__ = ("broker_id", "name", "url")
-    type = 2
 
     def __init__(self, broker_id: str, name: str, url: str | None = None) -> None:
-        super().__init__()
+        super().__init__(numbers.BROKER_INFO)
         self.broker_id = broker_id
         self.name = name
         self.url = url
@@ -165,7 +165,6 @@ class ConnectionInfo(Command):
         "password",
         "user",
     )
-    type = 3
 
     def __init__(
         self,
@@ -174,7 +173,7 @@ class ConnectionInfo(Command):
         user: str | None = None,
         password: str | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(numbers.CONNECTION_INFO)
         self.connection = connection
         self.client_id = client_id
         self.user = user
@@ -207,10 +206,9 @@ class SessionInfo(Command):
     """A session begins."""
 
     __slots__ = ("session",)
-    type = 4
 
     def __init__(self, session: SessionId) -> None:
-        super().__init__()
+        super().__init__(numbers.SESSION_INFO)
         self.session = session
 
     def body(self, version: int) -> bytes:
@@ -237,12 +235,11 @@ class ConsumerInfo(Command):
         "selector",
         "subscription",
     )
-    type = 5
 
     def __init__(
         self, consumer: ConsumerId, destination: Destination | None, prefetch: int = 1000
     ) -> None:
-        super().__init__()
+        super().__init__(numbers.CONSUMER_INFO)
         self.consumer = consumer
         self.destination = destination
         self.prefetch = prefetch
@@ -283,12 +280,11 @@ class ProducerInfo(Command):
     """A producer begins; with a ``window`` it waits for a ProducerAck for what it has sent."""
 
     __slots__ = ("destination", "dispatch_async", "producer", "window")
-    type = 6
 
     def __init__(
         self, producer: ProducerId, destination: Destination | None, window: int = 0
     ) -> None:
-        super().__init__()
+        super().__init__(numbers.PRODUCER_INFO)
         self.producer = producer
         self.destination = destination
         self.window = window
@@ -312,10 +308,9 @@ class TransactionInfo(Command):
     """What becomes of a transaction: ``operation`` is one of ``BEGIN`` and so on."""
 
     __slots__ = ("connection", "operation", "transaction")
-    type = 7
 
     def __init__(self, connection: str, transaction: TransactionId | None, operation: int) -> None:
-        super().__init__()
+        super().__init__(numbers.TRANSACTION_INFO)
         self.connection = connection
         self.transaction = transaction
         self.operation = operation
@@ -332,12 +327,11 @@ class DestinationInfo(Command):
     """A destination is made or removed."""
 
     __slots__ = ("connection", "destination", "operation", "timeout")
-    type = 8
 
     def __init__(
         self, connection: str, destination: Destination | None, operation: int, timeout: int = 0
     ) -> None:
-        super().__init__()
+        super().__init__(numbers.DESTINATION_INFO)
         self.connection = connection
         self.destination = destination
         self.operation = operation
@@ -356,10 +350,9 @@ class RemoveSubscriptionInfo(Command):
     """A durable subscription is no more."""
 
     __slots__ = ("client_id", "connection", "name")
-    type = 9
 
     def __init__(self, connection: str, name: str | None, client_id: str | None) -> None:
-        super().__init__()
+        super().__init__(numbers.REMOVE_SUBSCRIPTION_INFO)
         self.connection = connection
         self.name = name
         self.client_id = client_id
@@ -375,7 +368,9 @@ class KeepAliveInfo(Command):
     """This side is alive."""
 
     __slots__ = ()
-    type = 10
+
+    def __init__(self) -> None:
+        super().__init__(numbers.KEEP_ALIVE_INFO)
 
 
 @final
@@ -383,7 +378,9 @@ class ShutdownInfo(Command):
     """The connection ends."""
 
     __slots__ = ()
-    type = 11
+
+    def __init__(self) -> None:
+        super().__init__(numbers.SHUTDOWN_INFO)
 
 
 @final
@@ -392,14 +389,13 @@ class RemoveInfo(Command):
     last dispatch that was handed to the program."""
 
     __slots__ = ("last_delivered", "owner")
-    type = 12
 
     def __init__(
         self,
         owner: ConnectionId | SessionId | ConsumerId | ProducerId,
         last_delivered: int = LAST_UNKNOWN,
     ) -> None:
-        super().__init__()
+        super().__init__(numbers.REMOVE_INFO)
         self.owner = owner
         self.last_delivered = last_delivered
 
@@ -413,10 +409,9 @@ class ConnectionError_(Command):  # noqa: N801 - ConnectionError is Python's
     """What the server has to say against a connection."""
 
     __slots__ = ("connection", "exception")
-    type = 16
 
     def __init__(self, exception: Throwable, connection: str) -> None:
-        super().__init__()
+        super().__init__(numbers.CONNECTION_ERROR)
         self.exception = exception
         self.connection = connection
 
@@ -431,12 +426,11 @@ class ConsumerControl(Command):
     """How a consumer goes on."""
 
     __slots__ = ("close", "consumer", "destination", "flush", "prefetch", "start", "stop")
-    type = 17
 
     def __init__(
         self, consumer: ConsumerId | None, destination: Destination | None, prefetch: int
     ) -> None:
-        super().__init__()
+        super().__init__(numbers.CONSUMER_CONTROL)
         self.consumer = consumer
         self.destination = destination
         self.prefetch = prefetch
@@ -475,10 +469,9 @@ class ConnectionControl(Command):
         "suspend",
         "token",
     )
-    type = 18
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(numbers.CONNECTION_CONTROL)
         self.close = False
         self.exit = False
         self.fault_tolerant = False
@@ -511,10 +504,9 @@ class ProducerAck(Command):
     """So many bytes of a producer were taken."""
 
     __slots__ = ("producer", "size")
-    type = 19
 
     def __init__(self, producer: ProducerId | None, size: int) -> None:
-        super().__init__()
+        super().__init__(numbers.PRODUCER_ACK)
         self.producer = producer
         self.size = size
 
@@ -529,12 +521,11 @@ class MessagePull(Command):
     -1 for one that is there."""
 
     __slots__ = ("consumer", "correlation_id", "destination", "message_id", "timeout")
-    type = 20
 
     def __init__(
         self, consumer: ConsumerId | None, destination: Destination | None, timeout: int
     ) -> None:
-        super().__init__()
+        super().__init__(numbers.MESSAGE_PULL)
         self.consumer = consumer
         self.destination = destination
         self.timeout = timeout
@@ -558,10 +549,9 @@ class Response(Command):
     """A command was carried out; ``correlation_id`` is its number."""
 
     __slots__ = ("correlation_id",)
-    type = 30
 
     def __init__(self, correlation_id: int) -> None:
-        super().__init__()
+        super().__init__(numbers.RESPONSE)
         self.correlation_id = correlation_id
 
     def body(self, version: int) -> bytes:
@@ -574,10 +564,10 @@ class ExceptionResponse(Response):
     """A command was not carried out."""
 
     __slots__ = ("exception",)
-    type = 31
 
     def __init__(self, correlation_id: int, exception: Throwable | None) -> None:
         super().__init__(correlation_id)
+        self.type = numbers.EXCEPTION_RESPONSE
         self.exception = exception
 
     def body(self, version: int) -> bytes:

@@ -61,6 +61,8 @@ BIG_STRING: Final = 13
 #: So deep may things stand in one another.
 MAX_DEPTH: Final = 16
 _MOST_SHORT: Final = 0xFFFF
+#: From here on a first byte stands for a negative number.
+_SIGN: Final = 0x80
 
 _H: Final = Struct(">H")
 _I: Final = Struct(">i")
@@ -176,29 +178,42 @@ class Reader:
 
     def short(self) -> int:
         """Two bytes, from 0 to 65,535."""
-        return int(self._number(_H))
+        at = self.at
+        data = self.data
+        if at + 2 > len(data):
+            raise WireError("it ends too early")
+        self.at = at + 2
+        return data[at] << 8 | data[at + 1]
 
     def integer(self) -> int:
         """Four bytes."""
-        return int(self._number(_I))
+        at = self.at
+        data = self.data
+        if at + 4 > len(data):
+            raise WireError("it ends too early")
+        self.at = at + 4
+        high = data[at]
+        if high >= _SIGN:
+            high -= 2 * _SIGN
+        return high << 24 | data[at + 1] << 16 | data[at + 2] << 8 | data[at + 3]
 
     def long(self) -> int:
         """Eight bytes."""
-        return int(self._number(_Q))
+        high = self.integer()
+        low = self.integer()
+        return high << 32 | (low if low >= 0 else low + (1 << 32))
 
-    def _number(self, struct: Struct) -> float:
+    def number(self, tag: int) -> object:
+        """The number that a tag stands for."""
         at = self.at
+        struct = _NUMBERS[tag]
         try:
-            (number,) = struct.unpack_from(self.data, at)
+            (found,) = struct.unpack_from(self.data, at)
         except error:
             raise WireError("it ends too early") from None
         self.at = at + struct.size
-        found: float = number
-        return found
-
-    def number(self, tag: int) -> float:
-        """The number that a tag stands for."""
-        return self._number(_NUMBERS[tag])
+        number: object = found  # a float would make one of an integer, where this is compiled
+        return number
 
     def text(self) -> str:
         """A text that is there."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Final, TypeAlias, final
+from typing import ClassVar, Final, TypeAlias, final
 
 from tmqp_wires.openwire.data import Reader, WireError, encode_bytes, encode_string
 
@@ -49,7 +49,7 @@ class BrokerId:
     """A broker."""
 
     __slots__ = ("value",)
-    type = 124
+    type: ClassVar[int] = 124
 
     def __init__(self, value: str) -> None:
         self.value = value
@@ -64,7 +64,7 @@ class ConnectionId:
     """A connection, of all brokers of the world."""
 
     __slots__ = ("value",)
-    type = 120
+    type: ClassVar[int] = 120
 
     def __init__(self, value: str) -> None:
         self.value = value
@@ -79,7 +79,7 @@ class SessionId:
     """A session of a connection."""
 
     __slots__ = ("connection", "value")
-    type = 121
+    type: ClassVar[int] = 121
 
     def __init__(self, connection: str, value: int) -> None:
         self.connection = connection
@@ -95,7 +95,7 @@ class ConsumerId:
     """A consumer of a session."""
 
     __slots__ = ("connection", "session", "value")
-    type = 122
+    type: ClassVar[int] = 122
 
     def __init__(self, connection: str, session: int, value: int) -> None:
         self.connection = connection
@@ -117,7 +117,7 @@ class ProducerId:
     """A producer of a session."""
 
     __slots__ = ("connection", "session", "value")
-    type = 123
+    type: ClassVar[int] = 123
 
     def __init__(self, connection: str, session: int, value: int) -> None:
         self.connection = connection
@@ -142,7 +142,7 @@ class LocalTransactionId:
     """A transaction of a connection."""
 
     __slots__ = ("connection", "value")
-    type = 111
+    type: ClassVar[int] = 111
 
     def __init__(self, connection: str, value: int) -> None:
         self.connection = connection
@@ -158,7 +158,7 @@ class XaTransactionId:
     """A transaction of several resources."""
 
     __slots__ = ("branch", "format", "transaction")
-    type = 112
+    type: ClassVar[int] = 112
 
     def __init__(self, format: int, transaction: bytes, branch: bytes) -> None:
         self.format = format
@@ -179,7 +179,7 @@ class MessageId:
     by OpenWire, ``broker_sequence`` the number that the broker gives it."""
 
     __slots__ = ("broker_sequence", "producer", "sequence", "text")
-    type = 110
+    type: ClassVar[int] = 110
 
     def __init__(
         self, producer: ProducerId, sequence: int, broker_sequence: int = 0, text: str | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final, final
 
+from tmqp_wires.openwire import type_numbers as numbers
 from tmqp_wires.openwire.commands import Command, DestinationInfo, Throwable
 from tmqp_wires.openwire.data import encode_bytes, encode_string
 from tmqp_wires.openwire.ids import (
@@ -134,15 +135,13 @@ class Message(Command):
         "target_consumer",
         "timestamp",
         "transaction",
-        "type",
         "user_id",
     )
 
     def __init__(
         self, type: int, message_id: MessageId | None, destination: Destination | None
     ) -> None:
-        super().__init__()
-        self.type = type
+        super().__init__(type)
         self.message_id = message_id
         self.destination = destination
         self.producer: ProducerId | None = None if message_id is None else message_id.producer
@@ -246,7 +245,7 @@ def dispatch_frame(
     return b"".join(
         (
             # Its size, then both commands' numbers and whether they want a response: never.
-            _HEAD.pack(len(head) + len(raw) + _AROUND, MessageDispatch.type, 0, 0),
+            _HEAD.pack(len(head) + len(raw) + _AROUND, numbers.MESSAGE_DISPATCH, 0, 0),
             head,
             _INNER.pack(1, message.type, 0, 0),
             raw[:sequence_at],
@@ -266,7 +265,7 @@ def older_dispatch_frame(head: bytes, message: Message, redeliveries: int, versi
     """
     whole = message.whole(version)
     size = _HEAD.size - 4 + len(head) + 1 + len(whole) + _I.size
-    start = _HEAD.pack(size, MessageDispatch.type, 0, 0)
+    start = _HEAD.pack(size, numbers.MESSAGE_DISPATCH, 0, 0)
     return b"".join((start, head, b"\1", whole, _I.pack(redeliveries)))
 
 
@@ -275,7 +274,6 @@ class MessageDispatch(Command):
     """A message for a consumer; none, and no destination, when there is nothing (more)."""
 
     __slots__ = ("consumer", "destination", "message", "redelivery_counter")
-    type = 21
 
     def __init__(
         self,
@@ -284,7 +282,7 @@ class MessageDispatch(Command):
         message: Message | None,
         redelivery_counter: int = 0,
     ) -> None:
-        super().__init__()
+        super().__init__(numbers.MESSAGE_DISPATCH)
         self.consumer = consumer
         self.destination = destination
         self.message = message
@@ -315,7 +313,6 @@ class MessageAck(Command):
         "last",
         "transaction",
     )
-    type = 22
 
     def __init__(
         self,
@@ -328,7 +325,7 @@ class MessageAck(Command):
         transaction: TransactionId | None = None,
         cause: Throwable | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(numbers.MESSAGE_ACK)
         self.kind = kind
         self.consumer = consumer
         self.destination = destination

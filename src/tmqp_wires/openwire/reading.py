@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
+from tmqp_wires.openwire import type_numbers as numbers
 from tmqp_wires.openwire.commands import (
     BrokerInfo,
     Command,
@@ -385,24 +386,24 @@ def _shutdown(_reader: Reader) -> Command:
 
 _Read: TypeAlias = Callable[[Reader], Command]
 _READERS: Final[dict[int, _Read]] = {
-    BrokerInfo.type: _broker_info,
-    ConnectionInfo.type: _connection_info,
-    SessionInfo.type: _session_info,
-    ConsumerInfo.type: _consumer_info,
-    ProducerInfo.type: _producer_info,
-    TransactionInfo.type: _transaction_info,
-    DestinationInfo.type: _destination_info,
-    RemoveSubscriptionInfo.type: _remove_subscription,
-    KeepAliveInfo.type: _keep_alive,
-    ShutdownInfo.type: _shutdown,
-    RemoveInfo.type: _remove_info,
-    ConnectionError_.type: _connection_error,
-    ConsumerControl.type: _consumer_control,
-    ConnectionControl.type: _connection_control,
-    ProducerAck.type: _producer_ack,
-    MessagePull.type: _message_pull,
-    MessageDispatch.type: _dispatch,
-    MessageAck.type: _ack,
-    Response.type: _response,
-    ExceptionResponse.type: _exception_response,
+    numbers.BROKER_INFO: _broker_info,
+    numbers.CONNECTION_INFO: _connection_info,
+    numbers.SESSION_INFO: _session_info,
+    numbers.CONSUMER_INFO: _consumer_info,
+    numbers.PRODUCER_INFO: _producer_info,
+    numbers.TRANSACTION_INFO: _transaction_info,
+    numbers.DESTINATION_INFO: _destination_info,
+    numbers.REMOVE_SUBSCRIPTION_INFO: _remove_subscription,
+    numbers.KEEP_ALIVE_INFO: _keep_alive,
+    numbers.SHUTDOWN_INFO: _shutdown,
+    numbers.REMOVE_INFO: _remove_info,
+    numbers.CONNECTION_ERROR: _connection_error,
+    numbers.CONSUMER_CONTROL: _consumer_control,
+    numbers.CONNECTION_CONTROL: _connection_control,
+    numbers.PRODUCER_ACK: _producer_ack,
+    numbers.MESSAGE_PULL: _message_pull,
+    numbers.MESSAGE_DISPATCH: _dispatch,
+    numbers.MESSAGE_ACK: _ack,
+    numbers.RESPONSE: _response,
+    numbers.EXCEPTION_RESPONSE: _exception_response,
 }

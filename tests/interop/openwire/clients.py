@@ -1,4 +1,4 @@
-"""Versions of ActiveMQ's client, each with the list of features, and ActiveMQ itself."""
+"""ActiveMQ and the versions of its client and of Spring, each with its lists of checks."""
 
 from __future__ import annotations
 
@@ -8,45 +8,94 @@ from typing import Final
 from tests.interop.building import CACHE, java_build
 from tests.project import ROOT
 
-__all__ = ["VERSIONS", "example", "features", "reference"]
+__all__ = [
+    "SIMPLIFIED",
+    "SPRINGS",
+    "VERSIONS",
+    "Command",
+    "example",
+    "failover",
+    "features",
+    "program",
+    "reference",
+    "simplified",
+    "spring",
+]
+
+#: Words of a command, and the folder where it runs.
+Command = tuple[list[str], Path]
 
 _SOURCES: Final = Path(__file__).parent / "java"
 _CACHE: Final = CACHE / "openwire"
-_FEATURES: Final = ("Checks.java", "Features.java")
 #: Clients of ActiveMQ: the version that users have, the last for ``javax.jms``, and one for
 #: ``jakarta.jms``.
 VERSIONS: Final = ("5.16.4", "5.18.7", "6.1.7")
+#: Those that know of JMS 2.0.
+SIMPLIFIED: Final = ("5.18.7", "6.1.7")
+#: Versions of Spring, each with the version of the client that it is tried with.
+SPRINGS: Final = (("5.3.39", "5.16.4"), ("6.2.8", "6.1.7"))
 
 
-def features(version: str) -> tuple[list[str], Path]:
-    """The command of the list of features with one version of the client, and its folder."""
-    folder = _CACHE / version
-    sources = [_SOURCES / name for name in _FEATURES]
-    if version.startswith("6."):
-        sources = [_for_jakarta(each, folder / "sources") for each in sources]
-    words = _build(f"activemq-client-{version}", "activemq-client", version, folder, sources)
-    return [*words, "Features"], folder
+def program(name: str, version: str) -> Command:
+    """The command of a program beside this file, with one version of the client."""
+    folder = _CACHE / f"{name}-{version}"
+    sources = _sources(("Checks", name), version, folder)
+    words = _build(f"activemq-client-{version}", "pom.xml", folder, sources, activemq=version)
+    return [*words, name], folder
 
 
-def example() -> tuple[list[str], Path]:
-    """The command of the guide's program, and its folder."""
+def features(version: str) -> Command:
+    """The list of features of JMS 1.1 and of ActiveMQ."""
+    return program("Features", version)
+
+
+def simplified(version: str) -> Command:
+    """What JMS 2.0 has more."""
+    return program("Simplified", version)
+
+
+def failover(version: str) -> Command:
+    """What becomes of a program whose broker is killed."""
+    return program("Failover", version)
+
+
+def spring(spring_version: str, version: str) -> Command:
+    """What Spring does, in one version, with one version of the client."""
+    folder = _CACHE / f"Spring-{spring_version}"
+    sources = _sources(("Checks", "Spring"), version, folder)
+    versions = {"activemq": version, "spring": spring_version}
+    words = _build(f"activemq-spring-{spring_version}", "spring.xml", folder, sources, **versions)
+    return [*words, "Spring"], folder
+
+
+def example() -> Command:
+    """The guide's program."""
     folder = _CACHE / "example"
     sources = [ROOT / "examples" / "jms" / "Orders.java"]
-    words = _build("activemq-client", "activemq-client", VERSIONS[0], folder, sources)
+    words = _build("activemq-client", "pom.xml", folder, sources, activemq=VERSIONS[0])
     return [*words, "Orders"], folder
 
 
-def reference() -> tuple[list[str], Path]:
-    """The command of ActiveMQ 5.16.4, which prints its URL, and its folder."""
-    folder = _CACHE / "reference"
+def reference(version: str = VERSIONS[0]) -> Command:
+    """ActiveMQ itself, which prints its URL."""
+    folder = _CACHE / f"Reference-{version}"
     sources = [_SOURCES / "Reference.java"]
-    words = _build("activemq-broker", "activemq-broker", VERSIONS[0], folder, sources)
+    words = _build("activemq-broker", "reference.xml", folder, sources, activemq=version)
     return [*words, "Reference"], folder
 
 
-def _build(client: str, part: str, version: str, folder: Path, sources: list[Path]) -> list[str]:
-    properties = {"part": part, "activemq": version}
-    return java_build(client, _SOURCES / "pom.xml", folder, sources, properties)
+def _build(
+    client: str, pom: str, folder: Path, sources: list[Path], **properties: str
+) -> list[str]:
+    return java_build(client, _SOURCES / pom, folder, sources, properties)
+
+
+def _sources(names: tuple[str, ...], version: str, folder: Path) -> list[Path]:
+    """Programs as the client of a version needs them: with JMS by today's name, or by the old."""
+    found = [_SOURCES / f"{name}.java" for name in names]
+    if version.startswith("6."):
+        found = [_for_jakarta(each, folder / "sources") for each in found]
+    return found
 
 
 def _for_jakarta(source: Path, folder: Path) -> Path:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.interop.openwire import interop_features
-from tests.interop.openwire.interop_features import activemq
+from tests.interop.openwire.talking import MARKS, activemq
 from tmqp.address import Address
 from tmqp.testing.conformance import Patience, Verdict, play
 from tmqp_conformance.commands.packs import PackStage
 from tmqp_conformance.packs import PACKS
 
-pytestmark = interop_features.pytestmark
+pytestmark = MARKS
 
 #: What it does otherwise, none of which the pack demands.
 DIFFERS: Final = {

@@ -31,6 +31,7 @@ from tmqp.extensions import (
     OP_COMMIT_TRANSACTION,
     OP_DESCRIBE_CELL,
     OP_DESCRIBE_SERVER,
+    OP_DRAIN,
     OP_DROP_CELL,
     OP_DROP_CURSOR,
     OP_DROP_GROUP,
@@ -207,6 +208,11 @@ MATRIX: dict[str, tuple[Frame, tuple[str, str, int], list[Shape]]] = {
     "describe server": (
         asks(OP_DESCRIBE_SERVER),
         (rights.SEE_NODES, "", NO_QUEUE),
+        CODE_401,
+    ),
+    "drain": (
+        asks(OP_DRAIN, headers=[("Stop", "yes")]),
+        (rights.MANAGE_SERVER, "", NO_QUEUE),
         CODE_401,
     ),
     "client list": (

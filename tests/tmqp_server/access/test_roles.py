@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tmqp_server.access import rights
+from tmqp_server.access.patterns import fits
 from tmqp_server.access.rights import RIGHTS
-from tmqp_server.access.roles import ADMIN, AccessConfig, AccessError, Role, fits, parse_access
+from tmqp_server.access.roles import ADMIN, AccessConfig, AccessError, Role, parse_access
 from tmqp_server.access.tokens import hash_token
 from tmqp_server.config import ConfigError, ServerConfig, parse_config
 from tmqp_server.engine.model.channels import matches

@@ -289,6 +289,15 @@ def test_what_is_on_disk_reaches_a_later_consumer(place: int, tmp_path: Path) ->
     reaches_a_later_consumer(PRODUCERS[place], consumer, restarts=True, folder=tmp_path)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("producer", PRODUCERS, ids=lambda each: f"from {each.name}")
+def test_what_is_on_disk_reaches_every_later_consumer(producer: Adapter, tmp_path: Path) -> None:
+    for place, consumer in enumerate(CONSUMERS):
+        folder = tmp_path / str(place)
+        folder.mkdir()
+        reaches_a_later_consumer(producer, consumer, restarts=True, folder=folder)
+
+
 @pytest.mark.parametrize("consumer", CONSUMERS, ids=lambda each: f"to {each.name}")
 @pytest.mark.parametrize("producer", PRODUCERS, ids=lambda each: f"from {each.name}")
 def test_a_deferred_message_keeps_its_time_over_a_restart(

@@ -429,6 +429,7 @@ CASES: Final[dict[str, Case]] = {
     "Configure": ((), lambda _: c.Configure(ME, "r")),
     "SeeMetrics": ((), lambda _: c.SeeMetrics(ME, "r")),
     "SeeServer": ((), lambda _: c.SeeServer(ME, "r")),
+    "Drain": ((), lambda _: c.Drain(ME, "r", True)),
     "DescribeServer": ((), lambda _: DescribeServer(ME, "r")),
     "ListNodes": ((), lambda _: ListNodes(ME, "r")),
     "CreateRouter": ((), lambda n: CreateRouter(ME, "r", name(n), 0)),

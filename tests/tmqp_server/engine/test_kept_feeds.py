@@ -16,7 +16,7 @@ from tests.tmqp_server.engine.feeds import (
 from tests.tmqp_server.engine.kept import KeptWorld
 from tmqp.constants import STATUS_BROADCAST, STATUS_PAUSED, STATUS_PUSH, STATUS_ROUND_ROBIN
 from tmqp.extensions import LIFETIME_CONSUMERS
-from tmqp_server.engine.commands import CreateQueue, RemoveChannel
+from tmqp_server.engine.commands import Batch, Command, CreateQueue, Push, RemoveChannel
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
 
@@ -295,3 +295,61 @@ def test_a_copy_put_back_before_it_was_safe_was_lost_after_its_producer_had_been
     world.crash()
     world.fetch()
     assert waiting_in(world, "a") == ["m1"]
+
+
+# --- Batches into a broadcast ---------------------------------------------------------------------
+
+
+def broadcast(*targets: str, durable: bool = True) -> KeptWorld:
+    """A broadcast, which keeps nothing, with queues that it feeds, and a producer."""
+    world = kept_topic(
+        *targets,
+        source=QueueChanges(status=STATUS_BROADCAST),
+        target=QueueChanges(status=STATUS_ROUND_ROBIN, durable=durable),
+    )
+    world.connect("p")
+    return world
+
+
+def batch_of(world: KeptWorld, *message_ids: str) -> list[str]:
+    number = world.numbers["p"]
+    pushes: list[Command] = [
+        Push(number, each, "t", 1, False, False, 10, f"wire of {each}") for each in message_ids
+    ]
+    return world.step(Batch(number, "batch", pushes))
+
+
+def test_a_batch_into_a_broadcast_is_done_when_its_durable_copies_are_safe() -> None:
+    world = broadcast("a", "b")
+    words = batch_of(world, "m1", "m2")
+    assert [word.split()[0] for word in words] == ["append"] * 4 + ["CommitBatch"]
+    assert world.write() == ["p batch: 0"]
+    world.crash()
+    world.fetch()
+    assert each_waiting(world, "a", "b") == [["m1", "m2"]] * 2
+
+
+def test_a_batch_whose_copies_cannot_be_saved_says_so_and_they_are_owed() -> None:
+    world = broadcast("a")
+    batch_of(world, "m1")
+    assert world.write("no space") == ["p batch: 503"]
+    world.wait(0.05)
+    world.sync()
+    world.crash()
+    world.fetch()
+    assert waiting_in(world, "a") == ["m1"]
+
+
+def test_a_batch_into_a_broadcast_that_feeds_nothing_durable_waits_for_nothing() -> None:
+    world = broadcast("a", durable=False)
+    assert batch_of(world, "m1") == ["p batch: 0"]
+
+
+def test_what_the_budget_leaves_to_the_pump_is_copied_before_a_batch_is_done() -> None:
+    world = broadcast("a")
+    words = batch_of(world, *[f"m{number}" for number in range(900)])
+    while "p batch: 0" not in words:
+        words = [*world.finish(), *world.write()]
+    world.crash()
+    world.fetch()
+    assert len(waiting_in(world, "a")) == 900

@@ -32,10 +32,7 @@ from tests.tmqp_server.engine.model.draws import (
 )
 from tests.tmqp_server.engine.model.duel import Duel
 from tests.tmqp_server.engine.model.look_rules import LookRules
-from tests.tmqp_server.engine.model.things import (
-    CACHE,
-    PULL,
-)
+from tests.tmqp_server.engine.model.things import BROADCAST, CACHE, PULL, PUSH, ROUND_ROBIN
 from tmqp.constants import PUT_BACK_END, PUT_BACK_START
 from tmqp_server.engine.commands import (
     BY_ID,
@@ -136,7 +133,7 @@ class Machine(LookRules):
             number = self.last_session
             names = (f"c{client}", f"name{client % 2}", f"kind{client % 3}")
             said = self.duel.do(
-                Connect(number, "hello", *names, take_over=take_over),
+                Connect(number, "hello", *names, take_over=take_over, hears_lapses=client % 3 == 0),
             )
             if any(word[0] == "refuse" for word in said):
                 return number
@@ -170,11 +167,13 @@ class Machine(LookRules):
         name=channels | st.sampled_from(GRAVES),
         credit=st.sampled_from([-1, -1, -1, -1, 0, 2]),
         terms=st.none() | terms,
+        hears=st.booleans(),
     )
-    def join(self, client: int, name: str, credit: int, terms: Terms | None) -> None:
+    def join(self, client: int, name: str, credit: int, terms: Terms | None, hears: bool) -> None:
         credit = self.credit(name, credit)
         terms = self.terms(name, terms)
-        self.duel.do(Join(self.session(client), "r", name, credit, None, terms))
+        number = self.session(client)
+        self.duel.do(Join(number, "r", name, credit, None, terms, hears_lapses=hears))
 
     @rule(client=clients, name=channels, terms=terms)
     def set_terms(self, client: int, name: str, terms: Terms) -> None:
@@ -336,6 +335,13 @@ class Machine(LookRules):
             what = (f"m{self.count}", name, queue_id, high, high, 10, f"wire{self.count}")
             commands.append(Push(number, *what))
         self.duel.do_all(commands)
+
+    @rule(client=clients, data=st.data(), wants=st.booleans())
+    def push_counted(self, client: int, data: st.DataObject, wants: bool) -> None:
+        """To who is there: the producer asks to how many it goes."""
+        name, queue_id = self.place(data, BROADCAST, PUSH, ROUND_ROBIN)
+        extras = PushExtras(counts_receivers=True)
+        self.push_one(client, name, queue_id, False, wants, 10, extras)
 
     @rule(client=clients, data=st.data(), name=channels, queue_id=queue_ids, other=st.booleans())
     def remove_message(

@@ -15,11 +15,14 @@ import tmqp
 from tests.tmqp_server.engine.test_model import Machine
 from tmqp_server.engine.commands import Browse, Command
 from tmqp_server.engine.delivery.deferring import Deferring
+from tmqp_server.engine.delivery.intake import Intake
 from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.pulls import Puller
 from tmqp_server.engine.delivery.sending import Sender
 from tmqp_server.engine.delivery.workflow import Workflow
 from tmqp_server.engine.effects import Deliver, EndPull
+from tmqp_server.engine.flights import Flights
+from tmqp_server.engine.model.client import Client
 from tmqp_server.engine.model.deferrals import Deferral
 from tmqp_server.engine.model.message import MARK_ANSWERED, MARK_BACK, MARK_CONFIRMED, Message
 from tmqp_server.engine.model.queues import Queue
@@ -242,6 +245,25 @@ def a_look_that_begins_behind(patch: Patch) -> None:
     patch.setattr(Browsing, "browse", wrong)
 
 
+def receivers_not_counted(patch: Patch) -> None:
+    """Who asks to how many a message went is told of nobody."""
+
+    def wrong(self: Intake, queue: Queue, message: Message, now: float) -> None:
+        message.rarely().receivers = 0
+        self._workflow.receive(queue, message, now)
+
+    patch.setattr(Intake, "_receive_counting", wrong)
+
+
+def a_lapse_in_silence(patch: Patch) -> None:
+    """Nobody is told that a delivery is his no more."""
+
+    def wrong(self: Flights, queue: Queue, message: Message, client: Client, reason: str) -> None:
+        self._take_from(queue, message, client)
+
+    patch.setattr(Flights, "_take_away", wrong)
+
+
 FAULTS: tuple[Callable[[Patch], None], ...] = (
     a_lost_nack,
     a_limit_one_too_high,
@@ -263,6 +285,8 @@ FAULTS: tuple[Callable[[Patch], None], ...] = (
     dead_letters_go_on,
     a_look_that_takes,
     a_look_that_begins_behind,
+    receivers_not_counted,
+    a_lapse_in_silence,
 )
 
 

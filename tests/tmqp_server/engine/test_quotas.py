@@ -318,3 +318,16 @@ def test_a_target_that_is_missing_and_may_not_be_created_takes_nothing() -> None
     world.push("m1")
     world.wait(1)
     assert (world.books()["dropped"], world.books().get("dead", 0)) == (1, 0)
+
+
+def test_a_quota_of_the_disk_kept_what_is_never_saved_from_making_room() -> None:
+    world = full(World(), when_full=DROP_OLDEST, disk_limit_bytes=20)
+    assert world.push("large", size=30) == []
+    assert waiting(world) == ["h", "m2", "large"]
+
+
+def test_what_must_be_saved_and_has_no_place_on_disk_displaces_nothing() -> None:
+    options = {"when_full": DROP_OLDEST, "disk_limit_bytes": 100, "durable": True}
+    world = full(KeptWorld(), **options)
+    assert world.push("large", size=101) == ["p wire of large: 482"]
+    assert waiting(world) == ["h", "m1", "m2"]

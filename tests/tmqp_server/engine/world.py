@@ -44,6 +44,7 @@ from tmqp_server.engine.effects import (
     FindOffsets,
     Forward,
     Inform,
+    Lapsed,
     Left,
     MeasureStored,
     Notify,
@@ -311,9 +312,8 @@ class World:
             word = "done" if effect.positive else "refused"
             return f"nodes: {effect.channel}/{effect.queue_id} {effect.message_id} {word}"
         if isinstance(effect, CallHttp):
-            return (
-                f"call {effect.ticket} {effect.method} {effect.url} {effect.body.decode()}".strip()
-            )
+            where = f"{effect.method} {effect.url}"
+            return f"call {effect.ticket} {where} {effect.body.decode()}".strip()
         if isinstance(effect, AnswerRouted):
             asked = ("", "acknowledge", "response")[effect.interaction]
             said = f"{effect.code} {effect.body.decode()}".strip()
@@ -322,6 +322,8 @@ class World:
             return f"router {effect.router} failed: {effect.error}"
         if isinstance(effect, TellHandler):
             return f"{effect.handler} handles {event_name(effect.event)}"
+        if isinstance(effect, Lapsed):
+            return f"{self.names[effect.session]} lost {effect.message_id}: {effect.reason}"
         if isinstance(effect, Notify):
             return f"event {event_name(effect.event)}"
         return self._of_storage(effect)
@@ -333,8 +335,7 @@ class World:
             where += " transient" if effect.transient else ""
             return f"append {effect.ticket} {effect.message.message_id}{where}"
         if isinstance(effect, Erase):
-            place = f"{effect.key}/{effect.sequence}"
-            return f"erase {effect.ticket or place}"
+            return f"erase {effect.ticket or f'{effect.key}/{effect.sequence}'}"
         if isinstance(effect, Fetch):
             priority = " high" if effect.high_priority else ""
             place = f"{effect.key}: {effect.limit} after {effect.after} to {effect.last}"
@@ -346,7 +347,7 @@ class World:
             place = f"{effect.key}: {effect.limit} from {effect.first} to {effect.last}"
             return f"read {effect.number} from {place}, end {effect.end}{held}"
         if isinstance(effect, SplitStored):
-            held = " held" if effect.held else ""
+            held = " held" * effect.held
             place = f"{effect.key}: {effect.limit} and {effect.max_bytes} B"
             place += f" from {effect.first} to {effect.last}"
             return f"split {effect.number} of {place}, end {effect.end}{held}"

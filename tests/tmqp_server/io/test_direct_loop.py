@@ -26,6 +26,7 @@ from tmqp_bench.broker.tmqp_wire import greet
 from tmqp_server.io.direct_loop import DirectLoop, direct_loop
 from tmqp_server.io.event_loop import how_to_run
 from tmqp_server.io.transport import SocketTransport
+from tmqp_server.shell.pulse import Pulse, SlowTurn
 
 pytestmark = pytest.mark.skipif(not hasattr(select, "epoll"), reason="needs epoll")
 
@@ -119,6 +120,42 @@ def test_readers_of_several_sockets_are_a_round_and_one_alone_is_none(pair: Pair
 
     with other, there:
         run(main)
+
+
+def test_turns_are_measured_and_slow_ones_told_of(pair: Pair) -> None:
+    near, far = pair
+    pulse = Pulse()
+    pulse.slow_s = 0.02
+    told: list[SlowTurn] = []
+
+    async def main(loop: DirectLoop) -> None:
+        faults: list[object] = []
+        loop.set_exception_handler(lambda _, context: faults.append(context["exception"]))
+
+        def tell(slow: SlowTurn) -> None:
+            told.append(slow)
+            raise ValueError("a fault in who is told does not end the loop")
+
+        def read() -> None:
+            near.recv(1)
+            pulse.at, pulse.number = time.monotonic(), 7
+            time.sleep(0.03)
+
+        loop.note_turns(pulse, tell)
+        read_directly(loop, near, read)
+        far.sendall(b"a")
+        await until(lambda: len(faults) >= 1)
+        loop.call_soon(time.sleep, 0.03)
+        await until(lambda: len(told) >= 2)
+        loop.note_turns(None, None)
+        counted = pulse.quick + sum(pulse.turns.counts)
+        await asyncio.sleep(0.002)
+        assert pulse.quick + sum(pulse.turns.counts) == counted
+
+    run(main)
+    assert {each.session for each in told} == {7, 0}
+    assert all(each.took_s > 0.02 for each in told)
+    assert pulse.quick + sum(pulse.turns.counts) > 2
 
 
 def test_what_a_reader_asks_for_is_done_at_once(pair: Pair) -> None:

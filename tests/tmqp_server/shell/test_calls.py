@@ -39,7 +39,7 @@ def test_so_many_calls_are_made_at_once() -> None:
     for ticket in (1, 2, 3):
         outside.call(ticket)
     assert [each.call.ticket for each in outside.made()] == [1, 2]
-    assert outside.calls.answered(outside.made()[0], 0.5)
+    assert outside.calls.answered(outside.made()[0], 200, 0.5)
     assert [each.call.ticket for each in outside.made()] == [1, 2, 3]
 
 
@@ -56,7 +56,7 @@ def test_a_late_call_is_given_up_and_its_wait_counts() -> None:
     # What is given up keeps its place until it has ended.
     outside.call(4, 2.0)
     assert len(outside.made()) == 2
-    assert not outside.calls.answered(outside.made()[0], 2.0)
+    assert not outside.calls.answered(outside.made()[0], 200, 2.0)
     assert outside.made()[-1].call.ticket == 4
 
 

@@ -105,6 +105,7 @@ def _run(
 _DOORS: Final = {
     "goms": f'topics = ["{TOPIC}"]',
     "nsq": "",
+    "openwire": "",
     "smq": "",
     "stomp": "",
     "throttr": "",
@@ -187,15 +188,17 @@ def _rabbitmq(setting: str, folder: Path, port: int) -> ServerProcess:
 
 
 def _activemq(setting: str, folder: Path, port: int) -> ServerProcess:
-    """``memory`` or ``kahadb``."""
-    persistent = "true" if setting == "kahadb" else "false"
+    """``memory`` or ``kahadb``; it speaks STOMP, or with ``+openwire`` that."""
+    store, _, protocol = setting.partition("+")
+    persistent = "true" if store == "kahadb" else "false"
+    scheme = "tcp" if protocol == "openwire" else "stomp"
     jars = ":".join([str(path) for path in sorted(Path(_ACTIVEMQ, "lib").glob("*.jar"))])
     command = ["java", "-Xmx1g", "-XX:ActiveProcessorCount=1"]
     command += [f"-Dactivemq.home={_ACTIVEMQ}", f"-Dactivemq.base={folder}"]
     command += [f"-Dactivemq.data={folder}/data", "-cp", f"{_ACTIVEMQ}/bin/activemq.jar:{jars}"]
     command += ["org.apache.activemq.console.Main", "start"]
     settings = f"persistent={persistent}&useJmx=false&advisorySupport=false"
-    address = f"broker:(stomp://127.0.0.1:{port})?{settings}&dataDirectory={folder}/data"
+    address = f"broker:({scheme}://127.0.0.1:{port})?{settings}&dataDirectory={folder}/data"
     return _run([*command, address], folder, port, None, _SLOW_START_S)
 
 

@@ -23,7 +23,13 @@ from tmqp.constants import (
     TYPE_SERVER,
     TYPE_TERMINATE,
 )
-from tmqp.extensions import HEADER_FEED_CHANNEL, HEADER_FEED_QUEUE, OP_ADD_FEED
+from tmqp.extensions import (
+    HEADER_CREDIT,
+    HEADER_FEED_CHANNEL,
+    HEADER_FEED_QUEUE,
+    OP_ADD_FEED,
+    OP_GRANT_CREDIT,
+)
 from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
 from tmqp_bench.broker.counting import FixedSize, Pattern, Rotation
@@ -31,6 +37,7 @@ from tmqp_bench.broker.counting import FixedSize, Pattern, Rotation
 __all__ = [
     "CHANNEL",
     "QUEUE",
+    "CreditedTaker",
     "Puller",
     "Responder",
     "Taker",
@@ -259,6 +266,33 @@ class Taker:
         at, before, after = self._id_at, self._before, self._after
         ids = [data[place + at : place + at + 32] for place in range(0, count * size, size)]
         return count, before + (after + before).join(ids) + after if ids else b""
+
+
+class CreditedTaker(Taker):
+    """The same for one that is sent no more than it has granted; half of that is granted anew as
+    soon as it is taken.
+
+    :param credit: how many messages may be sent at a time.
+    """
+
+    def __init__(
+        self, port: int, name: str, producer: str, payload_bytes: int, credit: int
+    ) -> None:
+        terms = ((HEADER_CREDIT, str(credit)),)
+        super().__init__(port, name, producer, payload_bytes, acks=True, terms=terms)
+        self._credit = credit
+        self._taken = 0
+        self._grant = Frame.build(
+            TYPE_SERVER, CHANNEL, OP_GRANT_CREDIT, source=name, headers=terms
+        ).raw
+
+    def received(self, data: bytes) -> tuple[int, bytes]:
+        count, answers = super().received(data)
+        self._taken += count
+        if self._taken >= self._credit // 2:
+            self._taken = 0
+            answers += self._grant
+        return count, answers
 
 
 class Puller:

@@ -26,6 +26,7 @@ from tmqp_bench.broker.comparison import (
     Workload,
     both_builds,
 )
+from tmqp_bench.broker.jms import JMS
 from tmqp_bench.broker.traffic import TRAFFIC
 
 __all__ = ["WORKLOADS"]
@@ -35,6 +36,8 @@ _JVM_S: Final = 8.0
 #: The largest RDY that NSQ's consumers may send, and messages of an MPUB.
 _MOST_READY: Final = 2_500
 _MANY: Final = 200
+#: What a consumer of the credited row grants.
+_CREDIT: Final = 2_048
 _BROADCAST: Final = '{"RequestAcknowledge":false}'
 _ACKED: Final = '{"RequestAcknowledge":true}'
 _DURABLE: Final = '{"RequestAcknowledge":true,"Durable":true}'
@@ -71,6 +74,19 @@ def _ours_several(*terms: tuple[str, str]) -> Connect:
         return tellers, takers
 
     return connect
+
+
+def _ours_credited(port: int, payload_bytes: int, consumers: int) -> Ends:
+    tmqp_wire.create_queue(port, "roundrobin", _ACKED)
+    takers = [
+        tmqp_wire.CreditedTaker(port, f"taker{number:04}", "teller0", payload_bytes, _CREDIT)
+        for number in range(consumers)
+    ]
+    tellers = [
+        tmqp_wire.Teller(port, f"teller{number}", payload_bytes, confirms=True)
+        for number in range(consumers)
+    ]
+    return tellers, takers
 
 
 def _ours_fed(port: int, payload_bytes: int, consumers: int) -> Ends:
@@ -428,6 +444,12 @@ WORKLOADS: Final[tuple[Workload, ...]] = (
         consumers=4,
     ),
     Workload(
+        "round-robin-credit",
+        "round robin 4 to 4 with both acknowledges, consumers with a credit of 2,048",
+        both_builds(_ours_credited),
+        consumers=4,
+    ),
+    Workload(
         "round-robin-1",
         "round robin 1 to 1 with both acknowledges",
         both_builds(_ours("roundrobin", _ACKED, confirms=True, acks=True)),
@@ -478,5 +500,6 @@ WORKLOADS: Final[tuple[Workload, ...]] = (
         "stomp-durable", "STOMP: the same, on disk", "+durable", _ACTIVEMQ_ON_DISK
     ),
     _of_door("smq", "Simple MQ: a producer, and a consumer that says what it has done", _smq, 1),
+    *JMS,
     *TRAFFIC,
 )  # fmt: skip

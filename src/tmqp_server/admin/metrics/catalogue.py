@@ -13,12 +13,15 @@ from __future__ import annotations
 
 from typing import Final, final
 
+from tmqp_server.access.auditing import ACTIONS
 from tmqp_server.access.rights import RIGHTS
+from tmqp_server.shell.rates import RATES
 from tmqp_server.shell.tallies import CLOSINGS, REFUSALS
 
 __all__ = [
     "BY_NAME",
     "CATALOGUE",
+    "CLUSTER_COUNTERS",
     "COUNTER",
     "GAUGE",
     "HISTOGRAM",
@@ -109,6 +112,18 @@ QUEUE_COUNTERS: Final = (
     ("errors", "handler_errors", "Failures of delivery handlers, filters and other extensions."),
 )
 
+#: What is counted of a cluster, as ``ClusterStatistics`` names it.
+CLUSTER_COUNTERS: Final = (
+    "forwarded",
+    "held_back",
+    "spent",
+    "accepted",
+    "rejected",
+    "refused_operations",
+    "refused_nodes",
+    "filter_errors",
+)
+
 #: Reasons of refused pushes by result code.
 REFUSED_PUSHES: Final = {
     401: "not_accepted",
@@ -132,6 +147,12 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     ),
     Metric("start_time_seconds", GAUGE, "When the server started, in Unix time."),
     Metric("ready", GAUGE, "1 if /readyz answers 200, else 0."),
+    Metric("draining", GAUGE, "1 while the server takes no more: it drains, or has drained."),
+    Metric(
+        "draining_unacknowledged",
+        GAUGE,
+        "Deliveries that a server which drains waits for, when it looked last.",
+    ),
     Metric("process_cpu_seconds", COUNTER, "Processor time of the process, of user and system."),
     Metric("process_resident_memory_bytes", GAUGE, "Resident memory of the process."),
     Metric("process_open_fds", GAUGE, "Open file descriptors."),
@@ -141,6 +162,13 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
         HISTOGRAM,
         "How late a timer of the event loop fires that is due every 250 ms.",
     ),
+    Metric(
+        "turn_seconds",
+        HISTOGRAM,
+        "How long turns of the event loop take, from its waking up to its next wait; on the event "
+        "loop asyncio only.",
+    ),
+    Metric("slow_turns", COUNTER, "Turns that took longer than slow_turn_ms."),
     # -- connections ----------------------------------------------------------------------------
     Metric("connections", GAUGE, "Open connections.", door=_DOORS),
     Metric("connections_opened", COUNTER, "Connections that were opened.", door=_DOORS),
@@ -155,15 +183,33 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
         "connections_refused",
         COUNTER,
         "Connections that were closed before a byte was read: the door does not allow the address, "
-        "there are too many in all or of one address, the memory is full, or the socket failed.",
+        "there are too many in all or of one address, they come too fast, the memory is full, or "
+        "the socket failed.",
         reason=len(REFUSALS),
     ),
     Metric("connections_blocked", GAUGE, "Connections whose deliveries are held back."),
+    Metric(
+        "slow_consumers",
+        COUNTER,
+        "Connections whose deliveries were held back for more than a second, each time counted.",
+    ),
     Metric("outbound_waiting_bytes", GAUGE, "Bytes that wait for peers to read."),
     Metric("received_bytes", COUNTER, "Bytes read from connections.", door=_DOORS),
     Metric("sent_bytes", COUNTER, "Bytes written to connections.", door=_DOORS),
     Metric("authentications", COUNTER, "Log-ins that were decided.", door=_DOORS, result=2),
+    Metric(
+        "rate_waits",
+        COUNTER,
+        "How often a rate of [rates] made somebody wait: connections that were not read from for "
+        "a while, or began later; and log-ins that waited for others of their address.",
+        rate=len(RATES),
+    ),
     Metric("tls_handshakes", COUNTER, "TLS handshakes of connections that begin so.", result=2),
+    Metric(
+        "tls_certificate_expiry_timestamp_seconds",
+        GAUGE,
+        "When the server's certificate expires, in Unix time.",
+    ),
     Metric(
         "permission_denied",
         COUNTER,
@@ -249,7 +295,39 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     Metric("storage_free_bytes", GAUGE, "Free space on the disk of the data directory."),
     Metric("storage_floor_bytes", GAUGE, "Free space below which durable messages are refused."),
     # -- further --------------------------------------------------------------------------------
+    Metric("events", COUNTER, "Events of the broker, whether or not anybody is told of them."),
     Metric("events_lost", COUNTER, "Events that were not told to their handlers or subscribers."),
+    Metric("router_failures", COUNTER, "Failures of routers in Python."),
+    Metric(
+        "http_binding_calls",
+        COUNTER,
+        "Calls of HTTP bindings, by the class of the status; 5xx are also those that reached "
+        "nobody, and given_up those without an answer in time.",
+        result=6,
+    ),
+    Metric(
+        "http_binding_seconds",
+        HISTOGRAM,
+        "How long calls of HTTP bindings took that were answered, from when they were wanted.",
+    ),
+    Metric(
+        "cluster_messages",
+        COUNTER,
+        "What passed between this server and the others of its cluster: messages and decisions of "
+        "clients here that were forwarded, kept here by a filter (held_back) or had no hop left "
+        "(spent), and those of nodes that were accepted or rejected by a filter; operations and "
+        "connections of nodes that were refused; failures of filters.",
+        what=len(CLUSTER_COUNTERS),
+    ),
+    Metric("log_suppressed", COUNTER, "Lines left out of the log: too many of their kind."),
+    Metric(
+        "audit_records",
+        COUNTER,
+        "Changes that clients asked for, and log-ins and log-outs where clients log in.",
+        action=len(ACTIONS) + 4,
+        result=2,
+    ),
+    Metric("audit_failing", GAUGE, "1 while the file of the audit cannot be written."),
     Metric("config_reload_success", GAUGE, "0 if the last reload of the configuration failed."),
     Metric("config_reloads", COUNTER, "Reloads of the configuration.", result=2),
     Metric("metrics_series", GAUGE, "Time series of this answer."),

@@ -12,11 +12,13 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final, final
 
-from tmqp_server.admin.metrics.catalogue import QUEUE_COUNTERS, REFUSED_PUSHES
+from tmqp_server.admin.metrics.catalogue import CLUSTER_COUNTERS, QUEUE_COUNTERS, REFUSED_PUSHES
 from tmqp_server.admin.metrics.exposition import OPENMETRICS, Family, Row, series_of, written
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.engine.model.histograms import Histogram
 from tmqp_server.engine.operations.survey import QueueChoice, QueueSample, Survey
+from tmqp_server.shell.draining import SERVING
+from tmqp_server.shell.rates import RATES
 from tmqp_server.shell.turn import Turn
 
 __all__ = ["Collector", "Page"]
@@ -113,9 +115,29 @@ class Collector:
         yield from _of_queues(survey)
         yield from self._of_memory(turn, survey)
         yield from self._of_storage(turn, survey)
+        expiry = _if_known(self._world.certificate_expires_s())
+        yield Family("tls_certificate_expiry_timestamp_seconds", expiry)
         levels = survey.levels()
+        yield Family("events", [_one(turn.hub.notified)])
         yield Family("events_lost", [_one(turn.lost_events + levels["events_skipped"])])
+        yield Family("router_failures", [_one(turn.router_failures)])
+        calls: list[Row] = [((how,), n) for how, n in sorted(turn.calls.counts.items())]
+        yield Family("http_binding_calls", calls)
+        yield Family("http_binding_seconds", [_one(turn.calls.seconds)])
+        cluster = self._world.cluster
+        if cluster is not None:
+            passed: list[Row] = [((what,), getattr(cluster, what)) for what in CLUSTER_COUNTERS]
+            yield Family("cluster_messages", passed)
+        yield Family("log_suppressed", [_one(turn.unlogged)])
         world = self._world
+        auditor = turn.hub.auditor
+        counts = {} if auditor is None else auditor.counts
+        audited: list[Row] = [
+            ((action, "allowed" if allowed else "refused"), count)
+            for (action, allowed), count in sorted(counts.items())
+        ]
+        yield Family("audit_records", audited)
+        yield Family("audit_failing", [_one(int(world.audit_fails()))])
         yield Family("config_reload_success", [_one(int(not world.last_reload_failed))])
         reloads: list[Row] = [((how,), count) for how, count in world.reloads.items()]
         yield Family("config_reloads", reloads)
@@ -129,11 +151,16 @@ class Collector:
         yield Family("build_info", [(build, 1)])
         yield Family("start_time_seconds", [_one(world.started_s)])
         yield Family("ready", [_one(int(not world.problems()))])
+        draining = turn.draining
+        yield Family("draining", [_one(int(draining.state != SERVING))])
+        yield Family("draining_unacknowledged", [_one(draining.in_flight)])
         yield Family("process_cpu_seconds", _if_known(facts.cpu_s))
         yield Family("process_resident_memory_bytes", _if_known(facts.resident_bytes))
         yield Family("process_open_fds", _if_known(facts.open_fds))
         yield Family("process_max_fds", _if_known(facts.max_fds))
         yield Family("event_loop_lag_seconds", [_one(turn.tally.lag)])
+        yield Family("turn_seconds", [_one(turn.pulse.seconds())])
+        yield Family("slow_turns", [_one(turn.pulse.slow_count)])
         if world.floor_bytes:
             yield Family("storage_bytes", _if_known(facts.storage_bytes))
             yield Family("storage_free_bytes", _if_known(facts.free_bytes))
@@ -230,6 +257,7 @@ def _of_connections(turn: Turn) -> _Families:
     yield Family("connections_refused", refused)
     blocked, waiting = turn.pressure()
     yield Family("connections_blocked", [_one(blocked)])
+    yield Family("slow_consumers", [_one(turn.slow_consumers.count)])
     yield Family("outbound_waiting_bytes", [_one(waiting)])
     yield Family("received_bytes", [((door,), each.received_bytes) for door, each in doors])
     yield Family("sent_bytes", [((door,), each.sent_bytes) for door, each in doors])
@@ -237,6 +265,7 @@ def _of_connections(turn: Turn) -> _Families:
     for door, each in doors:
         decided += [((door, "admitted"), each.admitted), ((door, "refused"), each.denied)]
     yield Family("authentications", decided)
+    yield Family("rate_waits", [((rate,), tally.waits.get(rate, 0)) for rate in RATES])
     shaken: list[Row] = [((how,), count) for how, count in sorted(tally.handshakes.items())]
     yield Family("tls_handshakes", shaken)
     gate = turn.hub.gate

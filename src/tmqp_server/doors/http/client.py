@@ -100,6 +100,7 @@ class ClientState:
             who,
             kept=kept or None,
             credentials=credentials,
+            hears_lapses=True,
         )
 
     def hold(self, channel: str, queue_id: int, message_id: str) -> None:

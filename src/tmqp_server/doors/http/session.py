@@ -46,6 +46,7 @@ from tmqp_server.engine.effects import (
     Effect,
     EndPull,
     EventsEnded,
+    Lapsed,
     Left,
     Refuse,
     Reply,
@@ -375,6 +376,8 @@ class HttpSession(DoorSession):
             self._client.client_id = effect.client_id
         elif isinstance(effect, Refuse):
             self._turn_away(effect.code, now)
+        elif isinstance(effect, Lapsed):
+            self._client.release(effect.channel, effect.queue_id, effect.message_id)
         elif isinstance(effect, (Left, EventsEnded)):
             for exchange in self._begun:
                 if exchange.handler is not None and not exchange.answered:

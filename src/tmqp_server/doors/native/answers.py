@@ -17,16 +17,17 @@ from tmqp.constants import (
     NackReason,
     ResultCode,
 )
-from tmqp.extensions import HEADER_RECEIVERS
+from tmqp.extensions import HEADER_REASON, HEADER_RECEIVERS, OP_LAPSED
 from tmqp.frames import Frame, without_payload
 from tmqp_server.doors.native.rewriting import with_header
-from tmqp_server.engine.effects import Confirm, ConfirmRun
+from tmqp_server.engine.effects import Confirm, ConfirmRun, Lapsed
 
 __all__ = [
     "ConfirmWriter",
     "acknowledge_frame",
     "confirm_frame",
     "forwarded",
+    "lapsed_frame",
     "response_frame",
     "response_head",
     "router_answer",
@@ -112,6 +113,18 @@ def confirm_frame(effect: Confirm) -> bytes:
         message_id=effect.message_id,
         headers=headers,
         first_acquirer=effect.first_acquirer,
+    ).raw
+
+
+def lapsed_frame(effect: Lapsed) -> bytes:
+    """What tells a consumer that a delivery is its own no more; the id is the message's."""
+    headers = [
+        (HeaderName.QUEUE_ID.value, str(effect.queue_id)),
+        (HEADER_REASON, effect.reason),
+    ]
+    message_id = effect.message_id
+    return Frame.build(
+        TYPE_SERVER, effect.channel, OP_LAPSED, message_id=message_id, headers=headers
     ).raw
 
 

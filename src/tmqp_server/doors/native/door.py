@@ -40,7 +40,7 @@ from tmqp_server.doors.letter import Letter
 from tmqp_server.doors.letter_frames import letter_of_frame
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.native.answering import AnsweringSession
-from tmqp_server.doors.native.answers import ConfirmWriter, forwarded
+from tmqp_server.doors.native.answers import ConfirmWriter, forwarded, lapsed_frame
 from tmqp_server.doors.native.clients import (
     direct_command,
     publish_command,
@@ -100,6 +100,7 @@ from tmqp_server.engine.effects import (
     EventsEnded,
     Forward,
     Inform,
+    Lapsed,
     Left,
     Refuse,
     Reply,
@@ -577,6 +578,8 @@ class NativeSession(AnsweringSession):
         elif isinstance(effect, Refuse):
             self._connection.information = None
             return self._commands(self._connection.refuse(effect.code, self._door.new_id()), now)
+        elif isinstance(effect, Lapsed):
+            self._send(lapsed_frame(effect))
         elif not isinstance(effect, (Left, EventsEnded)):  # TMQP has no words for these (F51)
             assert isinstance(effect, CloseSession), f"no session carries out {effect!r}"
             self._connected = False

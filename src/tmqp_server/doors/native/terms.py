@@ -14,6 +14,7 @@ from tmqp.extensions import (
     HEADER_MESSAGE_ID,
     HEADER_PUT_BACK,
     HEADER_RETURN,
+    HEADER_TELL_LAPSED,
     HEADER_TIMEOUT,
     HEADER_WINDOW,
     PUT_BACK_WORD_END,
@@ -44,7 +45,10 @@ def join_of(session: int, frame: Frame, filter: SubscriptionFilter | None) -> Jo
         return Join(session, frame, frame.target)
     credit = _number_or_none(frame, HEADER_CREDIT)
     left = -1 if credit is None else credit
-    return Join(session, frame, frame.target, left, filter, _terms_of(frame))
+    told = number_header(frame, HEADER_TELL_LAPSED)
+    return Join(
+        session, frame, frame.target, left, filter, _terms_of(frame), hears_lapses=bool(told)
+    )
 
 
 def set_terms_of(session: int, frame: Frame) -> SetTerms:

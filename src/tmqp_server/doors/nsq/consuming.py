@@ -200,13 +200,15 @@ class ConsumingSession(PublishingSession):
         self._count(ready=0)
         self._answer(CLOSE_WAIT)
 
-    def _count(self, ready: int = -1, finished: int = 0, requeued: int = 0) -> None:
+    def _count(
+        self, ready: int = -1, finished: int = 0, requeued: int = 0, lapsed: int = 0
+    ) -> None:
         """Keep the statistics of the client."""
         row = self._row
         if row is not None:
             if ready >= 0:
                 row.ready_count = ready
-                self._most_ready = max(self._most_ready, ready)
+            self._lapsed += lapsed
             row.finish_count += finished
             row.requeue_count += requeued
             self._tell_in_flight(row)

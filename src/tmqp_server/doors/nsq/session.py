@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from tmqp.constants import RESULT_OK, RESULT_UNAUTHORIZED
-from tmqp.greetings import name_greeting
+from tmqp.greetings import FirstBytes
 from tmqp_server.doors.nsq.consuming import (
     AnswerRequest,
     ConsumingSession,
@@ -34,6 +34,7 @@ from tmqp_server.engine.effects import (
     Confirm,
     ConfirmRun,
     Effect,
+    Lapsed,
     Left,
     Refuse,
     Reply,
@@ -62,7 +63,6 @@ __all__ = ["NsqSession"]
 _SHORT_ID: Final = 8
 _MAX_NAME: Final = 200
 _EVENT_BYTES: Final = 64
-_WHO_HELLO: Final = 4
 _HTTP: Final = (b"GET ", b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI", b"PATC")
 _HTTP_ANSWER: Final = (
     b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\n"
@@ -76,7 +76,7 @@ class NsqSession(ConsumingSession):
 
     def __init__(self, context: NsqContext, number: int, now: float) -> None:
         super().__init__(context, number)
-        self._first = b""
+        self._first = FirstBytes()
         self._early_bytes = 0
         self._asks_slot: Slot | None = None
         self._wanted: Negotiated | None = None
@@ -92,8 +92,7 @@ class NsqSession(ConsumingSession):
         if self.closed or self._ends:
             return NOTHING
         self._look_at_notes()
-        if len(self._first) < _WHO_HELLO:
-            self._first += data[:32]
+        self._first.take(data)
         if self._layer is not None:
             try:
                 data = self._layer.decoded(data)
@@ -186,6 +185,7 @@ class NsqSession(ConsumingSession):
             who.user_agent[:_MAX_NAME] or None,
             DOOR,
             credentials=credentials,
+            hears_lapses=True,
         )
 
     def _identify(self, event: Event, commands: list[Command], now: float) -> None:
@@ -254,8 +254,8 @@ class NsqSession(ConsumingSession):
         self._why = event.text.decode("utf-8", "replace")
         answer = event.answer
         if event.text == b"E_BAD_PROTOCOL":
-            self._why = f"the peer sent {name_greeting(self._first)}, not NSQ's greeting"
-            if self._first.startswith(_HTTP):
+            self._why = f"{self._first.sent()}, not NSQ's greeting"
+            if self._first.data.startswith(_HTTP):
                 answer = _HTTP_ANSWER
         slot = self._answers.open()
         self._begin_end(self._orders, now)
@@ -284,6 +284,9 @@ class NsqSession(ConsumingSession):
             return self._accepted(effect, now)
         if isinstance(effect, Refuse):
             return self._refused(effect, now)
+        if isinstance(effect, Lapsed):
+            self._count(lapsed=1)
+            return NOTHING
         if isinstance(effect, Left):
             return self._end("the channel was removed")  # N71: without a word
         if isinstance(effect, CloseSession):

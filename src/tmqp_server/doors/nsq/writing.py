@@ -78,7 +78,8 @@ class WritingSession(DoorSession):
         self._skipped: list[str] = []
         #: How the statistics show the client; None before its greeting.
         self._row: NsqClient | None = None
-        self._most_ready: int = 0
+        #: Messages that it has not answered and that are its own no more.
+        self._lapsed: int = 0
         self._who = Negotiated(
             "",
             "",
@@ -132,10 +133,9 @@ class WritingSession(DoorSession):
         self.outbound_bytes += len(data)
 
     def _tell_in_flight(self, row: NsqClient) -> None:
-        """How many messages it has: all but those that are answered, as far as it ever was ready
-        for so many, for it is not told which have timed out."""
-        left = row.message_count - row.finish_count - row.requeue_count
-        row.in_flight_count = max(0, min(left, self._most_ready))
+        """How many messages it has: all but those that it has answered, or that are its no more."""
+        left = row.message_count - row.finish_count - row.requeue_count - self._lapsed
+        row.in_flight_count = max(0, left)
 
     def _sampled(self, data: bytes) -> bytes:
         """About as many messages in a hundred as the client wants; the others count as finished

@@ -12,10 +12,12 @@ from typing import Final, final
 
 from tmqp.constants import PUT_BACK_END, RESULT_OK
 from tmqp_server.doors.answers import PlainAnswers
+from tmqp_server.doors.jms.in_hand import number_of
+from tmqp_server.doors.jms.rows import RowMaker
 from tmqp_server.doors.openwire.answering import JMS, AskedCommand, CommandError
 from tmqp_server.doors.openwire.consumers import Consumer, InHand, StagedAnswer
 from tmqp_server.doors.openwire.context import OpenwireContext
-from tmqp_server.doors.openwire.message import QUEUE, OpenwireMessage, fields_of
+from tmqp_server.doors.openwire.message import QUEUE, OpenwireMessage, fields_of, is_keyless
 from tmqp_server.doors.openwire.places import place_of
 from tmqp_server.doors.openwire.sending import ANSWER_BYTES, LocalTransaction, ProducerSession
 from tmqp_server.engine.commands import (
@@ -25,12 +27,12 @@ from tmqp_server.engine.commands import (
     CloseBranch,
     Push,
     Release,
-    RunNotes,
     SetTerms,
     Terms,
+    index_of,
 )
 from tmqp_server.engine.commands import Command as EngineCommand
-from tmqp_server.engine.effects import Reply
+from tmqp_server.engine.effects import Lapsed, Reply
 from tmqp_wires.openwire import data as primitives
 from tmqp_wires.openwire.commands import Throwable
 from tmqp_wires.openwire.data import WireError, encode_map, read_map
@@ -76,7 +78,7 @@ class AcknowledgingSession(ProducerSession):
         self._consumers: dict[tuple[int, int], Consumer] = {}
         self._by_index: dict[int, Consumer] = {}
         self._staged: dict[int, list[StagedAnswer]] = {}
-        self._notes = RunNotes()
+        self._rows = RowMaker(is_keyless)
 
     def _answer(self, ack: MessageAck, commands: list[EngineCommand], now: float) -> None:
         asked = self._asked("acknowledgement", ack)
@@ -142,8 +144,9 @@ class AcknowledgingSession(ProducerSession):
                 delivery = self._take(consumer, number)
                 key = (delivery.channel, delivery.queue_id)
                 by_queue.setdefault(key, []).append(delivery.message_id)
+        notes = self._rows.notes
         return [
-            AcknowledgeRun(consumer.number, channel, queue_id, ids, PlainAnswers(), self._notes)
+            AcknowledgeRun(consumer.number, channel, queue_id, ids, PlainAnswers(), notes)
             for (channel, queue_id), ids in by_queue.items()
         ]
 
@@ -161,6 +164,18 @@ class AcknowledgingSession(ProducerSession):
             put_back,
             counted=counted,
         )
+
+    def _forget_lapsed(self, effect: Lapsed) -> list[EngineCommand]:
+        """A delivery is the client's no more, and its window no wider for it."""
+        commands: list[EngineCommand] = []
+        consumer = self._by_index.get(index_of(effect.session))
+        if consumer is not None:
+            number = number_of(consumer.in_hand, effect)
+            if number:
+                self._take(consumer, number)
+                self._open_window(consumer, commands)
+                self._close_ended(commands)
+        return commands
 
     # -- transactions -----------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from tmqp.constants import (
 )
 from tmqp_server.doors.openwire.context import OpenwireContext
 from tmqp_server.doors.openwire.message import DOOR
+from tmqp_server.doors.port import SERVER_STOPS
 from tmqp_server.doors.waiting import WaitingSession
 from tmqp_server.engine.commands import Command as EngineCommand
 from tmqp_wires.openwire import Command, ServerConnection
@@ -183,8 +184,9 @@ class RespondingSession(WaitingSession[Event]):
         return self._wire.data_to_send()
 
     def close(self, reason: str, now: float) -> Sequence[EngineCommand]:
-        """Close from this side; the client is told why."""
-        if not self.closed:
+        """Close from this side; the client is told why, but where the server stops: ``failover:``
+        connects again then."""
+        if not self.closed and reason != SERVER_STOPS:
             self._wire.send_refusal(reason)
             self.outbound_bytes += 1
         return self.end(reason)

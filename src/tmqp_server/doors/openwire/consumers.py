@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import final
 
+from tmqp_server.doors.jms.in_hand import HeldDelivery
 from tmqp_server.doors.openwire.answering import AskedCommand
 from tmqp_server.doors.openwire.places import JmsPlace, plain_name
 from tmqp_server.engine.model.message import SubscriptionFilter
@@ -15,17 +16,15 @@ __all__ = ["Consumer", "InHand", "JoinedConsumer", "Pulled", "StagedAnswer"]
 
 
 @final
-class InHand:
+class InHand(HeldDelivery):
     """A delivery that is not answered for.  ``handed`` says that the client has told that the
     program got it, ``staged`` that it is answered for in an open transaction; ``kept`` is the
     message."""
 
-    __slots__ = ("channel", "handed", "kept", "message_id", "queue_id", "staged")
+    __slots__ = ("handed", "kept", "staged")
 
     def __init__(self, message_id: str, channel: str, queue_id: int, kept: KeptMessage) -> None:
-        self.message_id = message_id
-        self.channel = channel
-        self.queue_id = queue_id
+        super().__init__(message_id, channel, queue_id)
         self.kept = kept
         self.handed = False
         self.staged = False

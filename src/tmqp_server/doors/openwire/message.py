@@ -56,6 +56,7 @@ __all__ = [
     "OpenwireBodies",
     "OpenwireMessage",
     "fields_of",
+    "is_keyless",
     "letter_of",
     "message_of_letter",
 ]
@@ -122,6 +123,11 @@ class OpenwireMessage(GroupedWire):
         self.reply_to = reply_to if reply_to is not None and reply_to.is_temporary else None
         #: The bytes that are kept of it.
         self.size = around + len(message_id.encode()) + 1 + len(kept_message.raw)
+
+
+def is_keyless(wire: object) -> bool:
+    """Whether a message belongs to no group."""
+    return isinstance(wire, OpenwireMessage) and not wire.group
 
 
 def fields_of(message: KeptMessage) -> Message:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Final, final
 
 from tmqp.names import EXACT_MARK
+from tmqp_server.doors.jms.patterns import has_wildcards
 from tmqp_server.doors.names import DoorNames
 from tmqp_wires.openwire.ids import QUEUE, TEMP_QUEUE, TEMP_TOPIC, TOPIC, Destination
 
@@ -49,13 +50,15 @@ _STOMP: Final = (
 
 @final
 class JmsPlace:
-    """A destination that is one: the ``channel`` that it is, and what it was called."""
+    """A destination that is one: the ``channel`` that it is, and what it was called.
+    ``is_pattern`` says that it stands for all that are like it."""
 
-    __slots__ = ("channel", "destination", "is_temporary", "is_topic")
+    __slots__ = ("channel", "destination", "is_pattern", "is_temporary", "is_topic")
 
     def __init__(self, channel: str, destination: Destination) -> None:
         self.channel = channel
         self.destination = destination
+        self.is_pattern = has_wildcards(destination.name)
         self.is_topic = destination.is_topic
         self.is_temporary = destination.is_temporary
 

@@ -17,7 +17,7 @@ from tmqp.constants import (
     RESULT_UNACCEPTABLE,
 )
 from tmqp_server.doors.bodies import bytes_around
-from tmqp_server.doors.jms.patterns import has_wildcards
+from tmqp_server.doors.jms.topic_copies import SentToTopic
 from tmqp_server.doors.letter import REGULAR_PRIORITY
 from tmqp_server.doors.openwire.answering import (
     INVALID_DESTINATION,
@@ -143,6 +143,9 @@ class ProducerSession(RespondingSession):
         self._transactions_bytes = 0
         self._measured = ""
         self._around = 0
+        #: Where the last message was to go, and what an exception about it begins with.
+        self._last_name = ""
+        self._what = "message to ''"
 
     # -- destinations ---------------------------------------------------------------------------
 
@@ -249,7 +252,7 @@ class ProducerSession(RespondingSession):
         if info.destination is not None and not info.destination.name.startswith(ADVISORY):
             try:
                 for place in self._places_of(info.destination):
-                    if not place.is_temporary and not has_wildcards(place.destination.name):
+                    if not (place.is_temporary or place.is_pattern):
                         commands.append(self._create(place, Made(None, place.channel)))
             except CommandError as error:
                 del self._producers[info.producer.key]
@@ -262,7 +265,10 @@ class ProducerSession(RespondingSession):
     def _send(self, message: Message, commands: list[EngineCommand], now: float) -> None:
         destination = message.destination
         name = "" if destination is None else destination.name
-        asked = self._asked(f"message to {name[:64]!r}", message)
+        if name != self._last_name:
+            self._last_name = name
+            self._what = f"message to {name[:64]!r}"
+        asked = self._asked(self._what, message)
         producer = message.producer
         if not asked.number and producer is not None and self._producers.get(producer.key):
             self._say(ProducerAck(producer, _client_size(message)))
@@ -282,12 +288,22 @@ class ProducerSession(RespondingSession):
         else:
             push = pushes[0]
             if asked.number:
+                if message.persistent and self._waits_for_copies(message):
+                    commands.append(self._context.copies.batch_of(asked, push))
+                    return
                 if push.message_id in self._unconfirmed:
                     self._fail(asked, JMS, "a message with this id is being sent already")
                     return
                 push.wants_confirm = True
                 self._unconfirmed[push.message_id] = asked
             commands.append(push)
+
+    def _waits_for_copies(self, message: Message) -> bool:
+        """Whether the client is answered when durable subscriptions have a message on disk."""
+        place = self._places_of(message.destination)[0]
+        return self._context.copies.are_asked_for(
+            is_topic=place.is_topic, is_temporary=place.is_temporary
+        )
 
     def _pushes_of(self, message: Message, now: float) -> list[Push]:
         """The pushes that a message means, one a destination.
@@ -308,7 +324,7 @@ class ProducerSession(RespondingSession):
         name = str(message_id)
         found: list[Push] = []
         for place in self._places_of(message.destination):
-            if has_wildcards(place.destination.name):
+            if place.is_pattern:
                 raise CommandError(INVALID_DESTINATION, "a message has no wildcards to go to")
             channel = place.channel
             around = self._around_of(channel)
@@ -339,12 +355,23 @@ class ProducerSession(RespondingSession):
         else:
             self._fail(asked, *fault_of_code(code))
 
-    def _sent(self, effect: Reply, sent: Sent) -> None:
+    def _sent(self, asked: AskedCommand, code: int) -> None:
         """A message for several destinations is with all of them, or with none."""
-        if effect.code == RESULT_OK:
-            self._settle(sent.asked)
+        if code == RESULT_OK:
+            self._settle(asked)
         else:
-            self._fail(sent.asked, *fault_of_code(effect.code))
+            self._fail(asked, *fault_of_code(code))
+
+    def _sent_to_topic(self, effect: Reply, sent: SentToTopic) -> Sequence[EngineCommand]:
+        """A message is with all subscribers of a topic, or was refused."""
+        asked = sent.asked
+        assert isinstance(asked, AskedCommand), "it is this door's"
+        push = self._context.copies.push_instead(sent, effect.code)
+        if push is None:
+            self._sent(asked, effect.code)
+            return ()
+        self._unconfirmed[push.message_id] = asked
+        return (push,)
 
     def _confirmed(self, effect: Confirm) -> None:
         asked = self._unconfirmed.pop(effect.message_id, None)

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, final
 
 from tmqp.constants import RESULT_BUSY
-from tmqp.greetings import name_greeting
+from tmqp.greetings import FirstBytes
+from tmqp_server.doors.jms.topic_copies import SentToTopic
 from tmqp_server.doors.openwire.acknowledging import GivenUp
 from tmqp_server.doors.openwire.answering import INVALID_CLIENT, JMS
 from tmqp_server.doors.openwire.browsing import Browsed, LookingSession
@@ -29,27 +30,22 @@ from tmqp_server.engine.effects import (
     Confirm,
     ConfirmRun,
     Effect,
+    Lapsed,
     Refuse,
     Reply,
 )
-from tmqp_wires.openwire import Command, MessageAck
+from tmqp_wires.openwire import Command
+from tmqp_wires.openwire import type_numbers as numbers
 from tmqp_wires.openwire.commands import (
     BrokerInfo,
     ConnectionError_,
     ConnectionInfo,
-    ConsumerControl,
     ConsumerInfo,
-    DestinationInfo,
     ExceptionResponse,
-    MessagePull,
-    ProducerInfo,
     RemoveInfo,
-    RemoveSubscriptionInfo,
-    Response,
     SessionInfo,
     ShutdownInfo,
     Throwable,
-    TransactionInfo,
 )
 from tmqp_wires.openwire.connection import Event, Fault
 from tmqp_wires.openwire.ids import ConnectionId, ConsumerId, ProducerId
@@ -65,7 +61,6 @@ from tmqp_wires.openwire.messages import (
 __all__ = ["OpenwireSession"]
 
 _NEVER: Final = float("inf")
-_WHO_HELLO: Final = 8
 _NOT_ALLOWED: Final = "java.lang.SecurityException"
 
 
@@ -78,7 +73,7 @@ class OpenwireSession(LookingSession):
 
     def __init__(self, context: OpenwireContext, number: int, now: float) -> None:
         super().__init__(context, number, now)
-        self._first = b""
+        self._first = FirstBytes()
         self._connect_due = now + context.limits.connect_s
         self._hello: ConnectionInfo | None = None
 
@@ -88,8 +83,7 @@ class OpenwireSession(LookingSession):
         """Turn bytes into commands."""
         if self.closed or self._ending:
             return NOTHING
-        if len(self._first) < _WHO_HELLO:
-            self._first += data[:32]
+        self._first.take(data)
         events = self._wire.receive(data, now)
         self.outbound_bytes += 1  # the negotiation may have been answered
         return self.take(events, now)
@@ -100,7 +94,7 @@ class OpenwireSession(LookingSession):
             return ""
         self._connect_due = _NEVER
         if isinstance(event, Fault):
-            self.close_reason = f"the peer sent {name_greeting(self._first)}: {event.text}"
+            self.close_reason = f"{self._first.sent()}: {event.text}"
             self._wire.send_refusal(event.text)
             return self.close_reason
         text = f"a command of type {event.type} came before ConnectionInfo"
@@ -135,6 +129,7 @@ class OpenwireSession(LookingSession):
             DOOR,
             take_over=hello.failover_reconnect,
             credentials=credentials,
+            hears_lapses=True,
         )
 
     def commands_of(self, events: list[Event], now: float) -> Sequence[EngineCommand]:
@@ -153,7 +148,7 @@ class OpenwireSession(LookingSession):
                 commands += self.close(f"a command of type {event.type} is not for a server", now)
                 break
             handle(self, event, commands, now)
-        return commands
+        return self._rows.joined(commands)
 
     def _connected(self, info: ConnectionInfo, commands: list[EngineCommand], now: float) -> None:
         """The client was let in: its introduction is the first of its commands."""
@@ -243,6 +238,8 @@ class OpenwireSession(LookingSession):
                 self._confirmed(confirm)
         elif isinstance(effect, Reply):
             return self._replied(effect, now)
+        elif isinstance(effect, Lapsed):
+            return self._forget_lapsed(effect)
         return NOTHING
 
     def _refused(self, code: int) -> None:
@@ -278,7 +275,9 @@ class OpenwireSession(LookingSession):
         elif isinstance(request, Pulled):
             self._granted(request, now)
         elif isinstance(request, Sent):
-            self._sent(effect, request)
+            self._sent(request.asked, effect.code)
+        elif isinstance(request, SentToTopic):
+            return self._sent_to_topic(effect, request)
         elif isinstance(request, LookedFor):
             return self._looked(effect, request)
         elif isinstance(request, Listed):
@@ -321,26 +320,26 @@ class OpenwireSession(LookingSession):
 
 _Handler = Callable[[OpenwireSession, Any, list[EngineCommand], float], None]
 _HANDLERS: Final[dict[int, _Handler]] = {
-    ConnectionInfo.type: OpenwireSession._connected,
-    SessionInfo.type: OpenwireSession._session,
-    ConsumerInfo.type: OpenwireSession._start_consumer,
-    ProducerInfo.type: OpenwireSession._produce,
-    TransactionInfo.type: OpenwireSession._transact,
-    DestinationInfo.type: OpenwireSession._destination,
-    RemoveInfo.type: OpenwireSession._remove,
-    RemoveSubscriptionInfo.type: OpenwireSession._unsubscribe,
-    ShutdownInfo.type: OpenwireSession._shut_down,
-    ConsumerControl.type: OpenwireSession._control,
-    MessagePull.type: OpenwireSession._pull,
-    MessageAck.type: OpenwireSession._answer,
+    numbers.CONNECTION_INFO: OpenwireSession._connected,
+    numbers.SESSION_INFO: OpenwireSession._session,
+    numbers.CONSUMER_INFO: OpenwireSession._start_consumer,
+    numbers.PRODUCER_INFO: OpenwireSession._produce,
+    numbers.TRANSACTION_INFO: OpenwireSession._transact,
+    numbers.DESTINATION_INFO: OpenwireSession._destination,
+    numbers.REMOVE_INFO: OpenwireSession._remove,
+    numbers.REMOVE_SUBSCRIPTION_INFO: OpenwireSession._unsubscribe,
+    numbers.SHUTDOWN_INFO: OpenwireSession._shut_down,
+    numbers.CONSUMER_CONTROL: OpenwireSession._control,
+    numbers.MESSAGE_PULL: OpenwireSession._pull,
+    numbers.MESSAGE_ACK: OpenwireSession._answer,
     PLAIN_MESSAGE: OpenwireSession._send,
     BYTES_MESSAGE: OpenwireSession._send,
     MAP_MESSAGE: OpenwireSession._send,
     OBJECT_MESSAGE: OpenwireSession._send,
     STREAM_MESSAGE: OpenwireSession._send,
     TEXT_MESSAGE: OpenwireSession._send,
-    BrokerInfo.type: OpenwireSession._nothing,
-    Response.type: OpenwireSession._nothing,
-    ExceptionResponse.type: OpenwireSession._nothing,
-    ConnectionError_.type: OpenwireSession._nothing,
+    numbers.BROKER_INFO: OpenwireSession._nothing,
+    numbers.RESPONSE: OpenwireSession._nothing,
+    numbers.EXCEPTION_RESPONSE: OpenwireSession._nothing,
+    numbers.CONNECTION_ERROR: OpenwireSession._nothing,
 }

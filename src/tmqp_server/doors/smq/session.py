@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from tmqp.constants import RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_OK
-from tmqp.greetings import name_greeting
+from tmqp.greetings import FirstBytes
 from tmqp_server.doors.answers import PlainAnswers, RowChoice
 from tmqp_server.doors.bodies import bytes_around
 from tmqp_server.doors.ordered import OrderedAnswers, Slot
@@ -25,12 +25,13 @@ from tmqp_server.doors.waiting import NOTHING, WaitingSession
 from tmqp_server.engine.commands import (
     AcknowledgeRun,
     Command,
+    Connect,
     CreateQueue,
     DescribeQueue,
     Join,
     PushRun,
 )
-from tmqp_server.engine.effects import Deliver, DeliverRun, Effect, Left, Reply
+from tmqp_server.engine.effects import Deliver, DeliverRun, Effect, Lapsed, Left, Reply
 from tmqp_server.engine.model.snapshots import QueueSnapshot
 from tmqp_wires.smq import LineDecoder
 from tmqp_wires.smq.codec import UNKNOWN_TYPE
@@ -40,7 +41,6 @@ __all__ = ["SmqSession"]
 
 #: Codes that say that there is no room.
 _FULL: Final = (RESULT_LIMIT_EXCEEDED, RESULT_BUSY)
-_WHO_HELLO: Final = 8
 
 
 @final
@@ -77,7 +77,7 @@ class SmqSession(WaitingSession[Event]):
         super().__init__(number, DOOR, context.new_id, context.limits.max_early_bytes)
         self._context = context
         self._decoder = LineDecoder(context.limits.max_line_bytes)
-        self._first = b""
+        self._first = FirstBytes()
         self._answers = OrderedAnswers()
         self._out: list[bytes] = []
         self._out_bytes = 0
@@ -95,9 +95,14 @@ class SmqSession(WaitingSession[Event]):
         """Turn bytes into commands."""
         if self.closed:
             return NOTHING
-        if len(self._first) < _WHO_HELLO:
-            self._first += data[:32]
+        self._first.take(data)
         return self.take(self._decoder.receive(data, now), now)
+
+    def introduction(self) -> Connect:
+        """Ask the broker to let the client in, and to tell what it need not count any more."""
+        asked = super().introduction()
+        asked.hears_lapses = True
+        return asked
 
     def text_bytes_of(self, event: Event) -> int:
         """The bodies of messages."""
@@ -129,7 +134,7 @@ class SmqSession(WaitingSession[Event]):
         return commands
 
     def _fault(self, event: Violation) -> str:
-        return f"the peer sent {name_greeting(self._first)}: {event.text}"
+        return f"{self._first.sent()}: {event.text}"
 
     def _channel(self, queue: bytes) -> str:
         """The channel of a queue that is used."""
@@ -204,7 +209,20 @@ class SmqSession(WaitingSession[Event]):
         if isinstance(effect, Left):
             # Its queue was removed; the client may ask for it again.
             self._in_hand.pop(self._spelt(effect.channel), None)
+        if isinstance(effect, Lapsed):
+            self._forget(effect)
         return NOTHING
+
+    def _forget(self, effect: Lapsed) -> None:
+        """A message is the client's no more: ``D`` does not count it."""
+        ids = self._in_hand.get(self._spelt(effect.channel))
+        if not ids:
+            return
+        message_id = effect.message_id
+        if ids[-1] == message_id:
+            ids.pop()  # what was sent last is the first that is disposed of
+        elif message_id in ids:
+            ids.remove(message_id)
 
     def _spelt(self, channel: str) -> str:
         """The channel as this session names it."""

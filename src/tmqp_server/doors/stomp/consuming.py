@@ -16,10 +16,12 @@ from tmqp.constants import (
     PUT_BACK_END,
 )
 from tmqp_server.doors.answers import PlainAnswers
+from tmqp_server.doors.jms.in_hand import HeldDelivery
+from tmqp_server.doors.jms.in_hand import number_of as lapsed_number
+from tmqp_server.doors.jms.rows import RowMaker
 from tmqp_server.doors.stomp.context import StompContext
 from tmqp_server.doors.stomp.delivering import in_version
-from tmqp_server.doors.stomp.message import number_of
-from tmqp_server.doors.stomp.runs import RowMaker
+from tmqp_server.doors.stomp.message import is_keyless, number_of
 from tmqp_server.doors.stomp.sending import ANSWER_BYTES, SendingSession, StagedFrames
 from tmqp_server.doors.stomp.writing import AskedFrame, FrameError
 from tmqp_server.doors.waiting import NOTHING
@@ -30,7 +32,7 @@ from tmqp_server.engine.commands import (
     Release,
     index_of,
 )
-from tmqp_server.engine.effects import Deliver
+from tmqp_server.engine.effects import Deliver, Lapsed
 from tmqp_wires.stomp import StompFrame
 from tmqp_wires.stomp.frames import V1_0, V1_1, V1_2, header_lines
 
@@ -43,18 +45,6 @@ _INDIVIDUAL: Final = "client-individual"
 MODES: Final = (AUTO, _CLIENT, _INDIVIDUAL)
 #: What the key of a subscription with an id begins with.
 OF_ID: Final = "id:"
-
-
-@final
-class _InHand:
-    """A delivery that is not answered for, and where it came from."""
-
-    __slots__ = ("channel", "message_id", "queue_id")
-
-    def __init__(self, message_id: str, channel: str, queue_id: int) -> None:
-        self.message_id = message_id
-        self.channel = channel
-        self.queue_id = queue_id
 
 
 @final
@@ -88,7 +78,7 @@ class StompSubscription:
         self.opened = False
         self.channels: dict[str, str] = {}
         self.kept_as = ""
-        self.in_hand: dict[int, _InHand] = {}
+        self.in_hand: dict[int, HeldDelivery] = {}
         self.last = 0
 
 
@@ -98,7 +88,9 @@ class _Staged:
 
     __slots__ = ("delivery", "number", "subscription")
 
-    def __init__(self, subscription: StompSubscription, number: int, delivery: _InHand) -> None:
+    def __init__(
+        self, subscription: StompSubscription, number: int, delivery: HeldDelivery
+    ) -> None:
         self.subscription = subscription
         self.number = number
         self.delivery = delivery
@@ -115,7 +107,7 @@ class DeliveringSession(SendingSession):
         #: Of the mode ``auto``, what is queued.
         self._unwritten: dict[int, StompSubscription] = {}
         self._staged: dict[str, list[_Staged]] = {}
-        self._rows = RowMaker()
+        self._rows = RowMaker(is_keyless)
 
     # -- MESSAGE --------------------------------------------------------------------------------
 
@@ -136,7 +128,7 @@ class DeliveringSession(SendingSession):
         if subscription.mode != AUTO and self._stomp.version == V1_2:
             headers.append(("ack", f"{subscription.index}-{in_hand}"))
         if effect.wants_acknowledge:
-            delivery = _InHand(message.message_id, channel, message.queue_id)
+            delivery = HeldDelivery(message.message_id, channel, message.queue_id)
             subscription.in_hand[in_hand] = delivery
             if subscription.mode == AUTO:
                 self._unwritten[subscription.index] = subscription
@@ -256,7 +248,7 @@ class DeliveringSession(SendingSession):
             for (channel, queue_id), ids in by_queue.items()
         ]
 
-    def _refusal(self, subscription: StompSubscription, delivery: _InHand) -> Release:
+    def _refusal(self, subscription: StompSubscription, delivery: HeldDelivery) -> Release:
         """Give a delivery back, which counts."""
         return Release(
             subscription.number,
@@ -266,6 +258,23 @@ class DeliveringSession(SendingSession):
             delivery.queue_id,
             PUT_BACK_END,
         )
+
+    def _forget_lapsed(self, effect: Lapsed) -> None:
+        """A delivery is the client's no more; what it says of it means nothing from now on."""
+        subscription = self._by_index.get(index_of(effect.session))
+        if subscription is None:
+            return
+        number = lapsed_number(subscription.in_hand, effect)
+        if number:
+            del subscription.in_hand[number]
+            return
+        for staged in self._staged.values():
+            own = {each.number: each for each in staged if each.subscription is subscription}
+            held = {number: each.delivery for number, each in own.items()}
+            number = lapsed_number(held, effect)
+            if number:
+                staged.remove(own[number])  # it is not to come back by ABORT
+                return
 
     # -- answers in transactions ----------------------------------------------------------------
 

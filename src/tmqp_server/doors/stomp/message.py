@@ -34,6 +34,7 @@ __all__ = [
     "StompBodies",
     "StompMessage",
     "headers_of",
+    "is_keyless",
     "letter_of",
     "number_of",
 ]
@@ -45,6 +46,7 @@ NUMBER: Final = 4
 QUEUE: Final = 0
 
 GROUP: Final = "JMSXGroupID"
+_GROUP_LINE: Final = b"JMSXGroupID:"
 #: What a letter calls it.
 _GROUP_KEY: Final = "group-key"
 #: Headers that the server writes in front of a message, or of which it makes something else.
@@ -115,6 +117,11 @@ class StompMessage:
     def headers(self) -> list[tuple[str, str]]:
         """What the lines say."""
         return read_header_lines(self.lines.decode("utf-8"), V1_2)
+
+
+def is_keyless(wire: object) -> bool:
+    """Whether a message belongs to no group."""
+    return isinstance(wire, StompMessage) and _GROUP_LINE not in wire.lines
 
 
 def letter_of(wire: object) -> Letter:

@@ -11,7 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Final, final
 
 from tmqp.constants import RESULT_BUSY
-from tmqp.greetings import name_greeting
+from tmqp.greetings import FirstBytes
+from tmqp_server.doors.jms.topic_copies import SentToTopic
+from tmqp_server.doors.port import SERVER_STOPS
 from tmqp_server.doors.stomp.browsing import Browser
 from tmqp_server.doors.stomp.context import StompContext
 from tmqp_server.doors.stomp.message import DOOR, StompMessage
@@ -26,6 +28,7 @@ from tmqp_server.engine.effects import (
     Confirm,
     ConfirmRun,
     Effect,
+    Lapsed,
     Left,
     Refuse,
     Reply,
@@ -37,7 +40,6 @@ from tmqp_wires.stomp.frames import Violation
 __all__ = ["StompSession"]
 
 _NEVER: Final = float("inf")
-_WHO_HELLO: Final = 8
 _SERVER: Final = "tmqp"
 
 
@@ -50,7 +52,7 @@ class StompSession(SubscribingSession):
 
     def __init__(self, context: StompContext, number: int, now: float) -> None:
         super().__init__(context, number, now)
-        self._first = b""
+        self._first = FirstBytes()
         self._connect_due = now + context.limits.connect_s
         self._hello = StompFrame("")
 
@@ -60,12 +62,14 @@ class StompSession(SubscribingSession):
         """Turn bytes into commands."""
         if self.closed or self._ending:
             return NOTHING
-        if len(self._first) < _WHO_HELLO:
-            self._first += data[:32]
+        self._first.take(data)
         return self.take(self._stomp.receive(data, now), now)
 
     def close(self, reason: str, now: float) -> Sequence[Command]:
-        """Close from this side, with an ERROR that says why."""
+        """Close from this side, with an ERROR that says why: but where the server stops, as clients
+        connect again then, unless they were told of an error."""
+        if reason == SERVER_STOPS:
+            return self.end(reason)
         return [*self._fail(None, reason), *self.end(reason)]
 
     def fault_of(self, event: Event) -> str:
@@ -73,7 +77,7 @@ class StompSession(SubscribingSession):
         if not isinstance(event, Violation):
             return ""
         self._connect_due = _NEVER
-        self.close_reason = f"the peer sent {name_greeting(self._first)}: {event.text}"
+        self.close_reason = f"{self._first.sent()}: {event.text}"
         self._fail(None, event.text, event.detail)
         return self.close_reason
 
@@ -96,7 +100,14 @@ class StompSession(SubscribingSession):
         if login is not None or passcode is not None:
             credentials = Credentials("password", passcode or "", login or "")
         return Connect(
-            self._number, None, self._client_id, None, None, DOOR, credentials=credentials
+            self._number,
+            None,
+            self._client_id,
+            None,
+            None,
+            DOOR,
+            credentials=credentials,
+            hears_lapses=True,
         )
 
     def commands_of(self, events: list[Event], now: float) -> Sequence[Command]:
@@ -152,6 +163,8 @@ class StompSession(SubscribingSession):
         if isinstance(effect, BranchClosed):
             asked = effect.request
             return self._settle(asked) if isinstance(asked, AskedFrame) else NOTHING
+        if isinstance(effect, Lapsed):
+            self._forget_lapsed(effect)
         if isinstance(effect, Left):
             return self._fail(None, "a destination of the client was removed")
         return NOTHING
@@ -166,6 +179,8 @@ class StompSession(SubscribingSession):
         request = effect.request
         if isinstance(request, StompMessage):
             return self._not_sent(request, effect.code)
+        if isinstance(request, SentToTopic):
+            return self._sent_to_topic(effect, request)
         if isinstance(request, MadeTemporary):
             return self._made(effect, request)
         if isinstance(request, Joined):

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from tmqp.constants import RESULT_LIMIT_EXCEEDED, RESULT_OK
-from tmqp.greetings import name_greeting
+from tmqp.greetings import FirstBytes
 from tmqp_server.doors.ordered import Slot
 from tmqp_server.doors.throttr.context import (
     EVERYBODY,
@@ -58,7 +58,6 @@ from tmqp_wires.throttr.requests import (
 
 __all__ = ["ThrottrSession"]
 
-_WHO_HELLO: Final = 8
 _REQUEST_BYTES: Final = 200
 #: Keys, and clients, of a portion of a listing.
 _PORTION: Final = 250
@@ -120,7 +119,7 @@ class ThrottrSession(ThrottrWriter):
         super().__init__(context, number, now)
         most = context.limits.max_request_bytes
         self._decoder = RequestDecoder(context.dialect, context.width, most)
-        self._first = b""
+        self._first = FirstBytes()
         self._has_come = False
         self._pending: deque[Event] = deque()
         self._pending_bytes = 0
@@ -141,8 +140,7 @@ class ThrottrSession(ThrottrWriter):
         """Turn bytes into commands."""
         if self.closed:
             return NOTHING
-        if len(self._first) < _WHO_HELLO:
-            self._first += data[:32]
+        self._first.take(data)
         self._client.read_bytes += len(data)
         self._context.now_ns = to_ns(now)
         self._context.read.add(len(data), self._context.now_ns)
@@ -156,7 +154,7 @@ class ThrottrSession(ThrottrWriter):
         return self._fault(event)
 
     def _fault(self, event: Violation) -> str:
-        return f"the peer sent {name_greeting(self._first)}: {event.text}"
+        return f"{self._first.sent()}: {event.text}"
 
     def text_bytes_of(self, event: Event) -> int:
         """Key and value of a request."""

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from tmqp.constants import RESULT_BAD_REQUEST, RESULT_BUSY, RESULT_LIMIT_EXCEEDED
-from tmqp.greetings import name_greeting
+from tmqp.greetings import FirstBytes
 from tmqp_server.doors.port import DoorSession
 from tmqp_server.doors.zmtp.context import ZmtpContext
 from tmqp_server.doors.zmtp.message import DOOR, ZmtpRun
@@ -48,7 +48,6 @@ __all__ = ["ZmtpSession"]
 
 _NOTHING: Final[Sequence[Command]] = ()
 _SHORT_ID: Final = 12
-_WHO_HELLO: Final = 8
 #: What libzmq takes for a refused log-in (facts 1.4).
 _DENIED: Final = "400"
 #: Codes that say that it may be otherwise later.
@@ -74,7 +73,7 @@ class ZmtpSession(DoorSession):
         self._number = number
         self._zmtp = ZmtpConnection(config, now)
         self._mechanism = config.mechanism
-        self._first = b""
+        self._first = FirstBytes()
         self._standing = _STRANGER
         self._peer_type = ""
         self._role: SocketRole | None = None
@@ -92,8 +91,7 @@ class ZmtpSession(DoorSession):
         """Turn bytes into commands."""
         if self.closed:
             return _NOTHING
-        if len(self._first) < _WHO_HELLO:
-            self._first += data[:32]
+        self._first.take(data)
         events = self._zmtp.receive(data, now)
         self._collect()
         return self._take(events)
@@ -149,7 +147,7 @@ class ZmtpSession(DoorSession):
         if isinstance(event, PeerError):
             return f"the peer refused: {event.reason}"
         assert isinstance(event, Violation), "nothing else comes before READY"
-        return f"the peer sent {name_greeting(self._first)}: {event.text}"
+        return f"{self._first.sent()}: {event.text}"
 
     def _meet(self, peer: PeerReady) -> Sequence[Command]:
         """Ask the broker to let the peer in, if its type is one for this endpoint."""

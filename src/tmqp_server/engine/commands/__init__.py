@@ -40,6 +40,7 @@ from tmqp_server.engine.commands.clients import (
     SendDirect,
     SubscribeEvent,
 )
+from tmqp_server.engine.commands.draining import Drain
 from tmqp_server.engine.commands.feeds import (
     AddFeed,
     ListFeeds,
@@ -230,6 +231,7 @@ __all__ = [
     "DescribeQueue",
     "DescribeServer",
     "Disconnect",
+    "Drain",
     "DropCell",
     "DropGroup",
     "Envelope",

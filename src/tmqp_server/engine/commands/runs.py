@@ -48,6 +48,10 @@ class RunWire:
         look at; None where they are not, or where that is not worth finding out."""
         return None
 
+    def is_keyless(self) -> bool:
+        """Whether no message of it has a group key, so that keys make no difference to it."""
+        return False
+
     def acknowledges(self, run: AcknowledgeRun) -> list[Acknowledge]:
         """The same as single acknowledges."""
         raise NotImplementedError

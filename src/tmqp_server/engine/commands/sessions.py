@@ -62,6 +62,8 @@ class Connect(Command):
     this server (F133), on the machine named ``host``; it counts only where the broker takes nodes.
     ``properties`` is what the door read, for those who decide; ``kept`` is the part of it that the
     session keeps for user code.  ``credentials`` are what the client shows, None for nothing.
+    With ``hears_lapses`` the session, and each of its branches, is told when a delivery is its own
+    no more (Lapsed).
     """
 
     __slots__ = (
@@ -78,6 +80,7 @@ class Connect(Command):
         "host",
         "kept",
         "credentials",
+        "hears_lapses",
     )
 
     def __init__(
@@ -95,6 +98,7 @@ class Connect(Command):
         host: str = "",
         kept: dict[str, str] | None = None,
         credentials: Credentials | None = None,
+        hears_lapses: bool = False,
     ) -> None:
         self.session = session
         self.request = request
@@ -109,6 +113,7 @@ class Connect(Command):
         self.host = host
         self.kept = kept
         self.credentials = credentials
+        self.hears_lapses = hears_lapses
 
 
 class Disconnect(SessionCommand):
@@ -144,10 +149,11 @@ class Join(SessionCommand):
     ``credit`` is the number of deliveries that may be sent, -1 for no bound.  A channel that is not
     there is created if it ``creates`` and the broker may.  400 and 482 for impossible terms, 404
     when there is no such channel and none is created, 482 for the channel's client limit or the
-    session's number of subscriptions.
+    session's number of subscriptions.  With ``hears_lapses`` the session is told from now on when a
+    delivery, of whatever channel, is its own no more (Lapsed).
     """
 
-    __slots__ = ("request", "channel", "credit", "filter", "terms", "creates")
+    __slots__ = ("request", "channel", "credit", "filter", "terms", "creates", "hears_lapses")
 
     def __init__(
         self,
@@ -158,6 +164,7 @@ class Join(SessionCommand):
         filter: SubscriptionFilter | None = None,
         terms: Terms | None = None,
         creates: bool = True,
+        hears_lapses: bool = False,
     ) -> None:
         super().__init__(session)
         self.request = request
@@ -166,6 +173,7 @@ class Join(SessionCommand):
         self.filter = filter
         self.terms = terms
         self.creates = creates
+        self.hears_lapses = hears_lapses
 
 
 class Leave(SessionCommand):

@@ -18,6 +18,12 @@ are in the client's hands as before, their timeout included, and the client is t
 What is only in memory (messages of queues that are not durable) is done or not together with the
 rest as long as the server lives; a server that is killed loses it as it always does.
 
+*Copies.*  A source that keeps nothing, such as a broadcast, has its messages copied by its feeds
+when the batch is finished; of those that durable queues get, the storage is asked then.  So the
+client is told when the storage has answered for one ticket more, which has nothing to do: what was
+asked before is on disk by then.  A server that is killed between the two tickets loses these
+copies; the client does not know then whether anything was done, as with any batch.
+
 A delivery that several consumers have is settled when the last of them answers.  If that is not
 this batch, then its answer is in memory only, like every such answer.
 """
@@ -39,6 +45,7 @@ from tmqp.constants import (
 from tmqp_server.engine.books import batch_bytes
 from tmqp_server.engine.commands import Acknowledge, Batch, Command, Push, Release, SessionCommand
 from tmqp_server.engine.core import Core, PendingWrite
+from tmqp_server.engine.delivery.feed_commits import target_of
 from tmqp_server.engine.delivery.intake import Intake, take_extras
 from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.saving import erasures_between
@@ -104,12 +111,14 @@ class PendingBatch(PendingWrite):
     """A batch that the storage has not answered for, and who waits for that.
 
     ``size`` is that of the messages the storage is to keep, ``memory`` what the books are charged
-    beyond the messages.  When it is safe, its first ``done`` items are finished.
+    beyond the messages.  When it is safe, its first ``done`` items are finished.  ``is_finished``
+    says that all are, and that the client waits for the copies that feeds made of them.
     """
 
-    __slots__ = ("session", "request", "items", "size", "memory", "done")
+    __slots__ = ("session", "request", "items", "size", "memory", "done", "is_finished")
 
     def __init__(self, session: Session, request: object) -> None:
+        self.is_finished = False
         self.session = session
         self.request = request
         self.items: list[_Item] = []
@@ -388,6 +397,9 @@ class Batches:
     def synced(self, batch: PendingBatch, ok: bool) -> None:
         """The storage has answered for a batch."""
         core = self._core
+        if batch.is_finished:
+            self._tell(batch, RESULT_OK if ok else RESULT_BUSY)
+            return
         core.unsynced_bytes -= batch.size
         core.refund(batch.memory)
         for item in batch.items:
@@ -435,8 +447,38 @@ class Batches:
                     self._push(item)
                 else:
                     self._take_answer(item, item.answer, item.consumer)
+            fed = self._fed_by(batch)
+            if any([queue.high_count or queue.regular_count for queue in fed]):
+                return  # what the budget left to the pump is copied first
             self._unfinished.popleft()
-            self._tell(batch, RESULT_OK)
+            if fed:
+                self._await_copies(batch)
+            else:
+                self._tell(batch, RESULT_OK)
+
+    def _fed_by(self, batch: PendingBatch) -> list[Queue]:
+        """The queues of a batch that keep nothing, and feed what is durable."""
+        found: list[Queue] = []
+        if not self._core.stores:
+            return found
+        for item in batch.items:
+            queue = item.queue
+            feeds = queue.feeds
+            if item.answer is not None or feeds is None or queue.discipline.stores or queue.closed:
+                continue
+            if queue not in found and any([target_of(feed).saves for feed in feeds]):
+                found.append(queue)
+        return found
+
+    def _await_copies(self, batch: PendingBatch) -> None:
+        """Tell the client when what was asked of the storage so far is done."""
+        batch.is_finished = True
+        core = self._core
+        core.last_ticket += 1
+        core.tickets[core.last_ticket] = batch
+        effect = CommitBatch([], [], core.now)
+        effect.ticket = core.last_ticket
+        core.out.append(effect)
 
     def _push(self, item: _Item) -> None:
         queue = item.queue

@@ -12,7 +12,7 @@ from tmqp.constants import RESULT_NOT_FOUND, RESULT_OK
 from tmqp_server.engine.commands import CancelMessage, Command
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.delivery.outcomes import Outcomes
-from tmqp_server.engine.delivery.sharing import tell, withdraw
+from tmqp_server.engine.delivery.sharing import tell
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import ClearStored
 from tmqp_server.engine.flights import Flights
@@ -90,7 +90,7 @@ class Deferring:
 
     def remove(self, queue: Queue, message: Message) -> None:
         """Remove a message that waits in memory."""
-        withdraw(queue, message)
+        queue.withdraw(message)
         self._outcomes.dequeued(queue, message)
         self._flights.count_cleared(queue, 1)
         self._settle(queue, message)

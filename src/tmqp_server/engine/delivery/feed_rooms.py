@@ -16,7 +16,7 @@ from tmqp_server.engine.delivery.feed_commits import target_of
 from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.feeds import Feed
-from tmqp_server.engine.model.message import Message
+from tmqp_server.engine.model.message import Message, verdict
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.options import REFUSE
 
@@ -82,9 +82,7 @@ class FeedRooms:
     def room(self, target: Queue, message: Message) -> int:
         """What a target says of a message: it has room, it is full, or it never has any."""
         size = message.size
-        if size > target.size_cap or size > target.byte_cap or size > target.disk_cap:
-            return NEVER_ROOM
-        if target.saves and size > target.disk_cap:
+        if size > target.size_cap or size > target.byte_cap or target.is_too_large_for_disk(size):
             return NEVER_ROOM
         if not target.discipline.stores:
             return FREE
@@ -106,11 +104,7 @@ class FeedRooms:
 
     def wants(self, queue: Queue, feed: Feed, message: Message) -> bool:
         """Whether the filter of a feed, if it has one, accepts a message."""
-        chooser = feed.filter
-        if chooser is None:
-            return True
-        try:
-            return chooser.accepts(message)
-        except Exception:  # noqa: BLE001 - a door's filter hurts its own feed only
+        found = verdict(feed.filter, message)
+        if found is None:
             self._outcomes.count_error(queue)
-            return False
+        return found is True

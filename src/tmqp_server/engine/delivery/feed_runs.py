@@ -157,7 +157,7 @@ class FeedRuns:
     def _takes_all(self, target: Queue, run: PushRun) -> bool:
         """Whether a target has room for all copies, and takes them as they come."""
         decision = target.receipt_asked if run.wants_confirm else target.receipt
-        if decision is None or not target.single or target.audience.filters:
+        if decision is None or not self._dealer.goes_to_one(target, run) or target.audience.filters:
             return False
         if not self._dealer.can_be_dealt(target):
             return False

@@ -99,7 +99,7 @@ class Holding:
         size = push.size
         if size > queue.size_cap or size > queue.byte_cap or queue.count_cap <= 0:
             return False  # it fits at no time
-        if (queue.saves or queue.bounded) and size > queue.disk_cap:
+        if queue.is_too_large_for_disk(size):
             return False
         held = self._trying
         if held is not None and held.push is push:

@@ -19,7 +19,7 @@ from tmqp_server.engine.delivery.sending import Sender
 from tmqp_server.engine.keying import assign, follow, hand_out, lock, table_of
 from tmqp_server.engine.model.keyed import KeyedList
 from tmqp_server.engine.model.keys import Bucket, KeyTable, bucket_of
-from tmqp_server.engine.model.message import MARK_GONE, MARK_HIGH, Message
+from tmqp_server.engine.model.message import MARK_GONE, Message
 from tmqp_server.engine.model.parking import ParkingList
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.selection import Selection
@@ -50,10 +50,7 @@ class Choosing:
         self, queue: Queue, waiting: ParkingList, message: Message, takers: int, now: float
     ) -> None:
         waiting.leave(message)
-        if message.marks & MARK_HIGH:
-            queue.high_count -= 1
-        else:
-            queue.regular_count -= 1
+        queue.note_taken(message)
         rare = message.rare
         if rare is not None and rare.expires_at <= now:
             # Too old within this tick, and the timer has not come round yet.

@@ -29,6 +29,7 @@ from tmqp.constants import (
     RESULT_LIMIT_EXCEEDED,
     RESULT_OK,
 )
+from tmqp.extensions import LAPSE_REMOVED
 from tmqp_server.engine.commands import Acknowledge
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.delivery.dead_letters import moved_letter
@@ -318,7 +319,7 @@ class Outcomes(Rooms):
         problem = self.problem_of_push(queue, size, False, replaced)
         if problem != RESULT_LIMIT_EXCEEDED or queue.options.when_full == REFUSE:
             return problem
-        if size > queue.size_cap or size > queue.byte_cap or size > queue.disk_cap:
+        if size > queue.size_cap or size > queue.byte_cap or queue.is_too_large_for_disk(size):
             return problem
         made = 0
         for _ in range(_MOST_DISPLACED):
@@ -355,7 +356,7 @@ class Outcomes(Rooms):
     def dispose(self, queue: Queue, message: Message) -> None:
         """Settle a message that has been cleared."""
         self._core.budget -= 1
-        self._flights.take_from_all(queue, message)
+        self._flights.take_from_all(queue, message, LAPSE_REMOVED)
         self.settle(queue, message)
 
     def _forget(self, queue: Queue, message: Message) -> bool:

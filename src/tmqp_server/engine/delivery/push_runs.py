@@ -92,7 +92,8 @@ class RunIntake:
             return False
         if queue.feeds is not None:
             return self._feeds.push(queue, session, run, now)
-        if not (self._dealer.can_be_dealt(queue) if queue.single else self._goes_through(queue)):
+        to_one = self._dealer.goes_to_one(queue, run)
+        if not (self._dealer.can_be_dealt(queue) if to_one else self._goes_through(queue)):
             return False
         audience = queue.audience
         mask = self._mask_of(queue, session, run) if audience.filters else 0
@@ -108,7 +109,7 @@ class RunIntake:
                 return False  # each confirm is to stand before the producer's own delivery
         elif decision is not ALLOW:
             return False
-        if queue.single:
+        if to_one:
             return self._deal(queue, session, run, mask, confirms, now)
         if audience.stale:
             audience.refresh()

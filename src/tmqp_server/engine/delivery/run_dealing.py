@@ -42,6 +42,10 @@ class RunDealer:
         self._flights = flights
         self._workflow = workflow
 
+    def goes_to_one(self, queue: Queue, run: PushRun) -> bool:
+        """Whether each message goes to one consumer, whichever can take it."""
+        return queue.single or (queue.keyed and queue.direct and run.wire.is_keyless())
+
     def can_be_dealt(self, queue: Queue) -> bool:
         """Whether each message would go to one consumer at once, or wait for one."""
         core = self._core

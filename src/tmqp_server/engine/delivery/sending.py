@@ -40,7 +40,7 @@ from tmqp_server.engine.model.delivery import (
     Decision,
     combine,
 )
-from tmqp_server.engine.model.message import Message
+from tmqp_server.engine.model.message import Message, verdict
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Audience, Pulling, Session, Subscription
 
@@ -351,14 +351,10 @@ class Sender:
 
     def passes(self, queue: Queue, subscription: Subscription, message: Message) -> bool:
         """Whether the filter of a subscription, if it has one, accepts a message."""
-        chooser = subscription.filter
-        if chooser is None:
-            return True
-        try:
-            return chooser.accepts(message)
-        except Exception:  # noqa: BLE001 - a door's filter hurts its own subscription only
+        found = verdict(subscription.filter, message)
+        if found is None:
             self._outcomes.count_error(queue)
-            return False
+        return found is True
 
     def _emit(self, queue: Queue, message: Message, chosen: dict[int, Client], now: float) -> None:
         """Make the effects for chosen consumers and register what is in flight."""

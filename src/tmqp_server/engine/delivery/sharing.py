@@ -19,14 +19,13 @@ from tmqp_server.engine.effects import Effect, TellNodes
 from tmqp_server.engine.model.channels import ChannelTable
 from tmqp_server.engine.model.message import (
     MARK_FED,
-    MARK_HIGH,
     MARK_NEGATIVE,
     MARK_SHARED,
     Message,
 )
 from tmqp_server.engine.model.queues import Queue
 
-__all__ = ["forget", "must_be_fed", "reindex", "share", "tell", "withdraw"]
+__all__ = ["forget", "must_be_fed", "reindex", "share", "tell"]
 
 
 def share(queue: Queue, message: Message) -> None:
@@ -65,16 +64,6 @@ def reindex(queue: Queue, in_hand: Message | None = None) -> None:
         if message.marks & MARK_SHARED:
             left[message.message_id] = message
     queue.shared = left
-
-
-def withdraw(queue: Queue, message: Message) -> None:
-    """Take out a message that waits, wherever it stands.  The caller must settle it."""
-    if message.marks & MARK_HIGH:
-        queue.high_count -= 1
-        queue.high.remove(message)
-    else:
-        queue.regular_count -= 1
-        queue.regular.remove(message)
 
 
 def tell(out: list[Effect], channels: ChannelTable, queue: Queue, message: Message) -> None:

@@ -532,11 +532,7 @@ class Workflow:
         latest = queue.latest()
         if latest is None or queue.waiting_count() == 1:
             return
-        if latest.high_priority or not queue.high_count:
-            queue.take_newest()
-        else:
-            queue.regular_count -= 1
-            queue.regular.take_newest()
+        queue.take_newest(not latest.high_priority)
         self._outcomes.make_way(queue, latest)
         queue.put_last(latest)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from tmqp_server.engine.effects.base import (
     Effect,
 )
+from tmqp_server.engine.effects.draining import DrainAsked
 from tmqp_server.engine.effects.events import (
     Inform,
     Notify,
@@ -48,6 +49,7 @@ from tmqp_server.engine.effects.sessions import (
     BranchOpened,
     CloseSession,
     EventsEnded,
+    Lapsed,
     Left,
     PushDecided,
     Refuse,
@@ -94,6 +96,7 @@ __all__ = [
     "Deliver",
     "DeliverPulled",
     "DeliverRun",
+    "DrainAsked",
     "DropStaged",
     "Effect",
     "EndPull",
@@ -110,6 +113,7 @@ __all__ = [
     "Forward",
     "HandOver",
     "Inform",
+    "Lapsed",
     "Left",
     "MeasureStored",
     "Notify",

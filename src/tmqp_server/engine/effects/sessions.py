@@ -11,6 +11,7 @@ __all__ = [
     "BranchOpened",
     "CloseSession",
     "EventsEnded",
+    "Lapsed",
     "Left",
     "PushDecided",
     "Refuse",
@@ -101,6 +102,36 @@ class Left(Effect):
     def __init__(self, session: int, channel: str) -> None:
         self.session = session
         self.channel = channel
+
+
+@mypyc_attr(acyclic=True)
+class Lapsed(Effect):
+    """A delivery is the session's own no more, though it has not answered for it: an answer would
+    get 404 or 403.  Only for those that want to hear of it (``Connect``, ``Join``).
+
+    ``channel`` is the channel's real name, as in ``Deliver``; ``message_id`` and ``sequence`` are
+    the message's.  ``reason`` is ``LAPSE_TIMED_OUT``, ``LAPSE_REMOVED`` where the queue was cleared
+    or is gone, or ``LAPSE_ANSWERED`` where a consumer at another node has answered.  It comes
+    before the message is sent again to anybody.
+    """
+
+    __slots__ = ("session", "channel", "queue_id", "message_id", "sequence", "reason")
+
+    def __init__(
+        self,
+        session: int,
+        channel: str,
+        queue_id: int,
+        message_id: str,
+        sequence: int,
+        reason: str,
+    ) -> None:
+        self.session = session
+        self.channel = channel
+        self.queue_id = queue_id
+        self.message_id = message_id
+        self.sequence = sequence
+        self.reason = reason
 
 
 @mypyc_attr(acyclic=True)

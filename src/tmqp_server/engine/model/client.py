@@ -67,6 +67,7 @@ class Client:
         "termed",
         "closely",
         "most",
+        "hears_lapses",
         "in_flight",
         "pushed",
         "delivered",
@@ -114,6 +115,8 @@ class Client:
         self.closely = False
         #: With so many deliveries in hand one more must be looked at; 0 until that is known.
         self.most = 0
+        #: It is told when a delivery is its own no more (``Lapsed``).
+        self.hears_lapses = False
         #: Deliveries sent to it whose acknowledge is awaited.
         self.in_flight = 0
         self.pushed = 0

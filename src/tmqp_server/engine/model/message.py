@@ -51,6 +51,7 @@ __all__ = [
     "SubscriptionFilter",
     "Timing",
     "Wires",
+    "verdict",
 ]
 
 #: It stands in the high-priority list (F85).
@@ -373,6 +374,17 @@ class SubscriptionFilter:
         at nothing but who has sent a message need not be, if it has a family and keys: what it
         accepts is found out once for each sender."""
         return True
+
+
+def verdict(chooser: SubscriptionFilter | None, message: Message) -> bool | None:
+    """Whether a filter, if there is one, accepts a message; None if it has raised: a door's filter
+    hurts nobody but those who asked for it."""
+    if chooser is None:
+        return True
+    try:
+        return chooser.accepts(message)
+    except Exception:  # noqa: BLE001 - see above
+        return None
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

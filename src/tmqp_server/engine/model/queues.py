@@ -386,6 +386,11 @@ class Queue(QueueFacts):
         """Whether a message that comes in goes to the storage, because all do or memory is full."""
         return self.saves or (self.bounded and not self.options.ephemeral and self.is_full())
 
+    def is_too_large_for_disk(self, size: int) -> bool:
+        """Whether a message of that size would have to go to the storage, and never may."""
+        goes = self.saves or (self.bounded and not self.options.ephemeral)
+        return goes and size > self.disk_cap
+
     def high_in_all(self) -> int:
         """High-priority messages waiting, those on disk included."""
         return self.high_count + (0 if self.high_tail is None else self.high_tail.count)
@@ -430,9 +435,9 @@ class Queue(QueueFacts):
         self.regular_count -= 1
         return self.regular.take()
 
-    def take_newest(self) -> Message:
-        """Take out the message that came last, of the high priority first; there must be one."""
-        if self.high_count:
+    def take_newest(self, regular: bool = False) -> Message:
+        """Take out the message that came last, of high priority first, or *regular* only."""
+        if self.high_count and not regular:
             self.high_count -= 1
             return self.high.take_newest()
         self.regular_count -= 1
@@ -445,6 +450,18 @@ class Queue(QueueFacts):
             self.regular_count -= 1
             return self.regular.take()
         return self.take() if self.high_count else None
+
+    def withdraw(self, message: Message) -> None:
+        """Take out a message that waits, wherever it stands."""
+        (self.high if message.marks & MARK_HIGH else self.regular).remove(message)
+        self.note_taken(message)
+
+    def note_taken(self, message: Message) -> None:
+        """Count a message that was taken out of its list by whoever chooses."""
+        if message.marks & MARK_HIGH:
+            self.high_count -= 1
+        else:
+            self.regular_count -= 1
 
     def look(self, newest: bool) -> Message | None:
         """The message that ``take``, or ``take_newest``, would take out; None if none waits."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tmqp_server.engine.model.message import Message, SubscriptionFilter
+from tmqp_server.engine.model.message import Message, SubscriptionFilter, verdict
 
 __all__ = ["EVERYBODY", "MAX_FILTERS", "Selection", "WantedBy"]
 
@@ -182,11 +182,10 @@ class Selection:
         return mask
 
     def _accepts(self, slot: WantedBy, message: Message) -> bool:
-        try:
-            return slot.filter.accepts(message)
-        except Exception:  # noqa: BLE001 - a door's filter hurts its own subscription only
+        found = verdict(slot.filter, message)
+        if found is None:
             self.failures += 1
-            return False
+        return found is True
 
     def _key_of(self, message: Message) -> object:
         for slot in self.slots.values():

@@ -263,6 +263,8 @@ class Administration:
         """Subscribe (F48)."""
         assert isinstance(command, Join)
         code = self._join(session, command)
+        if code == RESULT_OK and command.hears_lapses:
+            session.hears_lapses = True
         self._pump.wake_waiting(self._core.now)
         self.reply(session, command.request, code)
 

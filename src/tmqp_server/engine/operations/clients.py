@@ -116,6 +116,7 @@ class Clients:
             node,
             command.host,
         )
+        session.hears_lapses = command.hears_lapses
         session.memory = size
         core.charge(size)
         core.add_session(session)
@@ -211,6 +212,7 @@ class Clients:
         branch.parent = session
         if session.branches is None:
             session.branches = {}
+        branch.hears_lapses = session.hears_lapses
         session.branches[number] = core.sessions[number] = branch
         core.branches += 1
         core.out.append(BranchOpened(session.number, command.request, number))

@@ -12,6 +12,7 @@ from tmqp_server.engine.commands import (
     Command,
     Configure,
     DescribeServer,
+    Drain,
     ListNodes,
     Permission,
     ReportMaster,
@@ -20,9 +21,9 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.core import Core, Master, Performers
 from tmqp_server.engine.delivery.outcomes import Outcomes
-from tmqp_server.engine.delivery.sharing import must_be_fed, withdraw
+from tmqp_server.engine.delivery.sharing import must_be_fed
 from tmqp_server.engine.directory import Directory
-from tmqp_server.engine.effects import Reply
+from tmqp_server.engine.effects import DrainAsked, Reply
 from tmqp_server.engine.events import NODE_CONNECTED, NODE_DISCONNECTED, NodeFact
 from tmqp_server.engine.model.message import MARK_DECIDED, MARK_NEGATIVE
 from tmqp_server.engine.model.sessions import Session
@@ -47,6 +48,7 @@ class Nodes:
         return {
             ListNodes: self.list_nodes,
             DescribeServer: self.describe_server,
+            Drain: self.drain,
             Configure: self.permit,
             SeeMetrics: self.permit,
             SeeServer: self.permit,
@@ -79,7 +81,7 @@ class Nodes:
             if not command.positive:
                 message.marks |= MARK_NEGATIVE
             return
-        withdraw(queue, message)
+        queue.withdraw(message)
         self._outcomes.dequeued(queue, message)
         self._outcomes.settle_elsewhere(queue, message, command.positive)
         queue.tidy()
@@ -99,6 +101,13 @@ class Nodes:
             limits.max_total_bytes,
         )
         core.out.append(Reply(session.number, command.request, RESULT_OK, body))
+
+    def drain(self, command: Command, session: Session) -> None:
+        """Pass the wish on to who runs the server, and say that it was heard."""
+        assert isinstance(command, Drain)
+        core = self._core
+        core.out.append(DrainAsked(command.stops))
+        core.reply(session, command.request, RESULT_OK)
 
     def permit(self, command: Command, session: Session) -> None:
         """Answer that the client may: a client without the right is refused before."""

@@ -35,7 +35,7 @@ from tmqp_server.engine.model.message import (
     MARK_SAVED,
     MARK_SAVING,
     Message,
-    SubscriptionFilter,
+    verdict,
 )
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session
@@ -309,7 +309,7 @@ class Browsing:
             return
         if command.message_id and message.message_id != command.message_id:
             return
-        if not _passes(command.filter, message):
+        if not verdict(command.filter, message):
             return
         self._keep(look, _Found(sequence, message, None))
 
@@ -381,7 +381,7 @@ class Browsing:
             item = _of_kept(look.queue, kept, asked.high_priority, self._core.now)
             if look.removes and not item.state & BROWSED_WAITING:
                 continue
-            if not _passes(look.command.filter, item.message):
+            if not verdict(look.command.filter, item.message):
                 continue
             self._keep(look, _Found(kept.sequence, None, item))
         if not look.awaited:
@@ -517,16 +517,6 @@ class Browsing:
         look.lists = []
         look.deferred = []
         self._looks.pop(look.session.number, None)
-
-
-def _passes(chooser: SubscriptionFilter | None, message: Message) -> bool:
-    """Whether a message is wanted; a filter that raises wants none."""
-    if chooser is None:
-        return True
-    try:
-        return chooser.accepts(message)
-    except Exception:  # noqa: BLE001 - a door's filter hurts those who look only
-        return False
 
 
 def _of_kept(queue: Queue, kept: KeptMessage, high_priority: bool, now: float) -> BrowsedMessage:

@@ -1,4 +1,6 @@
 import java.util.ArrayList;
+import java.util.Collections;
+import java.util.Enumeration;
 import java.util.List;
 import javax.jms.Connection;
 import javax.jms.Destination;
@@ -92,6 +94,13 @@ abstract class Checks {
         return made;
     }
 
+    /** A connection by a whole URL. */
+    Connection connectionTo(String whole) throws JMSException {
+        Connection made = new ActiveMQConnectionFactory(whole).createConnection();
+        connections.add(made);
+        return made;
+    }
+
     Connection started() throws JMSException {
         Connection made = connection("");
         made.start();
@@ -160,6 +169,11 @@ abstract class Checks {
             throw error;
         }
         throw new AssertionError("no " + kind.getSimpleName());
+    }
+
+    /** How many there are. */
+    static int length(Enumeration<?> found) {
+        return Collections.list(found).size();
     }
 
     Queue queue(Session session) throws JMSException {

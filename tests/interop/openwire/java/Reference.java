@@ -1,6 +1,11 @@
+import java.io.File;
 import org.apache.activemq.broker.BrokerService;
 
-/** ActiveMQ itself, without a disk, on a free port; it ends with its standard input. */
+/**
+ * ActiveMQ itself, which ends with its standard input: Reference [PORT [FOLDER]].
+ *
+ * <p>It listens to a free port unless one is named, and keeps nothing unless a folder is.
+ */
 public final class Reference {
     private Reference() {
     }
@@ -8,10 +13,13 @@ public final class Reference {
     public static void main(String[] arguments) throws Exception {
         BrokerService broker = new BrokerService();
         broker.setBrokerName("reference");
-        broker.setPersistent(false);
+        broker.setPersistent(arguments.length > 1);
+        if (arguments.length > 1) {
+            broker.setDataDirectoryFile(new File(arguments[1]));
+        }
         broker.setUseJmx(false);
         broker.setUseShutdownHook(false);
-        broker.addConnector("tcp://127.0.0.1:0");
+        broker.addConnector("tcp://127.0.0.1:" + (arguments.length > 0 ? arguments[0] : "0"));
         broker.start();
         broker.waitUntilStarted();
         System.out.println(broker.getTransportConnectors().get(0).getPublishableConnectString());

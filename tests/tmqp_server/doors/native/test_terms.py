@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.tmqp_server.outputs import faults
-from tests.tmqp_server.peers import Peer, ack, push
+from tests.tmqp_server.peers import Peer, ack, operation, push
 from tests.tmqp_server.world import World
 from tmqp.constants import STATUS_ROUND_ROBIN, MessageType, Operation
-from tmqp.extensions import OP_EXTEND, OP_GRANT_CREDIT, OP_SET_TERMS
+from tmqp.extensions import OP_EXTEND, OP_GRANT_CREDIT, OP_LAPSED, OP_SET_TERMS
 from tmqp.frames import Frame
 from tmqp.models import QueueInformation
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueOptions
@@ -360,3 +360,27 @@ def test_what_cannot_be_is_answered(
     consumer.say(asks(operation, *headers))
     assert codes(consumer) == [code]
     assert faults(world.hub) == {}
+
+
+def test_who_asks_for_it_is_told_when_a_delivery_is_its_own_no_more() -> None:
+    world = queue_world(acknowledge_timeout_ms=1_000, delivery_handler="retry-timeouts")
+    told, other = Peer(world, "told"), Peer(world, "other", ["c"])
+    told.say(operation(Operation.JOIN, "C", headers=[("Tell-Lapsed", "1")]))
+    told.take()
+    Peer(world, "p").say(push("c", 1, "m"))
+    assert [len(each.take()) for each in (told, other)] == [1, 1]
+    world.advance_to(world.now - world.began + 1.1)
+    lapse, again = told.take()
+    assert (lapse.type, lapse.content_type, lapse.target) == (MessageType.SERVER, OP_LAPSED, "c")
+    assert (lapse.message_id, lapse.header("Queue-Id")) == ("m", "1")
+    assert lapse.header("Reason") == "timed-out"
+    assert again.message_id == "m"
+    assert [frame.message_id for frame in other.take()] == ["m"]
+
+
+def test_the_word_for_it_is_a_number() -> None:
+    world = queue_world()
+    peer = Peer(world, "peer")
+    peer.say(operation(Operation.JOIN, "c", headers=[("Tell-Lapsed", "yes")]))
+    (answer,) = peer.take()
+    assert answer.content_type == 400

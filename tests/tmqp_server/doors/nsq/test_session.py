@@ -375,6 +375,19 @@ def test_the_statistics_know_each_client() -> None:
     assert server.context.world.message_bytes == {b"t": 11}
 
 
+def test_the_statistics_do_not_count_what_has_timed_out_as_in_flight() -> None:
+    server = Server()
+    client = server.subscriber("t", "c", 3, msg_timeout=1_000)
+    row = server.context.world.clients[client.number]
+    server.publish("t", b"one", b"two", b"three")
+    assert row.in_flight_count == 3
+    client.send(writing.rdy(0))
+    server.pass_s(1)
+    assert row.in_flight_count == 0
+    client.send(writing.rdy(2))
+    assert row.in_flight_count == 2
+
+
 def test_names_of_channels_are_found_again() -> None:
     names = NsqNames()
     assert names.of(name_of("a.b", "c#ephemeral")) == (b"a.b", b"c#ephemeral")

@@ -19,6 +19,8 @@ from tests.tmqp_server.doors.openwire.talk import (
     world_with,
 )
 from tmqp_server.doors.openwire.options import OpenwireLimits, OpenwireOptions
+from tmqp_server.doors.port import SERVER_STOPS
+from tmqp_server.engine.commands import ClearMessages
 from tmqp_wires.openwire import ClientConnection, WireFormat
 from tmqp_wires.openwire.commands import (
     COMMIT,
@@ -150,6 +152,15 @@ def test_a_server_does_not_take_what_servers_say() -> None:
     client = Client(world_with())
     client.tell(ProducerAck(None, 1))
     assert "is not for a server" in client.closed
+
+
+@pytest.mark.parametrize("reason", ["it is too slow", SERVER_STOPS])
+def test_a_server_says_why_it_closes_unless_it_stops(reason: str) -> None:
+    client = Client(world_with())
+    client.world.hub.close(client.connection.number, reason, client.world.now)
+    told = [each for each in client.hear() if isinstance(each, ConnectionError_)]
+    assert len(told) == (reason != SERVER_STOPS)
+    assert client.closed == reason
 
 
 def test_signs_of_life_and_silence() -> None:
@@ -340,6 +351,21 @@ def test_the_prefetch_is_a_window_that_delivered_messages_do_not_fill() -> None:
     assert client.ack(found[2], kind=ACK_REDELIVERED) == []
     more = client.ack(*found)
     assert texts(more) == ["4"]
+
+
+def test_a_message_that_was_removed_does_not_make_the_window_wider_for_ever() -> None:
+    world = world_with()
+    client = Client(world)
+    client.consume(prefetch=2)
+    found = [each for n in range(2) for each in dispatches(client.send(str(n)))]
+    client.ack(*found, kind=ACK_DELIVERED)
+    (queue,) = world.broker.queues()
+    number = client.connection.number
+    world.run(number, ClearMessages(number, None, queue.channel_name, 0, True, True, True))
+    assert kept(world) == 0
+    assert texts([each for n in range(5) for each in client.send(str(n))]) == ["0", "1"]
+    assert client.ack(*found) == [], "an answer for what has gone is not for what came since"
+    assert kept(world) == 5
 
 
 def test_another_prefetch() -> None:

@@ -9,6 +9,7 @@ from tmqp_server.doors.smq.door import SmqDoor
 from tmqp_server.doors.smq.message import SmqBodies, line_of
 from tmqp_server.doors.smq.options import SmqLimits, SmqOptions
 from tmqp_server.doors.smq.session import SmqSession
+from tmqp_server.engine.commands import ClearMessages
 from tmqp_server.engine.limits import EngineLimits
 
 
@@ -267,3 +268,24 @@ def test_what_others_send_is_one_line(body: bytes, line: bytes | None) -> None:
     made = line_of(body)
     assert made.count(b"\n") == 1
     assert line is None or made == line
+
+
+def test_what_was_cleared_is_not_counted_as_done() -> None:
+    world = world_with()
+    producer, consumer = world.client(), world.client()
+    consumer.say(b"C:q\n")
+    producer.say(b"M:q:1\nM:q:2\n")
+    assert consumer.hear() == b"1\n2\n"
+    name = consumer_channel(world)
+    world.run(consumer.number, ClearMessages(consumer.number, None, name, 0, True, True, True))
+    producer.say(b"M:q:3\nM:q:4\n")
+    assert consumer.hear() == b"3\n4\n"
+    consumer.say(b"D:q:1\n")
+    producer.say(b"S\n")
+    assert producer.hear() == b'{"q":1}\n', "the third is done, and neither of the first two"
+
+
+def consumer_channel(world: DoorWorld) -> str:
+    """The channel of the only queue."""
+    (queue,) = world.broker.queues()
+    return queue.channel_name

@@ -13,7 +13,8 @@ from tests.tmqp_server.doors.stomp.talk import (
     subscribed,
     world_with,
 )
-from tmqp_server.engine.commands import UpdateQueue
+from tmqp_server.doors.stomp.consuming import DeliveringSession
+from tmqp_server.engine.commands import ClearMessages, UpdateQueue
 from tmqp_server.engine.options import QueueChanges
 from tmqp_wires.stomp.frames import V1_0, V1_1
 
@@ -157,6 +158,24 @@ def test_a_transaction_that_is_aborted_sends_nothing_and_has_its_messages_in_han
     client.ack(found[2])
     assert in_flight(client.world.broker) == 0
     assert client.subscribe("/queue/b", id="2") == []
+
+
+@pytest.mark.parametrize("staged", [False, True])
+def test_a_message_that_was_removed_is_in_hand_no_more(staged: bool) -> None:
+    client, found = subscribed(world_with(), "client-individual", 2)
+    world, number = client.world, client.connection.number
+    session = world.hub._sessions[number]
+    assert isinstance(session, DeliveringSession)
+    client.say("BEGIN", transaction="t")
+    if staged:
+        client.ack(found[0], transaction="t")
+    (queue,) = world.broker.queues()
+    world.run(number, ClearMessages(number, None, queue.channel_name, 0, True, True, True))
+    assert receipts(client.say("ABORT", transaction="t", receipt="r")) == ["r"]
+    (subscription,) = session._by_index.values()
+    assert subscription.in_hand == {}
+    assert client.ack(found[1]) == [], "an answer that comes too late is no fault"
+    assert bodies(client.send(b"next")) == [b"next"]
 
 
 def test_answers_of_a_transaction_take_effect_with_its_messages() -> None:

@@ -12,6 +12,7 @@ from tests.tmqp_server.doors.stomp.talk import (
     receipts,
     world_with,
 )
+from tmqp_server.doors.port import SERVER_STOPS
 from tmqp_server.doors.stomp.options import StompLimits
 from tmqp_wires.stomp import StompFrame
 from tmqp_wires.stomp.frames import V1_0, V1_1, VERSIONS
@@ -93,8 +94,15 @@ def test_heart_beats_are_sent_and_their_absence_ends_the_connection() -> None:
 
 def test_the_server_says_why_it_closes() -> None:
     client = Client(world_with())
-    client.world.hub.close(client.connection.number, "the server stops", client.world.now)
-    assert error(client.hear()) == "the server stops"
+    client.world.hub.close(client.connection.number, "it is too slow", client.world.now)
+    assert error(client.hear()) == "it is too slow"
+
+
+def test_a_server_that_stops_says_nothing_for_stompit_ends_its_program_at_an_error() -> None:
+    client = Client(world_with())
+    client.world.hub.close(client.connection.number, SERVER_STOPS, client.world.now)
+    assert client.hear() == []
+    assert client.closed == SERVER_STOPS
 
 
 # --- SEND and SUBSCRIBE --------------------------------------------------------------------------

@@ -55,6 +55,7 @@ class ModelBroker(Routers):
         self.said = []
         self.obey(command)
         self.follow()
+        self.tell_receivers()
         self.serve_time()
         self.destroy_emptied()
         return self.said
@@ -89,6 +90,8 @@ class ModelBroker(Routers):
         if isinstance(command, commands.Connect):
             names = (command.client_id, command.name, command.client_type)
             self.connect(command.session, command.request, *names, command.take_over)
+            if command.session in self.clients:
+                self.clients[command.session].hears = command.hears_lapses
             return
         if isinstance(command, commands.Synced):
             raise TypeError("the model is told of the storage by ``synced``")
@@ -158,7 +161,8 @@ class ModelBroker(Routers):
         elif isinstance(command, commands.RemoveChannel):
             self.remove_channel(client, request, name)
         elif isinstance(command, commands.Join):
-            self.join(client, request, name, command.credit, command.terms)
+            joined = self.join(client, request, name, command.credit, command.terms)
+            client.hears = client.hears or (joined and command.hears_lapses)
         elif isinstance(command, commands.SetTerms):
             self.set_terms(client, request, name, command.terms)
         elif isinstance(command, commands.Extend):
@@ -193,7 +197,21 @@ class ModelBroker(Routers):
             self.refuse(letter, code, extras is not None and extras.silent)
         else:
             delay_s = 0.0 if extras is None else extras.delay_ms / 1_000
+            if extras is not None and extras.counts_receivers:
+                letter.receivers = 0
+                self.counting = letter
             self.take_in(line, letter, delay_s)
+
+    def tell_receivers(self) -> None:
+        """Most producers are told before their message is sent: complete what they are told."""
+        letter, self.counting = self.counting, None
+        if letter is None:
+            return
+        if letter.promise:
+            letter.promise = (*letter.promise[:-1], letter.receivers)
+        for at, word in enumerate(self.said):
+            if word[:3] == ("confirm", letter.producer.number, letter.message_id):
+                self.said[at] = (*word[:-1], letter.receivers)
 
     def letter_of(self, client: Client, command: commands.Push, line: Line | None) -> Letter:
         """The message that is pushed."""

@@ -37,6 +37,8 @@ class Delivering(Counting):
     saves: dict[str, tuple[Letter, Line]]
     #: The queues in which a message has come to its end in this step.
     ended: list[Line]
+    #: The message whose producer wants to know to how many it goes in this step.
+    counting: Letter | None = None
 
     def policy(self, line: Line) -> Policy:
         """The queue's delivery handler."""
@@ -119,6 +121,8 @@ class Delivering(Counting):
             self.end(line, letter, "dropped")
             return
         letter.attempts += 1
+        if letter is self.counting:
+            letter.receivers += len(clients)
         line.counts["sent_messages"] += 1
         line.counts["deliveries"] += len(clients)
         if line.is_on("request_acknowledge"):
@@ -153,6 +157,12 @@ class Delivering(Counting):
         if member is not None:
             member.drop(letter)
 
+    def take_away(self, line: Line, letter: Letter, client: Client, why: str) -> None:
+        """Somebody has a message no longer, without having answered for it."""
+        self.drop(line, letter, client)
+        if client.hears and client.alive:
+            self.say("lapsed", client.number, line.place, letter.message_id, why)
+
     def one_at_a_time(self, line: Line) -> bool:
         """Whether the next message waits for an answer (F96); a broadcast cannot wait (F86)."""
         waits = line.is_on("wait_for_acknowledge") and line.is_on("request_acknowledge")
@@ -176,9 +186,9 @@ class Delivering(Counting):
         positive = not reason
         word = (letter.message_id, letter.spelling, line.queue_id, positive, reason, first)
         if positive and letter.saving:
-            letter.promise = (*word, source, wire, -1)
+            letter.promise = (*word, source, wire, letter.receivers)
         else:
-            self.say("confirm", letter.producer.number, *word, source, wire, -1)
+            self.say("confirm", letter.producer.number, *word, source, wire, letter.receivers)
 
     def end(self, line: Line, letter: Letter, how: str) -> None:
         """A message is no more: *how* is what the books call it."""
@@ -265,7 +275,7 @@ class Delivering(Counting):
                 self.confirm(line, letter, "timeout")
                 letter.failed = True
         for client in late:
-            self.drop(line, letter, client)
+            self.take_away(line, letter, client, "timed-out")
         if letter.holders:  # who have their own time
             if line.held is letter and not letter.back:
                 line.held = None
@@ -541,7 +551,7 @@ class Delivering(Counting):
             gone += line.flights
             for letter in line.flights:
                 for client in list(letter.holders):
-                    self.drop(line, letter, client)
+                    self.take_away(line, letter, client, "removed")
             line.flights = []
             line.held = None
         for letter in gone:

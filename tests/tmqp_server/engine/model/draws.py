@@ -123,6 +123,7 @@ extras = st.builds(
     expires_in_ms=st.sampled_from([0, 0, 700]),
     delay_ms=st.sampled_from([0, 0, 500]),
     silent=st.booleans(),
+    counts_receivers=st.booleans(),
 )
 terms = st.builds(
     Terms,

@@ -177,18 +177,18 @@ class Operating(Delivering):
 
     def join(
         self, client: Client, request: object, name: str, credit: int, terms: Terms | None = None
-    ) -> None:
-        """F48."""
+    ) -> bool:
+        """F48; whether the client has joined."""
         if terms is not None and self.problem_of_terms(terms):
             self.reply(client, request, self.problem_of_terms(terms))
-            return
+            return False
         channel = self.opened(name)
         if isinstance(channel, int):
             self.reply(client, request, channel)
-            return
+            return False
         if channel.options["owner_only"] and channel.owner is not client:
             self.reply(client, request, 403)
-            return
+            return False
         member = channel.member(client)
         limit = channel.options["client_limit"]
         assert isinstance(limit, int)
@@ -196,10 +196,10 @@ class Operating(Delivering):
             member.credit = credit
         elif 0 < limit <= len(channel.members):
             self.reply(client, request, 482)
-            return
+            return False
         elif not self.has_room_for_client(books.SUBSCRIPTION_BYTES):
             self.reply(client, request, 503)
-            return
+            return False
         else:
             member = Member(client, credit)
             channel.members.append(member)
@@ -208,6 +208,7 @@ class Operating(Delivering):
         if terms is not None:
             self.accept(member, terms)
         self.reply(client, request, 0)
+        return True
 
     def problem_of_terms(self, terms: Terms) -> int:
         """Why nobody can have these terms; 0 if one can."""

@@ -94,6 +94,8 @@ class Client:
     alive: bool = True
     blocked: bool = False
     unknown_acks: int = 0
+    #: It wants to hear of deliveries that are its own no more.
+    hears: bool = False
     #: Its direct messages that wait for an answer.
     questions: list[Question] = field(default_factory=list)
 
@@ -138,6 +140,8 @@ class Letter:
     untold: bool = False
     #: Who has it and has not answered, and of the present sending: when, answered, where back to.
     holders: list[Client] = field(default_factory=list)
+    #: To how many it went in the step in which it was pushed; -1 when nobody asked.
+    receivers: int = -1
     #: How many had it when it was sent last.
     sent_to: int = 0
     sent_at: float = 0.0

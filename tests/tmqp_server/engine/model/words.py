@@ -140,6 +140,9 @@ class Translator:
             return [("accept", effect.session, effect.request, effect.client_id)]
         if isinstance(effect, told.EventsEnded):
             return [("ended", effect.session, event_name(effect.event), effect.channel)]
+        if isinstance(effect, told.Lapsed):
+            place = (effect.channel, effect.queue_id)
+            return [("lapsed", effect.session, place, effect.message_id, effect.reason)]
         if isinstance(effect, told.Refuse):  # whom, is for the log
             return [("refuse", effect.session, effect.request, effect.code)]
         kinds = {told.Confirm: "confirm", told.EndPull: "end"}
@@ -181,7 +184,7 @@ def lane(word: Word, at_time: bool) -> Word:
         return ("confirm", word[1], str(word[3]).lower(), word[4])
     if kind == "inform":
         return ("inform", word[1], word[2], word[3])
-    if kind in {"append", "erase"}:
+    if kind in {"append", "erase", "lapsed"}:
         return word
     return (kind, word[1])
 

@@ -1,4 +1,4 @@
-"""Messages and answers in a row, as one command each.
+"""Messages and answers in a row, as one command each, for the doors of STOMP and OpenWire.
 
 A client that sends without waiting has many frames in one chunk.  Those into one queue that differ
 in nothing but their contents are one push for the broker, and acknowledges of one subscription in
@@ -7,10 +7,10 @@ a row are one answer.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import final
 
 from tmqp_server.doors.answers import PlainAnswers, RowChoice
-from tmqp_server.doors.stomp.message import StompMessage
 from tmqp_server.engine.commands import (
     AcknowledgeRun,
     Command,
@@ -21,61 +21,72 @@ from tmqp_server.engine.commands import (
     RunWire,
 )
 
-__all__ = ["RowMaker", "StompRun"]
+__all__ = ["JmsRun", "RowMaker"]
 
 
 @final
-class StompRun(RunWire):
-    """Messages that came in a row.
+class JmsRun(RunWire):
+    """Messages that came in a row: of each its id, what it costs, and its form.
 
     :param extras: of each, where they are pushed one by one.
+    :param keyless: says that none of them has a group.
     """
 
-    __slots__ = ("extras", "wires")
+    __slots__ = ("_extras", "_ids", "_keyless", "_sizes", "_wires")
 
-    def __init__(self, wires: list[StompMessage], extras: PushExtras | None) -> None:
-        self.wires = wires
-        self.extras = extras
+    def __init__(self, row: list[Push], extras: PushExtras | None, *, keyless: bool) -> None:
+        self._ids = [push.message_id for push in row]
+        self._sizes = [push.size for push in row]
+        self._wires: list[object] = [push.wire for push in row]
+        self._extras = extras
+        self._keyless = keyless
 
     def size(self) -> int:
         """What all of them cost."""
-        return sum([wire.size for wire in self.wires])
+        return sum(self._sizes)
 
     def largest(self) -> int:
         """What the largest costs."""
-        return max([wire.size for wire in self.wires])
+        return max(self._sizes)
+
+    def is_keyless(self) -> bool:
+        """Whether none of them has a group key."""
+        return self._keyless
 
     def pushes(self, run: PushRun) -> list[Push]:
         """The same as single pushes."""
         return [
             Push(
                 run.session,
-                wire.message_id,
+                self._ids[place],
                 run.channel,
                 run.queue_id,
                 run.high_priority,
                 run.wants_confirm,
-                wire.size,
-                wire,
-                self.extras,
+                self._sizes[place],
+                self._wires[place],
+                self._extras,
             )
-            for wire in self.wires
+            for place in range(len(self._ids))
         ]
 
     def contents(self) -> tuple[list[str], list[int], list[object]]:
         """Of each message its id, what it costs, and its form."""
-        wires = self.wires
-        return [w.message_id for w in wires], [w.size for w in wires], list(wires)
+        return self._ids, self._sizes, self._wires
 
 
 @final
 class RowMaker:
-    """Joins the commands of the chunks of one session."""
+    """Joins the commands of the chunks of one session.
 
-    __slots__ = ("_choice", "_notes")
+    :param is_keyless: whether a message, in the door's form, has no group.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_choice", "_is_keyless", "_notes")
+
+    def __init__(self, is_keyless: Callable[[object], bool]) -> None:
         self._choice = RowChoice()
+        self._is_keyless = is_keyless
         self._notes = self._choice.notes
 
     @property
@@ -93,10 +104,14 @@ class RowMaker:
             command = commands[at]
             end = at + 1
             if isinstance(command, Push):
-                while end < len(commands) and _goes_with(command, commands[end]):
+                row = [command]
+                while end < len(commands):
+                    other = commands[end]
+                    if not isinstance(other, Push) or not _goes_with(command, other):
+                        break
+                    row.append(other)
                     end += 1
-                row = commands[at:end]
-                found.append(command if end == at + 1 else self._run(command, row))
+                found.append(command if len(row) == 1 else self._run(command, row))
             elif isinstance(command, AcknowledgeRun):
                 while end < len(commands) and _answers_with(command, commands[end]):
                     end += 1
@@ -106,20 +121,17 @@ class RowMaker:
             at = end
         return found
 
-    def _run(self, first: Push, row: list[Command]) -> PushRun:
-        wires: list[StompMessage] = []
-        for each in row:
-            assert isinstance(each, Push), "they are alike"
-            assert isinstance(each.wire, StompMessage), "it is this door's"
-            wires.append(each.wire)
-        run = StompRun(wires, first.extras)
+    def _run(self, first: Push, row: list[Push]) -> PushRun:
+        is_keyless = self._is_keyless
+        keyless = all([is_keyless(push.wire) for push in row])
+        run = JmsRun(row, first.extras, keyless=keyless)
         return PushRun(
             first.session,
             first.channel,
             first.queue_id,
             first.high_priority,
             first.wants_confirm,
-            len(wires),
+            len(row),
             run.size(),
             run.largest(),
             run,
@@ -138,10 +150,9 @@ class RowMaker:
         )
 
 
-def _goes_with(first: Push, other: Command) -> bool:
+def _goes_with(first: Push, other: Push) -> bool:
     return (
-        isinstance(other, Push)
-        and other.extras is first.extras
+        other.extras is first.extras
         and other.channel == first.channel
         and other.high_priority == first.high_priority
         and other.wants_confirm == first.wants_confirm

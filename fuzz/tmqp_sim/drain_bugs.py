@@ -1,0 +1,44 @@
+"""The bugs that are planted in the way out of a server; part of ``shell_bugs.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from tmqp_server.engine.commands import Command, Push
+from tmqp_server.engine.effects import Confirm, Effect
+from tmqp_server.hub.hub import Hub
+from tmqp_server.shell.draining import Draining
+
+__all__ = ["DRAIN_BUGS"]
+
+
+def _never_over(original: Any) -> Any:
+    def look(self: Draining, _in_flight: int, now: float) -> bool:
+        original(self, 1, min(now, self._until - 0.1))
+        return False
+
+    return look
+
+
+def _confirms_what_it_refuses(original: Any) -> Any:
+    def perform(self: Hub, number: int, command: Command, now: float) -> Sequence[Effect]:
+        if self.draining and isinstance(command, Push) and command.wants_confirm:
+            place = (command.message_id, command.channel, command.queue_id)
+            return [Confirm(command.session, *place, True, "", False, "", None)]
+        found: Sequence[Effect] = original(self, number, command, now)
+        return found
+
+    return perform
+
+
+DRAIN_BUGS: Final = (
+    (
+        "drain-for-ever", "a server that drains does not come to its end",
+        Draining, "look", _never_over,
+    ),
+    (
+        "drain-confirms", "what a server that drains refuses is confirmed",
+        Hub, "_perform", _confirms_what_it_refuses,
+    ),
+)  # fmt: skip

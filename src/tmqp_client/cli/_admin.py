@@ -1,0 +1,195 @@
+"""Asks a server's admin door over HTTP: its probes and its metrics.
+
+What TMQP itself tells is asked over TMQP; this is for the rest.  The standard library's HTTP client
+runs in a thread, which is enough for a command that asks two or three times.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import socket
+import ssl
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, final
+from urllib.parse import urlsplit
+
+import anyio
+import anyio.to_thread
+
+from tmqp.address import Address
+
+__all__ = ["ADMIN_PORT", "Admin", "AdminDeniedError", "AdminError", "Samples", "default_url"]
+
+#: Where a server's admin door listens if nothing else is configured.
+ADMIN_PORT: Final = 2680
+#: An answer that is longer is not one of ours: a page of metrics has at most some megabytes.
+_MAX_BYTES: Final = 32 * 1_048_576
+_SAMPLE: Final = re.compile(r"([a-z_][a-z0-9_]*)(?:\{(.*)\})? (\S+)$")
+_LABEL: Final = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')
+_ESCAPED: Final = re.compile(r"\\(.)")
+
+
+class AdminError(Exception):
+    """There was no answer, or none that can be read; the text says so in a sentence."""
+
+
+class AdminDeniedError(AdminError):
+    """The server does not tell this client."""
+
+
+def default_url(address: Address) -> str:
+    """Where the admin door of a server is that nobody has named: on the same host."""
+    host = "127.0.0.1" if address.socket_path else address.host
+    return f"http://[{host}]:{ADMIN_PORT}" if ":" in host else f"http://{host}:{ADMIN_PORT}"
+
+
+@final
+class Samples:
+    """The samples of a page of metrics, in Prometheus' text format as our servers write it."""
+
+    def __init__(self, text: str) -> None:
+        self._samples: dict[str, list[tuple[Mapping[str, str], float]]] = {}
+        for line in text.splitlines():
+            found = _SAMPLE.match(line)
+            if found is None:
+                continue
+            name, labels, value = found.groups()
+            read = {key: _ESCAPED.sub(_plain, text) for key, text in _LABEL.findall(labels or "")}
+            self._samples.setdefault(name, []).append((read, float(value)))
+
+    def all(self, name: str, **labels: str) -> list[tuple[Mapping[str, str], float]]:
+        """The samples of a metric that have these labels."""
+        wanted = labels.items()
+        return [each for each in self._samples.get(name, []) if wanted <= each[0].items()]
+
+    def total(self, name: str, **labels: str) -> float | None:
+        """Their sum; None if there is none."""
+        found = self.all(name, **labels)
+        return sum(value for _, value in found) if found else None
+
+    def quantile(self, name: str, share: float) -> float | None:
+        """A quantile of a histogram, as the end of the bucket that it falls into.
+
+        :param share: 0.99 for what 99 of 100 do not exceed.
+        :return: None for a histogram that has counted nothing.
+        """
+        buckets = sorted(
+            (float(labels["le"]), value) for labels, value in self.all(f"{name}_bucket")
+        )
+        if not buckets or not buckets[-1][1]:
+            return None
+        wanted = share * buckets[-1][1]
+        return next(end for end, count in buckets if count >= wanted)
+
+
+def _plain(escaped: re.Match[str]) -> str:
+    return "\n" if escaped[1] == "n" else escaped[1]
+
+
+@final
+class Admin:
+    """A server's admin door.
+
+    :param url: ``http://HOST:PORT``, ``https://HOST:PORT`` or ``unix:PATH``.
+    :param token: to log in with; empty for none.
+    :raises ValueError: for a URL that is none of these.
+    """
+
+    def __init__(self, url: str, token: str, timeout_s: float) -> None:
+        self.url = url
+        self._token = token
+        self._timeout_s = timeout_s
+        self._make = _connector(url, timeout_s)
+
+    async def ready(self) -> tuple[bool, str]:
+        """Whether the server is ready, and the word that it answers.
+
+        :raises AdminError: when there is no answer.
+        """
+        status, body = await self._get("/readyz", (200, 503))
+        return status == 200, body.decode(errors="replace").strip()
+
+    async def health(self) -> Mapping[str, Any]:
+        """What the probes have found.
+
+        :raises AdminError: when there is no answer.
+        """
+        _, body = await self._get("/api/v1/server/health")
+        try:
+            answer = json.loads(body)
+        except ValueError as error:
+            raise AdminError(f"{self.url} answers with something that is not JSON") from error
+        return answer if isinstance(answer, dict) else {}
+
+    async def metrics(self) -> Samples:
+        """All metrics.
+
+        :raises AdminError: when there is no answer.
+        """
+        _, body = await self._get("/metrics")
+        return Samples(body.decode(errors="replace"))
+
+    async def _get(self, path: str, good: Iterable[int] = (200,)) -> tuple[int, bytes]:
+        try:
+            with anyio.fail_after(self._timeout_s):
+                status, body = await anyio.to_thread.run_sync(
+                    self._ask, path, abandon_on_cancel=True
+                )
+        except TimeoutError as error:
+            raise AdminError(f"{self.url} does not answer in {self._timeout_s:g} s") from error
+        except (OSError, http.client.HTTPException) as error:
+            words = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise AdminError(f"no answer from {self.url}: {words}") from error
+        if status in (401, 403):
+            raise AdminDeniedError(f"{self.url} does not allow this client to see {path}")
+        if status not in good:
+            raise AdminError(f"{self.url}{path} answers with {status}")
+        return status, body
+
+    def _ask(self, path: str) -> tuple[int, bytes]:
+        connection = self._make()
+        try:
+            headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
+            connection.request("GET", path, headers=headers)
+            answer = connection.getresponse()
+            body = answer.read(_MAX_BYTES + 1)
+        finally:
+            connection.close()
+        if len(body) > _MAX_BYTES:
+            raise OSError(f"more than {_MAX_BYTES:,} bytes")
+        return answer.status, body
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    """HTTP over a Unix socket."""
+
+    def __init__(self, path: str, timeout_s: float) -> None:
+        super().__init__("localhost", timeout=timeout_s)
+        self._path = path
+
+    def connect(self) -> None:
+        """Connect to the socket of that path."""
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+def _connector(url: str, timeout_s: float) -> Any:
+    """What makes a connection to a URL."""
+    if url.startswith("unix:"):
+        path = url.removeprefix("unix:").removeprefix("//")
+        return lambda: _UnixConnection(path, timeout_s)
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise ValueError(f"{url!r}: {error}") from error
+    if parts.scheme not in ("http", "https") or not host or parts.path.strip("/"):
+        raise ValueError(f"{url!r} is not http://HOST:PORT, https://HOST:PORT or unix:PATH")
+    if parts.scheme == "http":
+        return lambda: http.client.HTTPConnection(host, port or ADMIN_PORT, timeout=timeout_s)
+    return lambda: http.client.HTTPSConnection(
+        host, port or ADMIN_PORT, timeout=timeout_s, context=ssl.create_default_context()
+    )

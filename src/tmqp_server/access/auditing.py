@@ -1,0 +1,296 @@
+"""The audit: who asked for which change, and what was answered.
+
+Theory of operation.  Each command of a client that changes the server, and each look at payloads,
+leads to one :class:`AuditRecord`: it is begun where the gate decides, and complete when the client
+is answered, or has gone.  So no door escapes.  What plain producers and consumers do all day
+(pushes, acknowledges, joins) is no change, and nor is what the broker creates for them.
+
+Where records go is not known here (:class:`AuditLog`).  If they are *required* and the last could
+not be written, changes are refused until writing works again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, final
+
+from tmqp._compat import mypyc_attr
+from tmqp_server.engine.commands import (
+    AddBinding,
+    AddFeed,
+    Browse,
+    CancelMessage,
+    ClearMessages,
+    Command,
+    Configure,
+    Connect,
+    CreateChannel,
+    CreateQueue,
+    CreateRouter,
+    Drain,
+    DropGroup,
+    RemoveBinding,
+    RemoveChannel,
+    RemoveChannels,
+    RemoveCursor,
+    RemoveFeed,
+    RemoveMessage,
+    RemoveQueue,
+    RemoveRouter,
+    ResetGroup,
+    SetRouterEnabled,
+    UpdateChannel,
+    UpdateQueue,
+    connection_of,
+)
+from tmqp_server.engine.effects import Accept, Effect, Refuse, Reply
+from tmqp_server.engine.option_table import CHANNEL_OPTIONS, QUEUE_OPTIONS
+from tmqp_server.engine.options import ChannelChanges, QueueChanges
+
+__all__ = ["ACTIONS", "LOG_IN", "LOG_OUT", "AuditLog", "AuditRecord", "Auditor"]
+
+LOG_IN: Final = "log-in"
+LOG_OUT: Final = "log-out"
+#: What each command that is audited is called.
+ACTIONS: Final[dict[type[Command], str]] = {
+    AddBinding: "add-binding",
+    AddFeed: "add-feed",
+    Browse: "browse",
+    CancelMessage: "cancel-message",
+    ClearMessages: "clear-messages",
+    Configure: "configure",
+    CreateChannel: "create-channel",
+    CreateQueue: "create-queue",
+    CreateRouter: "create-router",
+    Drain: "drain",
+    DropGroup: "drop-group",
+    RemoveBinding: "remove-binding",
+    RemoveChannel: "remove-channel",
+    RemoveChannels: "remove-channels",
+    RemoveCursor: "remove-cursor",
+    RemoveFeed: "remove-feed",
+    RemoveMessage: "remove-message",
+    RemoveQueue: "remove-queue",
+    RemoveRouter: "remove-router",
+    ResetGroup: "reset-group",
+    SetRouterEnabled: "set-router-enabled",
+    UpdateChannel: "update-channel",
+    UpdateQueue: "update-queue",
+}
+
+#: What a code of 0 is called, and that of a client who may not.
+_OK: Final = 200
+_UNAUTHORIZED: Final = 401
+_BUSY: Final = 503
+#: Characters that are kept of what a client says.
+_LONGEST: Final = 512
+#: Attributes of commands that say what they are about, in order.
+_SUBJECTS: Final = ("channel", "router", "group", "cursor", "filter")
+
+
+@final
+class AuditRecord:
+    """One change that was asked for.
+
+    ``who`` is the entry of ``[access]`` or what the server's own code calls the client, else its
+    id; ``address``, ``door`` and ``session`` are those of its connection; ``action`` is one of
+    ``ACTIONS``, ``LOG_IN`` or ``LOG_OUT``; ``subject`` what it is about, ``after`` what it is to be
+    then; ``code`` what was answered, 200 for yes, 0 if the client went before it was.  ``at`` is
+    the server's clock, in the engine's time.
+    """
+
+    __slots__ = ("action", "address", "after", "at", "code", "door", "session", "subject", "who")
+
+    def __init__(
+        self, at: float, who: str, place: tuple[str, str, int], action: str, subject: str = ""
+    ) -> None:
+        self.at = at
+        self.who = who
+        self.address, self.door, self.session = place
+        self.action = action
+        self.subject = subject
+        self.after: Mapping[str, Any] = {}
+        self.code = 0
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class AuditLog:
+    """Where records go."""
+
+    def write(self, record: AuditRecord) -> None:
+        """Keep a record; one that cannot be written waits."""
+        raise NotImplementedError
+
+    def is_ready(self) -> bool:
+        """Whether everything is written, after another try if it was not."""
+        raise NotImplementedError
+
+
+@final
+class Auditor:
+    """The audit of one hub.
+
+    :param log: gets the records.
+    :param required: changes are refused as long as records cannot be written.
+
+    Attributes: ``counts`` of records, by action and whether they were allowed; ``waiting``, what is
+    not answered yet, by the session of the command, each with its request.
+    """
+
+    def __init__(self, log: AuditLog, *, required: bool = False) -> None:
+        self._log = log
+        self._required = required
+        self.counts: dict[tuple[str, bool], int] = {}
+        #: What clients are called, by session, once they have logged in.
+        self._known: dict[int, str] = {}
+        self.waiting: dict[int, list[tuple[object, AuditRecord]]] = {}
+
+    def change(self, *, required: bool) -> None:
+        """Whether changes are refused as long as records cannot be written."""
+        self._required = required
+
+    def concerns(self, commands: Sequence[Command]) -> bool:
+        """Whether one of these is audited."""
+        for each in commands:  # noqa: SIM110 - a generator takes longer
+            if type(each) in ACTIONS:
+                return True
+        return False
+
+    def begin(self, command: Command, place: tuple[str, str, int], now: float) -> bool:
+        """A client asks for a change and may; False if it is to be refused all the same, since it
+        cannot be written down.
+
+        :param place: address, door and connection.
+        """
+        record = self._record(command, place, now)
+        if self._required and not self._log.is_ready():
+            self._finish(record, _BUSY)
+            return False
+        request: object = getattr(command, "request", None)
+        if request is None:
+            self._finish(record, 0)
+        else:
+            number: int = getattr(command, "session")  # noqa: B009 - of one of several classes
+            self.waiting.setdefault(number, []).append((request, record))
+        return True
+
+    def refused(self, command: Command, place: tuple[str, str, int], now: float) -> None:
+        """A client asks for a change that it may not have, or to log in."""
+        if isinstance(command, Connect):
+            who = command.client_id[:_LONGEST]
+            self._finish(AuditRecord(now, who, place, LOG_IN, who), _UNAUTHORIZED)
+        elif type(command) in ACTIONS:
+            self._finish(self._record(command, place, now), _UNAUTHORIZED)
+
+    def logs_in(
+        self, connect: Connect, known_as: str, place: tuple[str, str, int], now: float
+    ) -> None:
+        """A client may log in; the broker may still refuse it."""
+        who = (known_as or connect.client_id)[:_LONGEST]
+        record = AuditRecord(now, who, place, LOG_IN, connect.client_id[:_LONGEST])
+        self.waiting.setdefault(connect.session, []).append((connect.request, record))
+
+    def answered(self, effect: Effect) -> None:
+        """Somebody is answered: it may be a record's end."""
+        if isinstance(effect, Accept):
+            found = self._take(effect.session, effect.request)
+            if found is not None:
+                self._known[effect.session] = found.who
+                self._finish(found, _OK)
+        elif isinstance(effect, (Refuse, Reply)) and effect.session in self.waiting:
+            found = self._take(effect.session, effect.request)
+            if found is not None:
+                self._finish(found, effect.code or _OK)
+
+    def gone(self, number: int, place: tuple[str, str, int], now: float) -> None:
+        """A connection has ended, with all its branches."""
+        for session in [each for each in self.waiting if connection_of(each) == number]:
+            for _, record in self.waiting.pop(session):
+                self._finish(record, 0)
+        who = self._known.pop(number, None)
+        if who is not None:
+            self._finish(AuditRecord(now, who, place, LOG_OUT), _OK)
+
+    def own(self, who: str, action: str, subject: str, code: int, now: float) -> None:
+        """Something the operator did beside all doors: a signal."""
+        self._finish(AuditRecord(now, who, ("", "", 0), action, subject), code)
+
+    def _take(self, session: int, request: object) -> AuditRecord | None:
+        waiting = self.waiting.get(session, [])
+        for place, (asked, record) in enumerate(waiting):
+            if asked is request:
+                del waiting[place]
+                if not waiting:
+                    del self.waiting[session]
+                return record
+        return None
+
+    def _record(self, command: Command, place: tuple[str, str, int], now: float) -> AuditRecord:
+        who = self._known.get(place[2], "")
+        record = AuditRecord(now, who, place, ACTIONS[type(command)], _subject_of(command))
+        record.after = _after(command)
+        return record
+
+    def _finish(self, record: AuditRecord, code: int) -> None:
+        record.code = code
+        key = (record.action, code == _OK)
+        self.counts[key] = self.counts.get(key, 0) + 1
+        self._log.write(record)
+
+
+def _subject_of(command: Command) -> str:
+    if isinstance(command, RemoveChannels):
+        return ", ".join(command.channels)[:_LONGEST]
+    if isinstance(command, Drain):
+        return "stop" if command.stops else ""
+    subject = ""
+    for name in _SUBJECTS:
+        value: object = getattr(command, name, None)
+        if isinstance(value, str) and value:
+            subject = value
+            break
+    queue_id: object = getattr(command, "queue_id", None)
+    if isinstance(queue_id, int):
+        subject += f"/{queue_id}"
+    message_id: object = getattr(command, "message_id", None)
+    if isinstance(message_id, str) and message_id:
+        subject += f" {message_id}"
+    return subject[:_LONGEST]
+
+
+def _after(command: Command) -> Mapping[str, Any]:
+    """What a command says something is to be, as far as it is said."""
+    if isinstance(command, (CreateQueue, UpdateQueue)):
+        return {} if command.changes is None else _of_queue(command.changes)
+    if isinstance(command, (CreateChannel, UpdateChannel)):
+        changes = command.changes
+        return {} if changes is None else _of_channel(changes)
+    if isinstance(command, SetRouterEnabled):
+        return {"enabled": command.enabled}
+    if isinstance(command, AddBinding):
+        return {"binding": command.binding.name, "target": command.binding.target}
+    if isinstance(command, RemoveBinding):
+        return {"binding": command.binding}
+    if isinstance(command, (AddFeed, RemoveFeed)):
+        return {"target": f"{command.target}/{command.target_queue}"}
+    return {}
+
+
+def _of_queue(changes: QueueChanges) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for option in QUEUE_OPTIONS:
+        value: Any = getattr(changes, option.name)
+        if value is not None:
+            found[option.name] = value
+    return found
+
+
+def _of_channel(changes: ChannelChanges) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for option in CHANNEL_OPTIONS:
+        value: Any = getattr(changes, option.name)
+        if value is not None:
+            found[option.name] = value
+    if changes.queue is not None:
+        found.update(_of_queue(changes.queue))
+    return found

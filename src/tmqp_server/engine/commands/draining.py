@@ -1,0 +1,22 @@
+"""The command that has a server take no more."""
+
+from __future__ import annotations
+
+from tmqp_server.engine.commands.base import SessionCommand
+
+__all__ = ["Drain"]
+
+
+class Drain(SessionCommand):
+    """Have the server take no more messages and clients, wait until nothing is unacknowledged, and
+    say goodbye to its clients; if it ``stops``, its process ends then.
+
+    Answered 0 at once: who asks hears the end like everybody else.
+    """
+
+    __slots__ = ("request", "stops")
+
+    def __init__(self, session: int, request: object, stops: bool) -> None:
+        super().__init__(session)
+        self.request = request
+        self.stops = stops

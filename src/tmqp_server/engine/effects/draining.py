@@ -1,0 +1,18 @@
+"""The effect of a client's wish that the server drains."""
+
+from __future__ import annotations
+
+from tmqp._compat import mypyc_attr
+from tmqp_server.engine.effects.base import Effect
+
+__all__ = ["DrainAsked"]
+
+
+@mypyc_attr(acyclic=True)
+class DrainAsked(Effect):
+    """A client wants the server to take no more; if it ``stops``, its process is to end then."""
+
+    __slots__ = ("stops",)
+
+    def __init__(self, stops: bool) -> None:
+        self.stops = stops

@@ -1,0 +1,58 @@
+"""The hub's part of the audit: it knows who asks, and hears what is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tmqp.constants import RESULT_BUSY
+from tmqp_server.access.auditing import ACTIONS, Auditor
+from tmqp_server.access.gate import Gate, Verdict
+from tmqp_server.engine.broker import Broker
+from tmqp_server.engine.commands import Command, Connect
+from tmqp_server.engine.effects import Effect, Reply
+from tmqp_server.hub.looks import Looks
+from tmqp_server.hub.outlets import Outlets
+
+__all__ = ["Audited"]
+
+
+class Audited(Looks):
+    """The sessions of a hub, with the audit of what they ask; ``Hub`` completes it.
+
+    Attributes: ``auditor``, None where nothing is audited.
+    """
+
+    def __init__(self, broker: Broker, outlets: Outlets) -> None:
+        super().__init__(broker, outlets)
+        self.gate: Gate | None = None
+        self.auditor: Auditor | None = None
+
+    def _is_audited(self, command: Command) -> bool:
+        return self.auditor is not None and type(command) in ACTIONS
+
+    def _audit(self, number: int, command: Command, now: float) -> Sequence[Effect] | None:
+        """Write down that a client asks for a change; what is told to it if that cannot be."""
+        auditor = self.auditor
+        if auditor is None or auditor.begin(command, self._place(number), now):
+            return None
+        request: object = getattr(command, "request", None)
+        session: int = getattr(command, "session")  # noqa: B009 - of one of several classes
+        return [] if request is None else [Reply(session, request, RESULT_BUSY)]
+
+    def _audit_log_in(self, number: int, connect: Connect, verdict: Verdict, now: float) -> None:
+        """Write down who logs in."""
+        if self.auditor is not None:
+            self.auditor.logs_in(connect, verdict.known_as, self._place(number), now)
+
+    def _refuse(self, number: int, command: Command, now: float) -> Sequence[Effect]:
+        """Tell a client that it may not."""
+        gate = self.gate
+        assert gate is not None, "nobody else says no"
+        if self.auditor is not None:
+            self.auditor.refused(command, self._place(number), now)
+        return gate.refusal(command)
+
+    def _place(self, number: int) -> tuple[str, str, int]:
+        session = self._sessions.get(number)
+        door = self._outlets.doors.get(number)
+        return ("" if session is None else session.peer, "" if door is None else door.name, number)

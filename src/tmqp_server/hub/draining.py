@@ -1,0 +1,42 @@
+"""What a server that drains does not begin any more: it refuses clients, and what clients push.
+
+Acknowledges, looks and the end of what was begun are carried out as ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from tmqp.constants import RESULT_BUSY
+from tmqp_server.engine.commands import (
+    Batch,
+    Command,
+    Connect,
+    OpenTransaction,
+    Publish,
+    Push,
+    PushTransaction,
+    SendDirect,
+)
+from tmqp_server.engine.delivery.intake import refused_push
+from tmqp_server.engine.effects import Effect, Refuse, Reply
+
+__all__ = ["DRAINING", "refused_by_drain"]
+
+#: The reason of the negative confirm of a push.
+DRAINING: Final = "draining"
+
+
+def refused_by_drain(command: Command) -> Sequence[Effect] | None:
+    """What is told to a client whose command a server refuses that drains; None for one that it
+    carries out.  Runs come to it a push at a time."""
+    if isinstance(command, Push):
+        return refused_push(command, RESULT_BUSY, DRAINING)
+    if isinstance(command, Connect):
+        return [Refuse(command.session, command.request, RESULT_BUSY, command.client_id)]
+    if isinstance(command, Batch) and any(isinstance(each, Push) for each in command.commands):
+        return [Reply(command.session, command.request, RESULT_BUSY)]
+    if isinstance(command, (OpenTransaction, Publish, PushTransaction, SendDirect)):
+        return [Reply(command.session, command.request, RESULT_BUSY)]
+    return None

@@ -1,0 +1,126 @@
+"""Where the audit is written: memory, a file, the log.
+
+A line is small, and is handed to the operating system at once, as those of the log are.  One that
+cannot be written waits in memory, at most as many as are kept there anyway, and is the first to be
+written when that works again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections import deque
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from tmqp_server.access.auditing import AuditLog, AuditRecord
+
+__all__ = ["AuditFile"]
+
+logger = logging.getLogger("tmqp_server.audit")
+
+#: Records that are kept in memory.
+_KEPT: Final = 1_000
+
+
+class AuditFile(AuditLog):
+    """Keeps records.
+
+    :param offset_s: what is added to the engine's time to have Unix time.
+
+    Attributes: ``ring``, the last 1,000 records as they are written, the latest last; ``failing``,
+    why the file cannot be written, empty while it can; ``lost``, records that found no room.
+    """
+
+    def __init__(self, offset_s: float) -> None:
+        self.ring: deque[dict[str, Any]] = deque(maxlen=_KEPT)
+        self.failing = ""
+        self.lost = 0
+        self._offset_s = offset_s
+        self._path = ""
+        self._logs = False
+        self._file = -1
+        self._waiting: deque[bytes] = deque()
+        #: What of the first line that waits is written already.
+        self._written = 0
+
+    def use(self, path: str, *, logs: bool) -> None:
+        """Write to this file from now on, opened anew; to none if the path is empty.
+
+        :raises OSError: when it cannot be opened; then everything stays as it is.
+        """
+        file = -1
+        if path:
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
+            file = os.open(path, flags, 0o600)
+        self.close()
+        self._path, self._file, self._logs = path, file, logs
+        if not path:
+            self._waiting.clear()
+            self.failing = ""
+
+    def close(self) -> None:
+        """Write no more."""
+        self._path = ""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def write(self, record: AuditRecord) -> None:
+        """Keep a record."""
+        line = self._line_of(record)
+        self.ring.append(line)
+        if self._logs:
+            words = f"{line['who'] or '-'}: {line['action']} {line['subject']}: {line['code']}"
+            logger.info("%s", words, extra={"fields": {"audit": line}})
+        if self._path:
+            if len(self._waiting) >= _KEPT:
+                self.lost += 1
+                return
+            self._waiting.append(json.dumps(line, ensure_ascii=True, default=str).encode() + b"\n")
+            self._flush()
+
+    def is_ready(self) -> bool:
+        """Whether everything is written, after another try if it was not."""
+        if self._waiting:
+            self._flush()
+        return not self._waiting
+
+    def _flush(self) -> None:
+        try:
+            while self._waiting:
+                line = self._waiting[0][self._written :]
+                self._written += _write(self._file, line)
+                if self._written >= len(self._waiting[0]):
+                    self._waiting.popleft()
+                    self._written = 0
+        except OSError as error:
+            if not self.failing:
+                logger.error("the audit cannot be written: %s: %s", self._path, error.strerror)
+            self.failing = error.strerror or str(error)
+        else:
+            if self.failing:
+                logger.warning("the audit is written again")
+            self.failing = ""
+
+    def _line_of(self, record: AuditRecord) -> dict[str, Any]:
+        when = datetime.fromtimestamp(record.at + self._offset_s, UTC)
+        line: dict[str, Any] = {
+            "ts": when.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "who": record.who,
+            "address": record.address,
+            "door": record.door,
+            "session": record.session,
+            "action": record.action,
+            "subject": record.subject,
+            "code": record.code or None,
+        }
+        if record.after:
+            line["after"] = dict(record.after)
+        return line
+
+
+#: Tests have it fail.
+_write: Callable[[int, bytes], int] = os.write

@@ -1,0 +1,56 @@
+"""When a certificate expires: all that is read of it here; the rest is OpenSSL's business.
+
+Python's ``ssl`` tells that of a peer's certificate only.  X.509 says where it stands (RFC 5280,
+4.1): after the version, if there is one, the serial number, the algorithm and the issuer.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+__all__ = ["expiry_of"]
+
+_SEQUENCE: Final = 0x30
+_VERSION: Final = 0xA0
+_UTC_TIME: Final = 0x17
+_GENERALIZED_TIME: Final = 0x18
+
+
+def expiry_of(certificate: bytes) -> float:
+    """When a certificate in DER expires, in Unix time.
+
+    :raises ValueError: when it is none.
+    """
+    _, whole, _ = _value(certificate, 0, _SEQUENCE)
+    _, body, _ = _value(whole, 0, _SEQUENCE)
+    at = 0
+    kind, _, after = _value(body, at)
+    if kind == _VERSION:
+        at = after
+    for _ in range(3):
+        at = _value(body, at)[2]
+    _, validity, _ = _value(body, at, _SEQUENCE)
+    at = _value(validity, 0)[2]
+    kind, text, _ = _value(validity, at)
+    form = {_UTC_TIME: "%y%m%d%H%M%SZ", _GENERALIZED_TIME: "%Y%m%d%H%M%SZ"}.get(kind)
+    if form is None:
+        raise ValueError("no certificate: there is no time where it should expire")
+    found = datetime.strptime(text.decode("ascii"), form).replace(tzinfo=UTC)
+    return found.timestamp()
+
+
+def _value(data: bytes, at: int, wanted: int | None = None) -> tuple[int, bytes, int]:
+    """The kind of a value, its contents, and where the next one begins."""
+    try:
+        kind, size = data[at], data[at + 1]
+        at += 2
+        if size & 0x80:
+            count = size & 0x7F
+            size = int.from_bytes(data[at : at + count], "big")
+            at += count
+    except IndexError:
+        raise ValueError("no certificate: it ends too early") from None
+    if at + size > len(data) or (wanted is not None and kind != wanted):
+        raise ValueError("no certificate: it is not in DER")
+    return kind, data[at : at + size], at + size

@@ -1,0 +1,95 @@
+"""How long the turns of the event loop take, and whose work a slow one was.
+
+A turn begins when the loop wakes up and ends when it waits again.  Whoever runs the loop reads the
+clock at both, and most turns are only counted.  Within a turn each chunk brings its time along: the
+longest time from one chunk to the next, or to the end, is the work of the session that was served
+in it.  So nothing reads the clock for this, and no chunk costs a call.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final, final
+
+from tmqp_server.engine.model.histograms import SHORT_BOUNDS_US, Histogram
+
+__all__ = ["QUICK_S", "Pulse", "SlowTurn"]
+
+#: A turn that takes no longer is only counted.
+QUICK_S: Final = 0.0005
+#: Slow turns that are remembered.
+_KEPT: Final = 128
+
+
+@final
+class SlowTurn:
+    """A turn that took too long: when it ended and how long it took, in seconds; and how long of
+    that the ``session`` took that took most, 0 for the server's own work."""
+
+    __slots__ = ("at", "session", "session_s", "took_s")
+
+    def __init__(self, at: float, took_s: float, session: int, session_s: float) -> None:
+        self.at = at
+        self.took_s = took_s
+        self.session = session
+        self.session_s = session_s
+
+
+@final
+class Pulse:
+    """The turns of one event loop.
+
+    Attributes: ``quick`` turns and their seconds, ``quick_s``; ``turns``, a histogram of the
+    others; ``slow``, the last ones that took longer than ``slow_s``, and ``slow_count``; the others
+    are of the turn that runs: ``woke``; ``at``, when the session ``number`` was begun with; ``gap``
+    and ``who``, the longest so far.
+    """
+
+    __slots__ = (
+        "at",
+        "gap",
+        "number",
+        "quick",
+        "quick_s",
+        "slow",
+        "slow_count",
+        "slow_s",
+        "turns",
+        "who",
+        "woke",
+    )
+
+    def __init__(self) -> None:
+        self.quick = 0
+        self.quick_s = 0.0
+        self.turns = Histogram(SHORT_BOUNDS_US)
+        self.slow: deque[SlowTurn] = deque(maxlen=_KEPT)
+        self.slow_count = 0
+        self.slow_s = 0.05
+        self.woke = 0.0
+        self.at = 0.0
+        self.number = 0
+        self.gap = 0.0
+        self.who = 0
+
+    def end(self, now: float) -> SlowTurn | None:
+        """A turn that was not quick is over; what is to be told of it if it was slow."""
+        took_s = now - self.woke
+        self.turns.observe(took_s)
+        if took_s <= self.slow_s:
+            return None
+        last_s = now - self.at
+        if last_s > self.gap:
+            self.gap = last_s
+            self.who = self.number
+        self.slow_count += 1
+        slow = SlowTurn(now, took_s, self.who, self.gap)
+        self.slow.append(slow)
+        return slow
+
+    def seconds(self) -> Histogram:
+        """How long all turns took."""
+        found = self.turns.copy()
+        found.count(0, self.quick)
+        found.total += int(self.quick_s * 1_000_000)
+        return found

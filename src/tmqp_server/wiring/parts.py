@@ -1,0 +1,136 @@
+"""The parts of a server, made as the configuration wants them."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tmqp_server.access.auth import Access
+from tmqp_server.access.channel_hooks import ChannelHooks
+from tmqp_server.access.custom import MessageHook
+from tmqp_server.cluster.link import MasterLink
+from tmqp_server.config import OutboundLimits, ServerConfig
+from tmqp_server.hub.hub import Hub
+from tmqp_server.io.judge import Judge
+from tmqp_server.shell.calls import CallSettings
+from tmqp_server.shell.outbound import Marks
+from tmqp_server.shell.rates import RateLimits
+from tmqp_server.shell.turn import Turn
+from tmqp_server.storage.journal import Journal
+from tmqp_server.storage.port import Store
+from tmqp_server.storage.sqlite import SqliteStore, exposed
+
+if TYPE_CHECKING:
+    from tmqp_server.io.http import HttpCaller
+
+__all__ = ["caller_of", "judge_of", "limit_turn", "new_id", "open_store", "rates_of", "turn_of"]
+
+logger = logging.getLogger("tmqp_server")
+
+
+def _marks_of(limits: OutboundLimits) -> Marks:
+    """What a peer that reads slowly may cost, as configured."""
+    return Marks(
+        limits.max_outbound_bytes,
+        limits.high_water_bytes,
+        limits.low_water_bytes,
+        limits.stall_timeout_s,
+        limits.flush_timeout_s,
+    )
+
+
+def _call_settings_of(config: ServerConfig, hooks: ChannelHooks) -> CallSettings:
+    """What bounds the calls to code outside, as configured."""
+    return CallSettings(
+        config.hook_timeout_s,
+        config.http.timeout_s,
+        config.http.max_concurrent,
+        tuple(hooks.event_handlers),
+    )
+
+
+def caller_of(config: ServerConfig) -> HttpCaller | None:
+    """What makes the calls of HTTP bindings, if any is allowed."""
+    if not config.http.allow:
+        return None
+    from tmqp_server.io.http import HttpCaller  # noqa: PLC0415 - a third of the start, for few
+
+    return HttpCaller(config.http)
+
+
+def judge_of(
+    config: ServerConfig,
+    access: Access | None,
+    custom_messages: MessageHook | None,
+    hooks: ChannelHooks,
+    identities: dict[int, tuple[str, str, int]],
+) -> Judge:
+    """Who asks the server's own code, with the time that it may take."""
+    return Judge(
+        access,
+        custom_messages,
+        config.hook_timeout_s,
+        config.connection.max_payload_bytes,
+        hooks.authenticators,
+        identities,
+    )
+
+
+def new_id() -> str:
+    """A new unique id, 32 hexadecimal characters."""
+    return uuid.uuid4().hex
+
+
+def turn_of(
+    config: ServerConfig,
+    hub: Hub,
+    journal: Journal | None,
+    hooks: ChannelHooks,
+    links: Sequence[MasterLink],
+) -> Turn:
+    """The turn of a server, with all that limits it."""
+    turn = Turn(
+        hub,
+        _marks_of(config.outbound),
+        journal,
+        _call_settings_of(config, hooks),
+        links,
+        config.connection.handshake_timeout_s,
+    )
+    limit_turn(turn, config)
+    return turn
+
+
+def rates_of(config: ServerConfig) -> RateLimits:
+    """How fast clients and addresses may be, as configured."""
+    rates = config.rates
+    return RateLimits(
+        float(rates.client_messages_per_s),
+        float(rates.client_bytes_per_s),
+        float(rates.address_messages_per_s),
+        float(rates.address_bytes_per_s),
+        float(rates.address_connections_per_s),
+        float(rates.burst_s),
+        rates.exempt,
+    )
+
+
+def limit_turn(turn: Turn, config: ServerConfig) -> None:
+    """Limit a turn by what a reload may change."""
+    turn.marks = _marks_of(config.outbound)
+    turn.draining.bound_s = config.drain_timeout_s
+    turn.pulse.slow_s = config.slow_turn_ms / 1_000
+
+
+def open_store(config: ServerConfig) -> Store | None:
+    """The store that the configuration asks for."""
+    if config.data is None:
+        return None
+    directory = Path(config.data)
+    store = SqliteStore(directory, floor_bytes=config.storage.floor_bytes)
+    if warning := exposed(directory):
+        logger.warning("%s", warning)
+    return store

@@ -1,0 +1,87 @@
+"""A server in a process of its own: what signals mean to it.
+
+The first SIGTERM drains the server and stops it, the first SIGINT stops it; the next one of either
+has it wait for no client any more.  SIGHUP has it read its configuration again.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+from collections.abc import AsyncIterator, Callable
+from typing import Final
+
+import anyio
+
+from tmqp_server.config import ServerConfig
+from tmqp_server.io.notifying import Notifier, supervised
+from tmqp_server.wiring.app import Server, running
+from tmqp_server.wiring.reloading import reload_config
+
+__all__ = ["serve_forever"]
+
+logger = logging.getLogger("tmqp_server")
+
+#: What ends a server that runs until it is told to.
+_ENDING: Final = (signal.SIGINT, signal.SIGTERM)
+#: What has it read its configuration again; not every system has it.
+_RELOAD: Final[signal.Signals | None] = getattr(signal, "SIGHUP", None)
+
+
+async def serve_forever(
+    config: ServerConfig,
+    started: Callable[[Server], None],
+    read: Callable[[], ServerConfig] | None = None,
+) -> None:
+    """Run a server until SIGINT or SIGTERM, or until a client has it drain and stop; the process is
+    to end then, and hears no more of them.
+
+    :param started: called once, when it listens.
+    :param read: reads the configuration again on SIGHUP; None, and that ends the process.
+
+    A supervisor is told when the server is ready, reloads and stops (:class:`Notifier`).
+    """
+    reloading = [] if read is None or _RELOAD is None else [_RELOAD]
+    with anyio.open_signal_receiver(*_ENDING, *reloading) as signals:
+        async with running(config) as server:
+            started(server)
+            async with (
+                supervised(f"serving on {server.served}") as notifier,
+                anyio.create_task_group() as tasks,
+            ):
+                tasks.start_soon(_heed, signals, server, read, notifier)
+                await server.wait_until_over()
+                tasks.cancel_scope.cancel()
+        if hasattr(signal, "pthread_sigmask"):
+            # Another one may come when they are no longer received, and not yet ignored.
+            signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    for number in _ENDING:
+        signal.signal(number, signal.SIG_IGN)
+
+
+async def _heed(
+    signals: AsyncIterator[signal.Signals],
+    server: Server,
+    read: Callable[[], ServerConfig] | None,
+    notifier: Notifier,
+) -> None:
+    """Do what signals say, until the process ends."""
+    is_ending = False
+    async for number in signals:
+        name = signal.Signals(number).name
+        if read is not None and number == _RELOAD:
+            with notifier.reloading():
+                reload_config(server, read)
+        elif is_ending:
+            logger.warning("%s: ending at once", name)
+            server.stop(at_once=True)
+        else:
+            is_ending = True
+            logger.info("%s: stopping", name)
+            notifier.stopping()
+            action = "drain" if number == signal.SIGTERM else "stop"
+            server.audit.own(name, action, 200, anyio.current_time())
+            if number == signal.SIGTERM:
+                server.drain(stops=True)
+            else:
+                server.stop()

@@ -1,0 +1,103 @@
+"""Builds the source archive and the wheel twice, in two places, and compares: ``make reproduce``.
+
+Who builds the same commit with the same tools gets the same bytes, and so can tell whether what is
+published was made of what is in the repository.  What is equal is left in ``build/reproduce/dist``.
+``TMQP_COMPILE`` says whether the wheel is compiled, as for every build.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import Final
+
+from tools.make_sbom import EPOCH
+
+__all__ = ["build", "main", "normalised"]
+
+_ROOT: Final = Path(__file__).resolve().parent.parent
+_FOLDER: Final = _ROOT / "build" / "reproduce"
+
+
+def normalised(archive: bytes) -> bytes:
+    """A source archive without what depends on when, where and by whom it was made.
+
+    setuptools writes times, users and the order of the folder into it.
+    """
+    made = io.BytesIO()
+    with (
+        tarfile.open(fileobj=io.BytesIO(archive)) as source,
+        gzip.GzipFile(filename="", fileobj=made, mode="wb", mtime=EPOCH) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as target,
+    ):
+        for member in sorted(source.getmembers(), key=lambda each: each.name):
+            member.mtime = EPOCH
+            member.uid = member.gid = 0
+            member.uname = member.gname = ""
+            member.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
+            member.pax_headers = {}
+            target.addfile(member, source.extractfile(member) if member.isfile() else None)
+    return made.getvalue()
+
+
+def _copy(target: Path) -> None:
+    """Copy what is in the repository."""
+    names = subprocess.run(
+        ["git", "ls-files", "-z"],  # noqa: S607 - whichever git there is
+        cwd=_ROOT,
+        capture_output=True,
+        check=True,
+        text=True,
+    ).stdout.split("\0")
+    for name in filter(None, names):
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(_ROOT / name, target / name)
+
+
+def build(target: Path, *options: str) -> dict[str, str]:
+    """Build in a folder of its own; the digests of what came of it, which is in ``dist`` there.
+
+    :param options: for ``python -m build``.
+    """
+    shutil.rmtree(target, ignore_errors=True)
+    _copy(target / "checkout")
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": str(EPOCH)}
+    # Compilers write the folder into what they make.
+    flags = f"-g0 -ffile-prefix-map={target}=. {os.environ.get('CFLAGS', '')}"
+    subprocess.run(
+        [sys.executable, "-m", "build", *options, "--outdir", target / "dist", "."],
+        cwd=target / "checkout",
+        env={**environment, "CFLAGS": flags.strip()},
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+    digests = {}
+    for path in sorted((target / "dist").iterdir()):
+        if path.name.endswith(".tar.gz"):
+            path.write_bytes(normalised(path.read_bytes()))
+        digests[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return digests
+
+
+def main() -> None:
+    """Build twice; ends with a sentence if something differs."""
+    # Names of different lengths: a path that is left anywhere shifts what follows.
+    first, second = (build(_FOLDER / name, *sys.argv[1:]) for name in ("one", "another"))
+    if first != second:
+        differing = sorted(name for name in first | second if first.get(name) != second.get(name))
+        raise SystemExit(f"built twice, these differ: {', '.join(differing)}; see {_FOLDER}")
+    shutil.rmtree(_FOLDER / "dist", ignore_errors=True)
+    shutil.copytree(_FOLDER / "one" / "dist", _FOLDER / "dist")
+    for name, digest in first.items():
+        print(f"{digest}  {name}")
+
+
+if __name__ == "__main__":
+    main()
