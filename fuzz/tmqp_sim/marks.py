@@ -193,6 +193,8 @@ MARKS: Final[dict[str, str]] = {
     "run taken whole: answers": "answers in a row were taken in one go",
     "run taken whole: confirmed when safe": "one sync released the confirms of a run",
     "run taken whole: erased": "answers in a row settled what was on the disk",
+    "run taken whole: several queues": "the messages of a run went into several queues",
+    "run taken whole: both priorities": "some messages of a run have priority over others",
     "run taken whole: dealt": "the messages of a run went to several consumers in turn",
     "run taken whole: for several": "a run was delivered to several consumers",
     "run taken whole: headers": "pushes with headers were carried out in one go",

@@ -424,6 +424,10 @@ class WatchedBroker(Broker):
             self._world.mark("run taken whole: erased")
         elif isinstance(effect, ConfirmRun) and not isinstance(command, PushRun):
             self._world.mark("run taken whole: confirmed when safe")
+        elif isinstance(effect, DeliverRun) and effect.run.queues:
+            self._world.mark("run taken whole: several queues")
+        elif isinstance(effect, DeliverRun) and effect.run.odd:
+            self._world.mark("run taken whole: both priorities")
         elif isinstance(effect, DeliverRun) and _has_headers(effect.run):
             self._world.mark("run taken whole: headers")
         elif isinstance(effect, DeliverRun) and not effect.is_whole():

@@ -19,7 +19,7 @@ from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import AcknowledgeRun, Grant, Push, PushRun, RunNotes, RunWire
 from tmqp_server.engine.effects import Deliver, DeliverRun
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.model.message import Message
+from tmqp_server.engine.model.message import MARK_HIGH, Message
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.hub.hub import Hub
 
@@ -50,6 +50,11 @@ FILTERS: Final = (
 )
 PRODUCER: Final = 1
 CONSUMERS: Final = (2, 3, 4, 5)
+#: Queues that are pushed to in turn, and how many messages with priority stand among others.
+IN_TURN: Final = 3
+HIGH_AMONG: Final = 4
+#: Kinds of pushes: into these queues in turn, some with priority, and both.
+TURNS, PRIORITIES, BOTH = 12, 13, 14
 
 QUEUES: Final = (
     ("broadcast", b'{"RequestAcknowledge":false}'),
@@ -96,8 +101,9 @@ class Stage:
             session._connection.makes_runs = runs
             if not runs:
                 session._singly = 1 << 30
-        create = operation(Operation.CREATE_QUEUE, options, status)
-        self.say(PRODUCER, create)
+        for number in range(1, IN_TURN + 1):
+            create = operation(Operation.CREATE_QUEUE, options, status, queue=number)
+            self.say(PRODUCER, create)
 
     def say(self, number: int, data: bytes, now: float = 0.0) -> None:
         more = self.hub.receive(number, data, now)
@@ -113,8 +119,9 @@ class Stage:
                 session = self.hub._sessions.get(number)
                 if isinstance(session, NativeSession):
                     session._connection.makes_runs = True
-                    session._singly = 0
-                    session._run_notes.divided = False
+                    session._connection.mixes_runs = True
+                    session._singly = session._unmixed = 0
+                    session._run_notes.divided = session._run_notes.unmixed = False
 
     def listen(self) -> None:
         for number in touched(self.hub):
@@ -165,8 +172,10 @@ def hello(name: str) -> bytes:
     return Frame.build(int(MessageType.SERVER), "", 101, ConnectionInformation(name).encode()).raw
 
 
-def operation(number: Operation, body: bytes = b"", status: str = "", terms: str = "") -> bytes:
-    headers = [("Queue-Id", "1"), ("Queue-Status", status)] if status else []
+def operation(
+    number: Operation, body: bytes = b"", status: str = "", terms: str = "", queue: int = 1
+) -> bytes:
+    headers = [("Queue-Id", str(queue)), ("Queue-Status", status)] if status else []
     headers += [(name, value) for name, _, value in [term.partition("=") for term in terms.split()]]
     return Frame.build(
         int(MessageType.SERVER), "c", int(number), body, message_id="o", headers=headers
@@ -193,11 +202,12 @@ def pushes(first: int, count: int, kind: int) -> bytes:
             Frame.build(
                 int(MessageType.QUEUE_MESSAGE),
                 "elsewhere" if kind == 1 else "c",
-                1,
+                1 + (first + each) % IN_TURN if kind in (TURNS, BOTH) else 1,
                 b"x" * ((first + each) % 3 * 60),
                 message_id=f"m{(first + each) % 7 if kind == 7 else first + each}",
                 source="" if kind == 2 else "client9" if kind == 3 else "client1",
-                high_priority=kind == 4,
+                high_priority=kind == 4
+                or (kind in (PRIORITIES, BOTH) and (first + each) % HIGH_AMONG == 2),
                 pending_acknowledge=kind == 5,
                 ttl=1 if kind == 6 else 16,
                 headers=headers_of(kind, first + each),
@@ -226,7 +236,8 @@ def answers(number: int, last: int, kind: int) -> bytes:
 
 
 acts = st.one_of(
-    st.tuples(st.just("push"), st.integers(1, 90), st.integers(0, 11)),
+    st.tuples(st.just("push"), st.integers(1, 90), st.integers(0, BOTH)),
+    st.tuples(st.just("push"), st.integers(1, 90), st.integers(TURNS, BOTH)),
     st.tuples(st.just("push"), st.integers(1, 90), st.sampled_from((8, 9))),
     st.tuples(st.just("push"), st.integers(1, 90), st.just(0)),
     st.tuples(
@@ -381,7 +392,7 @@ def one_run(queue: int, consumers: int) -> tuple[Stage, Queue, int]:
     commands = session.receive(pushes(0, 200, 0), 1.0)
     assert [type(each) for each in commands] == [PushRun]
     _, effects = stage.broker.steps(commands, 0, 1.0, 1 << 20)
-    (found,) = stage.broker.queues()
+    found = next(iter(stage.broker.queues()))
     return stage, found, len(effects)
 
 
@@ -392,6 +403,54 @@ def test_a_run_is_really_taken_in_one_go(queue: int, consumers: int) -> None:
     assert effects == consumers
     assert found.counters.received == found.counters.sent == found.counters.done == 200
     assert found.counters.deliveries == 200 * consumers
+
+
+def one_mixed_run(kind: int, consumers: int = 2, queue: int = 0) -> tuple[Stage, PushRun, int]:
+    """200 pushes of a kind brought as one command; what is known then, and how many effects."""
+    stage = Stage(queue, runs=True, limits=EngineLimits(), portion=1 << 20)
+    for number in CONSUMERS[:consumers]:
+        stage.say(number, operation(Operation.JOIN))
+    (run,) = stage.hub._sessions[PRODUCER].receive(pushes(0, 200, kind), 1.0)
+    assert isinstance(run, PushRun)
+    _, effects = stage.broker.steps([run], 0, 1.0, 1 << 20)
+    return stage, run, len(effects)
+
+
+@pytest.mark.parametrize("kind", [TURNS, PRIORITIES, BOTH])
+def test_a_mixed_run_is_really_taken_in_one_go(kind: int) -> None:
+    stage, run, effects = one_mixed_run(kind)
+    assert run.is_mixed
+    assert effects == 2
+    received = [queue.counters.received for queue in stage.broker.queues()]
+    assert received == ([67, 67, 66] if kind != PRIORITIES else [200, 0, 0])
+    assert [queue.sequence for queue in stage.broker.queues()] == received
+
+
+def test_a_door_of_another_kind_gets_each_message_of_a_mixed_run_in_its_place() -> None:
+    stage = Stage(0, runs=True, limits=EngineLimits(), portion=1 << 20)
+    stage.say(2, operation(Operation.JOIN))
+    stage.say(PRODUCER, pushes(0, 7, TURNS))
+    (run,) = stage.hub._sessions[PRODUCER].receive(pushes(7, 20, BOTH), 1.0)
+    _, (effect,) = stage.broker.steps([run], 0, 1.0, 1 << 20)
+    assert isinstance(effect, DeliverRun)
+    told = [
+        (each.message.message_id, each.message.queue_id, each.message.sequence, each.message.marks)
+        for each in effect.deliveries()
+    ]
+    assert told == [
+        (f"m{each}", 1 + each % IN_TURN, 1 + each // IN_TURN, MARK_HIGH * (each % HIGH_AMONG == 2))
+        for each in range(7, 27)
+    ]
+
+
+def test_runs_stay_unmixed_for_long_once_a_mixed_one_was_divided() -> None:
+    stage, _, effects = one_mixed_run(TURNS, consumers=1, queue=2)
+    assert effects == 64  # as many as a step takes: each is to be acknowledged
+    session = stage.hub._sessions[PRODUCER]
+    for chunk in range(1, 1_024, 2):
+        assert {type(each) for each in session.receive(pushes(chunk * 9, 4, TURNS), 1.0)} == {Push}
+        assert [type(each) for each in session.receive(pushes(0, 2, 0), 1.0)] == [PushRun]
+    assert [type(each) for each in session.receive(pushes(0, 20, TURNS), 1.0)] == [PushRun]
 
 
 def test_a_broadcast_that_nobody_hears_is_dropped_in_one_go() -> None:
@@ -416,7 +475,7 @@ def test_a_step_takes_a_run_that_must_be_divided_to_its_end() -> None:
     stage.say(2, operation(Operation.JOIN))
     (run,) = stage.hub._sessions[PRODUCER].receive(pushes(0, 200, 0), 1.0)
     assert len(stage.broker.step(run, 1.0)) == 200
-    (found,) = stage.broker.queues()
+    found = next(iter(stage.broker.queues()))
     assert found.counters.received == found.counters.done == 200
 
 
@@ -428,7 +487,7 @@ def test_a_run_to_be_acknowledged_is_taken_in_one_go(kind: int, effects: int) ->
     (run,) = stage.hub._sessions[PRODUCER].receive(pushes(0, 200, kind), 1.0)
     assert isinstance(run, PushRun)
     assert len(stage.broker.steps([run], 0, 1.0, 1 << 20)[1]) == effects
-    (found,) = stage.broker.queues()
+    found = next(iter(stage.broker.queues()))
     assert len(found.flights) == found.count == 200
     assert found.bytes == run.size
 
@@ -438,7 +497,7 @@ def test_more_than_may_be_unanswered_is_taken_one_by_one() -> None:
     stage = Stage(2, runs=True, limits=limits, portion=1 << 20)
     stage.say(2, operation(Operation.JOIN))
     stage.say(PRODUCER, pushes(0, 200, 0))
-    (found,) = stage.broker.queues()
+    found = next(iter(stage.broker.queues()))
     assert len(found.flights) == 150
     assert found.waiting_count() == 50
 
@@ -447,7 +506,7 @@ def test_answers_in_a_row_are_taken_together() -> None:
     stage = Stage(2, runs=True, limits=EngineLimits(), portion=1 << 20)
     stage.say(2, operation(Operation.JOIN))
     stage.say(PRODUCER, pushes(0, 70, 0))
-    (found,) = stage.broker.queues()
+    found = next(iter(stage.broker.queues()))
     assert len(found.flights) == 70
     (run,) = stage.hub._sessions[2].receive(answers(2, 70, 0), 1.0)
     assert isinstance(run, AcknowledgeRun)
@@ -460,7 +519,7 @@ def test_a_step_takes_all_answers_of_a_run() -> None:
     stage = Stage(11, runs=True, limits=EngineLimits(), portion=1 << 20)
     stage.say(2, operation(Operation.JOIN))
     stage.say(PRODUCER, pushes(0, 70, 0))
-    (found,) = stage.broker.queues()
+    found = next(iter(stage.broker.queues()))
     (run,) = stage.hub._sessions[2].receive(answers(2, 70, 0), 1.0)
     assert len(stage.broker.step(run, 1.0)) >= 69  # each lets the next one go
     assert found.counters.acks == found.counters.done == 70
@@ -533,7 +592,7 @@ def test_each_consumer_gets_every_nth_message_of_a_run_in_turn() -> None:
         stage.say(number, operation(Operation.JOIN))
     assert dealt(stage, 6) == [([2], 0, 4, 6), ([3], 1, 4, 6), ([4], 2, 4, 6), ([5], 3, 4, 6)]
     assert dealt(stage, 2, 6) == [([4], 0, 2, 2), ([5], 1, 2, 2)], "it was their turn"
-    (found,) = stage.broker.queues()
+    found = next(iter(stage.broker.queues()))
     assert found.turn == 3
     assert found.counters.deliveries == 8
 
@@ -549,7 +608,7 @@ def test_who_has_no_room_left_drops_out_and_the_others_go_on_in_turn() -> None:
         *[([2], 0, 2, 6), ([3], 1, 2, 6)],
         ([3], 6, 1, 8),
     ]
-    (found,) = stage.broker.queues()
+    found = next(iter(stage.broker.queues()))
     assert (len(found.flights), found.waiting_count()) == (10, 1)
     assert found.waiting
 
@@ -560,7 +619,7 @@ def test_a_first_acquirer_gets_all_that_it_can_take_and_the_next_the_rest() -> N
     for number in (2, 3):
         stage.say(number, operation(Operation.JOIN))
     assert dealt(stage, 7) == [([2], 0, 1, 5), ([3], 5, 1, 7)]
-    (found,) = stage.broker.queues()
+    found = next(iter(stage.broker.queues()))
     assert found.counters.skipped == 2
 
 
@@ -568,7 +627,7 @@ def test_a_run_that_nobody_can_take_is_lined_up_in_one_go() -> None:
     stage = Stage(ROUND_ROBIN, runs=True, limits=EngineLimits(), portion=1 << 20)
     assert dealt(stage, 9) == []
     assert dealt(stage, 9, 9) == []
-    (found,) = stage.broker.queues()
+    found = next(iter(stage.broker.queues()))
     assert found.waiting_count() == found.counters.received == 18
     stage.say(2, operation(Operation.JOIN))
     assert list(found.flights) == [f"m{number}" for number in range(18)]
