@@ -12,8 +12,9 @@ PYTHON ?= python3 python3.13 python3.12 python3.11 python3.14
 # Processes that compute, and processes for the tests, which wait for a third of their time.
 JOBS ?= 2
 TESTERS ?= $(shell expr $(JOBS) \* 3 / 2)
-# Seeds of the simulation.
+# Seeds of the simulation, and those of replicated groups.
 SEEDS ?= 0..9999
+GROUPS ?= 0..499
 # What a soak may take, in seconds, and the seed it begins with; the seeds of the simulation's,
 # whose million takes more than an hour of two idle processors.
 SOAK_SECONDS ?= 600
@@ -61,9 +62,9 @@ SOURCES := pyproject.toml setup.py $(shell find src $(wildcard fuzz/tmqp_conform
 
 .PHONY: help demo test test-long test-wheel interop quick spark-demo setup wheel compiled \
 	test-compiled lint format typecheck imports tidy lock lock-check sbom reproduce coverage sim \
-	sim-compiled sim-coverage soak \
+	sim-compiled sim-coverage sim-replicas soak \
 	soak-sim attacks bench bench-clients bench-kafka bench-peers bench-codec bench-spark docs \
-	pictures terminal ci clean distclean
+	pictures screenshots terminal ci clean distclean
 
 help:
 	@echo 'tmqp: TMQP/2.0 in Python - protocol, broker and client. Start with one of the first two.'
@@ -135,6 +136,9 @@ coverage: $(READY) ## run the tests and show the lines and branches they miss
 sim: $(READY) ## ten thousand simulated histories of broker and clients: SEEDS=0..9999
 	PYTHONPATH=src:fuzz $(PY) -m tmqp_sim run --seeds $(SEEDS) --jobs $(JOBS) $(ARGS)
 
+sim-replicas: $(READY) ## five hundred simulated groups of replicated servers: GROUPS=0..9999
+	PYTHONPATH=src:fuzz $(PY) -m tmqp_sim.replicas --seeds $(GROUPS) $(ARGS)
+
 sim-compiled: build/simulator/.stamp ## the same, five times as fast once it is compiled (minutes)
 	PYTHONPATH=build/simulator $(PY) -m tmqp_sim run --seeds $(SEEDS) --jobs $(JOBS) $(ARGS)
 
@@ -200,6 +204,7 @@ docs: $(VENV)/.stamp-docs ## build the site of the documents in build/site, with
 	@echo 'build/site/index.html'
 
 pictures: $(READY) ## draw the pictures and tables that documents show of the sources
+	PYTHONPATH=src $(PY) -m tools.make_api
 	PYTHONPATH=src $(PY) -m tools.make_map
 	PYTHONPATH=src $(PY) -m tools.make_speed
 	PYTHONPATH=src $(PY) -m tools.make_state_diagram
@@ -209,6 +214,9 @@ pictures: $(READY) ## draw the pictures and tables that documents show of the so
 	PYTHONPATH=src $(PY) -m tools.make_options
 	PYTHONPATH=src $(PY) -m tools.make_register
 	PYTHONPATH=src $(PY) -m tools.make_rules
+
+screenshots: $(READY) ## take pictures of the console, to be looked at, in build/screenshots
+	PYTHONPATH=src:. $(PY) -m tests.tmqp_server.admin.console_pictures build/screenshots
 
 terminal: $(READY) ## record the terminal session that the README shows
 	PYTHONPATH=src $(PY) -m tools.make_terminal
@@ -227,11 +235,22 @@ distclean: clean ## remove .venv too
 # them in a selection (pytest's status 5).  The rest share the processors.  What ARGS selects is
 # collected once and runs one after the other.
 # $(1) where the packages are, $(2) the build that must be found there, $(3) a marker expression
+# pytest rewrites each module of the tests, which takes longer than to read all that it has
+# rewritten before; in a new checkout each of the processes that test would rewrite all of them.
+define rewrite_tests
+	@test -e build/cache/rewritten || { echo 'reading the tests'; mkdir -p build/cache; \
+	  PYTHONPATH=src $(PY) -m pytest -q --collect-only tests/tmqp_server >/dev/null & \
+	  PYTHONPATH=src $(PY) -m pytest -q --collect-only \
+	    $(filter-out %__pycache__/ %/tmqp_server/,$(wildcard tests/*/ tests/test_*.py)) >/dev/null; \
+	  wait; touch build/cache/rewritten; }
+endef
+
 define run_tests
 	$(if $(ARGS),\
 	PYTHONPATH=$(1) TMQP_EXPECT_BUILD=$(2) $(PY) -m pytest -q -m '$(3)' $(ARGS),\
 	PYTHONPATH=$(1) TMQP_EXPECT_BUILD=$(2) $(PY) -m pytest -q -m '$(3) and alone' \
 	  $(call marked,alone) || test $$? -eq 5)
+	$(if $(ARGS),,$(call rewrite_tests))
 	$(if $(ARGS),,\
 	PYTHONPATH=$(1) TMQP_EXPECT_BUILD=$(2) $(PY) -m pytest -q -m '$(3) and not alone' \
 	  -n $(TESTERS) --dist worksteal $(if $(filter-out long,$(3)),,$(call marked,long)))

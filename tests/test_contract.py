@@ -154,6 +154,15 @@ TREE: Final[dict[str, tuple[str, ...]]] = {
     "tmqp_server.hub.rows": ("tmqp_server.engine.broker",),
     "tmqp_server.hub.coalescing": ("tmqp_server.engine.effects", "tmqp_server.doors.port"),
     "tmqp_server.io": ("tmqp_server.shell", "socket", "tmqp_server.storage.port"),
+    "tmqp_server.replication": (),
+    "tmqp_server.replication.appending": ("tmqp_server.storage.log",),
+    "tmqp_server.replication.effects": ("tmqp_server.storage.log",),
+    "tmqp_server.replication.life": (
+        "tmqp_server.replication.appending",
+        "tmqp_server.replication.effects",
+        "tmqp_server.replication.members",
+    ),
+    "tmqp_server.replication.members": ("tmqp_server.storage.log",),
     "tmqp_server.settings": ("tmqp_server.engine.options",),
     "tmqp_server.shell": (),
     "tmqp_server.shell.admitting": ("tmqp.backoff",),
@@ -180,6 +189,15 @@ TREE: Final[dict[str, tuple[str, ...]]] = {
     "tmqp_server.shell.turn": ("tmqp_server.shell.connections", "tmqp_server.shell.saving"),
     "tmqp_server.shell.world": ("tmqp_server.hub.questions",),
     "tmqp_server.storage": (),
+    "tmqp_server.storage.changes": ("tmqp_server.storage.port",),
+    "tmqp_server.storage.log": ("tmqp_server.storage.port",),
+    "tmqp_server.storage.logged": (
+        "tmqp_server.storage.changes",
+        "tmqp_server.storage.gathered",
+        "tmqp_server.storage.log",
+        "tmqp_server.storage.writes",
+    ),
+    "tmqp_server.storage.replicated": ("tmqp_server.storage.logged",),
     "tmqp_server.storage.memory": ("tmqp_server.storage.port", "tmqp_server.storage.records"),
     "tmqp_server.storage.port": ("tmqp_server.storage.stored_runs",),
     "tmqp_server.storage.gathered": ("tmqp_server.storage.port",),
@@ -245,6 +263,7 @@ SERVER: Final = "Layers of the server"
 ACCESS: Final = "Layers of access"
 HUB: Final = "Layers of the hub"
 SHELL: Final = "Layers of the shell"
+REPLICATION: Final = "Layers of replication"
 WIRING: Final = "Layers of the wiring"
 ROOMS: Final = "Rooms of the engine"
 DOORS: Final = "A door knows no other door"
@@ -331,6 +350,13 @@ FORBIDDEN: Final[list[tuple[str, str, str]]] = [
     (SHELL, "tmqp_server.shell.outbound", "tmqp_server.shell.connections"),
     (SHELL, "tmqp_server.shell.world", "tmqp_server.shell.lines"),
     (SHELL, "tmqp_server.shell.links", "tmqp_server.shell.connections"),
+    (SERVER, "tmqp_server.replication.life", "tmqp_server.hub.hub"),
+    (SERVER, "tmqp_server.replication.life", "tmqp_server.access.gate"),
+    (REPLICATION, "tmqp_server.replication.appending", "tmqp_server.replication.life"),
+    (STORAGE_USERS, "tmqp_server.replication.life", "tmqp_server.storage.sqlite.front"),
+    (PURE, "tmqp_server.replication.life", "time"),
+    (PURE, "tmqp_server.replication.life", "random"),
+    (PURE, "tmqp_server.storage.logged", "os"),
     (PURE, "tmqp_server.shell.turn", "anyio"),
     (PURE, "tmqp_server.shell.saving", "logging"),
     (PURE, "tmqp_server.hub.questions", "time"),

@@ -47,27 +47,28 @@ def normalised(archive: bytes) -> bytes:
     return made.getvalue()
 
 
-def _copy(target: Path) -> None:
+def _copy(root: Path, target: Path) -> None:
     """Copy what is in the repository."""
     names = subprocess.run(
         ["git", "ls-files", "-z"],  # noqa: S607 - whichever git there is
-        cwd=_ROOT,
+        cwd=root,
         capture_output=True,
         check=True,
         text=True,
     ).stdout.split("\0")
     for name in filter(None, names):
         (target / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(_ROOT / name, target / name)
+        shutil.copyfile(root / name, target / name)
 
 
-def build(target: Path, *options: str) -> dict[str, str]:
-    """Build in a folder of its own; the digests of what came of it, which is in ``dist`` there.
+def build(root: Path, target: Path, *options: str) -> dict[str, str]:
+    """Build a checkout in a folder of its own; the digests of what came of it.
 
+    :param target: the folder; the results are in ``dist`` there.
     :param options: for ``python -m build``.
     """
     shutil.rmtree(target, ignore_errors=True)
-    _copy(target / "checkout")
+    _copy(root, target / "checkout")
     environment = {**os.environ, "SOURCE_DATE_EPOCH": str(EPOCH)}
     # Compilers write the folder into what they make.
     flags = f"-g0 -ffile-prefix-map={target}=. {os.environ.get('CFLAGS', '')}"
@@ -89,7 +90,7 @@ def build(target: Path, *options: str) -> dict[str, str]:
 def main() -> None:
     """Build twice; ends with a sentence if something differs."""
     # Names of different lengths: a path that is left anywhere shifts what follows.
-    first, second = (build(_FOLDER / name, *sys.argv[1:]) for name in ("one", "another"))
+    first, second = (build(_ROOT, _FOLDER / name, *sys.argv[1:]) for name in ("one", "another"))
     if first != second:
         differing = sorted(name for name in first | second if first.get(name) != second.get(name))
         raise SystemExit(f"built twice, these differ: {', '.join(differing)}; see {_FOLDER}")

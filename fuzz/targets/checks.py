@@ -17,6 +17,7 @@ from typing import Final
 from targets.curve import SIDES, curve_says
 from targets.lines import LINE_TARGETS, good_lines
 from targets.openwire_frames import good_commands, openwire
+from targets.selectors import good_selector, selector
 from targets.stomp_frames import good_frames, stomp
 from targets.talking import cut, speak
 from tmqp import Connection, ConnectionInformation, FrameDecoder, Limits, RemoteProtocolError, Role
@@ -338,6 +339,7 @@ TARGETS: Final[dict[str, Callable[[bytes], None]]] = {
     "zmtp": zmtp,
     "stomp": stomp,
     "openwire": openwire,
+    "selector": selector,
     "block": block,
     **LINE_TARGETS,
 }
@@ -374,6 +376,8 @@ def _good(name: str, draw: Seeded) -> bytes:
         return first + good_frames(draw)
     if name == "openwire":
         return first + good_commands(draw)
+    if name == "selector":
+        return first + good_selector(draw)
     if name in LINE_TARGETS:
         return first + good_lines(name, draw)
     if name == "hello":

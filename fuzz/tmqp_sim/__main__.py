@@ -11,27 +11,12 @@ from typing import Final
 from tmqp_sim.marks import ENOUGH_RUNS, missing, table
 from tmqp_sim.minimise import minimise
 from tmqp_sim.mutants import MUTANTS, planted
-from tmqp_sim.runner import Summary, caught_at, run_many
+from tmqp_sim.runner import Summary, caught_at, run_many, seeds_of
 from tmqp_sim.simulation import WATCHABLE, run
 
 __all__ = ["main"]
 
 _BUG: Final = 'have this bug planted; "mutants" names them all'
-
-
-def _seeds(text: str) -> range:
-    """``17``, ``0..9999`` (both ends count)."""
-    first, dots, last = text.partition("..")
-    try:
-        start = int(first)
-        end = int(last) if dots else start
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"seeds are a number or a range such as 0..9999, not {text!r}"
-        ) from None
-    if end < start or start < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} holds no seed")
-    return range(start, end + 1)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -41,7 +26,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     several = argparse.ArgumentParser(add_help=False)
-    several.add_argument("--seeds", type=_seeds, default=range(1_000), help="such as 0..9999")
+    several.add_argument("--seeds", type=seeds_of, default=range(1_000), help="such as 0..9999")
     several.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     several.add_argument("--mutant", metavar="BUG", choices=["", *MUTANTS], default="", help=_BUG)
     several.add_argument("--seconds", type=float, default=0.0, help="stop after so long")

@@ -200,6 +200,8 @@ def state_of(broker: Broker) -> int:
     for ended in _ended(broker).values():
         total += ENDED_SESSION_BYTES + text_bytes(ended.client_id)
     for pending in core.tickets.values():
+        if isinstance(pending, PendingBatch) and pending.is_finished:
+            continue  # it waits for the copies that feeds made of it
         if isinstance(pending, (Commit, PendingBatch, PendingChange)):
             total += pending.memory
     for watch in broker._watching._all.values():

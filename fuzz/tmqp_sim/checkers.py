@@ -10,7 +10,7 @@ see ``history.py``.)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from tmqp_sim.history import History, Place
 
@@ -46,18 +46,28 @@ def untaken(
                 yield f"{uid} was accepted by {place} and nobody dealt with it, nor its dead letter"
 
 
-def unexplained(history: History, sent: Mapping[int, Sequence[str]] | None) -> Iterator[str]:
+def unexplained(
+    history: History,
+    sent: Mapping[int, Sequence[str]] | None,
+    lapsed: Mapping[int, Container[str]] | None = None,
+) -> Iterator[str]:
     """What came over a link is the beginning of what the broker sent over it, in its order.
 
     :param sent: by link, which is the session's number too; None if nobody counted.
+    :param lapsed: by link what the client was told not to hand out any more: it may be missing.
     """
     if sent is None:
         return
     for link, uids in history.by_link.items():
         out = sent.get(link, ())
+        gone = () if lapsed is None else lapsed.get(link, ())
+        place = -1
         for at, uid in enumerate(uids):
-            if at >= len(out) or out[at] != uid:
-                wanted = out[at] if at < len(out) else "nothing more"
+            place += 1
+            while place < len(out) and out[place] != uid and out[place] in gone:
+                place += 1
+            if place >= len(out) or out[place] != uid:
+                wanted = out[place] if place < len(out) else "nothing more"
                 yield f"{uid} came over link {link} as number {at + 1}, sent was {wanted}"
                 break
 
@@ -96,12 +106,13 @@ def judge(
     sent: Mapping[int, Sequence[str]] | None,
     accepted: Mapping[tuple[str, int], Iterable[str]],
     owed: Mapping[str, int],
+    lapsed: Mapping[int, Container[str]] | None = None,
 ) -> tuple[str, list[str]]:
     """The first kind of complaint there is, with its cases; empty when all is well."""
     for name, complaints in (
         ("lost", lost(history, lives)),
         ("lost", untaken(history, accepted, history.places.values())),
-        ("duplicate", unexplained(history, sent)),
+        ("duplicate", unexplained(history, sent, lapsed)),
         ("flags", first_flags(history)),
         ("stuck", stuck(history, owed)),
     ):

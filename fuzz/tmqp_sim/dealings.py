@@ -135,6 +135,12 @@ class Dealings:
             if taken.item is item and not taken.sent:
                 del self.taken[key]
 
+    def doubts(self, item: Named) -> None:
+        """Whether a message was taken is not known, unless it was sent."""
+        for taken in self.taken.values():
+            if taken.item is item and not taken.sent:
+                taken.fails = True
+
     def check_end(self) -> None:
         """Everything was consumed.
 

@@ -88,7 +88,7 @@ FOREIGN_BUGS: Final = (
     ),
     (
         "branch-outlives", "branches do not end with their connection",
-        Clients, "_let_go", _outlived,
+        Clients, "let_go", _outlived,
     ),
     (
         "branch-answers-for-none", "a batch takes a branch's answers for those of its connection",

@@ -11,7 +11,8 @@ from tmqp_sim.network import End
 from tmqp_sim.world import World
 
 __all__ = [
-    "GOMS", "NSQ", "SELF_ASKING", "SMQ", "THROTTR", "WEB", "ZMTP", "Guest", "Host", "Peer",
+    "GOMS", "NSQ", "OPENWIRE", "SELF_ASKING", "SMQ", "STOMP", "THROTTR", "WEB", "ZMTP", "Guest",
+    "Host", "Peer",
 ]  # fmt: skip
 
 #: How the hosts of those begin who come by HTTP.
@@ -25,8 +26,11 @@ ZMTP: Final = "zmtp "
 #: And of those who speak Simple MQ, or goMS.
 SMQ: Final = "smq "
 GOMS: Final = "goms "
+#: And of those who speak STOMP, or OpenWire.
+STOMP: Final = "stomp "
+OPENWIRE: Final = "openwire "
 #: What the sessions of these are answered may lead to further commands.
-SELF_ASKING: Final = (WEB, NSQ, THROTTR, ZMTP, SMQ, GOMS)
+SELF_ASKING: Final = (WEB, NSQ, THROTTR, ZMTP, SMQ, GOMS, STOMP, OPENWIRE)
 
 
 class Guest(Protocol):

@@ -9,22 +9,35 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp.extensions import LAPSE_TIMED_OUT
-from tmqp_server.engine.commands import Join
+from tmqp_server.engine.commands import Join, connection_of
 from tmqp_server.engine.effects import Lapsed
 from tmqp_sim.promises import Hand
 from tmqp_sim.world import Violation, World
 
-__all__ = ["Lapses"]
+__all__ = ["Lapses", "SentByLink"]
 
 #: Rounding of times.
 _EPSILON_S: Final = 1e-9
 
 
+class SentByLink(dict[int, list[str]]):
+    """What the broker has sent over each link, in its order.
+
+    ``lapsed`` is what it has told to be the client's no more: what that has not handed out by then,
+    it does not hand out at all.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lapsed: dict[int, set[str]] = {}
+
+
 class Lapses:
     """Who hears of lapses, and what of."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, sent: SentByLink) -> None:
         self._world = world
+        self._sent = sent
         self._hears: dict[int, None] = {}
 
     def joined(self, command: Join) -> None:
@@ -42,6 +55,8 @@ class Lapses:
         :param hands: those with the message in which the session has it.
         :raises Violation: when its time is not up, or it has no such message, or knows it already.
         """
+        link = connection_of(effect.session)
+        self._sent.lapsed.setdefault(link, set()).add(effect.message_id)
         if effect.reason != LAPSE_TIMED_OUT:
             return
         session = effect.session

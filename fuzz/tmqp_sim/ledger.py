@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Final
 
-from tmqp.constants import STATUS_PULL
+from tmqp.constants import STATUS_PULL, STATUS_ROUND_ROBIN
 from tmqp_server.engine.commands import (
     Acknowledge,
     CancelMessage,
@@ -61,7 +61,7 @@ from tmqp_sim.appointments import Appointments
 from tmqp_sim.correspondence import Correspondence
 from tmqp_sim.history import Place
 from tmqp_sim.kinship import Kinship
-from tmqp_sim.lapses import Lapses
+from tmqp_sim.lapses import Lapses, SentByLink
 from tmqp_sim.lifetimes import Lifetimes
 from tmqp_sim.promises import Hand, Promises, is_with
 from tmqp_sim.wishes import Wishes
@@ -89,7 +89,7 @@ class Ledger:
         world: World,
         places: dict[tuple[str, int], Place],
         max_in_flight: int,
-        sent: dict[int, list[str]],
+        sent: SentByLink,
         pushes: Callable[[str], int],
         lifetimes: Lifetimes,
         appointments: Appointments,
@@ -97,11 +97,9 @@ class Ledger:
         self.pushes = pushes
         self.appointments, self.lifetimes = appointments, lifetimes
         self._held: dict[int, Command] = {}  # may be refused in a later step, by their wires
-        self.world = world
-        self.places = places
+        self.world, self.places = world, places
         self.max_in_flight = max_in_flight
-        self.sent = sent
-        self.steps = 0
+        self.sent, self.steps = sent, 0
         #: Channel (lower case) to the sessions that have joined it.
         self.members: dict[str, dict[int, None]] = {}
         #: Client id to session.
@@ -131,7 +129,7 @@ class Ledger:
         #: How often each message of a queue was sent, by its id.
         self.sendings: dict[tuple[tuple[str, int], str], int] = {}
         self._correspondence = Correspondence(world)
-        self._promises, self._lapses = Promises(world, max_in_flight), Lapses(world)
+        self._promises, self._lapses = Promises(world, max_in_flight), Lapses(world, sent)
         #: Whether a queue has messages on disk only.  Where consumers choose, those are examined
         #: when they are fetched, and others may go before them (seeds 103784, 129643).
         self.has_spilled: Callable[[tuple[str, int]], bool] = _never
@@ -354,6 +352,8 @@ class Ledger:
             self.wishes.check(place, message, channel, session)
             if isinstance(effect, Deliver):  # what a client pulls needs no credit
                 self._promises.spend(channel.lower(), session)
+                if place.status == STATUS_ROUND_ROBIN:
+                    self._promises.check_sole(place, uid, members, session)
             self.sent.setdefault(connection_of(session), []).append(uid)
             if effect.wants_acknowledge:
                 bound = isinstance(effect, Deliver)

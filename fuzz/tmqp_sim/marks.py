@@ -14,6 +14,26 @@ __all__ = ["ENOUGH_RUNS", "MARKS", "missing", "table"]
 #: So many runs must reach every mark.
 ENOUGH_RUNS: Final = 100_000
 
+#: What both clients of JMS's protocols reach.
+_OF_JMS: Final[dict[str, str]] = {
+    "client connected": "somebody spoke it",
+    "client left in the middle of a line": "half a frame, of which nothing counts",
+    "client left while a transaction was being committed": "it may have been or not",
+    "client refused": "it was told so, and its connection ended",
+    "client's kernel gave the server up": "its connection was half-open",
+    "message came": "to a consumer",
+    "message confirmed": "with a receipt or a response",
+    "message given up": "a consumer refused it",
+    "message moved in a transaction": "taken from one queue and put into another",
+    "message refused": "it could not be kept",
+    "message restored from the disk": "a new life of the server found it",
+    "message sent to another consumer": "the one that had it is gone, or gave it back",
+    "subscription lost by a crash": "it was not on the disk yet",
+    "transaction aborted": "its client did not want it any more",
+    "transaction confirmed": "all of it was done",
+    "transaction refused": "nothing of it was done",
+}
+
 #: By name: where it is, in words.
 MARKS: Final[dict[str, str]] = {
     **{f"fault: {kind}": text for kind, text in FAULT_KINDS.items()},
@@ -34,6 +54,9 @@ MARKS: Final[dict[str, str]] = {
     "temporary channel there": "and it was there as long as it had to be",
     "message made way": "a push found its queue full, and the oldest message went",
     "temporary channel not created again": "its creation on a new connection was refused",
+    "operator came by HTTP": "somebody turned the pages of the API's lists",
+    "operator disconnected a client": "and cut off another client",
+    "operator saw the last page": "and reached the end of one",
     "HTTP call answered": "a program answered what a router had sent it",
     "HTTP call given up": "it took too long",
     "HTTP answer did not come in time": "an HTTP client gave its connection up",
@@ -129,6 +152,10 @@ MARKS: Final[dict[str, str]] = {
     "delivery given back, for later": "and not before some time",
     "delivery extended": "a consumer asked for another time to answer",
     "delivery returned by a leave": "a consumer that left had something, which went back",
+    **{
+        f"{title} {name}": text for title in ("STOMP", "OpenWire") for name, text in _OF_JMS.items()
+    },
+    "sent to an exclusive consumer": "one consumer of several got all messages",
     "window full": "a consumer had as much unanswered as it wanted",
     **{
         f"seen: {state}": "somebody looked into a queue and saw a message so"

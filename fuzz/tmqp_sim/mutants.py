@@ -40,6 +40,7 @@ from tmqp_server.hub.coalescing import Coalescer
 from tmqp_server.hub.outlets import Outlets
 from tmqp_server.storage.journal import Journal
 from tmqp_sim.answer_bugs import ANSWER_BUGS
+from tmqp_sim.api_bugs import API_BUGS
 from tmqp_sim.appointment_bugs import APPOINTMENT_BUGS
 from tmqp_sim.batch_bugs import BATCH_BUGS
 from tmqp_sim.choosing_bugs import CHOOSING_BUGS
@@ -52,6 +53,7 @@ from tmqp_sim.feed_bugs import FEED_BUGS
 from tmqp_sim.fleeting_bugs import FLEETING_BUGS
 from tmqp_sim.foreign_bugs import FOREIGN_BUGS
 from tmqp_sim.hold_bugs import HOLD_BUGS
+from tmqp_sim.jms_bugs import JMS_BUGS
 from tmqp_sim.key_bugs import KEY_BUGS
 from tmqp_sim.link_bugs import LINK_BUGS
 from tmqp_sim.memory_bugs import MEMORY_BUGS
@@ -84,6 +86,16 @@ class Mutant:
         self.attribute = attribute
         self.make = make
 
+    @contextmanager
+    def planted(self) -> Iterator[Mutant]:
+        """Have it for a while."""
+        original = self.owner.__dict__[self.attribute]
+        setattr(self.owner, self.attribute, self.make(original))
+        try:
+            yield self
+        finally:
+            setattr(self.owner, self.attribute, original)
+
 
 @contextmanager
 def planted(name: str) -> Iterator[Mutant | None]:
@@ -94,13 +106,8 @@ def planted(name: str) -> Iterator[Mutant | None]:
     if not name:
         yield None
         return
-    mutant = MUTANTS[name]
-    original = mutant.owner.__dict__[mutant.attribute]
-    setattr(mutant.owner, mutant.attribute, mutant.make(original))
-    try:
+    with MUTANTS[name].planted() as mutant:
         yield mutant
-    finally:
-        setattr(mutant.owner, mutant.attribute, original)
 
 
 # --- The engine ----------------------------------------------------------------------------------
@@ -443,11 +450,11 @@ _LIST: Final = (
     ),
     Mutant(
         "forget-in-flight", "what a client had in hand is dropped when it disconnects",
-        Clients, "_let_go", _forget_in_flight,
+        Clients, "let_go", _forget_in_flight,
     ),
     Mutant(
         "return-at-once", "what a client had in hand is sent again as soon as it disconnects",
-        Clients, "_let_go", _return_at_once,
+        Clients, "let_go", _return_at_once,
     ),
     Mutant(
         "two-owners", "taking over an id leaves the older session as it is",
@@ -575,9 +582,10 @@ _LIST: Final = (
     ),
     *[Mutant(*bug) for bugs in (
         RUN_BUGS, BATCH_BUGS, COMMIT_BUGS, MEMORY_BUGS, ANSWER_BUGS, CLOCK_BUGS, FLEETING_BUGS,
-        SHELL_BUGS, WEB_BUGS, FOREIGN_BUGS, WORK_BUGS, DEALING_BUGS, CHOOSING_BUGS, KEY_BUGS,
-        TERMS_BUGS, TENANT_BUGS, APPOINTMENT_BUGS, LINK_BUGS, FEED_BUGS, NSQ_BUGS,
+        SHELL_BUGS, WEB_BUGS, API_BUGS, FOREIGN_BUGS, WORK_BUGS, DEALING_BUGS, CHOOSING_BUGS,
+        KEY_BUGS, TERMS_BUGS, TENANT_BUGS, APPOINTMENT_BUGS, LINK_BUGS, FEED_BUGS, NSQ_BUGS,
         DEBT_BUGS, SHELF_BUGS, NAME_BUGS, COPY_BUGS, HOLD_BUGS, ZMTP_BUGS, SMALL_BUGS,
+        JMS_BUGS,
     ) for bug in bugs],
 )  # fmt: skip
 

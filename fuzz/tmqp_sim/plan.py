@@ -24,6 +24,7 @@ from tmqp_sim.queue_plan import (
     draw_burials,
     draw_doors,
     draw_durable,
+    draw_exclusive,
     draw_feeds,
     draw_listeners,
     draw_quotas,
@@ -107,6 +108,7 @@ def draw_plan(seed: int) -> Plan:
     draw_returns(plan)
     _draw_filters(plan)
     _draw_keys(plan)
+    draw_exclusive(plan)
     draw_quotas(plan)
     _draw_deferred(plan)
     draw_shelves(plan)
@@ -458,6 +460,9 @@ def _draw_uninvited(plan: Plan) -> None:
     own = Random(f"{plan.seed}/viewers")
     if own.random() < 0.15:
         _comes(plan, own, "viewer", "viewer")
+    own = Random(f"{plan.seed}/overseers")
+    if own.random() < 0.15:
+        _comes(plan, own, "overseer", "overseer")
     own = Random(f"{plan.seed}/forgers")
     if own.random() < 0.15:
         for count in range(2):
@@ -559,10 +564,9 @@ def _draw_messages(plan: Plan, chance: Random) -> None:
         else:
             at = chance.random() * plan.duration_s * 0.9
         place = chance.choice(targets)
+        kind = plan.places[place].kind
         # The handlers of retry queues tell nobody.
-        asks = plan.places[place].kind != "retry"
-        if plan.places[place].kind == "fan":
-            asks = chance.random() < 0.5
+        asks = chance.random() < 0.5 if kind == "fan" else kind != "retry"
         plan.messages.append(
             MessagePlan(
                 f"message {number}",

@@ -119,8 +119,12 @@ class Plan:
         "removals",
         "seed",
         "shape",
+        "openwire",
+        "openwire_durable",
         "smq",
         "smq_durable",
+        "stomp",
+        "stomp_durable",
         "take_over",
         "tells",
         "throttr",
@@ -184,6 +188,9 @@ class Plan:
         self.smq = 0
         self.smq_durable = False
         self.goms = 0
+        #: So many units are sent by clients of STOMP, or of OpenWire, whose queues are durable.
+        self.stomp = self.openwire = 0
+        self.stomp_durable = self.openwire_durable = False
         #: The number of the producer that writes many messages at once, if there is one, and for
         #: how long it gathers them.
         self.bulk_producer = -1
@@ -228,6 +235,10 @@ class Plan:
             found.append("smq")
         if self.goms:
             found.append("goms")
+        if self.stomp:
+            found.append("stomp")
+        if self.openwire:
+            found.append("openwire")
         return found
 
     def without(self, names: Iterable[str]) -> None:
@@ -255,6 +266,10 @@ class Plan:
             self.smq = 0
         if "goms" in gone:
             self.goms = 0
+        if "stomp" in gone:
+            self.stomp = 0
+        if "openwire" in gone:
+            self.openwire = 0
 
     def use_handler(self, name: str, promise: str) -> None:
         """Let a delivery handler of your own serve the ordinary queues.
@@ -316,6 +331,13 @@ class Plan:
             lines.append(f"Simple MQ: {self.smq} items, {kept}")
         if self.goms:
             lines.append(f"goMS: {self.goms} items")
+        for title, units, durable in (
+            ("STOMP", self.stomp, self.stomp_durable),
+            ("OpenWire", self.openwire, self.openwire_durable),
+        ):
+            if units:
+                kept = "durable" if durable else "in memory"
+                lines.append(f"{title}: {units} messages or transactions, {kept}")
         if self.bulk_producer >= 0:
             lines.append(
                 f"bulk: producer-{self.bulk_producer} gathers for {self.bulk_linger_s} s,"

@@ -6,6 +6,7 @@ timeout, what becomes of what it has when it goes, and which deliveries count.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from tmqp.constants import PUT_BACK_NO
@@ -55,12 +56,14 @@ class Hand:
 class _Promise:
     """What one session was promised in one channel, and what it has in hand."""
 
-    __slots__ = ("hands", "returns", "wait_s", "window")
+    __slots__ = ("exclusive", "hands", "priority", "returns", "wait_s", "window")
 
     def __init__(self) -> None:
         self.window = -1
         self.wait_s = 0.0
         self.returns = PUT_BACK_NO
+        self.priority = 0
+        self.exclusive = False
         self.hands: dict[Hand, None] = {}
 
 
@@ -126,6 +129,27 @@ class Promises:
             promise.wait_s = _NEVER if wait_ms < 0 else wait_ms / 1_000
         if terms.returns is not None:
             promise.returns = terms.returns
+        if terms.priority is not None:
+            promise.priority = terms.priority
+        if terms.exclusive is not None:
+            promise.exclusive = terms.exclusive
+
+    def check_sole(self, place: Place, uid: str, members: Iterable[int], session: int) -> None:
+        """A message that goes to one of these, in the order of their joining, goes to a session.
+
+        :raises Violation: when it is an exclusive consumer's, and that is another.
+        """
+        sole, highest = 0, -1
+        for each in members:
+            promise = self._promises.get((place.channel.lower(), each))
+            if promise is not None and promise.exclusive and promise.priority > highest:
+                sole, highest = each, promise.priority
+        if not sole:
+            return
+        self._world.mark("sent to an exclusive consumer")
+        if sole != session:
+            text = f"{uid} of {place} goes to session {session}, but {sole} is to get all"
+            raise Violation("audience", text)
 
     def refuse(self, channel: str, session: int) -> None:
         """The session has not joined, or is in no longer, for the server says so."""

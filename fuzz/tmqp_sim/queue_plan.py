@@ -7,13 +7,15 @@ from __future__ import annotations
 from random import Random
 from typing import Final
 
-from tmqp.extensions import HEADER_TELL_LAPSED
+from tmqp.constants import STATUS_ROUND_ROBIN
+from tmqp.extensions import HEADER_CONSUMER_PRIORITY, HEADER_EXCLUSIVE, HEADER_TELL_LAPSED
 from tmqp_sim.planned import Plan
 
 __all__ = [
     "draw_burials",
     "draw_doors",
     "draw_durable",
+    "draw_exclusive",
     "draw_feeds",
     "draw_listeners",
     "draw_quotas",
@@ -43,6 +45,8 @@ _FED_KINDS: Final = ("durable", "durable", "targets", "memory", "memory", "mixed
 _NSQ_SHARE: Final = 0.12
 #: Runs in which groups of channels are removed.
 _REMOVALS_SHARE: Final = 0.08
+#: Runs in which consumers of a queue want all of it, each alone.
+_EXCLUSIVE_SHARE: Final = 0.08
 #: And how many speak Throttr.
 _THROTTR_SHARE: Final = 0.06
 #: And how many have sockets of ZeroMQ.
@@ -50,6 +54,27 @@ _ZMTP_SHARE: Final = 0.16
 #: And how many clients of Simple MQ, or of goMS.
 _SMQ_SHARE: Final = 0.08
 _GOMS_SHARE: Final = 0.08
+#: And how many clients of STOMP or OpenWire.
+_JMS_SHARE: Final = 0.12
+
+
+def draw_exclusive(plan: Plan) -> None:
+    """Let some consumers of a queue be exclusive, one of them at times of a higher priority."""
+    own = Random(f"{plan.seed}/exclusive")
+    places = [
+        number
+        for number, place in enumerate(plan.places)
+        if place.status == STATUS_ROUND_ROBIN and not place.kinds and place.kind != "dead"
+    ]
+    if own.random() >= _EXCLUSIVE_SHARE or not places or plan.epochs:
+        return
+    chosen = own.choice(places)
+    for client in plan.clients:
+        if client.place == chosen and client.role == "consumer" and own.random() < 0.6:
+            client.habits.terms += ((HEADER_EXCLUSIVE, "1"),)
+            if own.random() < 0.3:
+                said = [each for each in client.habits.terms if each[0] != HEADER_CONSUMER_PRIORITY]
+                client.habits.terms = (*said, (HEADER_CONSUMER_PRIORITY, own.choice("123")))
 
 
 def draw_durable(plan: Plan) -> None:
@@ -167,6 +192,7 @@ def draw_doors(plan: Plan) -> None:
     _draw_throttr(plan)
     _draw_zmtp(plan)
     _draw_small(plan)
+    _draw_jms(plan)
 
 
 def _has_room(plan: Plan) -> bool:
@@ -186,6 +212,21 @@ def _draw_small(plan: Plan) -> None:
     own = Random(f"{plan.seed}/goms")
     if own.random() < _GOMS_SHARE and _has_room(plan):
         plan.goms = own.choice((15, 40, 80))
+
+
+def _draw_jms(plan: Plan) -> None:
+    """Now and then some clients speak STOMP, or OpenWire."""
+    own = Random(f"{plan.seed}/jms")
+    if own.random() >= _JMS_SHARE or not _has_room(plan):
+        return
+    units = own.choice((10, 25, 60))
+    durable = own.random() < 0.75
+    if not plan.quiet and own.random() < 0.15:
+        plan.disk.fails = 100
+    if own.random() < 0.5:
+        plan.stomp, plan.stomp_durable = units, durable
+    else:
+        plan.openwire, plan.openwire_durable = units, durable
 
 
 def _draw_throttr(plan: Plan) -> None:

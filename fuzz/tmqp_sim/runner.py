@@ -6,6 +6,7 @@ clock, its terminal.  No simulated thing may import it.
 
 from __future__ import annotations
 
+import argparse
 import gc
 import multiprocessing
 import os
@@ -21,7 +22,7 @@ from tmqp_sim.mutants import planted
 from tmqp_sim.results import Result
 from tmqp_sim.simulation import run
 
-__all__ = ["Summary", "caught_at", "run_many"]
+__all__ = ["Summary", "caught_at", "run_many", "seeds_of"]
 
 #: Seeds that a process is given at a time.
 _PORTION: Final = 25
@@ -36,6 +37,24 @@ _LINE_EVERY_S: Final = 60.0
 _Work: TypeAlias = tuple[list[int], str, int]
 #: What came of a seed, whether it was run twice, and whether it then came out otherwise.
 _Told: TypeAlias = tuple[Result, bool, bool]
+
+
+def seeds_of(text: str) -> range:
+    """The seeds that a command line names: ``17``, ``0..9999`` (both ends count).
+
+    :raises argparse.ArgumentTypeError: when it names none.
+    """
+    first, dots, last = text.partition("..")
+    try:
+        start = int(first)
+        end = int(last) if dots else start
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"seeds are a number or a range such as 0..9999, not {text!r}"
+        ) from None
+    if end < start or start < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} holds no seed")
+    return range(start, end + 1)
 
 
 class Summary:

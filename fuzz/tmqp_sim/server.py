@@ -59,7 +59,7 @@ __all__ = ["Built", "Server"]
 #: How long a machine has been up at most when a server starts after a reboot, in seconds.
 _LONGEST_BOOT_S: Final = 2.0
 #: Connections in all, and of one host: as many as good clients need, fewer than bad ones try.
-_MOST_CONNECTIONS: Final = 40
+_MOST_CONNECTIONS: Final = 50
 _MOST_PER_HOST: Final = 2
 #: How many of the connections are read and written by tasks.
 _BY_TASKS: Final = 0.25

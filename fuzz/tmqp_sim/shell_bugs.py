@@ -9,6 +9,7 @@ from tmqp_server.access.gate import Gate, Question, Verdict
 from tmqp_server.hub.hub import Hub
 from tmqp_server.hub.questions import Fault
 from tmqp_server.shell.connections import Connections
+from tmqp_server.shell.judged import Judged
 from tmqp_server.shell.lines import Line
 from tmqp_server.shell.log_ins import LogIns
 from tmqp_server.shell.outbound import BEHIND, BLOCK, CUT, KEPT, OPEN, UNBLOCK, Outbound
@@ -19,6 +20,7 @@ from tmqp_server.shell.turn import Turn
 from tmqp_server.shell.world import Ask
 from tmqp_server.storage.journal import Writing
 from tmqp_server.storage.port import StoreBatch
+from tmqp_sim.audit_bugs import AUDIT_BUGS
 from tmqp_sim.datagram_bugs import DATAGRAM_BUGS
 from tmqp_sim.drain_bugs import DRAIN_BUGS
 
@@ -268,6 +270,7 @@ def _leaves_unwritten(_original: Any) -> Any:
 
 #: Name, what it comes to in words, what is replaced, and by what.
 SHELL_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] = (
+    *AUDIT_BUGS,
     *DATAGRAM_BUGS,
     *DRAIN_BUGS,
     ("hub-is-silent", "the hub has nothing to send", Hub, "take_outbound", _sends_nothing),
@@ -322,7 +325,7 @@ SHELL_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] =
     ("wrong-session-blamed", "a fault ends another session", Turn, "_blame", _blames_the_first),
     (
         "any-answer", "a late answer is taken for that to the next question",
-        Connections, "decided", _any_answer_will_do,
+        Judged, "decided", _any_answer_will_do,
     ),
     ("kept-for-good", "an answer is kept beyond its time", Gate, "decided", _keeps_for_good),
     (

@@ -11,6 +11,7 @@ from tmqp_server.doors.port import Door
 from tmqp_server.engine.model.queues import Queue
 from tmqp_sim.disk import Disk
 from tmqp_sim.goms_side import GomsSide
+from tmqp_sim.jms_side import OpenwireSide, StompSide
 from tmqp_sim.nsq_guests import NsqGuest
 from tmqp_sim.nsq_side import NsqSide
 from tmqp_sim.operators import Operator
@@ -54,6 +55,10 @@ class Sides:
             self._sides.append(SmqSide(simulation, plan))
         if plan.goms:
             self._sides.append(GomsSide(simulation, plan))
+        if plan.stomp:
+            self._sides.append(StompSide(simulation, plan))
+        if plan.openwire:
+            self._sides.append(OpenwireSide(simulation, plan))
 
     def books(self) -> list[SideBooks]:
         """What is owed to them, for who watches the broker."""

@@ -14,7 +14,6 @@ from typing import Final, TypeAlias
 
 from tmqp.limits import Limits
 from tmqp_client.config import ClientLimits
-from tmqp_server.doors.http.door import HttpDoor
 from tmqp_server.doors.http.limits import HttpLimits
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.native.door import NativeDoor
@@ -50,12 +49,14 @@ from tmqp_sim.foreign import ForeignDoor
 from tmqp_sim.forgers import Forger
 from tmqp_sim.history import History, Place, Sent
 from tmqp_sim.inventories import check_epochs, check_moves, check_staged
+from tmqp_sim.lapses import SentByLink
 from tmqp_sim.ledger import Ledger
 from tmqp_sim.lifetimes import Lifetimes
 from tmqp_sim.movers import FROM, MOVES, Mover
 from tmqp_sim.network import Network
 from tmqp_sim.operators import HANDLER, PREFIX, Operator, changes_of
 from tmqp_sim.outside import CALLS_AT_ONCE, HOOK_TIMEOUT_S, Outside
+from tmqp_sim.overseers import Overseer, web_door
 from tmqp_sim.plan import ClientPlan, MessagePlan, Plan, draw_plan
 from tmqp_sim.producers import BulkProducer, Producer
 from tmqp_sim.raw import RAW_ROLES, Raw
@@ -87,7 +88,17 @@ WATCHABLE: Final = _watchable()
 
 #: Those who are not judged by what becomes of their messages.
 AnyBad: TypeAlias = (
-    Consumer | Forger | Stranger | Sprayer | Meddler | Raw | Crowd | WebPuller | Viewer | Tenant
+    Consumer
+    | Forger
+    | Stranger
+    | Sprayer
+    | Meddler
+    | Raw
+    | Crowd
+    | WebPuller
+    | Viewer
+    | Tenant
+    | Overseer
 )
 #: What bounds the code outside.
 _CALLS: Final = CallSettings(HOOK_TIMEOUT_S, HOOK_TIMEOUT_S, CALLS_AT_ONCE, (HANDLER,), 5)
@@ -122,7 +133,7 @@ class Simulation:
         self.appointments = Appointments(self.world, self.history.pushes)
         self.network = Network(self.world, plan.shape)
         self.healed = False
-        self.sent: dict[int, list[str]] = {}
+        self.sent = SentByLink()
         self._handlers = handlers
         self._marks = _marks_of(plan)
         self.disk = Disk(self, plan.disk)
@@ -218,6 +229,8 @@ class Simulation:
             client = Stranger(self, each.name)
         elif each.role == SPRAYER:
             client = Sprayer(self, each.name)
+        elif each.role == "overseer":
+            client = Overseer(self, each.name)
         elif each.role == "web-puller":
             client = WebPuller(self, each.name, place, each.habits)
         elif each.role == "puller":
@@ -227,7 +240,7 @@ class Simulation:
             )  # fmt: skip
         else:
             client = Consumer(self, each.name, limits, place.channel, each.habits)
-        if each.bad or isinstance(client, (Raw, Stranger, Sprayer, Crowd, WebPuller)):
+        if each.bad or isinstance(client, (Raw, Stranger, Sprayer, Crowd, WebPuller, Overseer)):
             self.bad.append(client)
         else:
             self.good.append(client)
@@ -257,13 +270,14 @@ class Simulation:
         self.ledger.trusting = plan.trusting
         letters = Letters()
         door = NativeDoor(self._new_door_id, self.protocol, letters=letters)
-        web = HttpDoor(self._new_door_id, self.web_limits, letters=letters)
+        web = web_door(self._new_door_id, self.web_limits, letters)
         foreign = ForeignDoor(self._new_door_id, self.protocol, letters)
         others = self.sides.doors(letters)
         journal = self.disk.new_journal([door, web, foreign, *(each for _, each in others)])
         reader = LetterWires(letters)
         if self.watched:
-            from tmqp_sim.watch import WatchedBroker  # noqa: PLC0415 - see WATCHABLE
+            from tmqp_sim.recorded import Notebook  # noqa: PLC0415 - see WATCHABLE
+            from tmqp_sim.watch import WatchedBroker  # noqa: PLC0415
 
             watched = WatchedBroker(
                 limits, options, self._handlers,
@@ -273,6 +287,9 @@ class Simulation:
             watched.hub = Hub(
                 watched, plan.buffers[0], journal, guarded=plan.guarded, takes_custom=True
             )
+            if plan.guarded:
+                watched.notebook = Notebook(self.world)
+                watched.hub.auditor = watched.notebook.auditor
             watched.know_wires(reader)
             watched.copies = self.copies
             watched.sides = self.sides.books()
@@ -523,6 +540,7 @@ class Simulation:
                 self.sent if self.watched else None,
                 self.ledger.accepted,
                 self.owed(),
+                self.sent.lapsed,
             )
             text = "\n".join(found)
         except Violation as violation:

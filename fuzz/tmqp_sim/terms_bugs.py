@@ -10,7 +10,8 @@ from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.workflow import Workflow
 from tmqp_server.engine.flights import Flights
 from tmqp_server.engine.model.message import MARK_ANSWERED, Message
-from tmqp_server.engine.model.sessions import Subscription
+from tmqp_server.engine.model.sessions import Audience, Subscription
+from tmqp_server.engine.model.terms import AcceptedTerms
 from tmqp_server.engine.model.times import AT_ONCE
 
 __all__ = ["TERMS_BUGS"]
@@ -33,7 +34,7 @@ def _no_delay(original: Any) -> Any:
 
 
 def _never_full(original: Any) -> Any:
-    def is_full(self: Subscription) -> bool:
+    def is_full(self: AcceptedTerms) -> bool:
         return False
 
     return is_full
@@ -71,6 +72,26 @@ def _not_extended(original: Any) -> Any:
     return extend
 
 
+def _not_alone(original: Any) -> Any:
+    def form_ring(self: Audience) -> None:
+        original(self)
+        self.sole = None
+        for subscription in self.ring:
+            subscription.bit = 1 << subscription.place
+        self.ready = sum(each.bit for each in self.ring if not each.stalled)
+
+    return form_ring
+
+
+def _any_of_the_exclusive(original: Any) -> Any:
+    def accept(self: Subscription, terms: Any) -> None:
+        original(self, terms)
+        if self.exclusive:
+            self.priority = len(self.audience.subscriptions)
+
+    return accept
+
+
 def _tells_nobody(original: Any) -> Any:
     def take_away(self: Flights, queue: Any, message: Message, client: Any, reason: str) -> None:
         self._take_from(queue, message, client)
@@ -98,7 +119,7 @@ TERMS_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] =
     ),
     (
         "window-ignored", "a consumer is sent more than it wants to have unanswered",
-        Subscription, "is_full", _never_full,
+        AcceptedTerms, "is_full", _never_full,
     ),
     (
         "window-stays-full", "an answer does not make room in a consumer's window",
@@ -115,6 +136,14 @@ TERMS_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] =
     (
         "no-more-time", "a consumer that asks for more time gets none",
         Workflow, "extend", _not_extended,
+    ),
+    (
+        "exclusive-shares", "an exclusive consumer takes turns with the others",
+        Audience, "_form_ring", _not_alone,
+    ),
+    (
+        "latest-exclusive", "the last exclusive consumer gets all, whoever came first",
+        Subscription, "accept", _any_of_the_exclusive,
     ),
     (
         "lapses-in-silence", "nobody is told that a delivery is its own no more",

@@ -74,6 +74,7 @@ from tmqp_sim.copies import Copies
 from tmqp_sim.cursed import Cursed
 from tmqp_sim.ledger import Ledger
 from tmqp_sim.outside import Outside
+from tmqp_sim.recorded import Notebook
 from tmqp_sim.side_books import SideBooks
 from tmqp_sim.singles import single_effects
 from tmqp_sim.wishes import is_wanted
@@ -132,6 +133,8 @@ class WatchedBroker(Broker):
         self.copies: Copies | None = None
         #: What clients of foreign protocols have.
         self.sides: list[SideBooks] = []
+        #: The judge of the server's audit, where it has one.
+        self.notebook: Notebook | None = None
         #: Units of work in this portion.
         self._work = 0
         self._timeouts: dict[int, int] = {}
@@ -159,6 +162,8 @@ class WatchedBroker(Broker):
             self.copies.answered(command)
         for books in self.sides:
             books.asked(command)
+        if self.notebook is not None:
+            self.notebook.asked(command)
         if self.ledger.trusting:
             self._pretend(command)
 
@@ -359,6 +364,8 @@ class WatchedBroker(Broker):
         for queue in queues:
             self._check_books(queue, now, earliest)
         if ledger.steps % _SELDOM == 0:
+            if self.notebook is not None:
+                self.notebook.check()
             self._check_sessions(queues)
             behind = self._batches.has_work() or self._feeder.has_work()
             if not (self._core.trash or self._core.tickets or behind):

@@ -67,10 +67,11 @@ class HttpLine:
         what: object,
         hear: Callable[[int, Any], None],
         wait_s: float,
+        method: str = "",
     ) -> None:
-        """Send a request: POST, or GET if there is nothing to be said."""
+        """Send a request: POST, or GET if there is nothing to be said, or another one."""
         machine = h11.Connection(h11.CLIENT)
-        method = "GET" if body is None else "POST"
+        method = method or ("GET" if body is None else "POST")
         body = body or b""
         fields = [("Host", "sim"), ("Content-Length", str(len(body)))]
         head = machine.send(h11.Request(method=method, target=target, headers=fields))

@@ -494,7 +494,8 @@ class Asker(ZmtpSocket):
 
         :raises Violation: when the server had no reason.
         """
-        if self.books.steady:
+        # A server that drains takes no more.
+        if self.books.steady and not (self.books.drains and text == _FAILED + b"503"):
             raise Violation("zmtp", f"{self.name} is told {text!r}")
         self.world.mark("ZeroMQ request refused")
         for uid, (_, wanted, _) in list(self._open.items()):

@@ -112,6 +112,8 @@ class ZmtpBooks(SideBooks):
         self.calm = calm
         self.durable = durable
         self.steady = steady
+        #: Whether the server may drain.
+        self.drains = False
         self.mark = mark
         self.items: dict[str, Item] = {}
         self.life = 0

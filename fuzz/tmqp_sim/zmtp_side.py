@@ -85,6 +85,7 @@ class ZmtpSide(Side):
             room=own.choice((400, 2_000, 65_536)),
         )
         self.books.watches = simulation.watched
+        self.books.drains = "restart" in kinds
         self._context: ZmtpContext | None = None
         self._dialled: dict[str, Link] = {}
         restless = 0.0 if plan.quiet else own.choice((0.0, 0.1, 0.3))

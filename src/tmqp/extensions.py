@@ -39,6 +39,7 @@ __all__ = [
     "HEADER_DELIVER_AT",
     "HEADER_EPOCH",
     "HEADER_EVENT_FORM",
+    "HEADER_EXCLUSIVE",
     "HEADER_FEED_CHANNEL",
     "HEADER_FEED_QUEUE",
     "HEADER_FILTER",
@@ -52,6 +53,7 @@ __all__ = [
     "HEADER_MESSAGE_ID",
     "HEADER_MESSAGE_TIMEOUT",
     "HEADER_PART",
+    "HEADER_PRIORITY",
     "HEADER_PUT_BACK",
     "HEADER_REASON",
     "HEADER_RECEIVERS",
@@ -115,6 +117,8 @@ __all__ = [
     "OP_SET_TERMS",
     "OP_SPLIT_RANGE",
     "OP_UPDATE_CHANNEL",
+    "PRIORITIES_TEN",
+    "PRIORITIES_TWO",
     "PUT_BACK_WORD_END",
     "PUT_BACK_WORD_FRONT",
     "REASON_RELEASE",
@@ -224,6 +228,8 @@ DEAD_LETTER_HEADERS: Final = (
     HEADER_DEAD_LETTER_QUEUE,
     HEADER_DEAD_LETTER_ATTEMPTS,
 )
+#: On a push: the priority of JMS, 0 to 9, see the option Priorities of queues.
+HEADER_PRIORITY: Final = "Priority"
 #: On a push: the key of the message; see the option GroupKeys of queues.
 HEADER_GROUP_KEY: Final = "Group-Key"
 #: On a push: for how many milliseconds the message is deferred, or until which Unix time in
@@ -269,13 +275,15 @@ HEADER_COUNTED: Final = "Counted"
 
 #: Of a subscription: how many deliveries may be unanswered at a time, and how many may be sent at
 #: all, both -1 for no bound; its own acknowledge timeout in milliseconds, 0 for the queue's, -1
-#: for none; what becomes of what it has when it ends; who comes first.
+#: for none; what becomes of what it has when it ends; who comes first; ``1`` for who wants all that
+#: goes to one consumer.
 HEADER_WINDOW: Final = "Window"
 HEADER_CREDIT: Final = "Credit"
 HEADER_ACKNOWLEDGE_TIMEOUT: Final = "Acknowledge-Timeout"
 HEADER_RETURN: Final = "Return"
 RETURN_WORD_TIMEOUT: Final = "timeout"
 HEADER_CONSUMER_PRIORITY: Final = "Consumer-Priority"
+HEADER_EXCLUSIVE: Final = "Exclusive"
 #: Of a subscription: tell this client when a delivery is its own no more (``OP_LAPSED``); there,
 #: with the words below, why.
 HEADER_TELL_LAPSED: Final = "Tell-Lapsed"
@@ -296,6 +304,10 @@ WHEN_FULL_DEAD_LETTER: Final = "dead-letter"
 KEYS_NONE: Final = "none"
 KEYS_STICKY: Final = "sticky"
 KEYS_STRICT: Final = "strict"
+
+#: How many priorities order a queue.
+PRIORITIES_TWO: Final = "two"
+PRIORITIES_TEN: Final = "ten"
 
 
 class ExtensionOperation(IntEnum):

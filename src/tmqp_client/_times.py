@@ -1,8 +1,9 @@
-"""What a caller says of a message to push, as headers: its key, and when it may be delivered."""
+"""What a caller says of a message to push, as headers: its key, its priority, and when."""
 
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Final
 
 from tmqp.errors import LocalProtocolError
 from tmqp.extensions import (
@@ -10,11 +11,16 @@ from tmqp.extensions import (
     HEADER_DELIVER_AT,
     HEADER_GROUP_KEY,
     HEADER_MESSAGE_TIMEOUT,
+    HEADER_PRIORITY,
     HEADER_WAIT,
 )
 from tmqp_client._core.requests import Headers, to_pairs
 
-__all__ = ["with_key", "with_times", "with_wait"]
+__all__ = ["USUAL_PRIORITY", "with_key", "with_priority", "with_times", "with_wait"]
+
+#: What is above it has high priority.
+USUAL_PRIORITY: Final = 4
+_HIGHEST_PRIORITY: Final = 9
 
 
 def with_key(headers: Headers, key: str | None) -> Headers:
@@ -27,6 +33,18 @@ def with_key(headers: Headers, key: str | None) -> Headers:
     if not key:
         raise LocalProtocolError("the key is empty")
     return [*to_pairs(headers), (HEADER_GROUP_KEY, key)]
+
+
+def with_priority(headers: Headers, priority: int | None) -> Headers:
+    """The headers of a push, and the priority of its message.
+
+    :raises LocalProtocolError: for one that is none.
+    """
+    if priority is None:
+        return headers
+    if not 0 <= priority <= _HIGHEST_PRIORITY:
+        raise LocalProtocolError(f"priority is 0..{_HIGHEST_PRIORITY}, got {priority!r}")
+    return [*to_pairs(headers), (HEADER_PRIORITY, str(priority))]
 
 
 def with_times(

@@ -61,7 +61,7 @@ def test_every_image_has_a_version() -> None:
 
 
 def test_compose_waits_longer_for_the_end_than_the_server_takes() -> None:
-    drain_s = 30
+    drain_s = ServerConfig().drain_timeout_s
     grace_s = int(SERVICES["server"]["stop_grace_period"].removesuffix("s"))
     assert grace_s > drain_s + 2 * ServerConfig().shutdown_timeout_s
 

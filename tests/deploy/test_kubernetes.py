@@ -102,7 +102,7 @@ def test_the_pod_has_no_more_rights_than_it_needs() -> None:
 
 
 def test_kubernetes_waits_longer_for_the_end_than_the_server_takes() -> None:
-    drain_s = 30
+    drain_s = ServerConfig().drain_timeout_s
     shutdown_s = ServerConfig().shutdown_timeout_s
     assert pod()["terminationGracePeriodSeconds"] > drain_s + 2 * shutdown_s
 

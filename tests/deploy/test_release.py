@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -19,10 +20,11 @@ from cyclonedx.validation.json import JsonStrictValidator
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from tools.make_sbom import make, needed
-from tools.reproduce import normalised
+from tools.reproduce import build, normalised
 
 from tests.deploy.schemas import complaints
 from tests.project import ROOT, settings
+from tests.test_build import MODULES, PYPROJECT
 
 pytestmark = pytest.mark.cold
 
@@ -174,6 +176,29 @@ def test_every_file_of_others_is_a_part() -> None:
 
 
 # --- The same bytes ------------------------------------------------------------------------------
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+def test_a_compiled_wheel_is_the_same_in_another_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compilers write the folder into what they make; tried on a small project."""
+    root = tmp_path / "project"
+    for name, text in MODULES.items():
+        (root / "src" / "sample" / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / "src" / "sample" / name).write_text(text, encoding="utf-8")
+    (root / "pyproject.toml").write_text(PYPROJECT, encoding="utf-8")
+    shutil.copy(ROOT / "setup.py", root)
+    for words in (["init", "--quiet"], ["add", "."]):
+        subprocess.run(["git", *words], cwd=root, check=True)
+    monkeypatch.setenv("TMQP_COMPILE", "1")
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    options = ("--no-isolation", "--wheel")
+    first, second = (build(root, tmp_path / name, *options) for name in ("one", "another"))
+    (name,) = first
+    assert "none-any" not in name, "it is compiled"
+    assert first == second
 
 
 def archive(moment: int, user: str, names: tuple[str, ...]) -> bytes:

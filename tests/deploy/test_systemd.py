@@ -48,7 +48,7 @@ def test_the_data_may_be_written_and_nothing_else() -> None:
 
 def test_systemd_waits_longer_for_the_end_than_the_server_takes() -> None:
     (wait,) = unit()["TimeoutStopSec"]
-    drain_s = 30
+    drain_s = ServerConfig().drain_timeout_s
     assert int(wait) > drain_s + 2 * ServerConfig().shutdown_timeout_s
 
 

@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from tools import (
+    make_api,
     make_limits,
     make_metrics,
     make_nsq_flags,
@@ -25,6 +26,7 @@ from tmqp.state import TABLE, Action, Input, Role, State
 pytestmark = pytest.mark.cold
 
 MAKERS = (
+    make_api,
     make_limits,
     make_metrics,
     make_nsq_flags,

@@ -29,6 +29,8 @@ from tmqp_client.cli._ranges import read_range
 from tmqp_client.cli._verdicts import FORMATS, Measure, State, Verdict, render
 from tmqp_client.cli.checks import check
 
+pytestmark = pytest.mark.cold
+
 _CONFIG: Final = """\
 data = "{data}"
 

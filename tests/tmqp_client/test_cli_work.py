@@ -143,6 +143,23 @@ def test_a_command_may_take_longer_than_the_time_to_acknowledge(
     assert tmqp(place, "peek", channel, "1").stdout == "", "it was acknowledged in time"
 
 
+def test_a_push_waits_for_room_in_a_full_queue(place: str, channel: str) -> None:
+    tmqp(place, "queue", "create", channel, "1", "--status", "pull", "--message-limit", "1")
+    assert tmqp(place, "pub", channel, "1", "first").exit_code == 0
+    refused = tmqp(place, "pub", channel, "1", "second")
+    assert (refused.exit_code != 0, "482" in refused.stderr) == (True, True)
+    waited = tmqp(place, "pub", channel, "1", "second", "--room", "0.05")
+    assert waited.exit_code != 0, "there was none in all that time"
+    with start(place, "pub", channel, "1", "third", "--room", "30") as process:
+        assert tmqp(place, "pull", channel, "1").stdout == "first\n"
+        assert process.wait(30) == 0
+    assert tmqp(place, "pull", channel, "1").stdout == "third\n"
+
+
+def test_a_batch_is_refused_as_a_whole_and_waits_for_no_room(place: str, channel: str) -> None:
+    assert tmqp(place, "pub", channel, "1", "x", "--batch", "--room", "1").exit_code == 2
+
+
 # --- Batches -------------------------------------------------------------------------------------
 
 

@@ -84,3 +84,25 @@ def test_an_empty_key_is_none() -> None:
     assert with_key([("a", "b")], "k") == [("a", "b"), ("Group-Key", "k")]
     with pytest.raises(LocalProtocolError, match="key is empty"):
         with_key((), "")
+
+
+async def test_ten_priorities(place: str, channel: str) -> None:
+    async with connect(place) as client:
+        await client.create_queue(
+            channel, 1, QueueOptions(status=QueueStatus.ROUND_ROBIN, priorities="ten")
+        )
+        for priority in (4, 1, 9, 0, 7):
+            await client.push(channel, 1, str(priority), priority=priority)
+        await client.push(channel, 1, "high", high_priority=True)
+        await client.push(channel, 1, "usual")
+        got: list[str] = []
+        with anyio.fail_after(20):
+            async with client.consume(channel, 1) as messages:
+                while len(got) < 7:
+                    got.append((await messages.get()).text)
+        assert got == ["9", "high", "7", "4", "usual", "1", "0"]
+        assert (await client.queue_information(channel, 1)).priorities == "ten"
+        with pytest.raises(LocalProtocolError, match="priority is 0"):
+            await client.push(channel, 1, "x", priority=10)
+        with pytest.raises(OperationFailed):
+            await client.create_queue(f"{channel}-2", 1, QueueOptions(priorities="three"))

@@ -8,7 +8,6 @@ from tests.tmqp_client.machine_pair import Pair
 from tmqp import Frame
 from tmqp.constants import MessageType
 from tmqp.extensions import OP_LAPSED
-from tmqp_client._core import lapses
 from tmqp_client._core.lapses import Lapses
 from tmqp_client._core.requests import PullRequest
 
@@ -65,11 +64,14 @@ def test_what_was_handed_out_before_has_lapsed_and_what_came_since_has_not() -> 
     assert table.reason(delivery("m1", queue_id=2), first) == ""
 
 
-def test_of_many_lapses_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lapses, "_MOST", 2)
+def test_of_many_lapses_the_oldest_are_forgotten() -> None:
     table = Lapses()
-    for name in ("m1", "m2", "m2", "m3"):
+    table.note(lapse("m1"))
+    for name in ("m2", "m2", "m3"):
         table.note(lapse(name))
+    of_many = lapse("more")
+    for number in range(9_998):
+        table.note(of_many.replace(message_id=f"more{number}"))
     assert [bool(table.reason(delivery(name), 0)) for name in ("m1", "m2", "m3")] == [
         False,
         True,

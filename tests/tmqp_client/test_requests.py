@@ -271,6 +271,12 @@ def test_terms_as_headers() -> None:
         ("Return", "timeout"),
         ("Consumer-Priority", "127"),
     )
+    assert requests.terms_headers(None, None, None, None, 5, True) == (
+        ("Consumer-Priority", "5"),
+        ("Exclusive", "1"),
+    )
+    no_more = requests.terms_headers(None, None, None, None, None, exclusive=False)
+    assert no_more == (("Exclusive", "0"),)
     assert requests.terms_headers(None, None, float("inf"), None, None) == (
         ("Acknowledge-Timeout", "-1"),
     )

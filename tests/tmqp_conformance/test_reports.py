@@ -10,9 +10,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from tests.browser import CHROMIUM, browser
 from tests.project import ROOT
 from tests.tmqp_conformance.schema import violations
-from tests.tmqp_nsq.browser import CHROMIUM, browser
 from tmqp.testing.conformance import FAILURES, Entry, Kind, Result, Verdict
 from tmqp.testing.conformance.servers import SERVER_CASES
 from tmqp_conformance.compare import compare_reports

@@ -79,6 +79,10 @@ class Shell:
         process.send_signal(number)
         return process.wait(_MOST_S)
 
+    def has_ended(self, name: str) -> bool:
+        """Whether a program has ended by itself."""
+        return self._processes[name].poll() is not None
+
     def run(self, line: str) -> str:
         """What a line prints."""
         found = subprocess.run(

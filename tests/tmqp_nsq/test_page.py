@@ -12,8 +12,8 @@ from typing import Final
 
 import pytest
 
+from tests.browser import CHROMIUM, Browser, browser
 from tests.project import ROOT
-from tests.tmqp_nsq.browser import CHROMIUM, Browser, browser
 from tests.tmqp_nsq.nodes import FakeLookupd, FakeNsqd, serving
 
 pytestmark = [

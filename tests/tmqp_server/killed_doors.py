@@ -12,6 +12,7 @@ import httpx
 
 from tests.tmqp_server.killed_jms import (
     OpenwireDoor,
+    OpenwireMovingDoor,
     OpenwireTopicDoor,
     StompDoor,
     StompTopicDoor,
@@ -344,4 +345,5 @@ FOREIGN: Final[tuple[KilledDoor, ...]] = (
     StompTopicDoor(),
     OpenwireDoor(),
     OpenwireTopicDoor(),
+    OpenwireMovingDoor(),
 )

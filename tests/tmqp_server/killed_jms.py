@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import count
@@ -10,7 +11,7 @@ from typing import Final
 import anyio
 import anyio.abc
 
-from tests.tmqp_server.killing import ForeignDoor, Process
+from tests.tmqp_server.killing import END, ForeignDoor, Ledger, Process
 from tmqp_wires.openwire import ClientConnection, Message, MessageAck, MessageDispatch
 from tmqp_wires.openwire import Command as OpenwireCommand
 from tmqp_wires.openwire.commands import (
@@ -35,7 +36,13 @@ from tmqp_wires.openwire.messages import ACK_STANDARD, BYTES_MESSAGE
 from tmqp_wires.stomp import ClientConnection as StompConnection
 from tmqp_wires.stomp import StompFrame
 
-__all__ = ["OpenwireDoor", "OpenwireTopicDoor", "StompDoor", "StompTopicDoor"]
+__all__ = [
+    "OpenwireDoor",
+    "OpenwireMovingDoor",
+    "OpenwireTopicDoor",
+    "StompDoor",
+    "StompTopicDoor",
+]
 
 
 class _Stomp:
@@ -259,20 +266,49 @@ class _Openwire:
         info.subscription = self._subscription
         await self._ask(info)
 
-    async def take(self) -> list[bytes]:
+    async def _received(self) -> list[MessageDispatch]:
+        """One message at least."""
         if not self._consumes:
             self._consumes = True
             await self.subscribe()
         while not self._dispatches:
             await self._hear()
         found, self._dispatches = self._dispatches, []
-        last = found[-1]
-        assert last.message is not None
-        name = last.message.message_id
-        ack = MessageAck(ACK_STANDARD, last.consumer, last.destination, None, name, len(found))
-        self._wire.send(ack)
+        return found
+
+    async def take(self) -> list[bytes]:
+        found = await self._received()
+        self._wire.send(_ack_of(found))
         await self.flush()
-        return [each.message.content or b"" for each in found if each.message is not None]
+        return _bodies_of(found)
+
+    async def move(self, to: Destination) -> None:
+        """Take what is there and send it on, in one transaction."""
+        found = await self._received()
+        self._sent += 1
+        transaction = LocalTransactionId(self._name, self._sent)
+        self._wire.send(TransactionInfo(self._name, transaction, BEGIN))
+        for body in _bodies_of(found):
+            message = self._message(body)
+            message.destination = to
+            message.transaction = transaction
+            self._wire.send(message)
+        ack = _ack_of(found)
+        ack.transaction = transaction
+        self._wire.send(ack)
+        await self._ask(TransactionInfo(self._name, transaction, COMMIT))
+
+
+def _ack_of(found: list[MessageDispatch]) -> MessageAck:
+    """What acknowledges messages, which are all that a consumer has."""
+    last = found[-1]
+    assert last.message is not None
+    name = last.message.message_id
+    return MessageAck(ACK_STANDARD, last.consumer, last.destination, None, name, len(found))
+
+
+def _bodies_of(found: list[MessageDispatch]) -> list[bytes]:
+    return [each.message.content or b"" for each in found if each.message is not None]
 
 
 class OpenwireDoor(ForeignDoor):
@@ -288,9 +324,11 @@ class OpenwireDoor(ForeignDoor):
         """The first message makes the queue."""
 
     @asynccontextmanager
-    async def _connection(self, process: Process, client_id: str) -> AsyncIterator[_Openwire]:
+    async def _connection(
+        self, process: Process, client_id: str, destination: Destination | None = None
+    ) -> AsyncIterator[_Openwire]:
         async with await anyio.connect_unix(f"{process.folder}/door") as stream:
-            found = _Openwire(stream, self.destination, self.subscription)
+            found = _Openwire(stream, destination or self.destination, self.subscription)
             await found.begin(client_id)
             yield found
 
@@ -312,3 +350,36 @@ class OpenwireTopicDoor(OpenwireDoor):
     async def prepare(self, process: Process) -> None:
         async with self.taking(process) as speaker:
             await speaker.subscribe()
+
+
+class OpenwireMovingDoor(OpenwireDoor):
+    """The same, and clients that take messages and send them on in one transaction: each message is
+    in one of the two queues, and never in both."""
+
+    name = "openwire-moving"
+    connections = 2
+    moved = Destination(QUEUE, "moved")
+
+    async def work(
+        self, process: Process, ledger: Ledger, enough: anyio.Event, chance: random.Random
+    ) -> None:
+        async def move() -> None:
+            async with self.taking(process) as mover:
+                while True:
+                    await mover.move(self.moved)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(super().work, process, ledger, enough, chance)
+            for _ in range(2):
+                tasks.start_soon(move)
+
+    async def drain(self, process: Process, ledger: Ledger) -> None:
+        for destination in (self.destination, self.moved):
+            async with self._connection(process, "", destination) as speaker:
+                await speaker.push([END])
+                bodies: list[bytes] = []
+                while END not in bodies:
+                    bodies += await speaker.take()
+                for body in bodies:
+                    if body != END:
+                        assert not ledger.receive(body), "it was moved, and is still there"

@@ -13,6 +13,13 @@ from tests.tmqp_server.test_small_doors import config, port_of
 from tmqp_server import running
 
 PRINTED = {
+    "send_again": [
+        "dead letters: order 1, order 2",
+        "would go to orders/1: 2",
+        "moved: 2",
+        "orders/1: 3 waiting",
+        "dead/1: 0 waiting",
+    ],
     "simple_mq": ["Simple MQ: resize 1", "TMQP: resize 2", "TMQP: resize 3"],
     "goms": ["goMS: error 001001: gossip", "goMS: rain", "TMQP: rain", "TMQP: sunshine"],
     "throttr": [
@@ -24,6 +31,7 @@ PRINTED = {
     ],
 }
 DOORS: dict[str, dict[str, Any]] = {
+    "send_again": {"protocol": "admin"},
     "simple_mq": {"protocol": "smq"},
     "goms": {"protocol": "goms", "options": {"topics": ["weather"]}},
     "throttr": {"protocol": "throttr"},

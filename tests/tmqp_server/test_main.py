@@ -487,8 +487,7 @@ anyio.run(as_a_library)
 assert gc.get_threshold() == before
 
 class Server:
-    addresses = ("here",)
-    door_addresses = list
+    served = "here"
 
 command._announce(Server())
 print(gc.get_threshold(), gc.get_freeze_count() > 10_000)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import shutil
 import ssl
 import time
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ import anyio
 import pytest
 
 from tests.certificates import make_certificate
+from tests.loggers import root
 from tests.waiting import until
 from tmqp_client import Client, ConnectFailed, OperationFailed, connect
 from tmqp_server.config import ConfigError, ServerConfig, read_config
@@ -25,6 +24,8 @@ from tmqp_server.settings.tls import TlsSettings
 from tmqp_server.wiring.app import Server, running
 from tmqp_server.wiring.reloading import reload_config
 
+__all__ = ["root"]
+
 pytestmark = pytest.mark.cold
 
 
@@ -33,16 +34,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Path, Path]]:
     """Two keys with certificates."""
     folder = tmp_path_factory.mktemp("certificates")
     return [make_certificate(folder, name) for name in ("one", "two")]
-
-
-@pytest.fixture(autouse=True)
-def root() -> Iterator[None]:
-    """The loggers are as they were, afterwards."""
-    found = logging.getLogger()
-    handlers, level = found.handlers[:], found.level
-    yield
-    found.handlers[:] = handlers
-    found.setLevel(level)
 
 
 def files(folder: Path, pair: tuple[Path, Path]) -> dict[str, str]:

@@ -21,6 +21,7 @@ from tmqp_server.engine.model.client import Origin
 from tmqp_server.engine.model.message import MARK_HIGH, Message
 from tmqp_sim.appointments import Appointments
 from tmqp_sim.history import Place
+from tmqp_sim.lapses import SentByLink
 from tmqp_sim.ledger import Ledger
 from tmqp_sim.lifetimes import Lifetimes
 from tmqp_sim.world import Violation, World
@@ -33,7 +34,7 @@ class Desk:
         self.place = work() if place is None else place
         self.world = World(1)
         self.pushes: dict[str, int] = {}
-        self.sent: dict[int, list[str]] = {}
+        self.sent = SentByLink()
 
         def pushes(uid: str) -> int:
             return self.pushes.get(uid, 0)

@@ -155,6 +155,7 @@ class QueueInformation(Model):
     disk_bytes: int | None = field(default=None, metadata=extension(integer("DiskBytes", INT64)))
     when_full: str | None = field(default=None, metadata=extension(text("WhenFull")))
     group_keys: str | None = field(default=None, metadata=extension(text("GroupKeys")))
+    priorities: str | None = field(default=None, metadata=extension(text("Priorities")))
     expired_to_dead_letter: bool | None = field(
         default=None, metadata=extension(flag("ExpiredToDeadLetter"))
     )

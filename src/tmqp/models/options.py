@@ -21,6 +21,8 @@ from tmqp.extensions import (
     KEYS_STRICT,
     LIFETIME_CONSUMERS,
     LIFETIME_OWNER,
+    PRIORITIES_TEN,
+    PRIORITIES_TWO,
     WHEN_FULL_DEAD_LETTER,
     WHEN_FULL_DROP_OLDEST,
     WHEN_FULL_REFUSE,
@@ -166,6 +168,16 @@ class QueueOptions(Model):
             "Round robin, messages with the same key: `none`, in turn as all; `sticky`, all to one"
             " consumer; `strict`, one at a time.",
             words=(KEYS_NONE, KEYS_STICKY, KEYS_STRICT),
+        ),
+    )
+    priorities: str | None = field(
+        default=None,
+        metadata=option(
+            extension(text("Priorities")),
+            PRIORITIES_TWO,
+            "How many priorities order the queue: `two`, high before the rest; `ten`, 9 before 8"
+            " and so on.",
+            words=(PRIORITIES_TWO, PRIORITIES_TEN),
         ),
     )
     expired_to_dead_letter: bool | None = field(

@@ -48,6 +48,7 @@ from tmqp.extensions import (
     HEADER_COUNTED,
     HEADER_CREDIT,
     HEADER_DELAY,
+    HEADER_EXCLUSIVE,
     HEADER_FILTER,
     HEADER_FILTER_LANGUAGE,
     HEADER_MESSAGE_ID,
@@ -511,12 +512,10 @@ def terms_headers(
     ack_timeout_s: float | None,
     returns: str | None,
     priority: int | None,
+    exclusive: bool | None = None,
     tells_lapsed: bool = False,
 ) -> Pairs:
-    """The terms of a subscription; what is None is not said.
-
-    :raises LocalProtocolError: when a value makes no sense.
-    """
+    """The terms of a subscription, what is None is not said; LocalProtocolError for nonsense."""
     pairs: list[tuple[str, str]] = []
     for name, number in ((HEADER_WINDOW, window), (HEADER_CREDIT, credit)):
         if number is not None:
@@ -539,6 +538,7 @@ def terms_headers(
         if not 0 <= priority <= _HIGHEST_PRIORITY:
             raise LocalProtocolError(f"priority is 0..{_HIGHEST_PRIORITY}, got {priority!r}")
         pairs.append((HEADER_CONSUMER_PRIORITY, str(priority)))
+    pairs += [] if exclusive is None else [(HEADER_EXCLUSIVE, "1" if exclusive else "0")]
     if tells_lapsed:
         pairs.append((HEADER_TELL_LAPSED, "1"))
     return tuple(pairs)

@@ -16,9 +16,9 @@ __all__ = ["drain"]
     "drain",
     epilog="""\b
 Examples:
-  tmqp drain              the server stays up, without clients
-  tmqp drain --stop       and ends, as by SIGTERM
-  tmqp drain --no-wait    do not wait for it
+  tmqp drain              # the server stays up, without clients
+  tmqp drain --stop       # and ends, as by SIGTERM
+  tmqp drain --no-wait    # do not wait for it
 """,
 )
 @click.option("--stop", is_flag=True, help="End the server's process when it has drained.")

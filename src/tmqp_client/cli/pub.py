@@ -38,7 +38,7 @@ __all__ = ["filled", "pub"]
 _READ_BYTES: Final = 65_536
 _SHOWN_FAILURES: Final = 5
 #: Options of messages that cannot be counted.
-_NOT_COUNTED: Final = ("delay_s", "deliver_at", "expires_s", "key")
+_NOT_COUNTED: Final = ("delay_s", "deliver_at", "expires_s", "key", "room_s")
 
 
 @click.command(
@@ -127,6 +127,13 @@ Examples:
     metavar="TEXT",
     help="The key of the messages, for queues with the option group-keys.",
 )
+@click.option(
+    "--room",
+    "room_s",
+    type=Number(0),
+    metavar="SECONDS",
+    help="Let each message wait so long for room in a full queue, instead of being refused.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Report as one JSON object.")
 @click.option("-q", "--quiet", is_flag=True, help="Report nothing but errors.")
 @connected
@@ -148,6 +155,7 @@ def pub(
     deliver_at: datetime | None,
     expires_s: float | None,
     key: str | None,
+    room_s: float | None,
     as_json: bool,
     quiet: bool,
     **where: Any,
@@ -157,15 +165,14 @@ def pub(
     TEXT is the message; - reads one message from standard input.  The queue decides when it
     acknowledges: with a delivery handler that never does, use --no-wait.
 
-    With --batch the server takes all messages together, or none of them: a line that cannot be
-    read, a full queue or a crash leaves nothing behind.  The messages must fit into one request.
+    With --batch the server takes all messages, which must fit into one request, or none of them: a
+    line that cannot be read, a full queue or a crash leaves nothing behind.
     """
     if (text is not None) + (lines is not None) + bool(files) != 1:
         raise click.UsageError("give one of TEXT, - (standard input), --lines FILE or --file FILE")
     if text is None and count is not None:
         raise click.UsageError("--count repeats one message; it does not go with --lines or --file")
     source = _Source(text, lines, files, count or 1)
-
     how: dict[str, Any] = {
         "headers": headers,
         "high_priority": high_priority,
@@ -173,6 +180,7 @@ def pub(
         "deliver_at": deliver_at,
         "expires_s": expires_s,
         "key": key,
+        "room_s": room_s,
     }
     _check(how, batch=batch, counts=counts, wait=wait, rate=rate)
 
@@ -190,9 +198,8 @@ def pub(
                     report = await client.push_many(channel, queue, payloads, wait=wait, **how)
         except BatchFailed as error:
             failure, report = error, error.report
-        else:
-            if not wait:
-                await _show_refusals(client)
+        if failure is None and not wait:
+            await _show_refusals(client)
         if not quiet:
             seconds = time.monotonic() - began
             _show(report, seconds, receivers, wait=wait, as_json=as_json)
@@ -210,11 +217,13 @@ def _check(how: Any, *, batch: bool, counts: bool, wait: bool, rate: float | Non
         raise click.UsageError("--batch waits until all is done; it does not go with --no-wait")
     if batch and rate is not None:
         raise click.UsageError("--batch sends everything at once; it does not go with --rate")
+    if batch and how.pop("room_s") is not None:
+        raise click.UsageError("--batch is refused as a whole; it does not go with --room")
     if counts and (batch or not wait):
         raise click.UsageError("--receivers does not go with --batch or --no-wait")
     if counts and any(how[each] is not None for each in _NOT_COUNTED):
         raise click.UsageError(
-            "--receivers does not go with --delay, --deliver-at, --expires or --key"
+            "--receivers does not go with --delay, --deliver-at, --expires, --key or --room"
         )
 
 

@@ -93,6 +93,7 @@ class Channels(Operations):
         ack_timeout_s: float | None = None,
         returns: Literal["timeout", "front", "end"] | None = None,
         priority: int | None = None,
+        exclusive: bool | None = None,
         tells_lapsed: bool = False,
         timeout_s: float | None = None,
     ) -> None:
@@ -117,12 +118,16 @@ class Channels(Operations):
             gone: they wait for their time (``timeout``), or go back at once to the ``front`` or the
             ``end`` of their queue.
         :param priority: 0..127; where a message goes to one consumer, the highest are first.
+        :param exclusive: where a message goes to one consumer, this one gets all as long as it has
+            joined; of several, the first of the highest priority, and the next when that leaves.
         :param tells_lapsed: let the server tell from now on, for all channels, when a message is
             this client's no more, though it was not answered: see :attr:`Message.lapsed`.
         :raises OperationFailed: when the server refuses: 400 for a filter that it cannot read, 404,
             401, 482.
         """
-        terms = terms_headers(window, credit, ack_timeout_s, returns, priority, tells_lapsed)
+        terms = terms_headers(
+            window, credit, ack_timeout_s, returns, priority, exclusive, tells_lapsed
+        )
         request = requests.join(channel, filter, filter_language, terms)
         await self._session.ask(request, timeout_s)
         self._port.joined.add(channel.lower())
@@ -135,6 +140,7 @@ class Channels(Operations):
         ack_timeout_s: float | None = None,
         returns: Literal["timeout", "front", "end"] | None = None,
         priority: int | None = None,
+        exclusive: bool | None = None,
         timeout_s: float | None = None,
     ) -> None:
         """Change terms of a channel that was joined, see :meth:`join`; what is None stays.
@@ -143,7 +149,7 @@ class Channels(Operations):
 
         :raises OperationFailed: with 404 when it was not joined.
         """
-        terms = terms_headers(window, None, ack_timeout_s, returns, priority)
+        terms = terms_headers(window, None, ack_timeout_s, returns, priority, exclusive)
         await self._session.ask(requests.set_terms(channel, terms), timeout_s)
 
     async def grant(self, channel: str, credit: int, *, timeout_s: float | None = None) -> None:

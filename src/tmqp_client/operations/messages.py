@@ -30,7 +30,7 @@ from tmqp_client._core.requests import (
 from tmqp_client._io.pushes import Pushes
 from tmqp_client._port import Operations, Port
 from tmqp_client._report import BatchReport, Pushed
-from tmqp_client._times import with_key, with_times, with_wait
+from tmqp_client._times import USUAL_PRIORITY, with_key, with_priority, with_times, with_wait
 from tmqp_client.batch import Batch
 from tmqp_client.consumer import AcknowledgeMode, Consumer, TemporaryQueue
 from tmqp_client.errors import BatchFailed, ClientError, OperationFailed
@@ -67,6 +67,7 @@ class Messages(Operations):
         expires_s: float | None = None,
         key: str | None = None,
         room_s: float | None = None,
+        priority: int | None = None,
     ) -> str:
         """Push a message into a queue; return its id.
 
@@ -84,6 +85,8 @@ class Messages(Operations):
             ``group_keys`` says what that means.
         :param room_s: if the queue is full, wait so many seconds for room; the server reads nothing
             more from this client meanwhile, and answers 482 or 503 when they are over.
+        :param priority: 0..9, of which 5 and more have high priority, too; each goes before the
+            lower ones where the queue's option ``priorities`` is ``ten``.
         :raises NegativeAcknowledge: when the queue or its consumer refuses it.
         :raises OperationFailed: when the server does: 404, 401, 482.
         :return: its id; empty when it was dropped (``when_full``).
@@ -93,6 +96,9 @@ class Messages(Operations):
             headers = with_parts(payload, headers)
         headers = with_key(with_times(headers, delay_s, deliver_at, expires_s), key)
         headers = with_wait(headers, room_s)
+        if priority is not None:
+            headers = with_priority(headers, priority)
+            high_priority = high_priority or priority > USUAL_PRIORITY
         session = self._session
         if wait:
             pending = await session.push(
@@ -148,18 +154,20 @@ class Messages(Operations):
         deliver_at: datetime | None = None,
         expires_s: float | None = None,
         key: str | None = None,
+        room_s: float | None = None,
     ) -> BatchReport:
         """Push many messages, in order, up to ``in_flight`` of them waiting for their acknowledge;
         return when all have theirs.
 
         :param wait: as :meth:`push`; else this returns when all are on their way.
-        :param timeout_s: for each message.
+        :param timeout_s: for each message, as is ``room_s``.
         :raises BatchFailed: when one or more were not confirmed: refused, timed out, or the
             connection was lost; its report says which.  The rest was sent all the same.
         """
         if in_flight < 1:
             raise LocalProtocolError(f"in_flight is at least 1, got {in_flight!r}")
-        pairs = tuple(to_pairs(with_key(with_times(headers, delay_s, deliver_at, expires_s), key)))
+        headers = with_key(with_times(headers, delay_s, deliver_at, expires_s), key)
+        pairs = tuple(to_pairs(with_wait(headers, room_s)))
         batch = Pushes(in_flight)
         session = self._session
 
@@ -167,11 +175,8 @@ class Messages(Operations):
             data = payload_bytes(payload)
             headers = pairs if type(data) is bytes else with_parts(payload, pairs)
             if not wait:
-                batch.posted(
-                    await session.publish(
-                        channel, queue_id, data, headers, high_priority, None, timeout_s
-                    )
-                )
+                how = (headers, high_priority, None, timeout_s)
+                batch.posted(await session.publish(channel, queue_id, data, *how))
                 return
             if batch.full:
                 await batch.room()
@@ -289,6 +294,7 @@ class Messages(Operations):
         ack_timeout_s: float | None = None,
         returns: Literal["timeout", "front", "end"] | None = None,
         priority: int | None = None,
+        exclusive: bool | None = None,
         credit: int | None = None,
         tells_lapsed: bool = False,
     ) -> Consumer:
@@ -306,6 +312,7 @@ class Messages(Operations):
         :param ack_timeout_s: how long this client may take to answer.
         :param returns: what becomes of messages without an answer when the consumer is closed.
         :param priority: 0..127; where a message goes to one consumer, the highest are first.
+        :param exclusive: where a message goes to one consumer, this client gets all.
         :param credit: how many messages may be sent until :meth:`grant` says otherwise.
         :param tells_lapsed: see :attr:`Message.lapsed`; what lapses before the program has taken
             it is not handed out.
@@ -314,7 +321,9 @@ class Messages(Operations):
         wanted = None
         if filter is not None or filter_language is not None:
             wanted = requests.join(channel, filter, filter_language)
-        terms = terms_headers(window, credit, ack_timeout_s, returns, priority, tells_lapsed)
+        terms = terms_headers(
+            window, credit, ack_timeout_s, returns, priority, exclusive, tells_lapsed
+        )
         return Consumer(self._port, channel, queue_id, acknowledge, join, wanted, terms)
 
     def temporary_queue(

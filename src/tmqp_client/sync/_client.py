@@ -189,6 +189,7 @@ class Client(Own, Kept, More):
         deliver_at: datetime | None = None,
         expires_s: float | None = None,
         key: str | None = None,
+        room_s: float | None = None,
     ) -> BatchReport:
         """As :meth:`tmqp_client.Client.push_many`; ``payloads`` may wait for something."""
         report: BatchReport = self._call(
@@ -205,6 +206,7 @@ class Client(Own, Kept, More):
             deliver_at=deliver_at,
             expires_s=expires_s,
             key=key,
+            room_s=room_s,
         )
         return report
 

@@ -125,6 +125,7 @@ class Own(Blocking[Client]):
         ack_timeout_s: float | None = None,
         returns: Literal["timeout", "front", "end"] | None = None,
         priority: int | None = None,
+        exclusive: bool | None = None,
         tells_lapsed: bool = False,
         timeout_s: float | None = None,
     ) -> None:
@@ -139,6 +140,7 @@ class Own(Blocking[Client]):
             ack_timeout_s=ack_timeout_s,
             returns=returns,
             priority=priority,
+            exclusive=exclusive,
             tells_lapsed=tells_lapsed,
             timeout_s=timeout_s,
         )
@@ -151,6 +153,7 @@ class Own(Blocking[Client]):
         ack_timeout_s: float | None = None,
         returns: Literal["timeout", "front", "end"] | None = None,
         priority: int | None = None,
+        exclusive: bool | None = None,
         timeout_s: float | None = None,
     ) -> None:
         """As :meth:`tmqp_client.Client.set_terms`, blocking."""
@@ -161,6 +164,7 @@ class Own(Blocking[Client]):
             ack_timeout_s=ack_timeout_s,
             returns=returns,
             priority=priority,
+            exclusive=exclusive,
             timeout_s=timeout_s,
         )
 
@@ -189,6 +193,7 @@ class Own(Blocking[Client]):
         expires_s: float | None = None,
         key: str | None = None,
         room_s: float | None = None,
+        priority: int | None = None,
     ) -> str:
         """As :meth:`tmqp_client.Client.push`, blocking."""
         result: str = self._call(
@@ -207,6 +212,7 @@ class Own(Blocking[Client]):
             expires_s=expires_s,
             key=key,
             room_s=room_s,
+            priority=priority,
         )
         return result
 
@@ -275,6 +281,7 @@ class Own(Blocking[Client]):
         ack_timeout_s: float | None = None,
         returns: Literal["timeout", "front", "end"] | None = None,
         priority: int | None = None,
+        exclusive: bool | None = None,
         credit: int | None = None,
         tells_lapsed: bool = False,
     ) -> Consumer:
@@ -291,6 +298,7 @@ class Own(Blocking[Client]):
             ack_timeout_s=ack_timeout_s,
             returns=returns,
             priority=priority,
+            exclusive=exclusive,
             credit=credit,
             tells_lapsed=tells_lapsed,
         )

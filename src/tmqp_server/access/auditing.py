@@ -27,6 +27,7 @@ from tmqp_server.engine.commands import (
     CreateChannel,
     CreateQueue,
     CreateRouter,
+    DisconnectClient,
     Drain,
     DropGroup,
     RemoveBinding,
@@ -44,7 +45,7 @@ from tmqp_server.engine.commands import (
     connection_of,
 )
 from tmqp_server.engine.effects import Accept, Effect, Refuse, Reply
-from tmqp_server.engine.option_table import CHANNEL_OPTIONS, QUEUE_OPTIONS
+from tmqp_server.engine.option_table import CHANNEL_OPTIONS, QUEUE_OPTIONS, Option
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
 
 __all__ = ["ACTIONS", "LOG_IN", "LOG_OUT", "AuditLog", "AuditRecord", "Auditor"]
@@ -62,6 +63,7 @@ ACTIONS: Final[dict[type[Command], str]] = {
     CreateChannel: "create-channel",
     CreateQueue: "create-queue",
     CreateRouter: "create-router",
+    DisconnectClient: "disconnect-client",
     Drain: "drain",
     DropGroup: "drop-group",
     RemoveBinding: "remove-binding",
@@ -85,7 +87,7 @@ _BUSY: Final = 503
 #: Characters that are kept of what a client says.
 _LONGEST: Final = 512
 #: Attributes of commands that say what they are about, in order.
-_SUBJECTS: Final = ("channel", "router", "group", "cursor", "filter")
+_SUBJECTS: Final = ("channel", "router", "group", "cursor", "filter", "client_id")
 
 
 @final
@@ -277,20 +279,21 @@ def _after(command: Command) -> Mapping[str, Any]:
 
 
 def _of_queue(changes: QueueChanges) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for option in QUEUE_OPTIONS:
-        value: Any = getattr(changes, option.name)
-        if value is not None:
-            found[option.name] = value
-    return found
+    return _given(changes, QUEUE_OPTIONS)
 
 
 def _of_channel(changes: ChannelChanges) -> dict[str, Any]:
+    found = _given(changes, CHANNEL_OPTIONS)
+    if changes.queue is not None:
+        found.update(_of_queue(changes.queue))
+    return found
+
+
+def _given(changes: object, options: Sequence[Option]) -> dict[str, Any]:
+    """The options that changes name."""
     found: dict[str, Any] = {}
-    for option in CHANNEL_OPTIONS:
+    for option in options:
         value: Any = getattr(changes, option.name)
         if value is not None:
             found[option.name] = value
-    if changes.queue is not None:
-        found.update(_of_queue(changes.queue))
     return found

@@ -43,6 +43,7 @@ from tmqp_server.access.rights import (
     DIRECT,
     FEED,
     JOIN,
+    MANAGE_CLIENTS,
     MANAGE_ROUTERS,
     MANAGE_SERVER,
     PUBLISH,
@@ -325,6 +326,10 @@ class Access:
     async def may_see_clients(self, who: Identity) -> bool | Answer:
         """See the list of all clients."""
         return await self.may(who, SEE_CLIENTS, "", NO_QUEUE)
+
+    async def may_manage_clients(self, who: Identity) -> bool | Answer:
+        """End the connections of other clients."""
+        return await self.may(who, MANAGE_CLIENTS, "", NO_QUEUE)
 
     async def may_see_nodes(self, who: Identity) -> bool | Answer:
         """See the list of the cluster's nodes, and what the server says of itself."""

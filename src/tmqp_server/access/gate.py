@@ -42,6 +42,7 @@ from tmqp_server.engine.commands import (
     Acknowledge,
     AcknowledgeRun,
     AddFeed,
+    AskRight,
     Batch,
     Command,
     Connect,
@@ -54,6 +55,8 @@ from tmqp_server.engine.commands import (
     PushRun,
     PushTransaction,
     SubscribeEvent,
+    SurveyChannels,
+    SurveyQueues,
 )
 from tmqp_server.engine.delivery.intake import refused_push
 from tmqp_server.engine.effects import Effect, EndPull, HandOver, Refuse, Reply
@@ -86,7 +89,9 @@ MAX_KEPT_ANSWERS: Final = 256
 _OTHER: Final = "other"
 
 #: Lists, of which the decision says what may be seen.
-_LISTS: Final[frozenset[type[Command]]] = frozenset({ListChannels, ListGroups, ListOffsets})
+_LISTS: Final[frozenset[type[Command]]] = frozenset(
+    {ListChannels, ListGroups, ListOffsets, SurveyChannels, SurveyQueues}
+)
 
 
 class Authorities(Protocol):
@@ -405,8 +410,9 @@ class Gate:
 
     def refusal(self, command: Command) -> list[Effect]:
         """What tells the peer that a command was refused; the connection stays, but for Connect."""
-        self.refused += 1
-        self._count_denied(command)
+        if not isinstance(command, AskRight):  # that one only wants to know
+            self.refused += 1
+            self._count_denied(command)
         if isinstance(command, Push):
             return refused_push(command, RESULT_UNAUTHORIZED)
         if isinstance(command, Pull):

@@ -27,6 +27,7 @@ from tmqp_server.access.rights import (
     DIRECT,
     FEED,
     JOIN,
+    MANAGE_CLIENTS,
     MANAGE_ROUTERS,
     MANAGE_SERVER,
     PUBLISH,
@@ -54,6 +55,7 @@ from tmqp_server.engine.commands import (
     AcknowledgeRun,
     AddBinding,
     AddFeed,
+    AskRight,
     Block,
     Browse,
     CancelMessage,
@@ -71,9 +73,11 @@ from tmqp_server.engine.commands import (
     Decline,
     DescribeCell,
     DescribeChannel,
+    DescribeClient,
     DescribeQueue,
     DescribeServer,
     Disconnect,
+    DisconnectClient,
     Drain,
     DropCell,
     DropGroup,
@@ -129,6 +133,9 @@ from tmqp_server.engine.commands import (
     SetTerms,
     SplitRange,
     SubscribeEvent,
+    SurveyChannels,
+    SurveyClients,
+    SurveyQueues,
     Unblock,
     UpdateChannel,
     UpdateQueue,
@@ -255,6 +262,11 @@ def _on_everything(right: str) -> _Needing:
     return need
 
 
+def _asked(command: Command) -> Need:
+    assert isinstance(command, AskRight)
+    return (command.right, command.subject, command.queue_id, 0)
+
+
 def _on_application(command: Command) -> Need:
     application: str = getattr(command, "application")  # noqa: B009 - one of several classes
     return (TRANSACT, application, NO_QUEUE, 0)
@@ -315,14 +327,17 @@ NEEDS: Final[dict[type[Command], _Needing]] = {
     CommitCursor: _on_queue(PULL),
     CommitTransaction: _on_application,
     CommitGroup: _group,
+    AskRight: _asked,
     Configure: _on_everything(CONFIGURE),
     CreateChannel: _on_channel(CREATE_CHANNEL),
     CreateQueue: _on_queue(CREATE_QUEUE),
     CreateRouter: _on_router(MANAGE_ROUTERS),
     DescribeCell: _on_space(CELLS_READ),
     DescribeChannel: _on_channel(SEE_CHANNEL),
+    DescribeClient: _on_everything(SEE_CLIENTS),
     DescribeQueue: _on_queue(SEE_CHANNEL),
     DescribeServer: _on_everything(SEE_NODES),
+    DisconnectClient: _on_everything(MANAGE_CLIENTS),
     Drain: _on_everything(MANAGE_SERVER),
     DropCell: _on_space(CELLS_WRITE),
     DropGroup: _group,
@@ -370,6 +385,9 @@ NEEDS: Final[dict[type[Command], _Needing]] = {
     SendDirect: _direct,
     SplitRange: _on_queue(PULL),
     SubscribeEvent: _subscribe,
+    SurveyChannels: _on_everything(SEE_CHANNEL),
+    SurveyClients: _on_everything(SEE_CLIENTS),
+    SurveyQueues: _on_everything(SEE_CHANNEL),
     UpdateChannel: _on_channel(UPDATE_CHANNEL),
     UpdateQueue: _on_queue(UPDATE_QUEUE),
 }

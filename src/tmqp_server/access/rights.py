@@ -23,6 +23,7 @@ __all__ = [
     "DIRECT",
     "FEED",
     "JOIN",
+    "MANAGE_CLIENTS",
     "MANAGE_ROUTERS",
     "MANAGE_SERVER",
     "OF_APPLICATIONS",
@@ -72,6 +73,7 @@ PUBLISH: Final = "publish"
 MANAGE_ROUTERS: Final = "manage-routers"
 SEE_ROUTERS: Final = "see-routers"
 SEE_CLIENTS: Final = "see-clients"
+MANAGE_CLIENTS: Final = "manage-clients"
 SEE_NODES: Final = "see-nodes"
 SEE_METRICS: Final = "see-metrics"
 SEE_SERVER: Final = "see-server"
@@ -114,6 +116,7 @@ RIGHTS: Final[dict[str, str]] = {
     MANAGE_ROUTERS: OF_ROUTERS,
     SEE_ROUTERS: OF_ROUTERS,
     SEE_CLIENTS: OF_NOTHING,
+    MANAGE_CLIENTS: OF_NOTHING,
     SEE_NODES: OF_NOTHING,
     SEE_METRICS: OF_NOTHING,
     SEE_SERVER: OF_NOTHING,

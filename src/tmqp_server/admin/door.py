@@ -7,11 +7,20 @@ is asked what they may see.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, final
 
 from tmqp.constants import MAX_QUEUE_ID
+from tmqp_server.admin.api.logins import WebLogIns
+from tmqp_server.admin.api.manner import ApiManner
+from tmqp_server.admin.api.openapi import description_of
+from tmqp_server.admin.api.operations import OPERATIONS, routes_of
+from tmqp_server.admin.api.overview import Overviews
+from tmqp_server.admin.api.table import Api
+from tmqp_server.admin.api.views import Views
+from tmqp_server.admin.console.files import console_routes
 from tmqp_server.admin.metrics.collect import Collector, Page
 from tmqp_server.admin.metrics.exposition import (
     OPENMETRICS,
@@ -21,11 +30,11 @@ from tmqp_server.admin.metrics.exposition import (
     wants_openmetrics,
 )
 from tmqp_server.admin.permitted import Permitted
-from tmqp_server.admin.probes import say_alive, say_ready, tell_health
+from tmqp_server.admin.probes import say_alive, say_ready
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.limits import HttpLimits
-from tmqp_server.doors.http.messages import HttpResponse
+from tmqp_server.doors.http.messages import HttpResponse, as_json
 from tmqp_server.doors.http.routes import Begin, Route
 from tmqp_server.doors.kinds import DoorContext, DoorKind
 from tmqp_server.doors.port import Door
@@ -34,6 +43,10 @@ from tmqp_server.engine.commands import Command, SeeMetrics
 from tmqp_server.engine.operations.survey import QueueChoice
 
 __all__ = ["AdminKind", "AdminOptions", "read_choice"]
+
+#: The door for programs that were written for ActiveMQ, and where their users look for a console.
+_ACTIVEMQ: Final = "openwire"
+_ACTIVEMQ_PORT: Final = 8161
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +60,15 @@ class AdminOptions:
     max_metrics_queues: int = 1_000
     """How many of these are shown one by one; the others are summed."""
 
+    hosts: tuple[str, ...] = ()
+    """The names under which browsers and scripts reach this server, beside ``localhost`` and
+    addresses; requests for other hosts are refused."""
+
     anonymous_metrics: bool = False
     """Whether ``/metrics`` is shown to clients that do not log in."""
+
+    console: bool = True
+    """Whether ``/`` is the console."""
 
     def __post_init__(self) -> None:
         if self.max_metrics_queues < 1:
@@ -84,8 +104,14 @@ class AdminKind(DoorKind):
     default_port = 2680
     has_names = False
 
+    def ports(self, beside: Collection[str]) -> tuple[int, ...]:
+        """Its own port, and that of ActiveMQ's web console where its programs connect."""
+        return (self.default_port, _ACTIVEMQ_PORT) if _ACTIVEMQ in beside else (self.default_port,)
+
     def __init__(self, world: AdminWorld) -> None:
         self._world = world
+        #: What the operations of the door that was opened last work with.
+        self.api: Api
 
     def open(self, context: DoorContext) -> Door:
         """A door of HTTP."""
@@ -93,12 +119,20 @@ class AdminKind(DoorKind):
 
         options = record_of_options(AdminOptions(), context.options)
         limits = limits_from(HttpLimits(), context.limits)
+        world = self._world
+        logins = WebLogIns(world.random_bytes)
+        manner = ApiManner(logins, context.new_id, options.hosts, encrypted=context.encrypted)
+        api = self.api = Api(
+            world, manner, logins, Views(), partial(_described, world), Overviews(world)
+        )
         door = HttpDoor(
             context.new_id,
             limits,
             context.wall_clock_offset_s,
-            routes=_routes(self._world, options),
+            {} if context.native is None else {context.native.name: context.native},
+            routes=[*_routes(world, options), *routes_of(api)],
             letters=context.letters,
+            manner=manner,
             door_name=self.name,
         )
         door.name = self.name
@@ -106,14 +140,20 @@ class AdminKind(DoorKind):
         return door
 
 
+def _described(world: AdminWorld) -> bytes:
+    """What the API is like."""
+    return as_json(description_of(OPERATIONS, world.build["version"]))
+
+
 def _routes(world: AdminWorld, options: AdminOptions) -> list[Route]:
     choices = [read_choice(each) for each in options.metrics_queues]
     collector = Collector(world, choices, options.max_metrics_queues)
     anonymous = options.anonymous_metrics
+    page = console_routes() if options.console else []
     return [
+        *page,
         Route("GET", "/healthz", say_alive(world), public=True),
         Route("GET", "/readyz", say_ready(world), public=True),
-        Route("GET", "/api/v1/server/health", tell_health(world)),
         Route("GET", "/metrics", _show(collector, anonymous=anonymous), public=anonymous),
     ]
 

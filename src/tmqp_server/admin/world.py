@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, final
 
 from tmqp_server.cluster.relay import ClusterStatistics
@@ -14,6 +14,10 @@ __all__ = ["AdminWorld"]
 
 #: Seconds without a beat of the event loop's timer after which the server is not alive.
 _PULSE_S: Final = 10.0
+
+
+def _no_random(count: int) -> bytes:
+    raise NotImplementedError(f"nobody makes {count} random bytes here")
 
 
 def _never() -> float | None:
@@ -33,7 +37,9 @@ class AdminWorld:
     ``audit_fails``, whether they cannot be written; ``cluster``, what passed between this server
     and others, None while it stands alone; ``listening`` and ``draining``; ``beat_s``, when the
     event loop's timer fired last, in the engine's time, below 0 if never; ``reloads`` of the
-    configuration by result, and ``last_reload_failed``.
+    configuration by result, and ``last_reload_failed``; ``reload`` has the configuration read
+    again, None where nobody can; ``settings`` of the configuration, by their names; ``random``
+    makes so many bytes that nobody can guess.
     """
 
     def __init__(self) -> None:
@@ -45,6 +51,9 @@ class AdminWorld:
         self.max_connections = 0
         self.connections: Callable[[], int] = int
         self.floor_bytes = 0
+        self.reload: Callable[[], None] | None = None
+        self.settings: Callable[[], Iterable[tuple[str, object]]] = tuple
+        self.random: Callable[[int], bytes] = _no_random
         self.certificate_expires_s: Callable[[], float | None] = _never
         self.audit: Sequence[Mapping[str, Any]] = ()
         self.audit_fails: Callable[[], bool] = bool
@@ -54,6 +63,10 @@ class AdminWorld:
         self.beat_s = -1.0
         self.reloads = {"done": 0, "failed": 0}
         self.last_reload_failed = False
+
+    def random_bytes(self, count: int) -> bytes:
+        """So many bytes that nobody can guess."""
+        return self.random(count)
 
     def count_reload(self, *, ok: bool) -> None:
         """Count that the configuration was read again, and whether it could be used."""

@@ -21,6 +21,7 @@ from tmqp_server.settings.doors import door_option
 from tmqp_server.settings.log import LogSettings
 from tmqp_server.settings.sources import (
     PREFIX,
+    effective,
     environment_table,
     flattened,
     hidden,
@@ -145,7 +146,7 @@ def _lines(given: Given) -> list[str]:
     file_names = dict(flattened(given.file_table()))
     environment = dict(flattened(given.environment_table()))
     found: dict[str, tuple[object, str]] = {}
-    for name, value in _effective(config):
+    for name, value in effective(config):
         origin = _DEFAULT
         if name in environment:
             origin = _FROM_ENVIRONMENT
@@ -161,30 +162,6 @@ def _lines(given: Given) -> list[str]:
         f"{name} = {_shown(hidden(name, value))}  # {origin}"
         for name, (value, origin) in sorted(found.items())
     ]
-
-
-def _effective(config: ServerConfig) -> list[tuple[str, object]]:
-    """The settings that have a default, with the values that they have."""
-    found: list[tuple[str, object]] = []
-    for field in attrs.fields(ServerConfig):
-        value = getattr(config, field.name)
-        if field.name in ("access", "cluster", "channel", "queue"):
-            continue
-        if attrs.has(type(value)):
-            names = [each.name for each in attrs.fields(type(value))]
-        elif hasattr(type(value), "__dataclass_fields__"):
-            names = list(type(value).__dataclass_fields__)
-        elif isinstance(value, Mapping):
-            continue
-        else:
-            if field.name not in ("channels", "routers", "doors"):
-                found.append((field.name, value))
-            continue
-        for name in names:
-            inner = getattr(value, name)
-            if isinstance(inner, (bool, int, float, str, tuple)):
-                found.append((f"{field.name}.{name}", inner))
-    return found
 
 
 def config_command(

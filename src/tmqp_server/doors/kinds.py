@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias, final
 
 from tmqp.address import Address
@@ -37,13 +37,14 @@ class DoorContext:
     table; ``datagrams`` that the door is for the peers of a UDP socket: each chunk is one datagram
     then, and each portion of ``DoorSession.next_to_send`` leaves as one, or is lost;
     ``read_secret`` reads a file that an option names, ``has_access`` that somebody decides who may
-    connect.
+    connect, ``encrypted`` that its connections begin with TLS.
     """
 
     __slots__ = (
         "addresses",
         "connection",
         "datagrams",
+        "encrypted",
         "has_access",
         "has_storage",
         "has_tls",
@@ -80,7 +81,9 @@ class DoorContext:
         started_s: float = 0.0,
         read_secret: SecretReader | None = None,
         has_access: bool = False,
+        encrypted: bool = False,
     ) -> None:
+        self.encrypted = encrypted
         self.started_s = started_s
         self.read_secret: SecretReader = _no_secret if read_secret is None else read_secret
         self.has_access = has_access
@@ -117,6 +120,13 @@ class DoorKind:
     has_datagrams = False
     changes_to_tls = False
     has_names = True
+
+    def ports(self, beside: Collection[str]) -> tuple[int, ...]:
+        """Where it listens, on this machine only, if nothing else is said.
+
+        :param beside: the protocols of the server's other doors.
+        """
+        return (self.default_port,)
 
     def bodies(self) -> Bodies:
         """Reads what is kept of its messages; not asked of a kind without a number."""

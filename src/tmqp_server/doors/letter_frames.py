@@ -17,7 +17,7 @@ from typing import Final, final
 from urllib.parse import quote, unquote
 
 from tmqp.constants import MAX_HEADER_BLOCK_BYTES, MAX_NAME_BYTES, TYPE_QUEUE_MESSAGE
-from tmqp.extensions import DEAD_LETTER_HEADERS, HEADER_GROUP_KEY
+from tmqp.extensions import DEAD_LETTER_HEADERS, HEADER_GROUP_KEY, HEADER_PRIORITY
 from tmqp.frames import Frame
 from tmqp_server.doors.letter import (
     BOOLEAN,
@@ -58,7 +58,7 @@ _TEXT_HEADERS: Final[dict[str, str]] = {
     "traceparent": "traceparent",
     "tracestate": "tracestate",
 }
-_PRIORITY: Final = "Priority"
+_PRIORITY: Final = HEADER_PRIORITY
 _TIMESTAMP: Final = "Timestamp"
 _EXPIRES: Final = "Expires"
 _PROPERTY_TYPES: Final = "Property-Types"

@@ -30,13 +30,14 @@ __all__ = ["GroupedWire", "LetterOwner", "Letters"]
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class GroupedWire:
-    """The form of a message that has its ``group`` at hand, the group key of its letter: for that
-    no letter need be made."""
+    """The form of a message that has its ``group`` and its ``priority`` at hand, the group key and
+    the priority of its letter: for these no letter need be made."""
 
-    __slots__ = ("group",)
+    __slots__ = ("group", "priority")
 
-    def __init__(self, group: str) -> None:
+    def __init__(self, group: str, priority: int) -> None:
         self.group = group
+        self.priority = priority
 
 
 class LetterOwner(Protocol):

@@ -1,8 +1,8 @@
 """What the engine needs of messages: their keys, filters, and what they say as dead letters.
 
-The key of a TMQP message is its header ``Group-Key``; that of a message of another protocol is the
-group key of its letter (``letters.py``).  A dead letter has headers that say why it is one; where a
-protocol has no headers it says nothing.  It is pure.
+The key of a TMQP message is its header ``Group-Key``, its priority the header ``Priority``; a
+message of another protocol has those of its letter (``letters.py``).  A dead letter has headers
+that say why it is one; where a protocol has no headers it says nothing.  It is pure.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from tmqp.extensions import (
     HEADER_DEAD_LETTER_QUEUE,
     HEADER_DEAD_LETTER_REASON,
     HEADER_GROUP_KEY,
+    HEADER_PRIORITY,
 )
 from tmqp.frames import Frame
+from tmqp_server.doors.letter import REGULAR_PRIORITY, TOP_PRIORITY
 from tmqp_server.doors.letter_frames import OF_DEAD_LETTERS
 from tmqp_server.doors.letters import GroupedWire, Letters
 from tmqp_server.doors.rewriting import rewritten, writable_headers
@@ -50,6 +52,21 @@ class LetterWires(Wires):
         if not wire.has_header:
             return ""
         return wire.header(HEADER_GROUP_KEY) or ""
+
+    def priority_of(self, message: Message) -> int:
+        """The priority of *message*, 0 to 9.
+
+        :raises LookupError: for a message of another protocol that nobody reads.
+        """
+        wire = message.wire
+        if isinstance(wire, GroupedWire):
+            return wire.priority
+        usual = TOP_PRIORITY if message.high_priority else REGULAR_PRIORITY
+        if isinstance(wire, Frame):
+            said = wire.header(HEADER_PRIORITY) if wire.has_header else None
+            return int(said) if said is not None and said.isdecimal() else usual
+        priority = self._letters.of_wire(wire, message.producer.door).priority
+        return usual if priority == REGULAR_PRIORITY else priority
 
     def filter_of(self, language: str, text: str) -> SubscriptionFilter:
         """A filter as it was written down.

@@ -27,33 +27,20 @@ from tmqp_server.engine.commands import (
     ApplyDecision,
     Batch,
     CancelMessage,
-    ClearMessages,
     Command,
     Connect,
-    CreateChannel,
-    CreateQueue,
     Extend,
-    Grant,
     GroupCommand,
     HttpAnswered,
-    Join,
-    Leave,
     Miss,
     Publish,
     Pull,
     Push,
     PushRun,
     Release,
-    RemoveChannel,
-    RemoveChannels,
-    RemoveFeed,
-    RemoveQueue,
     ReportMaster,
     SessionCommand,
-    SetTerms,
     SubscribeEvent,
-    UpdateChannel,
-    UpdateQueue,
 )
 from tmqp_server.engine.core import Core, Performers
 from tmqp_server.engine.delivery.batches import Batches
@@ -93,6 +80,7 @@ from tmqp_server.engine.operations.information import Information
 from tmqp_server.engine.operations.nodes import Nodes
 from tmqp_server.engine.operations.subscribing import Subscribing
 from tmqp_server.engine.operations.survey import QueueChoice, Survey
+from tmqp_server.engine.operations.surveying import Surveying
 from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.engine.reading.asking import StorageQuestions
 from tmqp_server.engine.reading.browsing import Browsing
@@ -150,6 +138,7 @@ class Broker:
         "_routing",
         "_runs",
         "_sender",
+        "surveying",
         "_transactions",
         "_watching",
         "_work_per_step",
@@ -224,28 +213,16 @@ class Broker:
             self._sender,
             self._intake.holding,
         )
+        self.surveying = Surveying(core, self._clients)
         self._performers = self._table()
 
     def _table(self) -> Performers:
         """Which method serves which command of a connected session."""
-        administration = self._administration
         return {
             **self._clients.performers(),
             **self._cells.performers(),
-            CreateChannel: administration.create_channel,
-            UpdateChannel: administration.update_channel,
-            RemoveChannel: administration.remove_channel,
-            RemoveChannels: administration.remove_channels,
-            Join: administration.join,
-            Leave: administration.leave,
-            Grant: administration.grant,
-            SetTerms: administration.set_terms,
-            CreateQueue: administration.create_queue,
-            UpdateQueue: administration.update_queue,
-            RemoveQueue: administration.remove_queue,
-            RemoveFeed: administration.remove_feed,
+            **self._administration.performers(),
             **self._feeds.performers(),
-            ClearMessages: administration.clear_messages,
             Batch: self._batches.apply,
             CancelMessage: self._deferring.cancel,
             **self._browsing.performers(),
@@ -254,6 +231,7 @@ class Broker:
             Extend: self._intake.extend,
             Miss: self._intake.miss,
             **self._information.performers(),
+            **self.surveying.performers(),
             **self._nodes.performers(),
             **self._routing.performers(),
             Publish: self._publishing.publish,
@@ -265,8 +243,10 @@ class Broker:
         }
 
     def know_wires(self, reader: Wires) -> None:
-        """Have the keys of messages told by this reader from now on; without one, none has any."""
+        """Have the keys and priorities of messages told by this reader from now on; without one,
+        none has any."""
         self._core.wires = reader
+        self._core.channels.gauge.wires = reader
 
     # --- The three ways in -----------------------------------------------------------------------
 
@@ -582,10 +562,8 @@ class Broker:
         return bool(self._core.options.authenticators)
 
     def authenticator_of(self, channel: str) -> str:
-        """The name of who is to be asked about a channel instead of the server; empty for nobody.
-
-        Of a channel that is missing, it is what a new one has (F71).
-        """
+        """The name of who is asked about a channel instead of the server, empty for nobody; of a
+        channel that is missing, it is what a new one has (F71)."""
         return self._core.channels.authenticator_of(channel)
 
     def authenticator_changes(self) -> int:

@@ -30,6 +30,7 @@ __all__ = [
     "QUEUE_CREATED",
     "QUEUE_REMOVED",
     "QUEUE_UPDATED",
+    "SERVER_EVENTS",
     "ChannelFact",
     "ClientFact",
     "Fact",
@@ -56,6 +57,8 @@ NODE_DISCONNECTED: Final = 2048
 NO_EVENTS: Final = 0
 #: Everything but messages produced.
 LIFECYCLE_EVENTS: Final = 3583
+#: The events that are about no channel in particular: 1 + 2 + 16 + 32 + 1024 + 2048.
+SERVER_EVENTS: Final = 3123
 ALL_EVENTS: Final = 4095
 
 # The specification's names ("Event Types"), by the number of the bit.

@@ -45,15 +45,16 @@ def follow(books: Books, queue: Queue, table: KeyTable) -> None:
     table.everybody.place([None] * len(ring))
     if table.strict:
         return
+    takers = {each.session.number: each for each in audience.takers()}
     for number, owner in list(table.owners.items()):
-        if owner.has_gone(audience):
+        if owner.has_gone(takers):
             del table.owners[number]
             _charge(books, queue, table, -OWNER_BYTES)
             _close(books, queue, table, list(owner.buckets.values()))
             _disown(queue, owner)
     joined = False
-    for subscription in ring:
-        if subscription.session.number not in table.owners:
+    for number, subscription in takers.items():
+        if number not in table.owners:
             table.add_owner(subscription)
             _charge(books, queue, table, OWNER_BYTES)
             joined = True

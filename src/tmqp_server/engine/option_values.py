@@ -29,6 +29,7 @@ class QueueValues(Record):
         "disk_limit_bytes",
         "when_full",
         "group_keys",
+        "priorities",
         "expired_to_dead_letter",
         "dead_letter",
         "put_back_limit",
@@ -60,6 +61,7 @@ class QueueValues(Record):
         disk_limit_bytes: int = 0,
         when_full: str = "refuse",
         group_keys: str = "none",
+        priorities: str = "two",
         expired_to_dead_letter: bool = False,
         dead_letter: tuple[str, int] | None = None,
         put_back_limit: int = 20,
@@ -87,6 +89,7 @@ class QueueValues(Record):
         self.disk_limit_bytes = disk_limit_bytes
         self.when_full = when_full
         self.group_keys = group_keys
+        self.priorities = priorities
         self.expired_to_dead_letter = expired_to_dead_letter
         self.dead_letter = dead_letter
         self.put_back_limit = put_back_limit
@@ -119,6 +122,7 @@ class GivenQueueValues(Record):
         "disk_limit_bytes",
         "when_full",
         "group_keys",
+        "priorities",
         "expired_to_dead_letter",
         "dead_letter",
         "put_back_limit",
@@ -150,6 +154,7 @@ class GivenQueueValues(Record):
         disk_limit_bytes: int | None = None,
         when_full: str | None = None,
         group_keys: str | None = None,
+        priorities: str | None = None,
         expired_to_dead_letter: bool | None = None,
         dead_letter: tuple[str, int] | None = None,
         put_back_limit: int | None = None,
@@ -177,6 +182,7 @@ class GivenQueueValues(Record):
         self.disk_limit_bytes = disk_limit_bytes
         self.when_full = when_full
         self.group_keys = group_keys
+        self.priorities = priorities
         self.expired_to_dead_letter = expired_to_dead_letter
         self.dead_letter = dead_letter
         self.put_back_limit = put_back_limit

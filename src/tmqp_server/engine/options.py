@@ -22,6 +22,8 @@ from tmqp.extensions import (
     KEYS_STRICT,
     LIFETIME_CONSUMERS,
     LIFETIME_OWNER,
+    PRIORITIES_TEN,
+    PRIORITIES_TWO,
     WHEN_FULL_DEAD_LETTER,
     WHEN_FULL_DROP_OLDEST,
     WHEN_FULL_REFUSE,
@@ -45,10 +47,12 @@ __all__ = [
     "REFUSE",
     "STICKY",
     "STRICT",
+    "TEN",
     "TO_CLIENTS",
     "TO_QUEUE",
     "TO_TAG",
     "TO_URL",
+    "TWO",
     "WITH_CONSUMERS",
     "WITH_OWNER",
     "BindingOptions",
@@ -94,6 +98,10 @@ NO_KEYS: Final = KEYS_NONE
 STICKY: Final = KEYS_STICKY
 STRICT: Final = KEYS_STRICT
 
+#: What ``priorities`` of a queue says.
+TWO: Final = PRIORITIES_TWO
+TEN: Final = PRIORITIES_TEN
+
 #: The delivery handler of a queue that names none.
 DEFAULT_HANDLER: Final = "ack-if-asked"
 _NUMBERS: Final[tuple[Option, ...]] = tuple([each for each in QUEUE_OPTIONS if each.kind == NUMBER])
@@ -111,6 +119,10 @@ class QueueOptions(QueueValues):
 
     ``group_keys`` is NO_KEYS, STICKY or STRICT (``model/keys.py``); it means something where
     consumers take turns, and nothing in other statuses.
+
+    With ``priorities`` TEN each of JMS's ten priorities goes before the lower ones, among the
+    messages of high priority and among the others (``model/levels.py``); with TWO all of these are
+    alike.  What is on disk only waits in the order of coming.
 
     ``dead_letter`` is the (channel, queue id) to which messages go that were put back too often;
     None drops them; with a ``put_back_limit`` of -1 nothing is put back too often.

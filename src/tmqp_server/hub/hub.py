@@ -4,18 +4,17 @@ Theory of operation.  The hub knows the broker and, by number, the sessions of a
 that came in become commands (the session's work), each command is one step of the broker, and each
 effect goes to the session it names; what a session answers to an effect (a Disconnect, say) is
 worked off in the same way.  Sessions with something to send are remembered in the order they were
-touched, so that the caller writes to each of them once a turn.
+touched, so the caller writes to each once a turn.
 
 One chunk can ask for far more than itself: thousands of lists, or channels to join that are full.
-So when a session has ``portion_bytes`` to send, or a portion of work was done, whatever its answers
-are, the rest of the commands of the chunk waits until the caller has sent what there is and calls
-:meth:`Hub.go_on`.
+So when a session has ``portion_bytes`` to send, or a portion of work was done, the rest of the
+chunk's commands waits until the caller has sent what there is and calls :meth:`Hub.go_on`.
 
 Some commands wait for somebody outside: where a :class:`~tmqp_server.access.gate.Gate` is set, for
 the answer whether the client may do that, and a custom message for the code it is for.  Then there
 is a :class:`~tmqp_server.access.gate.Question` to take (:meth:`Hub.take_outside`), the session's
-further commands wait in their order, and :meth:`Hub.decide` works off the one that was asked about.
-There is one open question a session at most, and no further chunk of that session is read.
+further commands wait, and :meth:`Hub.decide` works off the one that was asked about.  A session has
+one open question at most, and no further chunk of it is read.
 
 A fault in one session's door must not hurt the session whose command led to it: it is for
 :meth:`Hub.take_outside`, and everybody else's effects are carried out.
@@ -49,6 +48,7 @@ from tmqp_server.engine.commands import (
     ListChannels,
     ListOffsets,
     PushRun,
+    SurveyCommand,
     Synced,
     Unblock,
     connection_of,
@@ -105,11 +105,11 @@ class Hub(Audited):
 
     Attributes: ``draining``, no more is taken; ``notified``, how many events of the broker there
     were; ``customs_ignored``, how many custom messages nobody took; ``commands_dropped``, how many
-    commands of sessions that ended were not carried out, but for those that the broker closed;
-    ``gate``, None where nothing is asked; ``outside``, what :meth:`take_outside` would take;
-    ``woken``, the sessions whose answers have led to further commands, for which :meth:`go_on` is
-    to be called, have made their deadlines nearer or let their peers be read again; ``awaited``,
-    the sessions for which :meth:`written` is to be called when nothing of theirs waits.
+    commands of sessions that ended, unless the broker closed them, were not carried out; ``gate``,
+    None where nothing is asked; ``outside``, for :meth:`take_outside`; ``woken``, the sessions
+    whose answers have led to further commands, for which :meth:`go_on` is to be called, have nearer
+    deadlines or let their peers be read again; ``awaited``, the sessions for which :meth:`written`
+    is to be called when nothing of theirs waits.
     """
 
     def __init__(
@@ -368,9 +368,9 @@ class Hub(Audited):
         gate = self.gate
         assert gate is not None, "nobody else wants to know"
         question = gate.question(number, command, now)
-        if isinstance(command, (ListChannels, ListOffsets)):
-            # Which of these may be seen (F52)?  Only those are collected, and counted.
-            gate.note_names(question, self.broker.channel_names(command.filter))
+        names = self.names_shown(command)
+        if names is not None:
+            gate.note_names(question, names)
         self._ask(question)
 
     def _decided(self, question: Question, decision: Verdict, now: float) -> Sequence[Effect]:
@@ -386,6 +386,7 @@ class Hub(Audited):
             connect = decision.connect
             if not decision.allowed or connect is None:
                 return self._refuse(number, command, now)
+            gate.forget_answers(number)  # which were about another client of this connection
             if connect.node:
                 gate.trust(number)
             self._audit_log_in(number, connect, decision, now)
@@ -396,7 +397,7 @@ class Hub(Audited):
             return ()
         if outcome != ALLOWED:
             return self._refuse(number, command, now)
-        if isinstance(command, (ListChannels, ListOffsets)):
+        if isinstance(command, (ListChannels, ListOffsets, SurveyCommand)):
             command.visible = decision.names or frozenset()
         return self._perform(number, command, now)
 

@@ -7,7 +7,7 @@ from collections import deque
 from tmqp_server.access.gate import Question
 from tmqp_server.engine.books import CONNECTION_BYTES
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.commands import Command
+from tmqp_server.engine.commands import Command, ListChannels, ListOffsets, SurveyCommand
 from tmqp_server.hub.outlets import Outlets
 
 __all__ = ["Looks"]
@@ -28,6 +28,15 @@ class Looks:
         self._rest: dict[int, deque[Command]] = {}
         self.woken = outlets.woken
         self.awaited = outlets.awaited
+
+    def names_shown(self, command: Command) -> list[str] | None:
+        """The channels that the answer to a command would show (F52), of which those that may be
+        seen are collected and counted; None for a command that is no such list."""
+        if isinstance(command, (ListChannels, ListOffsets)):
+            return self.broker.channel_names(command.filter)
+        if isinstance(command, SurveyCommand):
+            return self.broker.surveying.prepare(command)
+        return None
 
     def reads(self, number: int) -> bool:
         """Whether the session wants its peer to be read from."""

@@ -16,6 +16,9 @@ _VERSION: Final = 0xA0
 _UTC_TIME: Final = 0x17
 _GENERALIZED_TIME: Final = 0x18
 
+#: The largest length that one byte tells; what is above says how many bytes tell it.
+_LONGEST_SHORT: Final = 127
+
 
 def expiry_of(certificate: bytes) -> float:
     """When a certificate in DER expires, in Unix time.
@@ -45,8 +48,8 @@ def _value(data: bytes, at: int, wanted: int | None = None) -> tuple[int, bytes,
     try:
         kind, size = data[at], data[at + 1]
         at += 2
-        if size & 0x80:
-            count = size & 0x7F
+        if size > _LONGEST_SHORT:
+            count = size - _LONGEST_SHORT - 1
             size = int.from_bytes(data[at : at + count], "big")
             at += count
     except IndexError:

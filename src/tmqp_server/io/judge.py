@@ -36,6 +36,7 @@ from tmqp_server.access.rights import (
     DIRECT,
     FEED,
     JOIN,
+    MANAGE_CLIENTS,
     MANAGE_ROUTERS,
     MANAGE_SERVER,
     PUBLISH,
@@ -55,7 +56,7 @@ from tmqp_server.access.rights import (
     UPDATE_CHANNEL,
     UPDATE_QUEUE,
 )
-from tmqp_server.engine.commands import Connect, ListChannels, ListOffsets
+from tmqp_server.engine.commands import Connect, ListChannels, ListOffsets, SurveyCommand
 from tmqp_server.engine.effects import HandOver
 from tmqp_server.engine.events import event_name
 from tmqp_server.engine.model.client import Client
@@ -109,6 +110,7 @@ RIGHT_CALLS: Final[dict[str, _RightCall]] = {
     CUSTOM: lambda a, who, _: a.may_send_custom(who),
     DIRECT: lambda a, who, q: a.may_send_direct(who, q.about),
     JOIN: lambda a, who, q: a.may_join(who, q.about),
+    MANAGE_CLIENTS: lambda a, who, _: a.may_manage_clients(who),
     MANAGE_ROUTERS: lambda a, who, q: a.may_manage_router(who, q.about),
     MANAGE_SERVER: lambda a, who, _: a.may_manage_server(who),
     PUBLISH: lambda a, who, q: a.may_publish(who, q.about),
@@ -176,7 +178,7 @@ class Judge:
         who = self._known.get(question.session)
         if who is None:
             return NO
-        if isinstance(question.command, (ListChannels, ListOffsets)):
+        if isinstance(question.command, (ListChannels, ListOffsets, SurveyCommand)):
             return await self._seen(access, who, question, place)
         if question.authenticator:
             access = self._authenticators[question.authenticator]

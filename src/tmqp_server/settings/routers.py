@@ -25,9 +25,19 @@ from tmqp_server.settings.checks import (
     word_of,
 )
 
-__all__ = ["BINDING_KEYS", "DeclaredRouter", "declared_routers"]
+__all__ = [
+    "BINDING_KEYS",
+    "ROUTE_METHODS",
+    "DeclaredRouter",
+    "binding_of",
+    "declared_routers",
+    "values_of_binding",
+]
 
-_METHODS: Final = {method.name.lower().replace("_", "-"): int(method) for method in RouteMethod}
+#: How a router picks receivers, by its word.
+ROUTE_METHODS: Final = {
+    method.name.lower().replace("_", "-"): int(method) for method in RouteMethod
+}
 _KINDS: Final = {kind.name.lower(): int(kind) for kind in BindingType}
 _INTERACTIONS: Final = {asks.name.lower(): int(asks) for asks in BindingInteraction}
 _HTTP_METHODS: Final = {method.name.lower(): int(method) for method in BindingHttpMethod}
@@ -69,11 +79,11 @@ def declared_routers(tables: object) -> tuple[DeclaredRouter, ...]:
         if any(name == each.name for each in routers):
             raise ConfigError(f"routers: {name!r} is declared twice")
         prefix = f"routers.{name}."
-        method = word_of(values.get("method", "distribute"), f"{prefix}method", _METHODS)
+        method = word_of(values.get("method", "distribute"), f"{prefix}method", ROUTE_METHODS)
         enabled = flag_of(values.get("enabled", True), f"{prefix}enabled")
         bindings: list[BindingOptions] = []
         for each in tables_of(values.get("bindings", []), f"{prefix}bindings"):
-            binding = _binding(each, f"{prefix}bindings.")
+            binding = binding_of(each, f"{prefix}bindings.")
             if any(binding.name == other.name for other in bindings):
                 raise ConfigError(f"{prefix}bindings: {binding.name!r} is declared twice")
             bindings.append(binding)
@@ -81,7 +91,11 @@ def declared_routers(tables: object) -> tuple[DeclaredRouter, ...]:
     return tuple(routers)
 
 
-def _binding(table: Mapping[str, Any], prefix: str) -> BindingOptions:
+def binding_of(table: Mapping[str, Any], prefix: str) -> BindingOptions:
+    """Read a binding; *prefix* is the table's name and a dot.
+
+    :raises ConfigError: for an unknown key or a bad value.
+    """
     kind = word_of(table.get("kind"), f"{prefix}kind", _KINDS)
     values = known(table, (*_BINDING_KEYS, *_OWN_KEYS[kind]), prefix)
     content_type: int | None = None
@@ -97,5 +111,31 @@ def _binding(table: Mapping[str, Any], prefix: str) -> BindingOptions:
         content_type,
         number_of(values.get("priority", 0), f"{prefix}priority", -_LARGEST, _LARGEST),
         word_of(values.get("interaction", "none"), f"{prefix}interaction", _INTERACTIONS),
-        word_of(values.get("method", "distribute"), f"{prefix}method", _METHODS),
+        word_of(values.get("method", "distribute"), f"{prefix}method", ROUTE_METHODS),
     )
+
+
+def _word(words: Mapping[str, int], value: int) -> str:
+    return next(word for word, each in words.items() if each == value)
+
+
+def values_of_binding(binding: BindingOptions) -> dict[str, object]:
+    """A binding as :func:`binding_of` reads it."""
+    kind = binding.kind
+    found: dict[str, object] = {
+        "name": binding.name,
+        "kind": _word(_KINDS, kind),
+        "target": binding.target,
+        "priority": binding.priority,
+        "interaction": _word(_INTERACTIONS, binding.interaction),
+    }
+    own = _OWN_KEYS[kind]
+    if "method" in own:
+        found["method"] = _word(ROUTE_METHODS, binding.method)
+    if binding.content_type is not None:
+        for key in ("content_type", "queue"):
+            if key in own:
+                found[key] = binding.content_type
+        if "http_method" in own:
+            found["http_method"] = _word(_HTTP_METHODS, binding.content_type)
+    return found

@@ -11,9 +11,11 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+import attrs
+
 from tmqp_server.settings.checks import ConfigError
 
-__all__ = ["PREFIX", "environment_table", "flattened", "hidden", "merged"]
+__all__ = ["PREFIX", "effective", "environment_table", "flattened", "hidden", "merged"]
 
 PREFIX: Final = "TMQP_SERVER_"
 _FILE: Final = "_FILE"
@@ -88,3 +90,27 @@ def flattened(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
 def hidden(name: str, value: Any) -> Any:
     """The value of a setting, or stars in the place of a secret."""
     return _BLANK if name.rpartition(".")[2] in _SECRETS else value
+
+
+def effective(config: Any) -> list[tuple[str, object]]:
+    """The settings of a configuration that have a default, with the values that they have."""
+    found: list[tuple[str, object]] = []
+    for field in attrs.fields(type(config)):
+        value = getattr(config, field.name)
+        if field.name in ("access", "cluster", "channel", "queue"):
+            continue
+        if attrs.has(type(value)):
+            names = [each.name for each in attrs.fields(type(value))]
+        elif hasattr(type(value), "__dataclass_fields__"):
+            names = list(type(value).__dataclass_fields__)
+        elif isinstance(value, Mapping):
+            continue
+        else:
+            if field.name not in ("channels", "routers", "doors"):
+                found.append((field.name, value))
+            continue
+        for name in names:
+            inner = getattr(value, name)
+            if isinstance(inner, (bool, int, float, str, tuple)):
+                found.append((f"{field.name}.{name}", inner))
+    return found

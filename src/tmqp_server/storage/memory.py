@@ -336,6 +336,12 @@ class MemoryStore:
             queue.cursors.pop(change.name, None)
             self._cursors.pop((change.key, change.name), None)
 
+    def reserve(self, key: int, sequence: int) -> None:
+        """Let a queue's next message come after a sequence."""
+        queue = self._queues.get(key)
+        if queue is not None:
+            queue.sequence = max(queue.sequence, sequence)
+
     # --- Reading ---------------------------------------------------------------------------------
 
     def catch_up(self) -> None:

@@ -44,7 +44,18 @@ from tmqp_server.storage.port import DamageError, Note, StoreBatch
 from tmqp_server.storage.records import decode_block, encode_runs
 from tmqp_server.storage.stored_runs import unrolled
 
-__all__ = ["ALIGNMENT", "TURN_SIZE", "Write", "encode_write", "read_writes"]
+__all__ = [
+    "ALIGNMENT",
+    "TURN_SIZE",
+    "Write",
+    "block_size",
+    "decode_groups",
+    "decode_notes",
+    "encode_groups",
+    "encode_notes",
+    "encode_write",
+    "read_writes",
+]
 
 #: No write shares a sector with another one.
 ALIGNMENT: Final = 512
@@ -115,18 +126,8 @@ def encode_write(
             heads.append(block[:HEAD_SIZE])
             parts.append(block)
     blocks = len(heads)
-    groups = 0
-    try:
-        for key, sequences in batch.settled.items():
-            if sequences:
-                groups += 1
-                count = len(sequences)
-                heads.append(_GROUP.pack(key, count, 0))
-                heads.append(struct.pack(f"<{count}Q", *sequences))
-        for note in batch.notes:
-            heads.append(_NOTE.pack(note.key, note.sequence, note.attempts, note.put_backs, 0))
-    except struct.error as error:
-        raise ValueError(f"a number does not fit the format: {error}") from None
+    settled, groups = encode_groups(batch.settled)
+    heads += (settled, encode_notes(batch.notes))
     parts.append(b"".join(heads[blocks:]))
     size = _WRITE_HEAD_SIZE + sum([len(part) for part in parts])
     if size >> 32:
@@ -208,32 +209,85 @@ def _write_at(data: bytes, at: int) -> Write | None:
     batch = StoreBatch()
     found = crc32(head[_BEHIND_CRC:], crc32(head[:_CRC_AT]))
     for _ in range(blocks):
-        block_size = _block_size(data, place, end)
-        if not block_size:
+        length = block_size(data, place, end)
+        if not length:
             return None
         found = crc32(data[place : place + HEAD_SIZE], found)
         try:
-            block = decode_block(data[place : place + block_size])
+            block = decode_block(data[place : place + length])
         except DamageError:
             return None
         messages: list[StoredMessage] = block.messages()
         batch.appended[block.key] = messages
-        place += block_size
+        place += length
     if crc32(data[place:end], found) != crc:
         return None
-    for _ in range(groups):
-        key, count, _ = _GROUP.unpack_from(data, place)
-        place += _GROUP_SIZE
-        batch.settled[key] = list(struct.unpack_from(f"<{count}Q", data, place))
-        place += _SEQUENCE_SIZE * count
-    for _ in range(notes):
-        key, sequence, attempts, put_backs, _ = _NOTE.unpack_from(data, place)
-        batch.notes.append(Note(key, sequence, attempts, put_backs))
-        place += _NOTE_SIZE
+    place = decode_groups(data, place, groups, batch.settled)
+    decode_notes(data, place, notes, batch.notes)
     return Write(number, turn, now_us, size, batch, high << 32 | low)
 
 
-def _block_size(data: bytes, at: int, end: int) -> int:
+def encode_groups(settled: dict[int, list[int]]) -> tuple[bytes, int]:
+    """What is settled of each queue, and of how many queues.
+
+    :raises ValueError: when a number does not fit.
+    """
+    parts: list[bytes] = []
+    groups = 0
+    try:
+        for key, sequences in settled.items():
+            if sequences:
+                groups += 1
+                count = len(sequences)
+                parts.append(_GROUP.pack(key, count, 0))
+                parts.append(struct.pack(f"<{count}Q", *sequences))
+    except struct.error as error:
+        raise ValueError(f"a number does not fit the format: {error}") from None
+    return b"".join(parts), groups
+
+
+def encode_notes(notes: list[Note]) -> bytes:
+    """Notes, one after another.
+
+    :raises ValueError: when a number does not fit.
+    """
+    try:
+        return b"".join(
+            [
+                _NOTE.pack(each.key, each.sequence, each.attempts, each.put_backs, 0)
+                for each in notes
+            ]
+        )
+    except struct.error as error:
+        raise ValueError(f"a number does not fit the format: {error}") from None
+
+
+def decode_groups(data: bytes, place: int, groups: int, settled: dict[int, list[int]]) -> int:
+    """What is settled of so many queues, from a place on; returns the place behind it.
+
+    :raises struct.error: when it is cut off.
+    """
+    for _ in range(groups):
+        key, count, _ = _GROUP.unpack_from(data, place)
+        place += _GROUP_SIZE
+        settled[key] = list(struct.unpack_from(f"<{count}Q", data, place))
+        place += _SEQUENCE_SIZE * count
+    return place
+
+
+def decode_notes(data: bytes, place: int, count: int, notes: list[Note]) -> int:
+    """So many notes, from a place on; returns the place behind them.
+
+    :raises struct.error: when they are cut off.
+    """
+    for _ in range(count):
+        key, sequence, attempts, put_backs, _ = _NOTE.unpack_from(data, place)
+        notes.append(Note(key, sequence, attempts, put_backs))
+        place += _NOTE_SIZE
+    return place
+
+
+def block_size(data: bytes, at: int, end: int) -> int:
     """The size of the block at a place, 0 when it cannot be one."""
     if end - at < HEAD_SIZE:
         return 0

@@ -49,6 +49,7 @@ from tmqp_server.io.tls import TlsContexts
 from tmqp_server.io.tls import secure as handshake
 from tmqp_server.io.transport import SocketTransport, Transport, peer_name
 from tmqp_server.io.tuning import tune
+from tmqp_server.settings.sources import effective
 from tmqp_server.shell.admitting import Connected
 from tmqp_server.shell.rates import Arrivals
 from tmqp_server.shell.tallies import count_one
@@ -150,13 +151,13 @@ class Server:
         self._connected_now = Connected(config.max_connections, config.max_connections_per_address)
         self._arrivals = Arrivals(rates_of(config), self._turn.tally.waits)
         self._limit_rates(config)
-        watch(self.world, config, self._turn, lambda: self.sessions)
-        self.world.cluster = None if self.cluster is None else self.cluster.relay.statistics
         self.audit = Audit(self._hub, config.audit, offset_s)
         self._show_to_operators()
 
     def _show_to_operators(self) -> None:
         """Let admin doors see what only the server knows."""
+        watch(self.world, self.config, self._turn, lambda: self.sessions)
+        self.world.cluster = None if self.cluster is None else self.cluster.relay.statistics
         self.world.audit = self.audit.file.ring
         self.world.audit_fails = lambda: bool(self.audit.file.failing)
         self.world.certificate_expires_s = lambda: self.tls.expires_s
@@ -296,6 +297,7 @@ class Server:
         self.config = config
         self._connected_now.limit_to(config.max_connections, config.max_connections_per_address)
         self.world.max_connections = config.max_connections
+        self.world.settings = functools.partial(effective, config)
         limit_turn(self._turn, config)
         if config.rates != before:
             self._limit_rates(config)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import socket
+from collections.abc import Collection
 from typing import final
 
 from tmqp.address import Address
@@ -81,6 +82,7 @@ class Doors:
             letters.add(bodies)
         wanted = further_doors(config)
         order = [kind.name for kind in registry]
+        protocols = {each.protocol for each in wanted}
         opened: dict[int, OpenDoor] = {}
         # What doors of one family share is said by the first of them in the registry.
         for place in sorted(range(len(wanted)), key=lambda each: _rank(wanted[each], order)):
@@ -107,10 +109,11 @@ class Doors:
                     ),
                     read_secret=read_secret,
                     has_access=guarded,
+                    encrypted=settings.tls,
                 )
                 for datagrams in (False, True)
             ]
-            opened[place] = _opened(settings, registry, context, for_datagrams)
+            opened[place] = _opened(settings, registry, context, for_datagrams, protocols)
         self.further = [opened[place] for place in range(len(wanted))]
 
 
@@ -156,6 +159,7 @@ def _opened(
     registry: DoorRegistry,
     context: DoorContext,
     for_datagrams: DoorContext,
+    beside: Collection[str],
 ) -> OpenDoor:
     name = settings.protocol
     try:
@@ -177,7 +181,8 @@ def _opened(
                 )
             by_datagrams = kind.open(for_datagrams)
         elif not addresses:
-            addresses = (Address(port=kind.default_port, tls=settings.tls),)
+            ports = kind.ports(beside)
+            addresses = tuple([Address(port=port, tls=settings.tls) for port in ports])
         context.addresses = addresses
         return OpenDoor(settings, kind, kind.open(context), addresses, by_datagrams)
     except (LocalProtocolError, ValueError) as error:

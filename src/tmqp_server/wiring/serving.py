@@ -6,6 +6,7 @@ has it wait for no client any more.  SIGHUP has it read its configuration again.
 
 from __future__ import annotations
 
+import functools
 import logging
 import signal
 from collections.abc import AsyncIterator, Callable
@@ -44,6 +45,9 @@ async def serve_forever(
     reloading = [] if read is None or _RELOAD is None else [_RELOAD]
     with anyio.open_signal_receiver(*_ENDING, *reloading) as signals:
         async with running(config) as server:
+            if read is not None and _RELOAD is not None:
+                # By the signal, so that it is not done in the middle of a turn.
+                server.world.reload = functools.partial(signal.raise_signal, _RELOAD)
             started(server)
             async with (
                 supervised(f"serving on {server.served}") as notifier,

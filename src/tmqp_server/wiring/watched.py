@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import secrets
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -17,6 +18,7 @@ from tmqp_server.config import ConfigError, ServerConfig
 from tmqp_server.doors.kinds import DoorKind
 from tmqp_server.doors.registry import DoorRegistry
 from tmqp_server.io.process import process_facts
+from tmqp_server.settings.sources import effective
 from tmqp_server.shell.turn import Turn
 
 __all__ = ["beat", "make_registry", "watch"]
@@ -48,7 +50,9 @@ def watch(
         "build": "compiled" if tmqp.compiled else "interpreted",
     }
     world.started_s = time.time()
+    world.random = secrets.token_bytes
     world.limits = config.broker
+    world.settings = partial(effective, config)
     world.max_connections = config.max_connections
     world.connections = connections
     world.floor_bytes = config.storage.floor_bytes if turn.saving is not None else 0

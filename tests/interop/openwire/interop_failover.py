@@ -25,6 +25,12 @@ listen = ["127.0.0.1:{port}"]
 """
 
 
+@pytest.fixture
+def anyio_backend() -> str:
+    """One is enough: a list takes minutes."""
+    return "asyncio"
+
+
 class Broker:
     """A broker that is stopped, killed and started again, always at one port, with one folder."""
 

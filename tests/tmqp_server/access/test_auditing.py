@@ -17,11 +17,13 @@ NO_CHANGES = {
     c.Acknowledge,
     c.AcknowledgeRun,
     c.ChangeCell,
+    c.AskRight,
     c.CommitCursor,
     c.CommitGroup,
     c.CommitTransaction,
     c.DescribeCell,
     c.DescribeChannel,
+    c.DescribeClient,
     c.DescribeQueue,
     c.DescribeServer,
     c.DropCell,
@@ -59,6 +61,9 @@ NO_CHANGES = {
     c.SendDirect,
     c.SplitRange,
     c.SubscribeEvent,
+    c.SurveyChannels,
+    c.SurveyClients,
+    c.SurveyQueues,
 }
 
 

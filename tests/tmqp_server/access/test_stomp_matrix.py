@@ -176,3 +176,15 @@ def test_who_consumes_needs_no_right_for_what_it_has() -> None:
     ]
     assert receipt.command == "RECEIPT"
     assert guarded.world.asked == []
+
+
+def test_wildcards_need_to_see_channels_and_join_what_may_be_joined() -> None:
+    frames: Frames = (("SUBSCRIBE", {"destination": "/topic/*", "id": "1", **_R}),)
+    everything = Role("r", frozenset({rights.SEE_CHANNEL, rights.JOIN}), _ALL)
+    assert is_done(told(frames, [everything]))
+    (error,) = told(frames, [Role("r", frozenset(set(RIGHTS) - {rights.SEE_CHANNEL}), _ALL)])
+    assert error.command == "ERROR"
+    guarded = Guarded()
+    guarded.world.policy = lambda asked: Verdict(asked.right != rights.JOIN)
+    assert is_done(guarded.tell(*frames))
+    assert guarded.tell(("SEND", {"destination": "/topic/t"})) == [], "it may join nothing"

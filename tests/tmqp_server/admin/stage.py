@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from hashlib import shake_256
 from itertools import count
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from tmqp_server.admin.world import AdminWorld
 from tmqp_server.doors.kinds import DoorContext
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.native.door import NativeDoor
+from tmqp_server.doors.wires import LetterWires
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import Connect
 from tmqp_server.hub.hub import Hub
@@ -34,16 +36,28 @@ class Stage:
 
     def __init__(self, *, guarded: bool = False, **options: Any) -> None:
         numbers = count(1)
+        options.setdefault("hosts", ("here",))
         self.native = NativeDoor(lambda: f"{next(numbers):032x}", Limits())
         self.hub = Hub(Broker(), 0, guarded=guarded)
         self.turn = Turn(self.hub, marks())
         self.world = AdminWorld()
         self.world.turn = self.turn
         self.world.listening = True
+        self.world.random = lambda size: shake_256(b"%d" % next(numbers)).digest(size)
+        letters = Letters([self.native])
+        self.hub.broker.know_wires(LetterWires(letters))
         context = DoorContext(
-            lambda: f"{next(numbers):032x}", 0.0, Letters(), Limits(), {}, options=options
+            lambda: f"{next(numbers):032x}",
+            0.0,
+            letters,
+            Limits(),
+            {},
+            self.native,
+            options=options,
         )
-        self.admin = AdminKind(self.world).open(context)
+        kind = AdminKind(self.world)
+        self.admin = kind.open(context)
+        self.api = kind.api
         self.policy: Callable[[Question], bool] = lambda _: True
         self.now = 1.0
         self.wires: dict[int, StubWire] = {}
@@ -76,17 +90,20 @@ class Stage:
             for effect in effects:
                 if isinstance(effect, Ask):
                     question = effect.question
-                    command = question.command
-                    connect = command if isinstance(command, Connect) else None
-                    self.turn.decided(
-                        effect, Verdict(self.policy(question), connect=connect), self.now
-                    )
+                    self.turn.decided(effect, self.verdict(question), self.now)
                 elif isinstance(effect, GoOn):
                     self.turn.go_on(self.now)
                 elif isinstance(effect, Log):
                     self.logs.append(effect)
                 elif isinstance(effect, Close):
                     self.closed.append(effect.session)
+
+    def verdict(self, question: Question) -> Verdict:
+        """What is said to a question: of a list, all of it may be seen."""
+        command = question.command
+        connect = command if isinstance(command, Connect) else None
+        names = frozenset(question.names)
+        return Verdict(self.policy(question), connect=connect, names=names)
 
     def get(self, target: str, *fields: tuple[str, str], method: str = "GET") -> tuple[int, str]:
         """Ask the admin door, on a new connection; returns the status and the body."""

@@ -345,10 +345,12 @@ def test_time_does_not_wait_for_a_backlog() -> None:
 def test_clearing_does_not_wait_for_a_backlog() -> None:
     world = World(EngineLimits(max_work_per_step=200))
     world.create(QueueChanges(status=STATUS_PAUSED), queue_id=2)
+    world.checked = False
     for number in range(50):
         world.push(f"x{number}", queue_id=2)
     for number in range(5_000):
         world.push(f"m{number}")
+    world.checked = True
     world.join("a")
     world.step(ClearMessages(world.numbers["admin"], None, "ch", 2, True, True))
     world.told(world.broker.on_deadline(world.now))

@@ -16,7 +16,14 @@ from tests.tmqp_server.engine.feeds import (
 from tests.tmqp_server.engine.kept import KeptWorld
 from tmqp.constants import STATUS_BROADCAST, STATUS_PAUSED, STATUS_PUSH, STATUS_ROUND_ROBIN
 from tmqp.extensions import LIFETIME_CONSUMERS
-from tmqp_server.engine.commands import Batch, Command, CreateQueue, Push, RemoveChannel
+from tmqp_server.engine.commands import (
+    Batch,
+    Command,
+    CreateQueue,
+    Push,
+    PushExtras,
+    RemoveChannel,
+)
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
 
@@ -40,6 +47,68 @@ def test_copies_that_cannot_be_saved_are_refused_to_the_producer() -> None:
     world.push("m1", channel="t", wants=True)
     assert world.write("no space") == ["p: m1 no error F"]
     assert each_waiting(world, "a", "b", "t") == [[], [], []]
+
+
+AWAITS = PushExtras(awaits_copies=True)
+
+
+def memory_topic(*targets: str) -> KeptWorld:
+    """A broadcast in memory that feeds durable queues, as a topic of JMS does."""
+    return kept_topic(*targets, source=QueueChanges(status=STATUS_BROADCAST))
+
+
+def test_the_confirm_of_a_topic_in_memory_waits_for_its_copies_where_the_push_says_so() -> None:
+    world = memory_topic("a", "b")
+    assert "p: m1 ok F" in world.push("m1", channel="t", wants=True), "as always"
+    world.sync()
+    words = world.push("m2", channel="t", wants=True, extras=AWAITS)
+    assert [word.split()[0] for word in words] == ["append", "append"]
+    assert world.write() == ["p: m2 ok F"]
+    world.crash()
+    world.fetch()
+    assert each_waiting(world, "a", "b") == [["m1", "m2"], ["m1", "m2"]]
+
+
+def test_such_a_confirm_is_negative_when_the_copies_cannot_be_saved() -> None:
+    world = memory_topic("a")
+    world.push("m1", channel="t", wants=True, extras=AWAITS)
+    assert "p: m1 no error F" in world.write("no space")
+    assert waiting_in(world, "a") == ["m1"], "it is owed to the storage"
+
+
+def test_such_a_confirm_comes_although_the_copy_is_settled_first() -> None:
+    world = memory_topic("a")
+    world.join("x", "a")
+    words = world.push("m1", channel="t", wants=True, extras=AWAITS)
+    assert "x <- m1 FA" in words
+    assert "p: m1 ok F" not in words
+    world.ack("x", "m1", channel="a")
+    assert "p: m1 ok F" in world.sync()
+
+
+def test_such_a_confirm_comes_at_once_where_nothing_is_to_be_saved() -> None:
+    world = memory_topic()
+    assert world.push("m0", channel="t", wants=True, extras=AWAITS)[-1] == "p: m0 ok F"
+    world.create(QueueChanges(status=STATUS_ROUND_ROBIN), "a")
+    feed(world, "a")
+    world.sync()
+    assert "p: m1 ok F" in world.push("m1", channel="t", wants=True, extras=AWAITS)
+    assert world.push("m2", channel="t", extras=AWAITS) == []
+    assert world.broker._core.tally.confirms == 2
+
+
+def test_a_feed_without_room_was_passed_over_and_the_producer_told_that_all_is_well() -> None:
+    world = memory_topic("a", "b")
+    world.update(QueueChanges(message_limit=1, status=STATUS_PAUSED), "a")
+    world.push("m0", channel="t", wants=True, extras=AWAITS)
+    world.sync()
+    words = world.push("m1", channel="t", wants=True, extras=AWAITS)
+    (told,) = [word for word in words if word.startswith("p: m1")]
+    assert told.startswith("p: m1 no")
+    world.sync()
+    assert each_waiting(world, "a", "b") == [["m0"], ["m0", "m1"]]
+    tally = world.broker._core.tally
+    assert (tally.confirms, tally.negative_confirms) == (1, 1)
 
 
 EVERYTHING = ["m0", "m1", "m2"]

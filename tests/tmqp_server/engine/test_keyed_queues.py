@@ -360,9 +360,11 @@ def test_without_acknowledges_nobody_waits(keys: str) -> None:
 def test_more_keys_than_may_wait_for_others_wait_in_line() -> None:
     world = keyed(STRICT, limits=EngineLimits(max_work_per_step=100_000))
     world.join("a")
+    world.checked = False
     for number in range(1_100):
         world.push(f"k{number}-1")
         world.push(f"k{number}-2")
+    world.check([])
     queue = world.queue()
     assert isinstance(queue.regular, KeyedList)
     assert len(queue.regular.held) == 1_024
@@ -373,6 +375,7 @@ def test_more_keys_than_may_wait_for_others_wait_in_line() -> None:
     for _ in range(3):
         for message_id in list(queue.flights):
             words += sent(world.ack("a", message_id) + world.finish())
+    world.check([])
     assert not queue.live()
     for number in range(1_100):
         assert f"a <- k{number}-2" in words

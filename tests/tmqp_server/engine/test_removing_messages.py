@@ -105,8 +105,10 @@ def test_one_on_its_way_from_the_disk_does_not_come_back() -> None:
 def test_most_of_a_large_queue_is_looked_through_in_portions() -> None:
     world = World(EngineLimits(max_work_per_step=10))
     world.create(QueueChanges(status=STATUS_PULL))
+    world.checked = False
     for number in range(9_000):
         world.push(f"m{number}")
+    world.checked = True
     assert remove(world, "m8999") == []
     world.push("m9000")
     assert world.finish() == ["r remove: 0"]

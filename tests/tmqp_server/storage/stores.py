@@ -7,6 +7,16 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from tmqp.blocks import StoredMessage
+from tmqp_server.storage.log import (
+    Appended,
+    AppendEntry,
+    Claim,
+    Entries,
+    Led,
+    LifeOverError,
+    LogEntry,
+    ReadEntries,
+)
 from tmqp_server.storage.memory import MemoryStore
 from tmqp_server.storage.port import (
     KeepChannel,
@@ -21,8 +31,10 @@ from tmqp_server.storage.port import (
 )
 from tmqp_server.storage.records import decode_block
 from tmqp_server.storage.sqlite import SqliteStore
+from tmqp_server.storage.sqlite.replicated import ReplicatedStore
 from tmqp_server.storage.sqlite.store import BlockStore
 from tmqp_server.storage.stored_runs import StoredRun, unrolled
+from tmqp_sim.replicas.log_server import LogServer
 
 NOW_US: Final = 1_700_000_000_000_000
 EVER: Final = 1 << 62
@@ -72,6 +84,42 @@ class DatabaseHome:
         return self.store
 
 
+class ReplicatedHome:
+    """A directory and a log; whoever opens the store reads the log to its end and leads."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.log = LogServer(lambda: 0.0)
+        self.lives = 0
+        self.store: ReplicatedStore | None = None
+
+    def open(self) -> Store:
+        if self.store is not None:
+            self.store.close(clean=False)
+        store = self.store = ReplicatedStore(self.directory, floor_bytes=0)
+        self.lives += 1
+        old = self.log.leader()
+        over = 0 if old is None else old.epoch
+        led = self.log.ask(Claim("a", "tmqp://a", f"life {self.lives}", over, 9.0))
+        assert isinstance(led, Led)
+        assert led.leader is not None
+        epoch = led.leader.epoch
+
+        def append(entry: LogEntry) -> None:
+            answer = self.log.ask(AppendEntry(epoch, entry.number, entry.data))
+            if not isinstance(answer, Appended):
+                raise LifeOverError("another one leads")
+
+        read = self.log.ask(ReadEntries(store.carried, EVER))
+        assert isinstance(read, Entries)
+        store.take(read.entries)
+        begin = store.writes.begin(epoch, "a", "tmqp://a", NOW_US)
+        append(begin)
+        store.take([begin])
+        store.lead(append)
+        return store
+
+
 class MemoryHome:
     def __init__(self) -> None:
         self.store: MemoryStore | None = None
@@ -84,6 +132,7 @@ class MemoryHome:
 HOMES: Final[dict[str, Callable[[Path], Home]]] = {
     "memory": lambda _path: MemoryHome(),
     "database": DatabaseHome,
+    "replicated": ReplicatedHome,
     "sqlite": SqliteHome,
     "sqlite, with a small log": lambda path: SqliteHome(path, log_bytes=4_096),
 }

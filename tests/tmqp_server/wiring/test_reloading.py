@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import ssl
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +10,13 @@ import anyio
 import pytest
 
 from tests.certificates import make_certificate
+from tests.loggers import root
 from tmqp_client import Client, ConnectFailed, ConnectionLost, OperationFailed, connect
 from tmqp_server.config import ServerConfig, read_config
 from tmqp_server.wiring.app import Server, running
 from tmqp_server.wiring.reloading import changes, reload_config
 
-
-@pytest.fixture(autouse=True)
-def root() -> Iterator[None]:
-    """The loggers are as they were, afterwards."""
-    found = logging.getLogger()
-    handlers, level = found.handlers[:], found.level
-    yield
-    found.handlers[:] = handlers
-    found.setLevel(level)
+__all__ = ["root"]
 
 
 def access(*names: str, rights: tuple[str, ...] = ("push", "create-queue")) -> dict[str, Any]:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
+import hashlib
 import hmac
 from collections import OrderedDict
 from typing import Final, final
 
 from tmqp.hello import ConnectionInformation
-from tmqp.names import fault_of_name
 from tmqp_server.doors.http.bodies import DOOR_NAME
 from tmqp_server.doors.http.limits import HttpLimits
-from tmqp_server.doors.http.messages import BadRequest, HttpRequest
+from tmqp_server.doors.http.manner import Manner
+from tmqp_server.doors.http.messages import HttpRequest
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.port import IdSource
-from tmqp_server.engine.commands import Connect, Credentials
+from tmqp_server.engine.commands import Connect
 
-__all__ = ["CONNECTED", "STRANGER", "WAITING", "ClientState", "credentials_of"]
+__all__ = ["CONNECTED", "STRANGER", "WAITING", "ClientState"]
 
 #: Nothing was asked about it; the broker was asked; the broker has accepted it.
 STRANGER: Final = 0
@@ -42,6 +41,7 @@ class ClientState:
 
     __slots__ = (
         "_credentials",
+        "_manner",
         "client_id",
         "confirms",
         "deliveries",
@@ -60,8 +60,10 @@ class ClientState:
         new_id: IdSource,
         letters: Letters,
         offset_s: float = 0.0,
+        manner: Manner | None = None,
     ) -> None:
         self.number = number
+        self._manner = Manner() if manner is None else manner
         self.letters = letters
         self.offset_s = offset_s
         self.limits = limits
@@ -72,18 +74,25 @@ class ClientState:
         self.deliveries: OrderedDict[tuple[str, int, str], None] = OrderedDict()
         self._credentials = b""
 
-    def is_same(self, request: HttpRequest) -> bool:
-        """Whether a request brings the credentials that the connection belongs to."""
-        given = request.header(b"authorization") or b""
+    @property
+    def proof(self) -> bytes:
+        """A digest of what the client has shown, which tells clients apart."""
+        return hashlib.sha256(self._credentials).digest()
+
+    def is_same(self, request: HttpRequest, now: float) -> bool:
+        """Whether a request brings the credentials that the connection belongs to.
+
+        :raises BadRequest: for credentials that cannot be read.
+        """
+        given, _ = self._manner.identify(request, now)
         return hmac.compare_digest(given, self._credentials)
 
-    def connect(self, request: HttpRequest, door: str) -> Connect:
+    def connect(self, request: HttpRequest, door: str, now: float) -> Connect:
         """Ask the broker to accept the client.
 
         :raises BadRequest: for credentials that cannot be read.
         """
-        given = request.header(b"authorization") or b""
-        credentials = credentials_of(given)
+        given, credentials = self._manner.identify(request, now)
         name = "" if credentials is None else credentials.user
         self._credentials = given
         self.standing = WAITING
@@ -103,6 +112,13 @@ class ClientState:
             hears_lapses=True,
         )
 
+    def forget(self) -> None:
+        """The connection will belong to another client: nothing of this one's is left."""
+        self.standing = WAITING
+        self.client_id = ""
+        self.confirms.clear()
+        self.deliveries.clear()
+
     def hold(self, channel: str, queue_id: int, message_id: str) -> None:
         """A message was given to the client, which is to acknowledge it."""
         key = (channel.lower(), queue_id, message_id)
@@ -116,30 +132,3 @@ class ClientState:
             return False
         del self.deliveries[key]
         return True
-
-
-def credentials_of(value: bytes) -> Credentials | None:
-    """What the field Authorization shows; None where it is empty.
-
-    The user of the scheme Basic is the client's name as well.
-
-    :raises BadRequest: when they cannot be read.
-    """
-    if not value:
-        return None
-    scheme, _, rest = value.partition(b" ")
-    rest = rest.strip()
-    kind = scheme.lower()
-    try:
-        if kind == b"bearer" and rest:
-            return Credentials("token", rest.decode("ascii"))
-        if kind == b"basic":
-            user, colon, secret = base64.b64decode(rest, validate=True).partition(b":")
-            name = user.decode("utf-8")
-            if colon and not fault_of_name(name):
-                return Credentials("password", secret.decode("utf-8"), name)
-    except (binascii.Error, UnicodeDecodeError):
-        pass
-    if kind in (b"basic", b"bearer"):
-        raise BadRequest(400, "the field Authorization cannot be read")
-    raise BadRequest(401, "the scheme of the field Authorization must be Bearer or Basic")

@@ -176,6 +176,7 @@ class Exchange:
             return
         if self.rewrite is not None:
             response = self.rewrite(response)
+        response = self._manner.completed(response, self.request)
         self._head(response, closes)
         if response.body and not self._is_head:
             self._write(h11.Data(data=response.body))
@@ -184,7 +185,7 @@ class Exchange:
     def stream(self, response: HttpResponse) -> None:
         """Begin an answer whose body follows by :meth:`send` and :meth:`end`."""
         if not self.answered:
-            self._head(response, False)
+            self._head(self._manner.completed(response, self.request), False)
 
     def send(self, data: bytes) -> None:
         """A piece of the body."""

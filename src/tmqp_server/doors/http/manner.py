@@ -7,33 +7,68 @@ from __future__ import annotations
 
 from typing import Final
 
-from tmqp_server.doors.http.messages import Headers, HttpResponse, of_result, problem
+from tmqp_server.doors.http.credentials import credentials_of
+from tmqp_server.doors.http.messages import (
+    Headers,
+    HttpRequest,
+    HttpResponse,
+    of_result,
+    problem,
+)
+from tmqp_server.engine.commands import Credentials
 
 __all__ = ["MOST_DROPPED_BYTES", "Manner"]
 
 #: Go's library reads so much of a body that nobody wants, to keep the connection.
 MOST_DROPPED_BYTES: Final = 262_144
 
-#: On every answer: nothing is cached, and no browser guesses a type.
-_ALWAYS: Final = [(b"Cache-Control", b"no-store"), (b"X-Content-Type-Options", b"nosniff")]
+#: On every answer: no browser guesses a type, and it is cached only where it says so itself.
+_NO_SNIFF: Final = (b"X-Content-Type-Options", b"nosniff")
+_NO_STORE: Final = (b"Cache-Control", b"no-store")
 
 
 class Manner:
     """The manner of the queues' API: problems as RFC 9457 writes them.
 
-    Attributes: ``answers_head``, a path that answers GET answers HEAD, too; ``needs_length``,
-    a request that may have a body must say how long it is; ``options_status``, of the answer to
-    OPTIONS; ``refuses``, status and detail of the answer to every request, None where there are
-    others; ``like_go``, requests are read as Go's library does: a body that nobody wants is dropped
-    up to :data:`MOST_DROPPED_BYTES`, not refused, and a query that cannot be read
-    (:func:`parse_query`) matters only to those who look at it.
+    Attributes: ``answers_head``, a path that answers GET answers HEAD, too; ``needs_length``, a
+    request that may have a body must say how long it is; ``options_status``, of the answer to
+    OPTIONS; ``takes_last_slash``, one more slash at the end of a path means nothing; ``refuses``,
+    status and detail of the answer to every request, None where there are others; ``like_go``,
+    requests are read as Go's library does: a body that nobody wants is dropped up to
+    :data:`MOST_DROPPED_BYTES`, not refused, and a query that cannot be read (:func:`parse_query`)
+    matters only to those who look at it.
     """
 
     answers_head = True
     needs_length = True
     options_status = 204
+    takes_last_slash = False
     like_go = False
     refuses: tuple[int, str] | None = None
+    #: A connection belongs to whoever sent its last request; else to who sent the first one.
+    changes_clients: bool = False
+    #: Answers behind which the connection ends.
+    closing: frozenset[int] = frozenset({401})
+    #: The field WWW-Authenticate of an answer to who must log in.
+    challenge: bytes = b'Bearer realm="tmqp", Basic realm="tmqp"'
+
+    def check(self, request: HttpRequest) -> None:
+        """Look at the head of a request, before its route is looked for.
+
+        :raises BadRequest: when it goes no further.
+        """
+
+    def identify(self, request: HttpRequest, now: float) -> tuple[bytes, Credentials | None]:
+        """Who sends a request: what equals for requests of one client, and what it shows.
+
+        :raises BadRequest: for credentials that cannot be read.
+        """
+        given = request.header(b"authorization") or b""
+        return given, credentials_of(given)
+
+    def completed(self, response: HttpResponse, request: HttpRequest | None) -> HttpResponse:
+        """An answer as it leaves; ``request`` is None where none could be read."""
+        return response
 
     def problem(
         self, status: int, detail: str, *more: tuple[bytes, bytes], code: int = 0
@@ -47,7 +82,9 @@ class Manner:
 
     def fields(self, response: HttpResponse, date: bytes) -> Headers:
         """The fields of an answer's head, but ``Connection``."""
-        fields = [*response.headers, *_ALWAYS, (b"Date", date)]
+        fields = [*response.headers, _NO_SNIFF, (b"Date", date)]
+        if not any(name == _NO_STORE[0] for name, _ in fields):
+            fields.append(_NO_STORE)
         if response.has_length:
             fields.append((b"Content-Length", b"%d" % len(response.body)))
         return fields

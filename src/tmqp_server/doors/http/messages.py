@@ -197,7 +197,7 @@ class HttpResponse:
     @property
     def has_length(self) -> bool:
         """Whether its head tells how long the body is."""
-        return not self.streams and self.status != 204
+        return not self.streams and self.status not in (204, 304)
 
     @staticmethod
     def json(status: int, value: object) -> HttpResponse:
@@ -259,13 +259,14 @@ def _decoded(raw: bytes, what: str, *, loose: bool = False) -> str:
         raise BadRequest(400, f"the {what} is not UTF-8") from None
 
 
-def split_path(target: bytes) -> tuple[tuple[str, ...], bytes]:
+def split_path(target: bytes, *, takes_last_slash: bool = False) -> tuple[tuple[str, ...], bytes]:
     """The decoded segments of a request target's path, and its query, not decoded.
 
     Segments are split before they are decoded, so an escaped slash belongs to a name.  Dot
     segments, empty segments and parameters behind a semicolon are refused: two programs must not
     read one path in two ways.
 
+    :param takes_last_slash: pass over one slash at the end.
     :raises BadRequest: for a target in another form.
     """
     if b"#" in target:
@@ -275,6 +276,8 @@ def split_path(target: bytes) -> tuple[tuple[str, ...], bytes]:
         path = b"/" + path.partition(b"//")[2].partition(b"/")[2]
     if not path.startswith(b"/"):
         raise BadRequest(400, "the request target must begin with a slash")
+    if takes_last_slash and len(path) > 1 and not path.endswith(b"//"):
+        path = path.removesuffix(b"/")
     if path == b"/":
         return (), query
     segments: list[str] = []

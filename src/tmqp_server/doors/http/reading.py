@@ -53,8 +53,10 @@ class RequestReader:
         if method == "OPTIONS" and event.target == b"*":
             exchange.request = request
             return
-        request.path, query = split_path(event.target)
+        folders = self._context.manner.takes_last_slash
+        request.path, query = split_path(event.target, takes_last_slash=folders)
         exchange.request = request
+        self._context.manner.check(request)
         self._look_at_query(request, query)
         if method == "OPTIONS" and self._context.routes.methods(request.path):
             return

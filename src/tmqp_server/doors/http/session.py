@@ -39,6 +39,7 @@ from tmqp_server.engine.commands import Command, Disconnect
 from tmqp_server.engine.effects import (
     Accept,
     AnswerPull,
+    AnswerRouted,
     CloseSession,
     Confirm,
     ConfirmRun,
@@ -55,7 +56,6 @@ from tmqp_server.engine.effects import (
 __all__ = ["HttpSession"]
 
 _NOTHING: Final[tuple[Command, ...]] = ()
-_CHALLENGE: Final = (b"WWW-Authenticate", b'Bearer realm="tmqp", Basic realm="tmqp"')
 _UNAUTHORIZED: Final = 401
 
 
@@ -68,7 +68,12 @@ class HttpSession(DoorSession):
         self._limits = context.limits
         self._reader = RequestReader(context)
         self._client = ClientState(
-            number, context.limits, context.new_id, context.letters, context.offset_s
+            number,
+            context.limits,
+            context.new_id,
+            context.letters,
+            context.offset_s,
+            context.manner,
         )
         self._answers = OrderedAnswers()
         #: Unanswered exchanges that have begun, in order.
@@ -83,6 +88,8 @@ class HttpSession(DoorSession):
         self._idle_due = now + context.limits.idle_timeout_s
         self._linger_due = math.inf
         self._linger_bytes = 0
+        #: When the client that comes after another one on this connection is asked about.
+        self._again_due = math.inf
         self._socket: WebSocketLayer | None = None
         self._inner: Door | None = None
 
@@ -254,7 +261,7 @@ class HttpSession(DoorSession):
         if status == 426:
             more.append((b"Upgrade", b"websocket"))
         if status == 401:
-            more.append(_CHALLENGE)
+            more.append((b"WWW-Authenticate", self._context.manner.challenge))
         unread = self._reading is exchange
         self._reading = None
         if unread and not has_body(exchange):
@@ -265,7 +272,7 @@ class HttpSession(DoorSession):
         elif unread:
             self._linger_due = 0.0  # set when the answer is out
         answer = self._context.manner.problem(status, detail, *more)
-        exchange.respond(answer, closes=unread or status == 401)
+        exchange.respond(answer, closes=unread or status in self._context.manner.closing)
         self._begun.append(exchange)
         if exchange.closes:
             self._last = True
@@ -297,10 +304,13 @@ class HttpSession(DoorSession):
                 return
             if not route.public:
                 if client.standing == STRANGER:
-                    commands.append(client.connect(request, self._context.door_name))
+                    commands.append(client.connect(request, self._context.door_name, now))
                     self._complete = exchange
                     return
-                if not client.is_same(request):
+                if not client.is_same(request, now):
+                    if self._context.manner.changes_clients and not self._begun:
+                        commands.append(self._change_client(exchange, now))
+                        return
                     raise BadRequest(421, "a connection belongs to one client: open another one")
             exchange.handler = route.begin(exchange)
         except BadRequest as error:
@@ -313,6 +323,14 @@ class HttpSession(DoorSession):
             self._switch(exchange, now, commands)
         elif exchange.handler is not None:
             commands += exchange.handler.start(now)
+
+    def _change_client(self, exchange: Exchange, now: float) -> Command:
+        """Let the client go; the broker is asked about the new one in a step of its own, when it
+        has forgotten the one before."""
+        self._client.forget()
+        self._complete = exchange
+        self._again_due = now
+        return Disconnect(self._client.number)
 
     def _answer_options(self, exchange: Exchange, request: HttpRequest) -> None:
         methods = self._context.routes.methods(request.path)
@@ -403,7 +421,8 @@ class HttpSession(DoorSession):
         exchange.at(now)
         manner = self._context.manner
         if code == _UNAUTHORIZED:
-            answer = manner.problem(401, "the credentials are missing or wrong", _CHALLENGE)
+            challenge = (b"WWW-Authenticate", manner.challenge)
+            answer = manner.problem(401, "the credentials are missing or wrong", challenge)
         else:
             answer = manner.refused(code, "the server takes no more clients")
         exchange.respond(answer, closes=True)
@@ -416,7 +435,7 @@ class HttpSession(DoorSession):
             found = self._client.confirms.get(effect.message_ids[0])
         elif isinstance(effect, Confirm):
             found = self._client.confirms.get(effect.message_id)
-        elif isinstance(effect, (Reply, DeliverPulled, EndPull, AnswerPull)):
+        elif isinstance(effect, (Reply, DeliverPulled, EndPull, AnswerPull, AnswerRouted)):
             found = effect.request
             if isinstance(found, Frame):  # a push that was refused
                 found = self._client.confirms.get(found.message_id)
@@ -483,7 +502,7 @@ class HttpSession(DoorSession):
             return math.inf
         if self._socket is not None:
             return self._socket.next_deadline()
-        due = math.inf
+        due = self._again_due
         for each in self._begun:
             if each.handler is not None and not each.answered:
                 due = min(due, each.handler.due)
@@ -501,6 +520,9 @@ class HttpSession(DoorSession):
         if self._socket is not None:
             commands += self._socket.on_deadline(now)
             return self._note(commands)
+        if self._again_due <= now:
+            self._again_due = math.inf
+            self._client.standing = STRANGER
         for each in list(self._begun):
             handler = each.handler
             if handler is not None and not each.answered and handler.due <= now:

@@ -151,8 +151,10 @@ class RowMaker:
 
 
 def _goes_with(first: Push, other: Push) -> bool:
+    extras = first.extras
     return (
-        other.extras is first.extras
+        not (first.wants_confirm and extras is not None and extras.awaits_copies)
+        and other.extras is first.extras
         and other.channel == first.channel
         and other.high_priority == first.high_priority
         and other.wants_confirm == first.wants_confirm

@@ -1,4 +1,7 @@
-"""How the queues of destinations are made, and what a push says beside its message."""
+"""How the queues of destinations are made, and what a push says beside its message.
+
+What is sent to a topic is confirmed when the disk has it for the durable subscriptions.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +43,7 @@ class JmsShapes:
                 shape,
                 channel_changes=self.of_temporary if is_temporary else None,
                 wait_ms=0 if is_topic else send_wait_ms,
+                awaits_copies=is_topic,
             )
             for (is_topic, is_temporary), shape in self._shapes.items()
         }
@@ -61,4 +65,5 @@ class JmsShapes:
             delay_ms,
             channel_changes=usual.channel_changes,
             wait_ms=usual.wait_ms,
+            awaits_copies=usual.awaits_copies,
         )

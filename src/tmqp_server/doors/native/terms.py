@@ -11,6 +11,7 @@ from tmqp.extensions import (
     HEADER_COUNTED,
     HEADER_CREDIT,
     HEADER_DELAY,
+    HEADER_EXCLUSIVE,
     HEADER_MESSAGE_ID,
     HEADER_PUT_BACK,
     HEADER_RETURN,
@@ -96,11 +97,17 @@ def _terms_of(frame: Frame) -> Terms | None:
     window = _number_or_none(frame, HEADER_WINDOW)
     timeout_ms = _number_or_none(frame, HEADER_ACKNOWLEDGE_TIMEOUT)
     priority = number_header(frame, HEADER_CONSUMER_PRIORITY)
-    if window is None and timeout_ms is None and returns is None and priority is None:
+    exclusive = number_header(frame, HEADER_EXCLUSIVE)
+    said = (window, timeout_ms, returns, priority, exclusive)
+    if all(each is None for each in said):
         return None
     if priority is not None and priority > _HIGHEST_PRIORITY:
         raise BadRequestError(f"{HEADER_CONSUMER_PRIORITY} is at most {_HIGHEST_PRIORITY}")
-    return Terms(window, timeout_ms, returns, priority)
+    if exclusive is None:
+        return Terms(window, timeout_ms, returns, priority)
+    if exclusive > 1:
+        raise BadRequestError(f"{HEADER_EXCLUSIVE} is 0 or 1, not {exclusive}")
+    return Terms(window, timeout_ms, returns, priority, exclusive=exclusive == 1)
 
 
 def _number_or_none(frame: Frame, name: str) -> int | None:

@@ -77,6 +77,8 @@ class AcknowledgingSession(ProducerSession):
         super().__init__(context, number, now)
         self._consumers: dict[tuple[int, int], Consumer] = {}
         self._by_index: dict[int, Consumer] = {}
+        #: The last that ended; what is still said of them must not be missing in a transaction.
+        self._ended: dict[tuple[int, int], None] = {}
         self._staged: dict[int, list[StagedAnswer]] = {}
         self._rows = RowMaker(is_keyless)
 
@@ -84,7 +86,10 @@ class AcknowledgingSession(ProducerSession):
         asked = self._asked("acknowledgement", ack)
         consumer = None if ack.consumer is None else self._consumers.get(ack.consumer.key)
         if consumer is None:
-            self._settle(asked)  # it has ended, or it browses, or it is about advisories
+            # It has ended, or it browses, or it is about advisories.
+            if ack.consumer is not None and ack.consumer.key in self._ended:
+                self._spoil(ack.transaction, "an answer is of a consumer that has ended")
+            self._settle(asked)
             return
         numbers = consumer.between(ack.first, ack.last, ack.count)
         kind = ack.kind
@@ -99,6 +104,10 @@ class AcknowledgingSession(ProducerSession):
             if transaction is None:
                 commands += self._acknowledged(consumer, numbers)
             else:
+                if len(numbers) < (ack.count if kind == ACK_STANDARD else 1):
+                    # The rest of the transaction must not be done without it.
+                    text = "an answer is about a message that the consumer has no longer"
+                    self._spoil(ack.transaction, text)
                 self._stage(transaction, consumer, numbers)
         elif kind == ACK_DELIVERED:
             for number in numbers:
@@ -263,7 +272,8 @@ class AcknowledgingSession(ProducerSession):
 
     def _dead_push(self, letter: KeptMessage, delivery: InHand, name: str) -> Push:
         place = place_of(Destination(QUEUE_TYPE, name), self._context.names)
-        wire = OpenwireMessage(delivery.message_id, place.channel, letter, None, "", 0)
+        priority = fields_of(letter).priority
+        wire = OpenwireMessage(delivery.message_id, place.channel, letter, None, "", priority, 0)
         wire.size += self._around_of(place.channel)
         extras = self._context.extras(place)
         return Push(

@@ -180,7 +180,8 @@ class ConsumerSession(AcknowledgingSession):
         if not (place.is_temporary or consumer.kept_in):
             commands.append(self._create(place, JoinedConsumer(asked, consumer, must=False)))
         priority = max(0, min(consumer.info.priority, _MOST_PRIORITY))
-        terms = self._context.terms(consumer.window, priority or None)
+        exclusive = consumer.info.exclusive
+        terms = self._context.terms(consumer.window, priority or None, exclusive=exclusive)
         joined = JoinedConsumer(asked, consumer, must=True)
         commands.append(
             Join(
@@ -229,7 +230,11 @@ class ConsumerSession(AcknowledgingSession):
 
         :param last: the last dispatch that the program got; see ``RemoveInfo``.
         """
-        del self._consumers[consumer.info.consumer.key]
+        key = consumer.info.consumer.key
+        del self._consumers[key]
+        self._ended[key] = None
+        if len(self._ended) > self._context.limits.max_consumers:
+            del self._ended[next(iter(self._ended))]
         self._end_durable(consumer)
         if self._by_index.get(consumer.index) is not consumer:
             return  # it is still looked for

@@ -15,7 +15,7 @@ from tmqp_server.doors.openwire.places import JmsPlace
 from tmqp_server.doors.port import IdSource
 from tmqp_server.engine.commands import PushExtras, Terms
 from tmqp_server.engine.model.message import Message
-from tmqp_server.engine.options import STICKY, QueueChanges
+from tmqp_server.engine.options import STICKY, TEN, QueueChanges
 from tmqp_wires.openwire import WireFormat
 from tmqp_wires.openwire.ids import Destination
 from tmqp_wires.openwire.messages import KeptMessage
@@ -100,6 +100,7 @@ class OpenwireContext:
             dead_letter=dead,
             expired_to_dead_letter=dead is not None,
             group_keys=STICKY if options.groups else None,
+            priorities=TEN if options.priorities else None,
         )
 
     def durable_shape(self) -> QueueChanges:
@@ -111,10 +112,10 @@ class OpenwireContext:
         is_topic, is_temporary = place.is_topic, place.is_temporary
         return self.shapes.extras(is_topic, is_temporary, expires_in_ms, delay_ms)
 
-    def terms(self, window: int, priority: int | None) -> Terms:
+    def terms(self, window: int, priority: int | None, *, exclusive: bool = False) -> Terms:
         """How a consumer gets messages: for as long as it likes; what a lost connection had goes to
         others, and counts as delivered: it may have been."""
-        return Terms(window, -1, PUT_BACK_START, priority)
+        return Terms(window, -1, PUT_BACK_START, priority, exclusive=exclusive or None)
 
     def kept_of(self, message: Message, channel: str) -> KeptMessage:
         """A message in the form of the wire, made once for all who get it."""

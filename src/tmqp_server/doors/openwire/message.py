@@ -100,7 +100,7 @@ class OpenwireMessage(GroupedWire):
     """The form that a message keeps.
 
     ``reply_to`` is the temporary destination that it names for its answer, None for any other;
-    ``group`` is its JMSXGroupID.
+    ``group`` is its JMSXGroupID, ``priority`` its JMSPriority.
 
     :param around: what ``bytes_around`` says of it.
     """
@@ -114,9 +114,10 @@ class OpenwireMessage(GroupedWire):
         kept_message: KeptMessage,
         reply_to: Destination | None,
         group: str,
+        priority: int,
         around: int,
     ) -> None:
-        super().__init__(group)
+        super().__init__(group, min(priority, TOP_PRIORITY))
         self.message_id = message_id
         self.channel = channel
         self.kept = kept_message
@@ -343,7 +344,13 @@ class OpenwireBodies(OwnBodies):
                 taken.add(name)
         message.properties = encode_map(_writable(entries))
         new = OpenwireMessage(
-            wire.message_id, wire.channel, message.keep(), message.reply_to, wire.group, 0
+            wire.message_id,
+            wire.channel,
+            message.keep(),
+            message.reply_to,
+            wire.group,
+            wire.priority,
+            0,
         )
         more = len(new.kept.raw) - len(wire.kept.raw)
         new.size = wire.size + more
@@ -377,7 +384,8 @@ class OpenwireBodies(OwnBodies):
         source = found.source.decode("utf-8", "replace")
         channel = exact_channel(found.place)
         around = bytes_around(source, channel)
+        group = message.group_id or ""
         wire = OpenwireMessage(
-            name, channel, message.kept, message.reply_to, message.group_id or "", around
+            name, channel, message.kept, message.reply_to, group, message.priority, around
         )
         return wire, name, source, channel, len(body)

@@ -93,6 +93,10 @@ class OpenwireOptions:
     """Whether messages with the same JMSXGroupID go to one consumer, in queues that are made
     here."""
 
+    priorities: bool = False
+    """Whether the ten priorities of JMS order the queues that are made here, as ActiveMQ's policy
+    ``prioritizedMessages`` has it.  Without, there are two: above 4, and the rest."""
+
     broker_name: str = "localhost"
     """What the broker calls itself."""
 

@@ -328,7 +328,9 @@ class ProducerSession(RespondingSession):
                 raise CommandError(INVALID_DESTINATION, "a message has no wildcards to go to")
             channel = place.channel
             around = self._around_of(channel)
-            wire = OpenwireMessage(name, channel, kept, message.reply_to, group, around)
+            wire = OpenwireMessage(
+                name, channel, kept, message.reply_to, group, message.priority, around
+            )
             extras: PushExtras = context.extras(place, expires_in_ms, delay_ms)
             high = message.priority > REGULAR_PRIORITY
             found.append(

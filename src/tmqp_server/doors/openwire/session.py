@@ -38,6 +38,7 @@ from tmqp_wires.openwire import Command
 from tmqp_wires.openwire import type_numbers as numbers
 from tmqp_wires.openwire.commands import (
     BrokerInfo,
+    ConnectionControl,
     ConnectionError_,
     ConnectionInfo,
     ConsumerInfo,
@@ -86,6 +87,9 @@ class OpenwireSession(LookingSession):
         self._first.take(data)
         events = self._wire.receive(data, now)
         self.outbound_bytes += 1  # the negotiation may have been answered
+        if self._hello is None:
+            # By ``failover:`` a client that comes back says first that it is fault-tolerant.
+            events = [each for each in events if not isinstance(each, ConnectionControl)]
         return self.take(events, now)
 
     def fault_of(self, event: Event) -> str:
@@ -207,13 +211,24 @@ class OpenwireSession(LookingSession):
     def end(self, reason: str) -> Sequence[EngineCommand]:
         """The connection is over, and its temporary destinations with it."""
         if self.closed:
-            return NOTHING  # what was its own may be somebody else's by now
+            return NOTHING
+        self._let_go()
+        self._watchers.clear()
+        return super().end(reason)
+
+    def take_back(self, waiting: int) -> tuple[int, Sequence[EngineCommand]]:
+        """The connection ends, and maybe without a word."""
+        self._let_go()
+        return super().take_back(waiting)
+
+    def _let_go(self) -> None:
+        """Free what the door keeps for the connection: temporary destinations and durable
+        subscriptions.  Once only: they may be somebody else's by the next time."""
         for channel in list(self._temporary):
             self._forget_temporary(channel)
-        self._watchers.clear()
         for consumer in self._consumers.values():
             self._end_durable(consumer)
-        return super().end(reason)
+            consumer.kept_in = ""
 
     # -- effects --------------------------------------------------------------------------------
 
@@ -339,6 +354,7 @@ _HANDLERS: Final[dict[int, _Handler]] = {
     STREAM_MESSAGE: OpenwireSession._send,
     TEXT_MESSAGE: OpenwireSession._send,
     numbers.BROKER_INFO: OpenwireSession._nothing,
+    numbers.CONNECTION_CONTROL: OpenwireSession._nothing,
     numbers.RESPONSE: OpenwireSession._nothing,
     numbers.EXCEPTION_RESPONSE: OpenwireSession._nothing,
     numbers.CONNECTION_ERROR: OpenwireSession._nothing,

@@ -22,6 +22,7 @@ from tmqp_server.doors.jms.rows import RowMaker
 from tmqp_server.doors.stomp.context import StompContext
 from tmqp_server.doors.stomp.delivering import in_version
 from tmqp_server.doors.stomp.message import is_keyless, number_of
+from tmqp_server.doors.stomp.places import Place
 from tmqp_server.doors.stomp.sending import ANSWER_BYTES, SendingSession, StagedFrames
 from tmqp_server.doors.stomp.writing import AskedFrame, FrameError
 from tmqp_server.doors.waiting import NOTHING
@@ -30,9 +31,11 @@ from tmqp_server.engine.commands import (
     AcknowledgeRun,
     Command,
     Release,
+    Terms,
     index_of,
 )
 from tmqp_server.engine.effects import Deliver, Lapsed
+from tmqp_server.engine.model.message import SubscriptionFilter
 from tmqp_wires.stomp import StompFrame
 from tmqp_wires.stomp.frames import V1_0, V1_1, V1_2, header_lines
 
@@ -53,7 +56,7 @@ class StompSubscription:
     unanswered deliveries by number, in the order in which they were sent; ``last`` is the number of
     the newest delivery.  ``channels`` are the channels that it joins, each with the destination
     that it is for the client.  ``kept_as`` is the channel of a durable subscription, empty for
-    none."""
+    none.  What is like its ``patterns`` is joined with the filter and the terms of it."""
 
     __slots__ = (
         "channels",
@@ -66,6 +69,9 @@ class StompSubscription:
         "mode",
         "number",
         "opened",
+        "patterns",
+        "terms",
+        "wanted",
     )
 
     def __init__(self, key: str, destination: str, mode: str, index: int, number: int) -> None:
@@ -78,6 +84,9 @@ class StompSubscription:
         self.opened = False
         self.channels: dict[str, str] = {}
         self.kept_as = ""
+        self.patterns: list[Place] = []
+        self.wanted: SubscriptionFilter | None = None
+        self.terms: Terms | None = None
         self.in_hand: dict[int, HeldDelivery] = {}
         self.last = 0
 
@@ -120,7 +129,7 @@ class DeliveringSession(SendingSession):
         subscription.last += 1
         in_hand = subscription.last
         destination = subscription.destination
-        if len(subscription.channels) > 1:
+        if len(subscription.channels) > 1 or subscription.patterns:
             names = self._context.names
             exact = names.exact_channel(names.foreign_name(channel))
             destination = subscription.channels.get(exact, destination)
@@ -203,9 +212,9 @@ class DeliveringSession(SendingSession):
             subscription = self._by_index.get(at)
             if subscription is not None and number > subscription.last:
                 raise FrameError(f"no MESSAGE has had the ack {text[:32]!r}")
+        if subscription is not None and subscription.mode == AUTO:
+            return subscription, []
         if subscription is None or number not in subscription.in_hand:
-            return None, []
-        if subscription.mode == AUTO:
             return None, []
         if subscription.mode == _INDIVIDUAL:
             return subscription, [number]
@@ -292,6 +301,11 @@ class DeliveringSession(SendingSession):
         if transaction is None:
             commands += self._fail(asked, f"there is no transaction {name[:64]!r}")
             return
+        if not numbers and (subscription is None or subscription.mode != AUTO):
+            # The rest of the transaction must not be done without it.
+            text = "the message is answered for, or its subscription has ended"
+            commands += self._fail(asked, text)
+            return
         for number in numbers:
             assert subscription is not None, "they are its own"
             delivery = subscription.in_hand.pop(number)
@@ -330,13 +344,11 @@ class DeliveringSession(SendingSession):
             subscription.in_hand = dict(sorted(subscription.in_hand.items()))
 
     def _parts_of(self, name: str, transaction: StagedFrames) -> list[Command]:
-        """Without answers of subscriptions that have ended."""
-        self._staged.pop(name, None)
-        live = {each.number for each in self._subscriptions.values()}
-        live.add(self._number)
-        return [each for each in transaction.commands if _session_of(each) in live]
+        """All of it: what a subscription had that has ended went to others.
 
-
-def _session_of(command: Command) -> int:
-    number: int = getattr(command, "session")  # noqa: B009 - they are all of sessions
-    return number
+        :raises FrameError: when something is answered for that it had.
+        """
+        for each in self._staged.pop(name, ()):
+            if each.subscription.index not in self._by_index:
+                raise FrameError("a subscription has ended whose messages it answers for")
+        return transaction.commands

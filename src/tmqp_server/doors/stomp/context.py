@@ -14,7 +14,7 @@ from tmqp_server.doors.port import IdSource
 from tmqp_server.doors.stomp.options import StompLimits, StompOptions
 from tmqp_server.doors.stomp.places import Place
 from tmqp_server.engine.commands import PushExtras, Terms
-from tmqp_server.engine.options import QueueChanges
+from tmqp_server.engine.options import TEN, QueueChanges
 from tmqp_wires.stomp import FrameLimits
 from tmqp_wires.stomp.connection import HeartBeat
 
@@ -86,6 +86,7 @@ class StompContext:
             durable=self._durable,
             put_back_limit=options.redeliveries,
             dead_letter=(options.dead_letters, 0) if options.dead_letters else None,
+            priorities=TEN if options.priorities else None,
         )
 
     def extras(self, place: Place, expires_in_ms: int = 0, delay_ms: int = 0) -> PushExtras:
@@ -93,10 +94,11 @@ class StompContext:
         is_topic, is_temporary = place.is_topic, place.is_temporary
         return self.shapes.extras(is_topic, is_temporary, expires_in_ms, delay_ms)
 
-    def terms(self, window: int, priority: int | None) -> Terms:
+    def terms(self, window: int, priority: int | None, *, exclusive: bool = False) -> Terms:
         """How a subscription gets messages: for as long as it likes; what it has not answered for
         goes to others, and does not count as refused: it may never have been looked at."""
-        return Terms(window, -1, PUT_BACK_START, priority, counts=False)
+        alone = exclusive or None
+        return Terms(window, -1, PUT_BACK_START, priority, counts=False, exclusive=alone)
 
     def unix_ms(self, now: float) -> int:
         """The time, in milliseconds since 1970."""

@@ -13,8 +13,9 @@ from tmqp_server.doors.stomp.delivering import delivery_bytes
 from tmqp_server.doors.stomp.message import DOOR, NUMBER, StompBodies
 from tmqp_server.doors.stomp.options import StompLimits, StompOptions
 from tmqp_server.doors.stomp.session import StompSession
+from tmqp_server.doors.stomp.wildcards import news_of
 from tmqp_server.engine.commands import Command, Push
-from tmqp_server.engine.effects import Deliver
+from tmqp_server.engine.effects import Deliver, Inform
 
 __all__ = ["StompDoor"]
 
@@ -63,6 +64,10 @@ class StompDoor(QueuesOnly):
     def encode_delivery(self, effect: Deliver) -> bytes:
         """What all who get a message read behind the headers of their own, in the form of 1.2."""
         return delivery_bytes(self.letters, effect.message, effect.channel, effect.redelivered)
+
+    def encode_event(self, effect: Inform) -> bytes:
+        """The name of a new channel, for subscriptions with wildcards."""
+        return news_of(effect)
 
     def encode_for_node(self, command: Command) -> bytes | None:
         """A push; until when it lives is said by the header that other servers read."""

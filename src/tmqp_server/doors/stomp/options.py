@@ -53,6 +53,10 @@ class StompLimits:
     """Bytes of what the open transactions of one connection hold; more end it.  The server's
     ``max_batch_bytes`` holds for each of them, too."""
 
+    max_matches: int = 1_000
+    """Destinations that one subscription with wildcards has joined; of further ones it gets
+    nothing."""
+
     connect_s: float = 30.0
     """Seconds that a client has to send CONNECT; then the connection ends."""
 
@@ -89,6 +93,10 @@ class StompOptions:
 
     dead_letters: str = "ActiveMQ.DLQ"
     """The channel of messages that were refused too often; empty to drop them."""
+
+    priorities: bool = False
+    """Whether the ten priorities of JMS order the queues that are made here, as ActiveMQ's policy
+    ``prioritizedMessages`` has it.  Without, there are two: above 4, and the rest."""
 
     def __post_init__(self) -> None:
         if self.prefetch < 1:

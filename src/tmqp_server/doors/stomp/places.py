@@ -6,7 +6,8 @@ of their own, ``topic://N`` and so on, since a queue and a topic of one name are
 A temporary destination has the name of its connection in its channel's, for others to write to it:
 the client calls it ``/temp-queue/N``, and others ``/remote-temp-queue/CONNECTION/N``.
 
-A destination with commas means several.
+A destination with commas means several; one with ``*`` or ``>`` between its dots, all that are like
+it, for subscriptions.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ _REMOTE: Final[dict[str, str]] = {
 @final
 class Place:
     """A destination: the ``channel`` that it is, whether it ``is_topic`` and ``is_temporary``, and
-    whether it is the client's ``own``, who makes it."""
+    whether it is the client's ``own``, who makes it.  ``pattern`` is its name if that has
+    wildcards, and empty if it has none."""
 
-    __slots__ = ("channel", "destination", "is_temporary", "is_topic", "own")
+    __slots__ = ("channel", "destination", "is_temporary", "is_topic", "own", "pattern")
 
     def __init__(
         self, destination: str, channel: str, *, is_topic: bool, is_temporary: bool, own: bool
@@ -45,6 +47,8 @@ class Place:
         self.is_topic = is_topic
         self.is_temporary = is_temporary
         self.own = own
+        name = destination.split("/", 2)[-1]
+        self.pattern = name if has_wildcards(name) else ""
 
 
 def places_of(destination: str, connection: str, names: DoorNames) -> list[Place]:
@@ -114,8 +118,8 @@ def _check(name: str, destination: str) -> None:
         raise ValueError(f"the destination {destination!r} has no name")
     if "?" in name:
         raise ValueError(f"options of a destination belong in headers: {destination[:64]!r}")
-    if has_wildcards(name):
-        raise ValueError(f"destinations with wildcards are not served: {destination[:64]!r}")
+    if has_wildcards(name) and not destination.startswith((_QUEUE, _TOPIC)):
+        raise ValueError(f"temporary destinations have no wildcards: {destination[:64]!r}")
 
 
 def seen_by_others(destination: str, connection: str) -> str:

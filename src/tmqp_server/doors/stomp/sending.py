@@ -175,6 +175,8 @@ class SendingSession(ReceiptSession):
         context = self._context
         places = self._places_of(destination)
         for place in places:
+            if place.pattern:
+                raise FrameError("a message has no wildcards to go to")
             self._make_own(place, asked, commands)
         kept, priority, expires_ms, delay_ms = self._headers_of(frame, asked, commands)
         came_ms = context.unix_ms(now)
@@ -332,14 +334,21 @@ class SendingSession(ReceiptSession):
         if transaction is None:
             commands += self._fail(asked, "there is no such transaction")
             return
-        parts = self._parts_of(name, transaction)
+        try:
+            parts = self._parts_of(name, transaction)
+        except FrameError as error:
+            commands += self._fail(asked, str(error))
+            return
         if parts:
             commands.append(Batch(self._number, asked, parts))
         else:
             commands += self._settle(asked)
 
     def _parts_of(self, name: str, transaction: StagedFrames) -> list[Command]:
-        """What is to be done of a transaction that is committed."""
+        """What is to be done of a transaction that is committed.
+
+        :raises FrameError: when it cannot be done.
+        """
         return transaction.commands
 
     def held_bytes(self) -> int:

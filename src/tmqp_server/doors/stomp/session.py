@@ -18,7 +18,8 @@ from tmqp_server.doors.stomp.browsing import Browser
 from tmqp_server.doors.stomp.context import StompContext
 from tmqp_server.doors.stomp.message import DOOR, StompMessage
 from tmqp_server.doors.stomp.sending import MadeTemporary
-from tmqp_server.doors.stomp.subscribing import Joined, Looked, SubscribingSession
+from tmqp_server.doors.stomp.subscribing import Joined, Looked
+from tmqp_server.doors.stomp.wildcards import ListedChannels, WildcardSession
 from tmqp_server.doors.stomp.writing import AskedFrame, words_of
 from tmqp_server.doors.waiting import NOTHING, STRANGER
 from tmqp_server.engine.commands import Command, Connect, Credentials
@@ -44,7 +45,7 @@ _SERVER: Final = "tmqp"
 
 
 @final
-class StompSession(SubscribingSession):
+class StompSession(WildcardSession):
     """One connection.
 
     :param context: what all connections share.
@@ -166,7 +167,7 @@ class StompSession(SubscribingSession):
         if isinstance(effect, Lapsed):
             self._forget_lapsed(effect)
         if isinstance(effect, Left):
-            return self._fail(None, "a destination of the client was removed")
+            return self._left(effect)
         return NOTHING
 
     def _refused(self, code: int) -> None:
@@ -187,6 +188,8 @@ class StompSession(SubscribingSession):
             return self._subscribed(effect, request)
         if isinstance(request, Looked):
             return self._looked(effect, request)
+        if isinstance(request, ListedChannels):
+            return self._listed(effect, request)
         if isinstance(request, Browser):
             return self._browsed(effect, request)
         if isinstance(request, AskedFrame):

@@ -49,7 +49,8 @@ _DURABLE: Final = (
     "durable-subscriber-name",
 )
 #: Headers of SUBSCRIBE that ask for what is not served, when they are not false.
-_NOT_SERVED: Final = ("activemq.exclusive", "activemq.retroactive")
+_NOT_SERVED: Final = ("activemq.retroactive",)
+_EXCLUSIVE: Final = "activemq.exclusive"
 
 
 @final
@@ -125,12 +126,14 @@ class SubscribingSession(BrowsingSession):
         terms = self._terms_of(frame)
         durable = self._durable_of(frame, places)
         browses = _says(frame, "browser")
-        if browses and (durable is not None or len(places) > 1 or places[0].is_topic):
+        several = len(places) > 1 or places[0].pattern != ""
+        if browses and (durable is not None or several or places[0].is_topic):
             raise FrameError("a browser is for one queue")
         wanted = self._wanted_by(frame)
         subscription = self._new_subscription(self._key_of(frame), destination, mode)
         for place in places:
-            subscription.channels[place.channel] = place.destination
+            if not place.pattern:
+                subscription.channels[place.channel] = place.destination
             self._make_own(place, asked, commands)
         if browses:
             self._browse(subscription, places[0].channel, wanted, asked, commands)
@@ -177,7 +180,8 @@ class SubscribingSession(BrowsingSession):
                 commands.append(CreateQueue(self._number, request, place.channel, QUEUE, shape))
         commands.append(self._branch(subscription, asked))
         for at, place in enumerate(places, 1):
-            joined = Joined(asked, subscription, last=at == len(places))
+            last = at == len(places) and not subscription.patterns
+            joined = Joined(asked, subscription, last=last)
             commands.append(
                 Join(
                     subscription.number,
@@ -248,7 +252,7 @@ class SubscribingSession(BrowsingSession):
             priority = number_of(said)
             if not 0 <= priority <= _MOST_PRIORITY:
                 raise FrameError(f"{_PRIORITY} is a number from 0 to 127, not {said[:32]!r}")
-        return context.terms(window, priority)
+        return context.terms(window, priority, exclusive=_says(frame, _EXCLUSIVE))
 
     # -- durable subscriptions ------------------------------------------------------------------
 
@@ -273,7 +277,8 @@ class SubscribingSession(BrowsingSession):
         channel = self._durable_channel_of(frame)
         if not channel:
             return None
-        if len(places) > 1 or not places[0].is_topic or places[0].is_temporary:
+        place = places[0]
+        if len(places) > 1 or not place.is_topic or place.is_temporary or place.pattern:
             raise FrameError("a durable subscription is to one topic")
         if _says(frame, "activemq.noLocal"):
             raise FrameError("activemq.noLocal is not served for durable subscriptions")

@@ -58,6 +58,7 @@ from tmqp_server.engine.commands.groups import (
     StoredMeasured,
 )
 from tmqp_server.engine.commands.looking import (
+    AskRight,
     Configure,
     DescribeChannel,
     DescribeQueue,
@@ -149,6 +150,14 @@ from tmqp_server.engine.commands.storage import (
     StorageState,
     Synced,
 )
+from tmqp_server.engine.commands.surveys import (
+    DescribeClient,
+    DisconnectClient,
+    SurveyChannels,
+    SurveyClients,
+    SurveyCommand,
+    SurveyQueues,
+)
 from tmqp_server.engine.commands.topology import (
     ClearMessages,
     CreateChannel,
@@ -202,6 +211,7 @@ __all__ = [
     "AddBinding",
     "AddFeed",
     "ApplyDecision",
+    "AskRight",
     "Batch",
     "Block",
     "Blocks",
@@ -228,9 +238,11 @@ __all__ = [
     "Decline",
     "DescribeCell",
     "DescribeChannel",
+    "DescribeClient",
     "DescribeQueue",
     "DescribeServer",
     "Disconnect",
+    "DisconnectClient",
     "Drain",
     "DropCell",
     "DropGroup",
@@ -316,6 +328,10 @@ __all__ = [
     "StorageState",
     "StoredMeasured",
     "SubscribeEvent",
+    "SurveyChannels",
+    "SurveyClients",
+    "SurveyCommand",
+    "SurveyQueues",
     "Synced",
     "Terms",
     "Unblock",

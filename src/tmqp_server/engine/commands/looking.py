@@ -5,6 +5,7 @@ from __future__ import annotations
 from tmqp_server.engine.commands.base import SessionCommand
 
 __all__ = [
+    "AskRight",
     "Configure",
     "DescribeChannel",
     "DescribeQueue",
@@ -131,6 +132,24 @@ class SeeServer(Permission):
     """Whether it may see how the server is: its state, and what fails."""
 
     __slots__ = ()
+
+
+class AskRight(Permission):
+    """Whether it has a right: nothing is done, and a no is no refusal that is counted.
+
+    ``right`` is one of ``access/rights.py``, ``subject`` the name of what it is about, ``queue_id``
+    -1 for no queue in particular.
+    """
+
+    __slots__ = ("right", "subject", "queue_id")
+
+    def __init__(
+        self, session: int, request: object, right: str, subject: str = "", queue_id: int = -1
+    ) -> None:
+        super().__init__(session, request)
+        self.right = right
+        self.subject = subject
+        self.queue_id = queue_id
 
 
 class ListNodes(SessionCommand):

@@ -31,7 +31,9 @@ class PushExtras(Record):
     (F82).  ``nameless`` is the ``wire`` as it came, where the door has made the id: for queues that
     want none made.  ``wait_ms`` lets the push wait that long for room instead of being refused with
     482 or 503, -1 for as long as it takes; what its connection asks for after it waits, too
-    (``PushDecided``).
+    (``PushDecided``).  ``awaits_copies`` lets the Confirm wait until the storage has the copies
+    that feeds made of the message in the same step; it is negative if it cannot have them, or if
+    a feed had no room for one.
     """
 
     __slots__ = (
@@ -43,6 +45,7 @@ class PushExtras(Record):
         "counts_receivers",
         "channel_changes",
         "wait_ms",
+        "awaits_copies",
     )
 
     def __init__(
@@ -55,6 +58,7 @@ class PushExtras(Record):
         counts_receivers: bool = False,
         channel_changes: ChannelChanges | None = None,
         wait_ms: int = 0,
+        awaits_copies: bool = False,
     ) -> None:
         self.changes = changes
         self.expires_in_ms = expires_in_ms
@@ -64,6 +68,7 @@ class PushExtras(Record):
         self.counts_receivers = counts_receivers
         self.channel_changes = channel_changes
         self.wait_ms = wait_ms
+        self.awaits_copies = awaits_copies
 
 
 @mypyc_attr(acyclic=True)

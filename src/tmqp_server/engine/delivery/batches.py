@@ -22,7 +22,7 @@ rest as long as the server lives; a server that is killed loses it as it always 
 when the batch is finished; of those that durable queues get, the storage is asked then.  So the
 client is told when the storage has answered for one ticket more, which has nothing to do: what was
 asked before is on disk by then.  A server that is killed between the two tickets loses these
-copies; the client does not know then whether anything was done, as with any batch.
+copies.  Of a push that ``awaits_copies`` they are part of the batch instead, and none is lost.
 
 A delivery that several consumers have is settled when the last of them answers.  If that is not
 this batch, then its answer is in memory only, like every such answer.
@@ -46,6 +46,8 @@ from tmqp_server.engine.books import batch_bytes
 from tmqp_server.engine.commands import Acknowledge, Batch, Command, Push, Release, SessionCommand
 from tmqp_server.engine.core import Core, PendingWrite
 from tmqp_server.engine.delivery.feed_commits import target_of
+from tmqp_server.engine.delivery.feed_copies import copy_of
+from tmqp_server.engine.delivery.feed_rooms import FeedRooms
 from tmqp_server.engine.delivery.intake import Intake, take_extras
 from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.saving import erasures_between
@@ -60,9 +62,11 @@ from tmqp_server.engine.model.delivery import (
     HOOK_RECEIVED,
     Decision,
 )
+from tmqp_server.engine.model.feeds import Feed
 from tmqp_server.engine.model.handlers import saving
 from tmqp_server.engine.model.message import (
     MARK_BACK,
+    MARK_FED,
     MARK_HIGH,
     MARK_SAVED,
     MARK_SAVING,
@@ -76,7 +80,6 @@ __all__ = ["Batches", "PendingBatch"]
 
 _KEPT: Final = MARK_SAVED | MARK_SAVING
 
-
 _Answer: TypeAlias = Acknowledge | Release
 
 
@@ -84,11 +87,11 @@ class _Item:
     """One part of a batch, checked: a message to be pushed, or a delivery to be answered for.
 
     ``answer`` is None for a push, else it is that of ``consumer``: the client, or one of its
-    branches.  ``kept`` says that the storage keeps the message with the batch,
-    or forgets it; ``settles`` that the answer is the last one.
+    branches.  ``kept`` says that the storage keeps the message with the batch, or forgets it;
+    ``settles`` that the answer is the last one.
     """
 
-    __slots__ = ("queue", "message", "consumer", "answer", "decision", "kept", "settles")
+    __slots__ = ("queue", "message", "consumer", "answer", "decision", "kept", "settles", "fed")
 
     def __init__(
         self,
@@ -105,6 +108,7 @@ class _Item:
         self.decision = decision
         self.kept = False
         self.settles = False
+        self.fed = False  # what feeds copy of it is part of the batch, too
 
 
 class PendingBatch(PendingWrite):
@@ -141,14 +145,9 @@ class Batches:
     """Carries out batches."""
 
     __slots__ = (
-        "_core",
-        "_directory",
-        "_flights",
-        "_intake",
-        "_outcomes",
-        "_unfinished",
+        "_core", "_directory", "_feeds", "_flights", "_intake", "_outcomes", "_unfinished",
         "_workflow",
-    )
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -165,7 +164,8 @@ class Batches:
         self._directory = directory
         self._outcomes = outcomes
         self._workflow = workflow
-        #: Batches that are safe and not finished, for that takes more than a step may.
+        self._feeds = FeedRooms(core, outcomes)
+        #: Those that are safe and not finished, for that takes more than a step may.
         self._unfinished: deque[PendingBatch] = deque()
 
     def apply(self, command: Command, session: Session) -> None:
@@ -236,12 +236,7 @@ class Batches:
         room.pushes += 1
         room.size += push.size
         message = self._message(queue, push, batch.session, queue.sequence + room.pushes)
-        decision = queue.receipt_asked if message.marks & MARK_WANTS else queue.receipt
-        if decision is None:
-            decision = self._outcomes.ask(HOOK_RECEIVED, queue, message, None, None)
-            if queue.saves:
-                decision = saving(decision)
-                assert decision is not None, "there was one"
+        decision = self._receipt_of(queue, message)
         if not decision.allow:
             self._outcomes.count_refused(queue, RESULT_UNACCEPTABLE)
             return RESULT_UNACCEPTABLE
@@ -255,7 +250,65 @@ class Batches:
                 return RESULT_LIMIT_EXCEEDED
             batch.size += push.size
         batch.items.append(item)
+        if push.extras is not None and push.extras.awaits_copies:
+            return self._check_copies(batch, queue, message, rooms)
         return RESULT_OK
+
+    def _check_copies(
+        self, batch: PendingBatch, queue: Queue, message: Message, rooms: dict[int, _Room]
+    ) -> int:
+        """0 when what feeds copy of a pushed message can be part of the batch; it is noted there
+        then.
+
+        Of a queue that is saved the message is copied later: nothing is lost meanwhile.
+        """
+        feeds = queue.feeds
+        if feeds is None or queue.saves or queue.exclusive or not queue.discipline.sends:
+            return RESULT_OK
+        message.marks |= MARK_FED
+        batch.items[-1].fed = True
+        for feed in feeds:
+            if not self._feeds.wants(queue, feed, message):
+                feed.passed += 1
+                continue
+            code = self._check_copy(batch, feed, message, rooms)
+            if code != RESULT_OK:
+                return code
+        return RESULT_OK
+
+    def _check_copy(
+        self, batch: PendingBatch, feed: Feed, message: Message, rooms: dict[int, _Room]
+    ) -> int:
+        target = target_of(feed)
+        room = rooms.setdefault(target.key, _Room())
+        code = self._outcomes.problem_of_queue(target, message.size, room.pushes, room.size)
+        room.pushes += 1
+        room.size += message.size
+        if code == RESULT_OK and target.saves and target.disk_bytes + room.size > target.disk_cap:
+            code = RESULT_LIMIT_EXCEEDED
+        if code != RESULT_OK:
+            feed.skipped += 1
+            return code
+        copy = copy_of(feed, message, self._core.now)
+        copy.sequence = target.sequence + room.pushes
+        decision = self._receipt_of(target, copy)
+        item = _Item(target, copy, batch.session, None, decision)
+        item.kept = self._outcomes.will_save(target, copy, decision)
+        if item.kept:
+            batch.size += copy.size
+        feed.copied += 1
+        batch.items.append(item)
+        return RESULT_OK
+
+    def _receipt_of(self, queue: Queue, message: Message) -> Decision:
+        """What the handler of a queue decides when a message comes in."""
+        decision = queue.receipt_asked if message.marks & MARK_WANTS else queue.receipt
+        if decision is None:
+            decision = self._outcomes.ask(HOOK_RECEIVED, queue, message, None, None)
+            if queue.saves:
+                decision = saving(decision)
+                assert decision is not None, "there was one"
+        return decision
 
     def _message(self, queue: Queue, push: Push, session: Session, sequence: int) -> Message:
         marks = MARK_HIGH if push.high_priority else 0
@@ -464,9 +517,10 @@ class Batches:
         for item in batch.items:
             queue = item.queue
             feeds = queue.feeds
-            if item.answer is not None or feeds is None or queue.discipline.stores or queue.closed:
+            if feeds is None or item.fed or queue.discipline.stores or queue.closed:
                 continue
-            if queue not in found and any([target_of(feed).saves for feed in feeds]):
+            saves = any([target_of(feed).saves for feed in feeds])
+            if saves and item.answer is None and queue not in found:
                 found.append(queue)
         return found
 

@@ -2,7 +2,7 @@
 
 The places are those of the consumers, as in the ring of their audience, and behind them those of
 the feeds.  Turns begin behind the place that had the last one.  Consumers of a higher priority come
-first; feeds have the priority 0.
+first; feeds have the priority 0.  While one consumer is exclusive, no other place has a turn.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Turns:
 
     def __init__(self, queue: Queue) -> None:
         audience = queue.audience
-        has_tiers = audience.has_tiers()  # which forms the ring
+        sole = audience.sole_taker()  # which forms the ring
         feeds = queue.feeds
         assert feeds is not None, "the queue has feeds"
         self.count = len(audience.ring) + len(feeds)
@@ -37,7 +37,10 @@ class Turns:
         if queue.discipline.exclusive and queue.turn + 1 < self.count:
             self._start = queue.turn + 1
         self._ranked: list[int] | None = None
-        if has_tiers:
+        if sole is not None:
+            self.count = 1
+            self._ranked = [sole.place]
+        elif audience.tiers:
             ring = audience.ring
             by_priority: dict[int, list[int]] = {}
             for step in range(self.count):

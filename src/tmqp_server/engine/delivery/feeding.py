@@ -35,6 +35,7 @@ from typing import Final
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.delivery.debts import owes_copies
 from tmqp_server.engine.delivery.feed_commits import Commit, FeedCommits, target_of
+from tmqp_server.engine.delivery.feed_copies import copy_of
 from tmqp_server.engine.delivery.feed_port import FeedPort
 from tmqp_server.engine.delivery.feed_rooms import FREE, FULL, FeedRooms
 from tmqp_server.engine.delivery.feed_turns import FeedTurns, Turns
@@ -54,18 +55,13 @@ from tmqp_server.engine.model.delivery import (
 )
 from tmqp_server.engine.model.feeds import Feed, FeedTimer
 from tmqp_server.engine.model.message import (
-    MARK_CONFIRMED,
-    MARK_COPY,
     MARK_FED,
-    MARK_HIGH,
     MARK_OWED,
     MARK_SAVED,
     MARK_SAVING,
-    MARK_WANTS,
     Message,
 )
 from tmqp_server.engine.model.queues import Queue
-from tmqp_server.engine.model.times import NEVER
 from tmqp_server.engine.options import REFUSE
 
 __all__ = ["Feeder"]
@@ -300,7 +296,7 @@ class Feeder(FeedPort):
             rare = message.rare
             deferred = rare is not None and rare.due_at > self._core.now
             self._outcomes.make_room(target, message.size, deferred)
-        copy = self._copy_of(feed, message, now)
+        copy = copy_of(feed, message, now)
         target.sequence += 1
         copy.sequence = target.sequence
         if target.saves and not target.temporary:
@@ -315,34 +311,6 @@ class Feeder(FeedPort):
         core = self._core
         core.work += _COPY_WORK  # many copies may follow one command, and many commands may wait
         self._workflow.receive(target, copy, now)
-
-    def _copy_of(self, feed: Feed, message: Message, now: float) -> Message:
-        """A copy of a message for a feed, with no sequence yet."""
-        target = target_of(feed)
-        if not message.message_id:
-            target.expect_nameless()
-        copy = Message(
-            message.message_id,
-            message.producer,
-            target.channel_name,
-            target.queue_id,
-            message.size,
-            message.wire,
-            (message.marks & (MARK_HIGH | MARK_WANTS)) | MARK_CONFIRMED | MARK_COPY,
-            0,
-        )
-        expires_at = message.expires_at
-        if target.message_timeout_s > 0.0:
-            expires_at = min(expires_at, now + target.message_timeout_s)
-        if expires_at != NEVER and target.discipline.stores:
-            copy.rarely().expires_at = expires_at
-        rare = message.rare
-        if rare is not None:
-            if rare.due_at > now:
-                copy.rarely().due_at = rare.due_at
-            if rare.hops:
-                copy.rarely().hops = rare.hops
-        return copy
 
     # --- In turn ---------------------------------------------------------------------------------
 
@@ -514,7 +482,7 @@ class Feeder(FeedPort):
                 continue
             self._commits.stage(commit, message, decision)
             for feed in takers:
-                self._commits.stage_copy(commit, feed, self._copy_of(feed, message, now))
+                self._commits.stage_copy(commit, feed, copy_of(feed, message, now))
         if commit.items:
             self._commits.begin(commit)
         elif core.budget <= floor:

@@ -31,9 +31,15 @@ from tmqp_server.engine.delivery.holding import HeldPush, Holding
 from tmqp_server.engine.delivery.outcomes import NACK_STORAGE, Outcomes
 from tmqp_server.engine.delivery.workflow import Workflow
 from tmqp_server.engine.directory import Directory
-from tmqp_server.engine.effects import Confirm, Deliver, Effect, Reply
+from tmqp_server.engine.effects import Append, Confirm, Deliver, Effect, Reply
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
-from tmqp_server.engine.model.message import MARK_CONFIRMED, MARK_HIGH, MARK_WANTS, Message
+from tmqp_server.engine.model.message import (
+    MARK_CONFIRMED,
+    MARK_HIGH,
+    MARK_SAVING,
+    MARK_WANTS,
+    Message,
+)
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session
 
@@ -98,6 +104,12 @@ def take_extras(queue: Queue, message: Message, extras: PushExtras, now: float) 
         message.marks |= MARK_CONFIRMED
         queue.expect_nameless()
     return timeout_s
+
+
+def _skipped(queue: Queue) -> int:
+    """How often the feeds of a queue had no room."""
+    feeds = queue.feeds
+    return 0 if feeds is None else sum([feed.skipped for feed in feeds])
 
 
 def _is_deferred(command: Push) -> bool:
@@ -262,8 +274,46 @@ class Intake:
         session.pushed += 1
         if extras is not None and extras.counts_receivers:
             self._receive_counting(queue, message, now)
+        elif extras is not None and extras.awaits_copies and queue.feeds is not None:
+            self._receive_copied(queue, message, now)
         else:
             self._workflow.receive(queue, message, now)
+
+    def _receive_copied(self, queue: Queue, message: Message, now: float) -> None:
+        """Take a message in, and have its confirm wait for the storage with the last of its copies:
+        the storage answers for them in their order.
+
+        A queue that keeps nothing passes over a feed without room: then the confirm is negative.
+        """
+        out = self._core.out
+        before = len(out)
+        skipped = _skipped(queue)
+        self._workflow.receive(queue, message, now)
+        told = -1
+        last: Message | None = None
+        for place in range(before, len(out)):
+            effect = out[place]
+            if isinstance(effect, Confirm):
+                is_ours = effect.session == message.producer.number
+                if is_ours and effect.positive and effect.message_id == message.message_id:
+                    told = place
+            elif isinstance(effect, Append) and effect.message.wire is message.wire:
+                last = effect.message
+        if told < 0:
+            return
+        confirm = out[told]
+        assert isinstance(confirm, Confirm), "it was found"
+        if _skipped(queue) != skipped:
+            self._core.tally.count_confirms(-1)
+            self._core.tally.count_confirms(1, False)
+            confirm.positive = False
+            confirm.reason = NACK_STORAGE
+            confirm.source = ""
+            confirm.forwarded = None
+        elif last is not None and last.marks & MARK_SAVING:
+            self._core.tally.count_confirms(-1)  # it is counted when it goes
+            del out[told]
+            last.rarely().held_confirm = confirm
 
     def _receive_counting(self, queue: Queue, message: Message, now: float) -> None:
         """Take a message in, and note to how many consumers it goes at once.

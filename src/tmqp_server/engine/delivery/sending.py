@@ -316,8 +316,11 @@ class Sender:
         """The subscriptions to look at, in order: join order, or for round robin whose turn it is.
 
         The turn is a position, which nobody adjusts when a client leaves; past the last one the
-        first is next (F90).
+        first is next (F90).  An exclusive consumer is the only one.
         """
+        sole = audience.sole_taker() if queue.exclusive else None
+        if sole is not None:
+            return self._alone(queue, sole)
         everybody = list(audience.subscriptions.values())
         if queue.exclusive and audience.has_tiers():
             return self._by_priority(queue, everybody)
@@ -331,6 +334,14 @@ class Sender:
                 queue.turn = position
                 return everybody[position:] + everybody[:position]
         return []
+
+    def _alone(self, queue: Queue, sole: Subscription) -> list[Subscription]:
+        """The same where one consumer gets all."""
+        if queue.discipline.exclusive:
+            if sole.stalled:
+                return []
+            queue.turn = sole.place
+        return [sole]
 
     def _by_priority(self, queue: Queue, everybody: list[Subscription]) -> list[Subscription]:
         """The same where some come before others: by priority, and in their order within one."""

@@ -32,6 +32,7 @@ from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.counters import QueueCounters
 from tmqp_server.engine.model.delivery import HandlerRegistry
 from tmqp_server.engine.model.disciplines import DISCIPLINES
+from tmqp_server.engine.model.levels import LevelGauge
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Audience, Session
 from tmqp_server.engine.model.timers import Sleeper
@@ -236,6 +237,7 @@ class ChannelTable:
         "last_key",
         "compared",
         "gone",
+        "gauge",
         "_bearers",
         "_books",
         "_handlers",
@@ -271,6 +273,8 @@ class ChannelTable:
         self.compared = 0
         #: What the queues have counted that are not there any more, so that sums never fall.
         self.gone = QueueCounters()
+        #: Who tells the priorities of messages.
+        self.gauge = LevelGauge()
 
     def find(self, name: str) -> Channel | None:
         """The channel of that name in any case, or None."""
@@ -526,7 +530,14 @@ class ChannelTable:
         assert handler is not None
         discipline = DISCIPLINES[options.status]
         queue = Queue(
-            channel.name, queue_id, channel.audience, discipline, handler, options, self._limits
+            channel.name,
+            queue_id,
+            channel.audience,
+            discipline,
+            handler,
+            options,
+            self._limits,
+            self.gauge,
         )
         self.last_key += 1
         queue.key = self.last_key

@@ -15,8 +15,9 @@ import heapq
 from collections import deque
 
 from tmqp_server.engine.model.keys import KeyTable, Owner
+from tmqp_server.engine.model.lanes import Lane
 from tmqp_server.engine.model.message import Message
-from tmqp_server.engine.model.parking import Lane, ParkingList
+from tmqp_server.engine.model.parking import ParkingList
 from tmqp_server.engine.model.selection import Selection
 from tmqp_server.engine.model.waiting import WaitingList
 
@@ -44,6 +45,7 @@ class KeyedList(ParkingList):
             self.lanes = plain.lanes
             self.front = plain.front
             self.older = plain.older
+            self.levels = plain.levels
             self.epoch = plain.epoch
             self._last = plain._last
             self._first = plain._first
@@ -72,7 +74,8 @@ class KeyedList(ParkingList):
         front = self.front
         while self.freed:
             self._tombstones -= front.shed(False)
-            if front.stamps and front.stamps[0] < self.freed[0][0]:
+            next_one = self.freed[0][0]
+            if (front.stamps and front.stamps[0] < next_one) or self.is_outranked(next_one):
                 break
             first, lane = heapq.heappop(self.freed)
             self._tombstones -= lane.shed(False)
@@ -117,6 +120,8 @@ class KeyedList(ParkingList):
             if own.stamps and (best is None or own.stamps[0] < best.stamps[0]):
                 best = own
                 found = owner
+        if best is not None and found is not None and self.is_outranked(best.stamps[0]):
+            return None
         return found
 
     def take_owned(self, owner: Owner) -> Message:
@@ -191,7 +196,10 @@ class KeyedList(ParkingList):
         if grip is None:
             super().put_first(message)
             return
-        self.front.put(grip.stamp, message)
+        if self.levels is None:
+            self.front.put(grip.stamp, message)
+        else:
+            self.levels.put(grip.stamp, message)
         self._put(message)
 
     def _parts(self) -> list[Lane]:

@@ -48,10 +48,10 @@ class Owner:
         #: Those that are his and are not closing.
         self.buckets: dict[int, Bucket] = {}
 
-    def has_gone(self, audience: Audience) -> bool:
-        """Whether it is not there any more, or wants other messages than it did."""
+    def has_gone(self, takers: dict[int, Subscription]) -> bool:
+        """Whether it is none of these any more, or wants other messages than it did."""
         subscription = self.subscription
-        there = audience.subscriptions.get(subscription.session.number)
+        there = takers.get(subscription.session.number)
         return there is not subscription or subscription.filter is not self.filter
 
 

@@ -11,85 +11,23 @@ of them what nobody has looked at yet.  *Stamps* count up in this order.  They a
 which messages came, but for those that were put back.
 
 Whatever does not ask who takes a message (pulls, expiry, clearing) finds one list, in order.
+
+Where priorities count, what nobody has looked at stands in ``levels`` instead (``levels.py``), and
+so does what is put back.  Then a message goes before all of a lower level, parked ones too.
 """
 
 from __future__ import annotations
 
 import heapq
-from bisect import bisect_left
 from collections import deque
 
+from tmqp_server.engine.model.lanes import Lane
+from tmqp_server.engine.model.levels import NO_STAMP, LevelGauge, Levels, lowest_first
 from tmqp_server.engine.model.message import MARK_FAILED, MARK_GONE, Message
 from tmqp_server.engine.model.selection import Selection
 from tmqp_server.engine.model.waiting import WaitingList
 
-__all__ = ["Lane", "ParkingList"]
-
-
-class Lane:
-    """Messages that the same consumers would take, by their stamps.
-
-    ``mask`` says who that is, as far as the filters are concerned that were there at ``seen``.
-    """
-
-    __slots__ = ("mask", "seen", "messages", "stamps")
-
-    def __init__(self, mask: int, seen: int) -> None:
-        self.mask = mask
-        self.seen = seen
-        self.messages: deque[Message] = deque()
-        self.stamps: deque[int] = deque()
-
-    def put(self, stamp: int, message: Message) -> None:
-        """Let a message stand where its stamp says."""
-        stamps = self.stamps
-        if not stamps or stamps[-1] < stamp:
-            stamps.append(stamp)
-            self.messages.append(message)
-            return
-        at = bisect_left(stamps, stamp)
-        stamps.insert(at, stamp)
-        self.messages.insert(at, message)
-
-    def take(self) -> Message:
-        """Take out the first message; there must be one."""
-        self.stamps.popleft()
-        return self.messages.popleft()
-
-    def take_newest(self) -> Message:
-        """Take out the last message; there must be one."""
-        self.stamps.pop()
-        return self.messages.pop()
-
-    def shed(self, newest: bool) -> int:
-        """Drop tombstones from one end; returns how many there were."""
-        messages, stamps = self.messages, self.stamps
-        at = -1 if newest else 0
-        shed = 0
-        while messages and messages[at].marks & MARK_GONE:
-            shed += 1
-            if newest:
-                messages.pop()
-                stamps.pop()
-            else:
-                messages.popleft()
-                stamps.popleft()
-        return shed
-
-    def keep_only(self, unwanted: int) -> list[Message]:
-        """Take out what has one of these marks, and return it in order."""
-        found: list[Message] = []
-        messages: deque[Message] = deque()
-        stamps: deque[int] = deque()
-        for stamp, message in zip(self.stamps, self.messages, strict=True):
-            if message.marks & unwanted:
-                found.append(message)
-            else:
-                messages.append(message)
-                stamps.append(stamp)
-        self.messages = messages
-        self.stamps = stamps
-        return found
+__all__ = ["ParkingList", "with_levels"]
 
 
 class ParkingList(WaitingList):
@@ -99,7 +37,18 @@ class ParkingList(WaitingList):
     ``seen`` are about it.
     """
 
-    __slots__ = ("lanes", "front", "older", "epoch", "stamp", "mask", "seen", "_last", "_first")
+    __slots__ = (
+        "lanes",
+        "front",
+        "older",
+        "levels",
+        "epoch",
+        "stamp",
+        "mask",
+        "seen",
+        "_last",
+        "_first",
+    )
 
     def __init__(self, plain: WaitingList) -> None:
         super().__init__()
@@ -111,6 +60,8 @@ class ParkingList(WaitingList):
         self.front = Lane(0, 0)
         #: A heap of lanes by their first stamps, or by those of messages that have gone since.
         self.older: list[tuple[int, Lane]] = []
+        #: None where priorities have never counted.
+        self.levels: Levels | None = None
         #: Up to which filter the lanes know of.
         self.epoch = 0
         self.stamp = 0
@@ -141,7 +92,8 @@ class ParkingList(WaitingList):
             if front.messages:
                 self.stamp = front.stamps[0]
                 return front.take()
-        while self.older:
+        levels = self.levels
+        while self.older and (levels is None or not self.is_outranked(self.older[0][0])):
             first, lane = heapq.heappop(self.older)
             self._tombstones -= lane.shed(False)
             if lane.stamps and lane.stamps[0] != first:
@@ -162,7 +114,20 @@ class ParkingList(WaitingList):
                 self.stamp = self._last
                 return message
             self._tombstones -= 1
-        return None
+        if levels is None:
+            return None
+        self._tombstones -= levels.shed()
+        self.stamp = levels.first_stamp()
+        return None if self.stamp == NO_STAMP else levels.take()
+
+    def is_outranked(self, stamp: int) -> bool:
+        """Whether something that nobody has looked at goes before what has this stamp."""
+        levels = self.levels
+        if levels is None:
+            return False
+        self._tombstones -= levels.shed()
+        first = levels.first_stamp()
+        return first != NO_STAMP and first < stamp
 
     def is_front_new(self) -> bool:
         """Whether something was put back before all others, so that it must be looked at first."""
@@ -202,7 +167,7 @@ class ParkingList(WaitingList):
                 best = lane
         for mask in empty:
             del self.lanes[mask]
-        if best is None:
+        if best is None or self.is_outranked(best.stamps[0]):
             return None
         self.stamp = best.stamps[0]
         self.mask = best.mask
@@ -214,15 +179,35 @@ class ParkingList(WaitingList):
 
     # --- As one list -----------------------------------------------------------------------------
 
-    def put_first(self, message: Message) -> None:
-        """Let *message* wait as the first."""
-        self._first -= 1
-        self.front.stamps.appendleft(self._first)
-        self.front.messages.appendleft(message)
+    def put_last(self, message: Message) -> None:
+        """Let *message* wait as the last, or as the last of its level."""
+        levels = self.levels
+        if levels is None:
+            self._messages.append(message)
+        else:
+            levels.put_last(message)
         self._put(message)
 
+    def put_first(self, message: Message) -> None:
+        """Let *message* wait as the first, or as the first of its level."""
+        levels = self.levels
+        if levels is None:
+            self._first -= 1
+            self.front.stamps.appendleft(self._first)
+            self.front.messages.appendleft(message)
+        else:
+            levels.put_first(message)
+        self._put(message)
+
+    def turn_levels(self, gauge: LevelGauge | None) -> None:
+        """Let priorities count for what comes from now on, or no longer."""
+        if self.levels is None:
+            self.levels = Levels()
+        self.levels.gauge = gauge
+
     def _parts(self) -> list[Lane]:
-        return [self.front, *self.lanes.values(), *[lane for _, lane in self.older]]
+        lanes = [self.front, *self.lanes.values(), *[lane for _, lane in self.older]]
+        return lanes if self.levels is None else lanes + self.levels.lanes()
 
     def _end(self, newest: bool) -> Lane | None:
         """The lane with the first message of all, or the last; None when all are in none."""
@@ -237,29 +222,46 @@ class ParkingList(WaitingList):
     def take(self) -> Message:
         """Take out the first message; there must be one."""
         lane = self._end(False)
-        if lane is None:
+        if lane is None or (self.levels is not None and self._has_plain()):
             return super().take()
         message = lane.take()
         self.leave(message)
         return message
 
+    def take_oldest(self) -> Message:
+        """Take out the message that has waited longest, of the lowest level."""
+        if self.levels is None or self._has_plain():
+            return self.take()
+        for lane in self._parts():
+            self._tombstones -= len(lane.keep_only(MARK_GONE))
+        found = lowest_first(self._parts())
+        assert found is not None, "there is one"
+        message = found[0].take_at(found[1])
+        self.leave(message)
+        return message
+
     def take_newest(self) -> Message:
         """Take out the last message; there must be one."""
-        if self._has_plain():
-            return super().take_newest()
         lane = self._end(True)
-        assert lane is not None, "there is one"
+        if lane is None or (self._has_plain() and not self._ends_in_levels()):
+            return super().take_newest()
         message = lane.take_newest()
         self.leave(message)
         return message
 
     def look(self, newest: bool) -> Message:
         """The first message, or the last; there must be one."""
-        if not newest or not self._has_plain():
-            lane = self._end(newest)
-            if lane is not None:
-                return lane.messages[-1 if newest else 0]
-        return super().look(newest)
+        lane = self._end(newest)
+        if lane is None:
+            return super().look(newest)
+        if newest:
+            is_plain = self._has_plain() and not self._ends_in_levels()
+        else:
+            is_plain = self.levels is not None and self._has_plain()
+        return super().look(newest) if is_plain else lane.messages[-1 if newest else 0]
+
+    def _ends_in_levels(self) -> bool:
+        return self.levels is not None and bool(self.levels.lanes())
 
     def _has_plain(self) -> bool:
         """Whether somebody waits whom nobody has looked at."""
@@ -340,7 +342,16 @@ class ParkingList(WaitingList):
         self.lanes = {}
         self.front = Lane(0, 0)
         self.older = []
+        if self.levels is not None:
+            self.levels.clear()
         return found + super().detach()
+
+
+def with_levels(waiting: WaitingList, gauge: LevelGauge | None) -> ParkingList:
+    """A list in which priorities count, or no longer; with what waits in another."""
+    found = waiting if isinstance(waiting, ParkingList) else ParkingList(waiting)
+    found.turn_levels(gauge)
+    return found
 
 
 def _stamp_of(entry: tuple[int, Message]) -> int:

@@ -38,14 +38,16 @@ from tmqp_server.engine.model.disciplines import Discipline
 from tmqp_server.engine.model.feeds import Feed
 from tmqp_server.engine.model.handlers import receipt_of, saving
 from tmqp_server.engine.model.keys import KeyTable
+from tmqp_server.engine.model.levels import LevelGauge
 from tmqp_server.engine.model.message import MARK_HIGH, MARK_SAVED, MARK_SAVING, Message
+from tmqp_server.engine.model.parking import with_levels
 from tmqp_server.engine.model.sessions import Audience, Pulling
 from tmqp_server.engine.model.tails import Tail
 from tmqp_server.engine.model.timed import TimedFlights
 from tmqp_server.engine.model.timers import Sleeper
 from tmqp_server.engine.model.trash import Trash
 from tmqp_server.engine.model.waiting import WaitingList
-from tmqp_server.engine.options import NO_KEYS, QueueOptions
+from tmqp_server.engine.options import NO_KEYS, TEN, QueueOptions
 
 __all__ = ["Queue", "QueueTimer"]
 
@@ -73,73 +75,17 @@ class Queue(QueueFacts):
     """
 
     __slots__ = (
-        "key",
-        "memory",
-        "audience",
-        "handler",
-        "hooks",
-        "discipline",
-        "exclusive",
-        "plain",
-        "single",
-        "direct",
-        "keyed",
-        "keys",
-        "nameless",
-        "saves",
-        "bounded",
-        "memory_limit",
-        "memory_bytes",
-        "waits",
-        "receipt",
-        "receipt_asked",
-        "size_cap",
-        "count_cap",
-        "byte_cap",
-        "disk_cap",
-        "turn",
-        "high",
-        "regular",
-        "deferred",
-        "flights",
-        "timed",
-        "duplicates",
-        "shared",
-        "held",
-        "timer",
-        "waiting",
-        "runnable",
-        "reserved",
-        "withheld",
-        "parked",
-        "closed",
-        "fleeting",
-        "expected",
-        "heeded",
-        "temporary",
-        "claims",
-        "feeds",
-        "fed_by",
-        "waiters",
-        "committing",
-        "high_tail",
-        "regular_tail",
-        "spilled",
-        "appended",
-        "safe",
-        "watched",
-        "cursors",
-        "cursor_ticket",
-        "suspect",
-        "sequence",
-        "count",
-        "bytes",
-        "disk_bytes",
-        "ack_timeout_s",
-        "message_timeout_s",
-        "put_back_limit",
-        "counters",
-    )
+        "key", "memory", "audience", "handler", "hooks", "discipline", "exclusive", "plain",
+        "single", "direct", "keyed", "keys", "leveled", "gauge", "nameless", "saves",
+        "bounded", "memory_limit", "memory_bytes", "waits", "receipt", "receipt_asked",
+        "size_cap", "count_cap", "byte_cap", "disk_cap", "turn", "high", "regular",
+        "deferred", "flights", "timed", "duplicates", "shared", "held", "timer", "waiting",
+        "runnable", "reserved", "withheld", "parked", "closed", "fleeting", "expected",
+        "heeded", "temporary", "claims", "feeds", "fed_by", "waiters", "committing",
+        "high_tail", "regular_tail", "spilled", "appended", "safe", "watched", "cursors",
+        "cursor_ticket", "suspect", "sequence", "count", "bytes", "disk_bytes",
+        "ack_timeout_s", "message_timeout_s", "put_back_limit", "counters",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -150,6 +96,7 @@ class Queue(QueueFacts):
         handler: DeliveryHandler,
         options: QueueOptions,
         limits: EngineLimits,
+        gauge: LevelGauge | None = None,
     ) -> None:
         super().__init__(channel_name, queue_id, options)
         #: Its number, which no other queue ever has.
@@ -195,20 +142,19 @@ class Queue(QueueFacts):
         self.watched = False
         #: Readers of what is kept: their names, and up to which sequence each is done.
         self.cursors: dict[str, int] = {}
-        #: The ticket of the last change of a cursor.
-        self.cursor_ticket = 0
+        self.cursor_ticket = 0  # of the last change of a cursor
         #: Messages up to this sequence may have been sent before a restart.
         self.suspect = 0
         #: Position in the audience of the consumer served last (F90).
         self.turn = -1
         #: The last sequence number given to a message.
         self.sequence = 0
-        #: Messages in memory: not settled, or cleared and not yet disposed of; and their bytes.
+        #: In memory: not settled, or cleared and not yet disposed of; and their bytes.
         self.count = 0
         self.bytes = 0
         self.disk_bytes = 0  # of messages that the storage has or was asked to keep
         self.nameless = False  # a message without an id has been here (F41)
-        self._begin_unfed()
+        self._begin_unfed(gauge)
         self.counters = QueueCounters()
         self.configure(options, discipline, handler, limits)
 
@@ -277,12 +223,15 @@ class Queue(QueueFacts):
         if self.timed is not None:
             self.timed.change_timeout(self.ack_timeout_s)
         self.message_timeout_s = options.message_timeout_ms / 1000
+        self._count_priorities(options.priorities == TEN)
         self.put_back_limit = options.put_back_limit or limits.max_put_backs
         if options.put_back_limit < 0:
             self.put_back_limit = _NO_LIMIT
 
-    def _begin_unfed(self) -> None:
-        """Begin with no feeds, and no keys."""
+    def _begin_unfed(self, gauge: LevelGauge | None) -> None:
+        """Begin with no feeds, no keys, and two priorities."""
+        self.gauge = LevelGauge() if gauge is None else gauge  # who tells the priorities
+        self.leveled = False  # each of ten priorities counts
         self.keys: KeyTable | None = None  # as long as keys have made no difference
         #: Where its messages are copied to, in the order of adding; None without any.
         self.feeds: list[Feed] | None = None
@@ -295,6 +244,13 @@ class Queue(QueueFacts):
         self.expected = 0
         #: Somebody must hear when a message has left it for good.
         self.heeded = False
+
+    def _count_priorities(self, ten: bool) -> None:
+        """Let each of ten priorities count for what comes, or two."""
+        if ten != self.leveled:
+            self.leveled = ten
+            self.high = with_levels(self.high, self.gauge if ten else None)
+            self.regular = with_levels(self.regular, self.gauge if ten else None)
 
     def heed(self) -> None:
         """Note anew whether somebody must hear that a message has left."""
@@ -448,8 +404,11 @@ class Queue(QueueFacts):
         None if none waits in memory."""
         if self.regular_count:
             self.regular_count -= 1
-            return self.regular.take()
-        return self.take() if self.high_count else None
+            return self.regular.take_oldest()
+        if self.high_count:
+            self.high_count -= 1
+            return self.high.take_oldest()
+        return None
 
     def withdraw(self, message: Message) -> None:
         """Take out a message that waits, wherever it stands."""

@@ -12,6 +12,8 @@ the credit is used up), who are in no list while they are.
 
 A queue whose messages go to one consumer each needs the next that can take one: the subscriptions
 stand in a ring in join order, and ``ready`` has a bit for each place at which nobody is stalled.
+While somebody is *exclusive*, one of these is the ``sole`` taker of such queues, and the only one
+that may have a bit.
 
 ``line`` is where queues wait that have messages and an audience that cannot take them.
 """
@@ -21,16 +23,14 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from tmqp.constants import PUT_BACK_NO
 from tmqp_server.engine.model.client import Client
 from tmqp_server.engine.model.delivery import QueueFacts
 from tmqp_server.engine.model.message import Message, SubscriptionFilter
 from tmqp_server.engine.model.questions import Questions
 from tmqp_server.engine.model.recipients import Recipients
 from tmqp_server.engine.model.selection import EVERYBODY, Selection
-from tmqp_server.engine.model.terms import Terms
+from tmqp_server.engine.model.terms import AcceptedTerms, Terms
 from tmqp_server.engine.model.timed import set_due
-from tmqp_server.engine.model.times import NEVER
 
 __all__ = ["Audience", "EventSubscription", "Pulling", "Session", "Subscription"]
 
@@ -197,7 +197,7 @@ class EventSubscription:
         self.specified = specified
 
 
-class Subscription:
+class Subscription(AcceptedTerms):
     """One session's place in one audience."""
 
     __slots__ = (
@@ -213,13 +213,8 @@ class Subscription:
         "metered",
         "selected",
         "place",
+        "bit",
         "alone",
-        "holds",
-        "window",
-        "ack_timeout_s",
-        "returns",
-        "counts",
-        "priority",
     )
 
     def __init__(
@@ -230,6 +225,7 @@ class Subscription:
         filter: SubscriptionFilter | None,
         joined_at: float,
     ) -> None:
+        super().__init__()
         self.session = session
         self.audience = audience
         #: Deliveries that may still be sent; -1 is no bound.
@@ -245,50 +241,22 @@ class Subscription:
         self.metered = False
         #: The filter that the audience's selection knows of.
         self.selected: SubscriptionFilter | None = None
-        #: Its place in the audience's ring, once that is right.
+        #: Its place in the audience's ring, once that is right, and the bit that it has in
+        #: ``ready`` when it is not stalled: 0 while another consumer is the only taker.
         self.place = -1
+        self.bit = 0
         #: It as the list of recipients of an effect, shared by all of them.
         self.alone = [session.number]
-        #: What it has unanswered, and of which queue, in the order of sending; None if it has no
-        #: terms.  Of what was sent before it had terms nothing is known.
-        self.holds: dict[Message, QueueFacts] | None = None
-        #: How much that may be; -1 is no bound.
-        self.window = -1
-        #: Its own acknowledge timeout: 0 is none, so that the queue's holds; NEVER waits as long
-        #: as it is there.
-        self.ack_timeout_s = 0.0
-        #: Where that goes when it leaves (PUT_BACK_NO: it times out, F99); whether that counts.
-        self.returns, self.counts = PUT_BACK_NO, True
-        #: Those of a higher priority come first where a message goes to one consumer.
-        self.priority = 0
 
     def can_take(self) -> bool:
         """Whether a broadcast may be sent to it now."""
         return not self.session.blocked and self.credit != 0 and not self.is_full()
 
-    def is_full(self) -> bool:
-        """Whether it has as much unanswered as it wants."""
-        holds = self.holds
-        return holds is not None and 0 <= self.window <= len(holds)
-
-    def left_in_window(self) -> int:
-        """How many deliveries more it wants; it must have a window."""
-        return self.window if self.holds is None else max(self.window - len(self.holds), 0)
-
     def accept(self, terms: Terms) -> None:
         """Take over terms; what they do not say stays as it is."""
         if self.holds is None:
-            self.holds = {}
             self.session.take_terms()
-        if terms.window is not None:
-            self.window = terms.window
-        if terms.ack_timeout_ms is not None:
-            timeout_ms = terms.ack_timeout_ms
-            self.ack_timeout_s = NEVER if timeout_ms < 0 else timeout_ms / 1000
-        if terms.returns is not None:
-            self.returns, self.counts = terms.returns, terms.counts
-        if terms.priority is not None and terms.priority != self.priority:
-            self.priority = terms.priority
+        if self.take_over(terms):
             self.audience.scattered = True
             self.audience.stale = True
         self.audience.recount(self)
@@ -338,6 +306,7 @@ class Audience:
         "stale",
         "scattered",
         "tiers",
+        "sole",
         "selection",
         "metered",
         "_chosen",
@@ -371,6 +340,9 @@ class Audience:
         self.scattered = False
         #: The places of each priority, the highest first; empty while all have the same.
         self.tiers: list[int] = []
+        #: Who alone takes messages that go to one consumer: of the exclusive ones, the first of the
+        #: highest priority.  None without any; right when the ring is.
+        self.sole: Subscription | None = None
         #: The distinct filters; None before there was one.
         self.selection: Selection | None = None
         #: How many have a finite credit, or terms.
@@ -421,7 +393,7 @@ class Audience:
             subscription.stalled = stalled
             self.stalled += 1 if stalled else -1
             if not self.scattered:
-                self.ready ^= 1 << subscription.place
+                self.ready ^= subscription.bit
         special = (
             subscription.credit >= 0
             or subscription.filter is not None
@@ -491,11 +463,14 @@ class Audience:
         """Give everybody a place in join order."""
         self.scattered = False
         self.ring = list(self.subscriptions.values())
+        self.sole = _sole_of(self.ring)
         ready = 0
         for place, subscription in enumerate(self.ring):
             subscription.place = place
+            may_take = self.sole is None or self.sole is subscription
+            subscription.bit = 1 << place if may_take else 0
             if not subscription.stalled:
-                ready |= 1 << place
+                ready |= subscription.bit
         self.ready = ready
         self.tiers = _tiers_of(self.ring)
         if self.selection is not None:
@@ -559,6 +534,17 @@ class Audience:
             return self.ring[place + (above & -above).bit_length() - 1]
         return self.ring[(ready & -ready).bit_length() - 1]
 
+    def sole_taker(self) -> Subscription | None:
+        """The one consumer that takes all messages that go to one consumer; None if several do."""
+        if self.scattered:
+            self._form_ring()
+        return self.sole
+
+    def takers(self) -> list[Subscription]:
+        """Those who take messages that go to one consumer, in join order."""
+        sole = self.sole_taker()
+        return self.ring if sole is None else [sole]
+
     def has_tiers(self) -> bool:
         """Whether some have a higher priority than others."""
         if self.scattered:
@@ -580,7 +566,19 @@ class Audience:
         """
         if self.stalled == 0:
             return bool(self.subscriptions)
-        return exclusive and self.stalled < len(self.subscriptions)
+        if not exclusive:
+            return False
+        sole = self.sole_taker()
+        return self.stalled < len(self.subscriptions) if sole is None else not sole.stalled
+
+
+def _sole_of(ring: list[Subscription]) -> Subscription | None:
+    """Of those who are exclusive, the first of the highest priority."""
+    found: Subscription | None = None
+    for subscription in ring:
+        if subscription.exclusive and (found is None or subscription.priority > found.priority):
+            found = subscription
+    return found
 
 
 def _tiers_of(ring: list[Subscription]) -> list[int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tmqp_server.engine.model.ages import oldest_since
 from tmqp_server.engine.model.channels import Channel
 from tmqp_server.engine.model.feeds import Feed
 from tmqp_server.engine.model.message import Message
@@ -175,6 +176,8 @@ class QueueSnapshot(Record):
     The counters from ``accepted`` to ``dropped`` balance: accepted = priority_messages + messages
     + deferred + in_flight + done + expired + dead + cleared + dropped.  Of the waiting messages
     ``spilled`` are on disk only; ``overflowed`` and ``damaged`` ones are among the dropped.
+    ``consumers`` have joined the channel; ``oldest_since_s`` is when the first of the messages that
+    wait in memory came.
     """
 
     __slots__ = (
@@ -215,6 +218,8 @@ class QueueSnapshot(Record):
         "displaced",
         "damaged",
         "starved",
+        "consumers",
+        "oldest_since_s",
         "last_message_received_s",
         "last_message_sent_s",
     )
@@ -258,6 +263,8 @@ class QueueSnapshot(Record):
         self.displaced: int = counters.displaced
         self.damaged: int = counters.damaged
         self.starved: int = counters.starved
+        self.consumers: int = len(queue.audience.subscriptions)
+        self.oldest_since_s: float | None = oldest_since(queue)
         self.last_message_received_s: float | None = _time(counters.last_received)
         self.last_message_sent_s: float | None = _time(counters.last_sent)
 

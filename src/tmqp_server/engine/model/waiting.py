@@ -86,6 +86,10 @@ class WaitingList:
             self._stop_expiry(message)
         return message
 
+    def take_oldest(self) -> Message:
+        """Take out the message that has waited longest; there must be one."""
+        return self.take()
+
     def look(self, newest: bool) -> Message:
         """The first message, or the last; there must be one."""
         messages = self._messages

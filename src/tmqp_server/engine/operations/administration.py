@@ -42,7 +42,7 @@ from tmqp_server.engine.commands import (
     UpdateChannel,
     UpdateQueue,
 )
-from tmqp_server.engine.core import Core
+from tmqp_server.engine.core import Core, Performers
 from tmqp_server.engine.delivery.feeds import Feeds, stored
 from tmqp_server.engine.delivery.pump import Pump
 from tmqp_server.engine.delivery.workflow import Workflow
@@ -90,6 +90,24 @@ class Administration:
         self._most_closed = core.limits.max_work_per_step
         #: Units of work after which it closes no more of them: each may be told to many.
         self._most_work = 2 * core.limits.max_work_per_step
+
+    def performers(self) -> Performers:
+        """Which method serves which command."""
+        return {
+            CreateChannel: self.create_channel,
+            UpdateChannel: self.update_channel,
+            RemoveChannel: self.remove_channel,
+            RemoveChannels: self.remove_channels,
+            Join: self.join,
+            Leave: self.leave,
+            Grant: self.grant,
+            SetTerms: self.set_terms,
+            CreateQueue: self.create_queue,
+            UpdateQueue: self.update_queue,
+            RemoveQueue: self.remove_queue,
+            RemoveFeed: self.remove_feed,
+            ClearMessages: self.clear_messages,
+        }
 
     def reply(self, session: Session, request: object, code: int) -> None:
         """Answer an operation, if anybody waits for it."""

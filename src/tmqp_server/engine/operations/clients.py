@@ -101,7 +101,7 @@ class Clients:
             core.out.append(Refuse(command.session, command.request, code, client_id))
             return
         if older is not None:
-            self._let_go(older)
+            self.let_go(older)
             core.out.append(CloseSession(older.number, "another client took over the client id"))
         node = command.node and core.takes_nodes
         session = Session(
@@ -141,9 +141,9 @@ class Clients:
     def disconnect(self, command: Command, session: Session) -> None:
         """The connection has ended."""
         assert isinstance(command, Disconnect)
-        self._let_go(session)
+        self.let_go(session)
 
-    def _let_go(self, session: Session) -> None:
+    def let_go(self, session: Session) -> None:
         """Forget a session; what it has in flight is returned later, see ``workflow.py``."""
         core = self._core
         if session.branches:

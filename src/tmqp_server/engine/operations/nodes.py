@@ -9,6 +9,7 @@ from __future__ import annotations
 from tmqp.constants import RESULT_OK
 from tmqp_server.engine.commands import (
     ApplyDecision,
+    AskRight,
     Command,
     Configure,
     DescribeServer,
@@ -48,6 +49,7 @@ class Nodes:
         return {
             ListNodes: self.list_nodes,
             DescribeServer: self.describe_server,
+            AskRight: self.permit,
             Drain: self.drain,
             Configure: self.permit,
             SeeMetrics: self.permit,

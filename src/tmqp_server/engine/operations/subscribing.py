@@ -5,36 +5,16 @@ Who may listen to what is decided before a wish becomes a command.
 
 from __future__ import annotations
 
-from typing import Final
-
 from tmqp.constants import RESULT_BUSY, RESULT_FAILED, RESULT_LIMIT_EXCEEDED, RESULT_OK
 from tmqp_server.engine.books import listening_bytes
 from tmqp_server.engine.commands import Command, SubscribeEvent
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.effects import Reply
-from tmqp_server.engine.events import (
-    CHANNEL_CREATED,
-    CHANNEL_REMOVED,
-    CLIENT_CONNECTED,
-    CLIENT_DISCONNECTED,
-    MESSAGE_PRODUCED,
-    NODE_CONNECTED,
-    NODE_DISCONNECTED,
-)
+from tmqp_server.engine.events import MESSAGE_PRODUCED, SERVER_EVENTS
 from tmqp_server.engine.model.sessions import Session
 from tmqp_server.engine.notices import NO_QUEUE, Place
 
 __all__ = ["Subscribing"]
-
-#: The events that are about no channel in particular.
-_OF_THE_SERVER: Final = (
-    CLIENT_CONNECTED
-    | CLIENT_DISCONNECTED
-    | CHANNEL_CREATED
-    | CHANNEL_REMOVED
-    | NODE_CONNECTED
-    | NODE_DISCONNECTED
-)
 
 
 class Subscribing:
@@ -73,7 +53,7 @@ class Subscribing:
     def _place(self, command: SubscribeEvent) -> Place | None:
         """What the subscription is about; None when that is missing (F128)."""
         event = command.event
-        if event & _OF_THE_SERVER:
+        if event & SERVER_EVENTS:
             return (event, "", NO_QUEUE)
         channel = self._core.channels.find(command.channel)
         if channel is None:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from tmqp_server.engine.core import Core, PendingRun
+from tmqp_server.engine.model.ages import oldest_since
 from tmqp_server.engine.model.channels import matches
 from tmqp_server.engine.model.counters import QueueCounters
 from tmqp_server.engine.model.histograms import Histogram
@@ -20,7 +21,7 @@ from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session
 from tmqp_server.engine.model.totals import SessionTotals
 
-__all__ = ["QueueChoice", "QueueSample", "Survey"]
+__all__ = ["QueueChoice", "QueueSample", "Survey", "levels_of"]
 
 #: Queues, or sessions, of one portion.
 _PORTION: Final = 125
@@ -79,22 +80,33 @@ class QueueSample:
         self.deferred += len(queue.deferred)
         self.unanswered += queue.in_flight()
         self.taken_bytes += queue.bytes
-        self.oldest_age_s = max(self.oldest_age_s, _oldest_age(queue, now))
+        since = oldest_since(queue)
+        if since is not None:
+            self.oldest_age_s = max(self.oldest_age_s, now - since)
         self.consumers += len(queue.audience.subscriptions)
 
 
-def _oldest_age(queue: Queue, now: float) -> float:
-    """For how long the first messages of both priorities have waited."""
-    since = now
-    if queue.high_count:
-        high = queue.high.look(False)
-        if high.sent_at > 0.0:
-            since = high.sent_at
-    if queue.regular_count:
-        regular = queue.regular.look(False)
-        if 0.0 < regular.sent_at < since:
-            since = regular.sent_at
-    return max(now - since, 0.0)
+def levels_of(core: Core) -> dict[str, int]:
+    """How much there is of everything but queues and messages at this moment."""
+    unsynced = 0
+    for pending in core.tickets.values():
+        unsynced += len(pending.messages) if isinstance(pending, PendingRun) else 1
+    counters = core.counters
+    return {
+        "channels": len(core.channels.by_key),
+        "sessions": core.client_count(),
+        "message_bytes": core.message_bytes,
+        "state_bytes": core.state_bytes,
+        "unsynced_bytes": core.unsynced_bytes,
+        "unsynced_messages": unsynced,
+        "confirms_skipped": counters.confirms_skipped,
+        "dead_lettered": counters.dead_lettered,
+        "stray_commands": counters.stray_commands,
+        "directs_skipped": counters.directs_skipped,
+        "answers_dropped": counters.answers_dropped,
+        "events_skipped": core.notices.skipped,
+        "withheld": counters.withheld,
+    }
 
 
 @final
@@ -226,23 +238,4 @@ class Survey:
 
     def levels(self) -> dict[str, int]:
         """How much there is of everything else at this moment."""
-        core = self._core
-        unsynced = 0
-        for pending in core.tickets.values():
-            unsynced += len(pending.messages) if isinstance(pending, PendingRun) else 1
-        counters = core.counters
-        return {
-            "channels": len(core.channels.by_key),
-            "sessions": core.client_count(),
-            "message_bytes": core.message_bytes,
-            "state_bytes": core.state_bytes,
-            "unsynced_bytes": core.unsynced_bytes,
-            "unsynced_messages": unsynced,
-            "confirms_skipped": counters.confirms_skipped,
-            "dead_lettered": counters.dead_lettered,
-            "stray_commands": counters.stray_commands,
-            "directs_skipped": counters.directs_skipped,
-            "answers_dropped": counters.answers_dropped,
-            "events_skipped": core.notices.skipped,
-            "withheld": counters.withheld,
-        }
+        return levels_of(self._core)

@@ -25,23 +25,22 @@ whether a carrying whose outcome nobody heard of took place.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from tmqp.blocks import FLAG_TRANSIENT, StoredMessage
+from tmqp.blocks import FLAG_TRANSIENT
 from tmqp_server.storage.pending import GatheredWrites
 from tmqp_server.storage.port import (
     CheckReport,
     DamageError,
-    QueueOffsets,
     Recovered,
     StoreBatch,
-    StoredPart,
     StoreError,
     StoreFullError,
 )
+from tmqp_server.storage.sqlite.fronts import MOST_PENDING_BYTES, Front, keys_of
 from tmqp_server.storage.sqlite.recent import LOG_NAME, RecentLog
 from tmqp_server.storage.sqlite.schema import explained, translated
 from tmqp_server.storage.sqlite.store import CHECKPOINT_PAGES, DEFAULT_FLOOR_BYTES, BlockStore
@@ -52,11 +51,9 @@ __all__ = ["DEFAULT_LOG_BYTES", "SqliteStore"]
 
 #: The log's size when it is full.
 DEFAULT_LOG_BYTES: Final = 16 << 20
-#: What is held in memory before it is carried, at most.
-_MOST_PENDING_BYTES: Final = 8 << 20
 
 
-class SqliteStore:
+class SqliteStore(Front):
     """Keeps messages in a directory, in a SQLite database and a log before it; a ``Store``.
 
     The directory is made when it is missing, and locked for this process until :meth:`close`.
@@ -76,22 +73,20 @@ class SqliteStore:
         checkpoint_pages: int = CHECKPOINT_PAGES,
         log_bytes: int = DEFAULT_LOG_BYTES,
     ) -> None:
-        self.directory = directory
-        self._skip = skip_damage
-        self._database = BlockStore(
-            directory,
-            floor_bytes=floor_bytes,
-            skip_damage=skip_damage,
-            checkpoint_pages=checkpoint_pages,
+        super().__init__(
+            BlockStore(
+                directory,
+                floor_bytes=floor_bytes,
+                skip_damage=skip_damage,
+                checkpoint_pages=checkpoint_pages,
+            )
         )
+        self._skip = skip_damage
         self._log = RecentLog(directory, log_bytes)
         self._witness = Witness(directory)
-        self._pending = GatheredWrites()
         self._number = 0
-        self._now_us = 0
         self._is_known = False
         self._is_looking = False
-        self._is_closed = False
         self._problems: list[str] = []
 
     @property
@@ -124,6 +119,11 @@ class SqliteStore:
 
     def _recover(self, looking: bool) -> Recovered:
         known, writes = self._examine()
+        if self._database.place().epoch and not looking:
+            raise StoreError(
+                f"{self.directory} belongs to a group of replicated servers, which alone may write"
+                " to it"
+            )
         if not looking:
             with translated(self.directory, f"make {LOG_NAME} in"):
                 self._log.make()
@@ -222,7 +222,7 @@ class SqliteStore:
             self._carry(batch)
             return
         known = self._known(batch)
-        if any(key not in known for key in _keys_of(batch)):
+        if any(key not in known for key in keys_of(batch)):
             # What nobody knows is not written: in the log it would count as damage.
             batch = _only(batch, known)
             if batch.is_empty():
@@ -234,7 +234,7 @@ class SqliteStore:
         if len(data) * 2 > self._log.size:
             self._carry(batch)
             return
-        if self._pending.weight > _MOST_PENDING_BYTES or not self._log.fits(len(data)):
+        if self._pending.weight > MOST_PENDING_BYTES or not self._log.fits(len(data)):
             self._carry()
             known = self._known(batch)
             data = self._encoded(number, batch, now_us)
@@ -264,11 +264,6 @@ class SqliteStore:
         except (ValueError, OverflowError) as error:
             raise StoreError(f"a message cannot be kept: {error}") from error
 
-    def catch_up(self) -> None:
-        """Do what a write with portions left for later."""
-        if not self._is_closed:
-            self._database.catch_up()
-
     def adopt(self, store_id: str, last_key: int) -> None:
         """Let a new store be known by the id of an earlier one; before :meth:`recover`.
 
@@ -293,9 +288,6 @@ class SqliteStore:
         with translated(self.directory, "write to"):
             self._log.heal()
 
-    def _known(self, batch: StoreBatch) -> dict[int, int]:
-        return self._database.queues_of(_keys_of(batch))
-
     def _carry(self, batch: StoreBatch | None = None, *, always: bool = False) -> None:
         """Bring all recent writes into the database, and a batch that is no write of the log.
 
@@ -316,66 +308,12 @@ class SqliteStore:
         self._log.begin(turn)
         self._witness.testify(turn, self._database.generation, self._number)
 
-    def _carry_for(self, keys: Iterable[int]) -> None:
-        """Before something is read of queues: see to it that the database has it."""
-        if self._is_closed:
-            raise StoreError(f"{self.directory} is closed")
+    def _before_reading(self, keys: Iterable[int]) -> None:
         if not self._is_looking:
-            self._database.ready()
-            if any(self._pending.touches(key) for key in keys):
-                self._carry()
+            super()._before_reading(keys)
 
-    # --- Reading ---------------------------------------------------------------------------------
-
-    def fetch(
-        self, key: int, after: int, last: int, limit: int, max_bytes: int, priority: int
-    ) -> list[StoredMessage]:
-        """The first messages of a queue that are owed, ``after`` < sequence <= ``last``.
-
-        :raises DamageError: when what should be there is not what was written.
-        :raises StoreError: when it cannot be read.
-        """
-        self._carry_for([key])
-        return self._database.fetch(key, after, last, limit, max_bytes, priority)
-
-    def read(
-        self, key: int, first: int, last: int, limit: int, max_bytes: int, index_only: bool = False
-    ) -> list[bytes]:
-        """What is kept of a queue from ``first`` to ``last``, settled or not, as blocks.
-
-        :raises DamageError: as :meth:`fetch`.
-        :raises StoreError: when it cannot be read.
-        """
-        self._carry_for([key])
-        return self._database.read(key, first, last, limit, max_bytes, index_only=index_only)
-
-    def offsets(self, keys: Sequence[int]) -> list[QueueOffsets]:
-        """What can be read of these queues; zeros for one that is not known.
-
-        :raises StoreError: when it cannot be read.
-        """
-        self._carry_for(keys)
-        return self._database.offsets(keys)
-
-    def find(self, key: int, timestamp_us: int) -> int:
-        """The first sequence that is kept of a queue and came at a time or later; 0 if none.
-
-        :raises DamageError: as :meth:`fetch`.
-        :raises StoreError: when it cannot be read.
-        """
-        self._carry_for([key])
-        return self._database.find(key, timestamp_us)
-
-    def split(
-        self, key: int, first: int, last: int, limit: int, max_bytes: int, most_parts: int
-    ) -> list[StoredPart]:
-        """Split what is kept of a queue from ``first`` to ``last``, without reading bodies.
-
-        :raises DamageError: as :meth:`fetch`.
-        :raises StoreError: when it cannot be read.
-        """
-        self._carry_for([key])
-        return self._database.split(key, first, last, limit, max_bytes, most_parts)
+    def _carry_pending(self) -> None:
+        self._carry()
 
     def check(self) -> CheckReport:
         """Read everything and compare it with its checksums; damage is reported, not raised."""
@@ -392,12 +330,6 @@ class SqliteStore:
         if failure and not report.problems:
             report.problems.append(failure)
         return report
-
-
-def _keys_of(batch: StoreBatch) -> dict[int, None]:
-    """The queues that a batch is about."""
-    noted = [note.key for note in batch.notes]
-    return dict.fromkeys([*batch.appended, *batch.runs, *batch.settled, *noted])
 
 
 def _only(batch: StoreBatch, known: dict[int, int]) -> StoreBatch:

@@ -51,6 +51,7 @@ from tmqp_server.storage.sqlite import topology
 from tmqp_server.storage.sqlite.aside import Aside
 from tmqp_server.storage.sqlite.extents import INFINITY, QueueState, retains
 from tmqp_server.storage.sqlite.looking import find, offsets, read, split
+from tmqp_server.storage.sqlite.places import LogPlace, load_place, save_place
 from tmqp_server.storage.sqlite.reads import fetch, recovered
 from tmqp_server.storage.sqlite.room import Room
 from tmqp_server.storage.sqlite.schema import (
@@ -68,6 +69,7 @@ from tmqp_server.storage.sqlite.tally import count_records
 from tmqp_server.storage.sqlite.upkeep import (
     advance_floor,
     merge_some,
+    replace,
     set_floor,
     shrink,
     sweep,
@@ -191,6 +193,14 @@ class BlockStore:
         with translated(self.directory, "read"):
             return topology.load_known(self._db)
 
+    def place(self) -> LogPlace:
+        """Where the store is in a replicated log.
+
+        :raises StoreError: when it cannot be read.
+        """
+        with translated(self.directory, "read"):
+            return load_place(self._db)
+
     def _load(self) -> None:
         """Learn from the database what is in it."""
         before = self._shelf
@@ -265,6 +275,7 @@ class BlockStore:
         carried: tuple[int, bytes, bytes] | None = None,
         *,
         looking: bool = False,
+        place: LogPlace | None = None,
     ) -> None:
         """Make some batches durable, all or none; free space is not looked at.
 
@@ -272,6 +283,7 @@ class BlockStore:
         :param carried: the number of the last recent write, the turn that the log is in, and the
             turn that follows.
         :param looking: make it visible here, and forget it at :meth:`close`.
+        :param place: where the store is in a replicated log from then on.
         :raises StoreError: as :meth:`write`.
         """
         self.ready()
@@ -288,6 +300,8 @@ class BlockStore:
                 topology.save_meta(self._db, "before", carried[1].hex())
                 topology.save_meta(self._db, "turn", carried[2].hex())
                 topology.save_meta(self._db, "generation", self.generation + 1)
+            if place is not None:
+                save_place(self._db, place)
             self._tidy(now_us)
             self._shelf.flush()
             topology.save_meta(self._db, "records", self._shelf.tally.text())
@@ -482,26 +496,13 @@ class BlockStore:
             return
         self._touched[key] = state
         if messages[0].sequence <= state.sequence:
-            self._replace(state, messages)
+            replace(self._shelf, state, messages)
         state.sequence = max(state.sequence, messages[-1].sequence)
         if settled and not retains(state.queue):
             gone = set(settled)
             messages = [message for message in messages if message.sequence not in gone]
         for part in portions(state.queue.retention, messages) if messages else ():
             self._shelf.append(state, part, set())
-
-    def _replace(self, state: QueueState, messages: list[StoredMessage]) -> None:
-        """A message that is appended once more is only there once."""
-        for message in messages:
-            if message.sequence > state.sequence:
-                return
-            extent = state.find(message.sequence)
-            if extent is not None:
-                bit = 1 << (message.sequence - extent.first)
-                extent.present &= ~bit
-                self._shelf.mark(extent, bit)
-                if not extent.present:
-                    self._shelf.drop(state, extent)
 
     def _settle(self, key: int, sequences: list[int]) -> None:
         state = self._shelf.queues.get(key)

@@ -20,7 +20,7 @@ from tmqp_server.storage.port import DamageError
 from tmqp_server.storage.sqlite.extents import INFINITY, MAX_SPAN, Extent, QueueState
 from tmqp_server.storage.sqlite.shelf import MAX_BLOCK_BYTES, MAX_BLOCK_COUNT, Shelf, bits, noted
 
-__all__ = ["advance_floor", "is_outside", "merge_some", "set_floor", "shrink", "sweep"]
+__all__ = ["advance_floor", "is_outside", "merge_some", "replace", "set_floor", "shrink", "sweep"]
 
 #: What makes a block of level 1, and of level 2.
 _LEVEL_COUNTS: Final = (16, 256)
@@ -97,6 +97,20 @@ def sweep(shelf: Shelf, queue: QueueState) -> None:
 
 
 # --- Merging -------------------------------------------------------------------------------------
+
+
+def replace(shelf: Shelf, queue: QueueState, messages: list[StoredMessage]) -> None:
+    """Take out messages that are about to be appended once more: they are only there once."""
+    for message in messages:
+        if message.sequence > queue.sequence:
+            return
+        extent = queue.find(message.sequence)
+        if extent is not None:
+            bit = 1 << (message.sequence - extent.first)
+            extent.present &= ~bit
+            shelf.mark(extent, bit)
+            if not extent.present:
+                shelf.drop(queue, extent)
 
 
 def merge_some(shelf: Shelf) -> None:

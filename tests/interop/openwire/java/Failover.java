@@ -71,22 +71,16 @@ public final class Failover extends Checks {
     }
 
     private void restarts() {
-        check("failover", "a producer goes on after a stop", () -> {
-            Session session = lasting("").createSession(false, AUTO);
-            Queue queue = queue(session);
-            send(session, queue, "before");
-            broker("stop", "start");
-            send(session, queue, "after");
-            expect(session.createConsumer(queue), "before", "after");
-        });
-        check("failover", "a producer goes on after a kill", () -> {
-            Session session = lasting("").createSession(false, AUTO);
-            Queue queue = queue(session);
-            send(session, queue, "before");
-            broker("kill", "start");
-            send(session, queue, "after");
-            expect(session.createConsumer(queue), "before", "after");
-        });
+        for (String way : new String[] {"stop", "kill"}) {
+            check("failover", "a producer goes on after a " + way, () -> {
+                Session session = lasting("").createSession(false, AUTO);
+                Queue queue = queue(session);
+                send(session, queue, "before");
+                broker(way, "start");
+                send(session, queue, "after");
+                expect(session.createConsumer(queue), "before", "after");
+            });
+        }
         check("failover", "a send waits until the broker is back", () -> {
             Session session = lasting("").createSession(false, AUTO);
             Queue queue = queue(session);

@@ -33,6 +33,7 @@ from tmqp_server.engine.commands import (
     ListChannels,
     ListClients,
     ListQueues,
+    Push,
 )
 from tmqp_server.engine.effects import Reply
 from tmqp_server.engine.limits import EngineLimits
@@ -157,6 +158,8 @@ def test_a_queue(options: QueueOptions) -> None:
     broker.step(Connect(1, None, "a"), 0.0)
     broker.step(CreateQueue(1, None, "Ch", 7), 0.0)
     (queue,) = broker.queues()
+    for high in (True, False):  # or there would be no oldest
+        broker.step(Push(1, f"m{high}", "Ch", 7, high, False, 1, None), 0.0)
     queue.options = options
     counters = ("received", "sent", "deliveries", "negative_acks", "acks", "expired", "saved")
     for number, counter in enumerate((*counters, "removed", "errors"), 101):

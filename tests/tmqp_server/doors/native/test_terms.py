@@ -282,6 +282,27 @@ def test_the_highest_priority_comes_first() -> None:
     assert [ids(peer) for peer in peers] == [["m4", "m5"], ["m0", "m2"], ["m1", "m3"]]
 
 
+def test_an_exclusive_consumer_gets_all_until_it_leaves_or_wants_no_more() -> None:
+    world = queue_world(status=STATUS_ROUND_ROBIN)
+    peers = [Peer(world, name) for name in ("any", "first", "second")]
+    for peer, exclusive in zip(peers, ("0", "1", "1"), strict=True):
+        peer.say(asks(Operation.JOIN, ("Exclusive", exclusive)))
+    producer = Peer(world, "p")
+    pushes = iter([push("c", 1, f"m{number}") for number in range(9)])
+    producer.say(next(pushes), next(pushes))
+    assert [ids(peer) for peer in peers] == [[], ["m0", "m1"], []]
+    peers[1].say(asks(OP_SET_TERMS, ("Exclusive", "0")))
+    producer.say(next(pushes))
+    peers[1].say(asks(OP_SET_TERMS, ("Exclusive", "1")))
+    producer.say(next(pushes))
+    assert [ids(peer) for peer in peers] == [[], ["m3"], ["m2"]]
+    peers[1].link.close()
+    producer.say(next(pushes))
+    peers[2].say(asks(Operation.LEAVE))
+    producer.say(next(pushes))
+    assert [ids(peer) for peer in (peers[0], peers[2])] == [["m5"], ["m4"]]
+
+
 def test_terms_in_a_run_of_messages() -> None:
     """The same when the messages come in one chunk, and are dealt in one go."""
     world = queue_world(status=STATUS_ROUND_ROBIN, acknowledge_timeout_ms=5_000)
@@ -338,6 +359,7 @@ def test_more_time_for_a_delivery() -> None:
         (Operation.JOIN, [("Return", "never")], 400),
         (Operation.JOIN, [("Consumer-Priority", "128")], 400),
         (Operation.JOIN, [("Consumer-Priority", "-1")], 400),
+        (Operation.JOIN, [("Exclusive", "2")], 400),
         (Operation.JOIN, [("Unknown", "kept for others")], 0),
         (OP_SET_TERMS, [], 400),
         (OP_SET_TERMS, [("Credit", "1")], 400),

@@ -76,6 +76,7 @@ class Client:
         *,
         version: int = 12,
         provider: str = "5.16.4",
+        before: Sequence[Command] = (),
         **hello: Any,
     ) -> None:
         self.world = world
@@ -86,6 +87,7 @@ class Client:
         self.connection.say(self.wire.data_to_send())
         assert self.wire.receive(self.connection.hear(), world.now) == []
         self.numbers = count(1)
+        assert self.tell(*before) == []
         info = ConnectionInfo(self.name, client_id or self.name, None, None)
         for name, value in hello.items():
             setattr(info, name, value)

@@ -19,14 +19,10 @@ from tests.tmqp_server.doors.openwire.talk import (
     world_with,
 )
 from tmqp_server.doors.openwire.options import OpenwireLimits, OpenwireOptions
-from tmqp_server.doors.port import SERVER_STOPS
 from tmqp_server.engine.commands import ClearMessages
 from tmqp_wires.openwire import ClientConnection, WireFormat
 from tmqp_wires.openwire.commands import (
-    COMMIT,
     LAST_UNKNOWN,
-    PREPARE,
-    ROLLBACK,
     ConnectionError_,
     ConnectionInfo,
     ConsumerControl,
@@ -37,7 +33,6 @@ from tmqp_wires.openwire.commands import (
     SessionInfo,
     ShutdownInfo,
     Throwable,
-    TransactionInfo,
 )
 from tmqp_wires.openwire.data import LONG, STRING, encode_map, read_map
 from tmqp_wires.openwire.ids import (
@@ -47,7 +42,6 @@ from tmqp_wires.openwire.ids import (
     Destination,
     ProducerId,
     SessionId,
-    XaTransactionId,
 )
 from tmqp_wires.openwire.messages import (
     ACK_DELIVERED,
@@ -152,15 +146,6 @@ def test_a_server_does_not_take_what_servers_say() -> None:
     client = Client(world_with())
     client.tell(ProducerAck(None, 1))
     assert "is not for a server" in client.closed
-
-
-@pytest.mark.parametrize("reason", ["it is too slow", SERVER_STOPS])
-def test_a_server_says_why_it_closes_unless_it_stops(reason: str) -> None:
-    client = Client(world_with())
-    client.world.hub.close(client.connection.number, reason, client.world.now)
-    told = [each for each in client.hear() if isinstance(each, ConnectionError_)]
-    assert len(told) == (reason != SERVER_STOPS)
-    assert client.closed == reason
 
 
 def test_signs_of_life_and_silence() -> None:
@@ -490,111 +475,3 @@ def test_a_pull_of_a_consumer_that_does_not_pull() -> None:
 
 
 # --- Transactions --------------------------------------------------------------------------------
-
-
-def test_messages_and_answers_take_effect_with_the_commit() -> None:
-    world = world_with()
-    client, other = Client(world), Client(world)
-    client.consume()
-    other.consume(Destination(QUEUE, "out"))
-    (found,) = dispatches(client.send("in"))
-    client.begin()
-    client.ack(found, transaction=1)
-    client.tell(client.message("1", Destination(QUEUE, "out"), transaction=client.transaction()))
-    assert texts(other.hear()) == []
-    assert kept(world) == 1
-    assert fine(client.transact(COMMIT))
-    assert texts(other.hear()) == ["1"]
-    assert kept(world) == 1
-
-
-def test_a_rollback_undoes_all_and_the_client_keeps_what_it_has() -> None:
-    world = world_with()
-    client = Client(world)
-    client.consume()
-    (found,) = dispatches(client.send("in"))
-    client.begin()
-    client.ack(found, transaction=1)
-    client.tell(client.message("1", transaction=client.transaction()))
-    assert fine(client.transact(ROLLBACK))
-    assert kept(world) == 1
-    client.ack(found)
-    assert kept(world) == 0
-
-
-def test_a_transaction_may_have_more_answers_than_the_prefetch() -> None:
-    client = Client(world_with())
-    client.consume(prefetch=1)
-    for number in range(3):
-        client.send(str(number))
-    client.end()
-    client.begin()
-    found = dispatches(client.consume(number=2, prefetch=1))
-    for _ in range(2):
-        found += dispatches(client.ack(found[-1], transaction=1))
-    assert [text_of(each) for each in found] == ["0", "1", "2"]
-    assert fine(client.transact(COMMIT))
-
-
-def test_a_consumer_that_ends_before_the_commit_keeps_its_answers() -> None:
-    world = world_with()
-    client = Client(world)
-    client.consume()
-    one, _ = [dispatches(client.send(str(number)))[0] for number in range(2)]
-    client.begin()
-    client.ack(one, transaction=1)
-    client.end()
-    assert texts(client.consume(number=2)) == ["1"]
-    assert fine(client.transact(COMMIT))
-    assert kept(world) == 1
-    client.end(2)
-    client.begin(2)
-    (found,) = dispatches(client.consume(number=3))
-    client.ack(found, transaction=2)
-    client.end(3)
-    assert fine(client.transact(ROLLBACK, 2))
-    assert texts(client.consume(number=4)) == ["1"]
-
-
-def test_what_cannot_be_in_a_transaction_spoils_it() -> None:
-    world = world_with(OpenwireLimits(max_transaction_commands=2, max_transactions=1))
-    client = Client(world)
-    mine = client.transaction()
-    client.begin()
-    client.begin()
-    for _ in range(3):
-        client.tell(client.message("x", transaction=mine))
-    name, text = failed(client.transact(COMMIT))
-    assert name == "javax.jms.TransactionRolledBackException"
-    assert "at most 2 messages and answers" in text
-    client.begin()
-    client.tell(client.message("x", Destination(QUEUE, "a.*"), transaction=mine))
-    assert error(client.transact(COMMIT)) == "TransactionRolledBackException"
-    client.begin()
-    over = client.ask(TransactionInfo(client.name, client.transaction(2), 0))
-    assert error(over) == "ResourceAllocationException"
-    assert kept(world) == 0
-
-
-def test_a_transaction_that_is_too_large() -> None:
-    client = Client(world_with(OpenwireLimits(max_transaction_bytes=500)))
-    client.begin()
-    client.tell(client.message("x" * 600, transaction=client.transaction()))
-    assert "at most 500 bytes" in failed(client.transact(COMMIT))[1]
-
-
-def test_transactions_that_there_are_not() -> None:
-    client = Client(world_with())
-    assert error(client.transact(COMMIT)) == "JMSException"
-    assert fine(client.transact(ROLLBACK))
-    assert error(client.transact(PREPARE)) == "JMSException"
-    assert error(client.send("x", transaction=client.transaction(5))) == "JMSException"
-
-
-def test_xa_is_refused_so_that_the_client_says_xaer_rmerr() -> None:
-    client = Client(world_with())
-    xid = XaTransactionId(1, b"a", b"b")
-    name, text = failed(client.ask(TransactionInfo(client.name, xid, 0)))
-    assert name == "javax.transaction.xa.XAException"
-    assert "xaErrorCode:-3" in text
-    assert error(client.send("x", transaction=xid)) == "XAException"

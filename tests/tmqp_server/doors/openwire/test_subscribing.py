@@ -19,6 +19,7 @@ from tests.tmqp_server.doors.openwire.talk import (
     world_with,
 )
 from tmqp_server.doors.openwire.options import OpenwireLimits
+from tmqp_server.doors.openwire.session import OpenwireSession
 from tmqp_wires.openwire import Command, MessageDispatch
 from tmqp_wires.openwire.commands import (
     ADD,
@@ -43,6 +44,46 @@ ADVISORIES = Destination(TOPIC, "ActiveMQ.Advisory.TempQueue,ActiveMQ.Advisory.T
 def n(number: int) -> bytes:
     """Properties of a message."""
     return encode_map([("n", LONG, number)])
+
+
+# --- Exclusive consumers -------------------------------------------------------------------------
+
+
+def test_an_exclusive_consumer_gets_all_and_the_next_takes_over() -> None:
+    world = world_with()
+    client, other = Client(world), Client(world)
+    client.consume(Q)
+    other.consume(Q, exclusive=True)
+    client.consume(Q, number=2, exclusive=True, priority=0)
+    for number in range(3):
+        client.send(str(number))
+    assert texts(other.hear()) == ["0", "1", "2"]
+    other.connection.leave()
+    found = dispatches(client.hear())
+    assert [text_of(each) for each in found] == ["0", "1", "2"]
+    assert {each.consumer.value for each in found if each.consumer} == {2}
+    assert texts(client.end(2) + client.send("3")) == ["0", "1", "2", "3"]
+
+
+# --- Priorities ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("groups", [True, False])
+def test_the_order_of_priorities_where_it_is_configured(groups: bool) -> None:
+    world = world_with(priorities=True, groups=groups)
+    client = Client(world)
+    for priority in (4, 1, 9, 0, 7, 9):
+        client.send(str(priority), priority=priority)
+    assert texts(client.consume(Q, prefetch=3)) == ["9", "9", "7"]
+    found = dispatches(client.end() + client.consume(Q, number=2))
+    assert [text_of(each) for each in found] == ["9", "9", "7", "4", "1", "0"]
+
+
+def test_two_priorities_order_a_queue_where_nothing_is_configured() -> None:
+    client = Client(world_with())
+    for priority in (4, 1, 9, 0, 7):
+        client.send(str(priority), priority=priority)
+    assert texts(client.consume(Q)) == ["9", "7", "4", "1", "0"]
 
 
 # --- Durable subscriptions -----------------------------------------------------------------------
@@ -342,3 +383,24 @@ def test_consumers_and_producers_have_bounds_and_ids() -> None:
 def test_limits_are_positive(field: str) -> None:
     with pytest.raises(ValueError, match=field):
         OpenwireLimits(**{field: 0})
+
+
+def test_a_connection_that_was_reset_kept_its_durable_subscription_and_temporary_queue() -> None:
+    """Seed 4607: a transport that has gone is forgotten without a word to the session."""
+    world = world_with()
+    first = Client(world, "me")
+    first.consume(T, subscription="s")
+    queue = Destination(TEMP_QUEUE, f"{first.name}:1")
+    assert fine(first.ask(DestinationInfo(first.name, queue, ADD)))
+    number = first.connection.number
+    session = world.hub._sessions[number]
+    assert isinstance(session, OpenwireSession)
+    shared = session._context
+    assert (len(shared.in_use), len(shared.temporary)) == (1, 1)
+    world.hub.take_back(number, 0, world.now)
+    world.hub.forget(number, world.now)
+    assert (len(shared.in_use), len(shared.temporary)) == (0, 0)
+    second = Client(world, "me")
+    assert fine(second.consume(T, subscription="s"))
+    session.take_back(0)
+    assert len(shared.in_use) == 1, "it is another's by now"

@@ -192,17 +192,46 @@ def test_answers_of_a_transaction_take_effect_with_its_messages() -> None:
     assert bodies(client.subscribe("/queue/b", id="2")) == [b"answer"]
 
 
+@pytest.mark.parametrize("ended", ["before the ACK", "before COMMIT"])
+def test_a_transaction_was_committed_without_its_answers_when_their_subscription_had_ended(
+    ended: str,
+) -> None:
+    client, found = subscribed(world_with(), "client", 1)
+    client.say("BEGIN", transaction="t")
+    client.send(b"sent", "/queue/b", transaction="t")
+    if ended == "before the ACK":
+        client.say("UNSUBSCRIBE", id="1")
+        frames = client.ack(found[0], transaction="t")
+    else:
+        client.ack(found[0], transaction="t")
+        client.say("UNSUBSCRIBE", id="1")
+        frames = client.say("COMMIT", transaction="t", receipt="r")
+    assert "subscription has ended" in error(frames)
+    assert client.closed
+    other = Client(client.world)
+    assert bodies(other.subscribe("/queue/b", id="2")) == []
+    assert bodies(other.subscribe(ack="client")) == [b"0"]
+
+
 def test_a_transaction_outlives_a_subscription_whose_messages_it_answers() -> None:
     client, found = subscribed(world_with(), "client", 1)
-    for name in ("commit", "abort"):
-        client.say("BEGIN", transaction=name)
-        client.ack(found[0], transaction=name)
-        client.send(b"sent", "/queue/b", transaction=name)
-        client.say("UNSUBSCRIBE", id="1")
-        assert receipts(client.say(name.upper(), transaction=name, receipt="r")) == ["r"]
-        found = client.subscribe(ack="client")
-        assert bodies(found) == [b"0"]
-    assert bodies(client.subscribe("/queue/b", id="2")) == [b"sent"]
+    client.say("BEGIN", transaction="t")
+    client.ack(found[0], transaction="t")
+    client.say("UNSUBSCRIBE", id="1")
+    assert receipts(client.say("ABORT", transaction="t", receipt="r")) == ["r"]
+    assert bodies(client.subscribe(ack="client")) == [b"0"]
+
+
+@pytest.mark.parametrize("mode", ["auto", "client", "client-individual"])
+def test_an_answer_in_a_transaction_for_what_was_answered_for(mode: str) -> None:
+    client, found = subscribed(world_with(), mode, 1)
+    client.written()
+    if mode != "auto":
+        client.ack(found[0])
+    client.say("BEGIN", transaction="t")
+    ack = found[0].get("ack") or "1-1"
+    frames = client.say("ACK", id=ack, transaction="t", receipt="a")
+    assert [each.command for each in frames] == ["RECEIPT" if mode == "auto" else "ERROR"]
 
 
 def test_a_transaction_of_a_client_that_has_gone_comes_to_nothing() -> None:

@@ -327,7 +327,7 @@ WRONG_SUBSCRIBES: list[tuple[dict[str, str], str]] = [
     ({"destination": A, "id": "1", "selector": "a" * 1_025}, "at most 1024 bytes"),
     ({"destination": "/topic/a", "id": "1", "browser": "true"}, "a browser is for one queue"),
     ({"destination": "/queue/a,b", "id": "1", "browser": "true"}, "a browser is for one queue"),
-    ({"destination": A, "id": "1", "activemq.exclusive": "true"}, "exclusive is not served"),
+    ({"destination": A, "id": "1", "activemq.retroactive": "true"}, "retroactive is not served"),
     (
         {"destination": "/topic/a", "id": "1", "activemq.subscriptionName": "n"},
         "needs the client-id",
@@ -357,6 +357,34 @@ def test_an_id_is_for_one_subscription() -> None:
     assert "no such subscription" in error(other.say("UNSUBSCRIBE", id="9"))
     third = Client(client.world)
     assert "id is missing" in error(third.say("UNSUBSCRIBE"))
+
+
+@pytest.mark.parametrize(
+    ("priorities", "order"),
+    [(True, [b"9", b"7", b"4", b"1", b"0"]), (False, [b"9", b"7", b"1", b"4", b"0"])],
+)
+def test_the_order_of_priorities(priorities: bool, order: list[bytes]) -> None:
+    client = Client(world_with(priorities=priorities))
+    for priority in "19407":
+        client.send(priority.encode(), priority=priority)
+    assert bodies(client.subscribe()) == order
+
+
+def test_an_exclusive_subscription_gets_all_and_the_next_takes_over() -> None:
+    clients = [Client(world_with()) for _ in range(1)]
+    clients += [Client(clients[0].world) for _ in range(2)]
+    clients[0].subscribe()
+    for client in clients[1:]:
+        client.subscribe(**{"activemq.exclusive": "true"})
+    for number in range(3):
+        clients[0].send(b"%d" % number)
+    assert [bodies(each.hear()) for each in clients] == [[], [b"0", b"1", b"2"], []]
+    clients[1].say("UNSUBSCRIBE", id="1")
+    clients[0].send(b"3")
+    assert [bodies(each.hear()) for each in clients] == [[], [], [b"0", b"1", b"2", b"3"]]
+    clients[2].written()
+    clients[2].connection.leave()
+    assert bodies(clients[0].send(b"4")) == [b"4"]
 
 
 def test_what_is_false_is_not_asked_for() -> None:

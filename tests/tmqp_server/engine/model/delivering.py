@@ -74,7 +74,7 @@ class Delivering(Counting):
 
     def audience_can(self, line: Line) -> bool:
         """Stored messages wait until all consumers can take them, or one if one gets them (C65)."""
-        able = [member.can_take() for member in line.channel.members]
+        able = [member.can_take() for member in line.takers()]
         return any(able) if line.only_one() else bool(able) and all(able)
 
     def chosen(self, line: Line) -> list[Member]:
@@ -84,11 +84,12 @@ class Delivering(Counting):
             start = line.turn if line.turn < len(members) else 0
             turns = [(start + step) % len(members) for step in range(len(members))]
             able = [turn for turn in turns if members[turn].can_take()]
+            able = [turn for turn in able if members[turn] in line.takers()]
             able.sort(key=lambda turn: -members[turn].priority)
             if able:
                 line.turn = able[0] + 1
             return [members[turn] for turn in able[:1]]
-        able_members = [member for member in members if member.can_take()]
+        able_members = [member for member in line.takers() if member.can_take()]
         if line.only_one():
             able_members.sort(key=lambda member: -member.priority)
             return able_members[:1]

@@ -131,6 +131,7 @@ terms = st.builds(
     ack_timeout_ms=st.sampled_from([None, None, -1, 0, 250, 750, 2_000, -2, 10**9]),
     returns=st.none() | st.sampled_from([PUT_BACK_NO, PUT_BACK_START, PUT_BACK_END]),
     priority=st.sampled_from([None, None, 0, 1, 2]),
+    exclusive=st.sampled_from([None, None, None, False, True]),
 )
 BITS = [1 << number for number in range(10)]
 bindings = st.builds(

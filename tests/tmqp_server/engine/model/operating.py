@@ -230,6 +230,8 @@ class Operating(Delivering):
             member.returns = ("", "start", "end")[terms.returns]
         if terms.priority is not None:
             member.priority = terms.priority
+        if terms.exclusive is not None:
+            member.exclusive = terms.exclusive
 
     def set_terms(self, client: Client, request: object, name: str, terms: Terms) -> None:
         """Change the terms of a membership."""

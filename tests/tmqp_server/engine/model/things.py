@@ -233,6 +233,15 @@ class Line:
         """Whether a message goes to one consumer."""
         return self.options["status"] == ROUND_ROBIN or self.is_on("send_only_first_acquirer")
 
+    def takers(self) -> list[Member]:
+        """Who may get messages: an exclusive consumer alone, where each goes to one."""
+        members = self.channel.members
+        wanting = [member for member in members if member.exclusive]
+        if not wanting or not self.only_one():
+            return members
+        highest = max(member.priority for member in wanting)
+        return [member for member in wanting if member.priority == highest][:1]
+
     def snapshot(self) -> dict[str, object]:
         """What queue information tells."""
         shown: dict[str, object] = {name: self.counts[name] for name in COUNTS}
@@ -262,6 +271,8 @@ class Member:
     #: What becomes of what it has when it goes: start, end, or nothing at once.
     returns: str = ""
     priority: int = 0
+    #: It wants all that goes to one consumer.
+    exclusive: bool = False
     #: What it has unanswered, in the order of sending; None without terms.
     holds: list[tuple[Line, Letter]] | None = None
 

@@ -142,16 +142,17 @@ class Browser:
         self.until(script)
 
     def key(self, name: str) -> None:
-        """Press a key."""
+        """Press a key: a character, or one that has a name."""
         codes = {"Tab": 9, "Enter": 13, "Escape": 27}
+        text = {"Enter": "\r"}.get(name, name if len(name) == 1 else "")
         for kind in ("keyDown", "keyUp"):
             self._call(
                 "Input.dispatchKeyEvent",
                 type=kind,
                 key=name,
                 code=name,
-                windowsVirtualKeyCode=codes[name],
-                text="\r" if name == "Enter" and kind == "keyDown" else "",
+                windowsVirtualKeyCode=codes.get(name, ord(name.upper()[0])),
+                text=text if kind == "keyDown" else "",
             )
 
     def type(self, text: str) -> None:

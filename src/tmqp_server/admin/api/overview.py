@@ -1,0 +1,154 @@
+"""The server in numbers: counted in portions, and once for all who ask within a second."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final, final
+
+from tmqp_server.admin.world import AdminWorld
+from tmqp_server.engine.operations.survey import Survey
+from tmqp_server.shell.turn import Turn
+
+__all__ = ["Overview", "Overviews", "limits_near", "turn_of"]
+
+#: For how long the numbers of a survey are what everybody gets.
+_SHARED_S: Final = 1.0
+#: Portions that follow each other at once, and the pause before each further one.
+_HURRIED: Final = 8
+_PAUSE_S: Final = 0.005
+
+
+def turn_of(world: AdminWorld) -> Turn:
+    """The turn of the server, which is there when somebody can ask."""
+    assert world.turn is not None, "nobody can ask before there is one"
+    return world.turn
+
+
+@final
+class Overview:
+    """One look at everything; ``value`` is there once it is complete."""
+
+    def __init__(self, world: AdminWorld, now: float, offset_s: float) -> None:
+        self.value: dict[str, object] | None = None
+        self.began_s = now
+        self._world = world
+        self._offset_s = offset_s
+        self._survey = turn_of(world).hub.broker.survey()
+        self._portions = 0
+        self._due = now
+
+    def go_on(self, now: float) -> float:
+        """Work on a portion, if it is time; returns when to call again, infinity for never."""
+        if self.value is not None:
+            return math.inf
+        if now < self._due:
+            return self._due
+        if self._survey.go_on(now):
+            self.value = _shown(self._world, self._survey, now, self._offset_s)
+            return math.inf
+        self._portions += 1
+        self._due = now if self._portions < _HURRIED else now + _PAUSE_S
+        return self._due
+
+
+@final
+class Overviews:
+    """Makes looks at everything."""
+
+    def __init__(self, world: AdminWorld) -> None:
+        self._world = world
+        self._last: Overview | None = None
+
+    def take(self, now: float, offset_s: float) -> Overview:
+        """The look that is to be shown: one in the making, or of this second, or a new one."""
+        last = self._last
+        if last is None or (last.value is not None and now - last.began_s >= _SHARED_S):
+            last = self._last = Overview(self._world, now, offset_s)
+        return last
+
+
+def _shown(world: AdminWorld, survey: Survey, now: float, offset_s: float) -> dict[str, object]:
+    turn = turn_of(world)
+    levels = survey.levels()
+    facts = world.facts()
+    problems = world.problems()
+    total, counters = survey.total, survey.total.counters
+    blocked, waiting = turn.pressure()
+    doors: dict[str, dict[str, int]] = {}
+    there = turn.open_by_door()
+    for name, tally in sorted(turn.tally.doors.items()):
+        doors[name] = {
+            "connections": there[name],
+            "opened": tally.opened,
+            "received_bytes": tally.received_bytes,
+            "sent_bytes": tally.sent_bytes,
+        }
+    for name, each in survey.doors.items():
+        doors.setdefault(name, {}).update(
+            messages_received=each.pushed, messages_delivered=each.delivered
+        )
+    return {
+        "version": world.build["version"],
+        "build": world.build["build"],
+        "python": world.build["python"],
+        "started_at_ms": int(world.started_s * 1_000),
+        "now_ms": int((now + offset_s) * 1_000),
+        "uptime_s": int(max(now + offset_s - world.started_s, 0.0)),
+        "ready": not problems,
+        "draining": world.draining,
+        "problems": problems,
+        "limits_near": [each["name"] for each in limits_near(world, levels) if each["near"]],
+        "channels": levels["channels"],
+        "queues": survey.queues,
+        "queues_without_consumers": survey.without,
+        "clients": levels["sessions"],
+        "connections": world.connections(),
+        "connections_blocked": blocked,
+        "outbound_waiting_bytes": waiting,
+        "messages": {
+            "waiting": total.waiting,
+            "spilled": total.on_disk,
+            "deferred": total.deferred,
+            "in_flight": total.unanswered,
+            "oldest_age_s": round(total.oldest_age_s, 3),
+        },
+        "counts": {
+            "received": counters.received,
+            "sent": counters.sent,
+            "deliveries": counters.deliveries,
+            "done": counters.done,
+            "redelivered": counters.redelivered,
+            "expired": counters.expired,
+            "dead": counters.dead,
+            "dropped": counters.dropped,
+            "refused": counters.refused,
+            "confirms": survey.confirms,
+        },
+        "doors": doors,
+        "memory_used_bytes": levels["message_bytes"] + levels["state_bytes"],
+        "memory_limit_bytes": world.limits.max_total_bytes,
+        "process": {
+            "cpu_s": facts.cpu_s,
+            "resident_bytes": facts.resident_bytes,
+            "open_fds": facts.open_fds,
+            "max_fds": facts.max_fds,
+        },
+    }
+
+
+def limits_near(world: AdminWorld, levels: Mapping[str, int]) -> list[dict[str, Any]]:
+    """The limits of the whole server of which it is known how much is used."""
+    limits = world.limits
+    used = levels["message_bytes"] + levels["state_bytes"]
+    rows = (
+        ("max_total_bytes", used, limits.max_total_bytes),
+        ("max_unsynced_bytes", levels["unsynced_bytes"], limits.max_unsynced_bytes),
+        ("max_sessions", levels["sessions"], limits.max_sessions),
+        ("max_channels", levels["channels"], limits.max_channels),
+        ("max_connections", world.connections(), world.max_connections),
+    )
+    return [
+        {"name": name, "used": count, "limit": most, "near": most > 0 and count >= 0.85 * most}
+        for name, count, most in rows
+    ]

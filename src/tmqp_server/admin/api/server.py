@@ -1,0 +1,155 @@
+"""``/server``: the server in numbers, its limits, and its storage."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from tmqp_server.access.rights import MANAGE_SERVER
+from tmqp_server.admin.api.overview import Overview, limits_near, turn_of
+from tmqp_server.admin.api.running import AskOnce, Telling
+from tmqp_server.admin.api.table import Api, body_of
+from tmqp_server.admin.permitted import Permitted
+from tmqp_server.doors.http.exchange import Exchange, Handler
+from tmqp_server.doors.http.messages import HttpResponse, problem
+from tmqp_server.engine.commands import AskRight, Command, Drain, SeeServer
+from tmqp_server.settings.sources import hidden
+
+__all__ = [
+    "drain",
+    "reload_settings",
+    "tell_audit",
+    "tell_limits",
+    "tell_server",
+    "tell_settings",
+    "tell_storage",
+]
+
+
+class _Server(Permitted):
+    """Shows the server in numbers, when they are counted."""
+
+    def __init__(self, api: Api, exchange: Exchange) -> None:
+        super().__init__(exchange, SeeServer(exchange.client.number, None))
+        self._overviews = api.overviews
+        self._overview: Overview | None = None
+
+    def permitted(self, now: float) -> None:
+        """Begin to count, unless somebody has just done that."""
+        self._overview = self._overviews.take(now, self.exchange.client.offset_s)
+        self.due = now
+
+    def on_deadline(self, now: float) -> Sequence[Command]:
+        """Go on, and answer when it is complete."""
+        overview = self._overview
+        assert overview is not None, "nothing else is waited for"
+        self.due = overview.go_on(now)
+        if overview.value is not None:
+            self.exchange.respond(HttpResponse.json(200, overview.value))
+        return ()
+
+
+def tell_server(api: Api, exchange: Exchange) -> Handler:
+    """The server in numbers."""
+    return _Server(api, exchange)
+
+
+def tell_limits(api: Api, exchange: Exchange) -> Handler:
+    """Every limit, and of some how much is used."""
+
+    def answer(_now: float) -> object:
+        items = limits_near(api.world, turn_of(api.world).hub.broker.surveying.levels())
+        known = {each["name"] for each in items}
+        for field in dataclasses.fields(api.world.limits):
+            if field.name not in known:
+                value = getattr(api.world.limits, field.name)
+                items.append({"name": field.name, "used": None, "limit": value, "near": False})
+        return {"items": items}
+
+    return Telling(exchange, SeeServer(exchange.client.number, None), answer)
+
+
+def tell_settings(api: Api, exchange: Exchange) -> Handler:
+    """The settings that the server has, with stars in the place of secrets."""
+
+    def answer(_now: float) -> object:
+        found = [(name, hidden(name, value)) for name, value in api.world.settings()]
+        return {"items": [{"name": name, "value": _plain(value)} for name, value in found]}
+
+    return Telling(exchange, SeeServer(exchange.client.number, None), answer)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, (tuple, list)):
+        return [_plain(each) for each in value]
+    return value if isinstance(value, (bool, int, float, str)) or value is None else str(value)
+
+
+def tell_storage(api: Api, exchange: Exchange) -> Handler:
+    """Whether the storage saves, how large it is, and how long it takes."""
+
+    def answer(_now: float) -> object:
+        turn = turn_of(api.world)
+        facts = api.world.facts()
+        saving = turn.saving
+        return {
+            "stored": saving is not None,
+            "saving": api.world.saves(),
+            "problem": (saving.failing or None) if saving is not None else None,
+            "failures": turn.tally.failures,
+            "bytes": facts.storage_bytes,
+            "free_bytes": facts.free_bytes,
+            "floor_bytes": api.world.floor_bytes,
+            "write_us": _shown(turn.tally.write),
+            "read_us": _shown(turn.tally.read),
+            "batch_messages": _shown(turn.tally.batch),
+        }
+
+    return Telling(exchange, SeeServer(exchange.client.number, None), answer)
+
+
+def tell_audit(api: Api, exchange: Exchange) -> Handler:
+    """The last changes that were asked for, the latest first."""
+    most = exchange.wanted.count("max", 100, 1, 1_000)
+
+    def answer(_now: float) -> object:
+        found = list(api.world.audit)[-most:]
+        return {"items": [dict(each) for each in reversed(found)]}
+
+    return Telling(exchange, SeeServer(exchange.client.number, None), answer)
+
+
+def drain(_api: Api, exchange: Exchange) -> Handler:
+    """Have the server take no more, and end if that is wanted."""
+    stops = body_of(exchange.wanted, {"stop": bool}).get("stop", False)
+    return AskOnce(
+        exchange,
+        lambda session, request: Drain(session, request, stops),
+        lambda _: HttpResponse.json(202, {"draining": True, "stop": stops}),
+    )
+
+
+def reload_settings(api: Api, exchange: Exchange) -> Handler:
+    """Have the configuration read again; how that went is in the log and in the metrics."""
+
+    def answer(_body: object) -> HttpResponse:
+        if api.world.reload is None:
+            return problem(501, "this server was not started from a file that can be read again")
+        api.world.reload()
+        return HttpResponse.json(202, {"reloads": dict(api.world.reloads)})
+
+    return AskOnce(
+        exchange,
+        lambda session, request: AskRight(session, request, MANAGE_SERVER),
+        answer,
+    )
+
+
+def _shown(histogram: Any) -> dict[str, object]:
+    """A histogram: how many observations there are up to each bound."""
+    return {
+        "bounds": list(histogram.bounds),
+        "counts": list(histogram.counts),
+        "sum": histogram.total,
+    }

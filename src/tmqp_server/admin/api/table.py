@@ -1,0 +1,165 @@
+"""What an operation of the API is; ``operations.py`` has the table of all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tmqp_server.access.auditing import ACTIONS
+from tmqp_server.admin.api.logins import WebLogIns
+from tmqp_server.admin.api.manner import ApiManner, read_object
+from tmqp_server.admin.api.overview import Overviews
+from tmqp_server.admin.api.repeats import Repeats
+from tmqp_server.admin.api.views import Views
+from tmqp_server.admin.world import AdminWorld
+from tmqp_server.doors.http.exchange import Exchange, Handler
+from tmqp_server.doors.http.messages import BadRequest, HttpRequest
+from tmqp_server.engine.commands import Command
+
+__all__ = [
+    "PREFIX",
+    "Api",
+    "Begin",
+    "Operation",
+    "Parameter",
+    "body_of",
+    "flag",
+    "integer",
+    "text",
+    "word",
+]
+
+#: All paths begin so.
+PREFIX: Final = "/api/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """What operations work with; ``description`` is the API's, as JSON."""
+
+    world: AdminWorld
+    manner: ApiManner
+    logins: WebLogIns
+    views: Views
+    description: Callable[[], bytes]
+    overviews: Overviews
+    repeats: Repeats = field(default_factory=Repeats)
+
+
+Begin = Callable[[Api, Exchange], Handler | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of the query; ``schema`` is that of JSON Schema."""
+
+    name: str
+    meaning: str
+    schema: Mapping[str, Any]
+
+
+def text(name: str, meaning: str) -> Parameter:
+    """A text."""
+    return Parameter(name, meaning, {"type": "string"})
+
+
+def integer(name: str, meaning: str, least: int, most: int, default: int) -> Parameter:
+    """A whole number."""
+    schema = {"type": "integer", "minimum": least, "maximum": most, "default": default}
+    return Parameter(name, meaning, schema)
+
+
+def word(name: str, meaning: str, *words: str) -> Parameter:
+    """One of some words, the first one if nothing is given."""
+    return Parameter(name, meaning, {"type": "string", "enum": [*words], "default": words[0]})
+
+
+def flag(name: str, meaning: str) -> Parameter:
+    """``yes`` or ``no``, which is the default."""
+    return word(name, meaning, "no", "yes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One operation: a row of the table.
+
+    :ivar name: what it is called in the OpenAPI description.
+    :ivar path: below :data:`PREFIX`, as ``Route`` has templates.
+    :ivar summary: what it does, in one line.
+    :ivar begin: carries a request out.
+    :ivar rights: what a client needs, as ``rights.py`` names it; none for who need not be allowed
+        anything.
+    :ivar commands: what it asks of the broker.
+    :ivar query: its parameters.
+    :ivar body: the name of the schema of its body; empty for none.
+    :ivar answer: the name of the schema of its answer; empty for none.
+    :ivar kind: the type of the answer's content.
+    :ivar status: of an answer that tells that it was done.
+    :ivar failures: statuses of other answers, beside those that every operation has.
+    :ivar cli: the commands of ``tmqp`` that do the same.
+    :ivar public: nobody is asked who the client is.
+    :ivar overlaps: a connection may ask the next one before this is answered.
+    """
+
+    name: str
+    method: str
+    path: str
+    summary: str
+    begin: Begin
+    rights: tuple[str, ...] = ()
+    commands: tuple[type[Command], ...] = ()
+    query: tuple[Parameter, ...] = ()
+    body: str = ""
+    answer: str = ""
+    kind: str = "application/json"
+    status: int = 200
+    failures: tuple[int, ...] = ()
+    cli: tuple[str, ...] = ()
+    public: bool = False
+    overlaps: bool = False
+
+    @property
+    def template(self) -> str:
+        """The whole path."""
+        return PREFIX + self.path
+
+    @property
+    def audited(self) -> tuple[str, ...]:
+        """What the audit calls the commands of it that are recorded."""
+        return tuple(dict.fromkeys([ACTIONS[each] for each in self.commands if each in ACTIONS]))
+
+    @property
+    def repeats(self) -> bool:
+        """Whether it takes an ``Idempotency-Key``: its answer is kept, and not streamed."""
+        return self.method == "POST" and self.tag != "session" and self.name != "take"
+
+    @property
+    def tag(self) -> str:
+        """The resource that it is about."""
+        return self.path.strip("/").partition("/")[0]
+
+    def check(self, request: HttpRequest) -> None:
+        """Refuse parameters that it does not have.
+
+        :raises BadRequest: for one.
+        """
+        request.check_query(*[each.name for each in self.query])
+
+
+def body_of(request: HttpRequest, allowed: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:
+    """The JSON object in a body, with these members at most.
+
+    :raises BadRequest: when it is something else, or has a member that is not known or of another
+        type.
+    """
+    found = read_object(request.body)
+    for key, value in found.items():
+        if key not in allowed:
+            known = ", ".join(allowed)
+            raise BadRequest(422, f"there is no member {key[:64]!r}; there are {known}")
+        kinds = allowed[key]
+        wanted = kinds if isinstance(kinds, tuple) else (kinds,)
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in wanted):
+            raise BadRequest(422, f"{key} has the wrong type")
+    return found

@@ -1,0 +1,272 @@
+"""``.../transfers``: move messages to another queue, or dead letters back to where they were first.
+
+A message is pushed to where it goes and removed when that is confirmed: so a crash, or a consumer
+that takes it in between, may leave it in both queues, and never in none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, Final
+
+from tmqp.constants import MAX_QUEUE_ID, RESULT_OK, TYPE_QUEUE_MESSAGE
+from tmqp.errors import LocalProtocolError
+from tmqp.extensions import (
+    DEAD_LETTER_HEADERS,
+    HEADER_DEAD_LETTER_QUEUE,
+    HEADER_DELAY,
+    HEADER_DELIVER_AT,
+    HEADER_MESSAGE_TIMEOUT,
+)
+from tmqp.frames import Frame
+from tmqp_server.access.rights import CLEAR_MESSAGES
+from tmqp_server.admin.api.channels import place_of
+from tmqp_server.admin.api.running import Stepping, Steps, need
+from tmqp_server.admin.api.table import Api, Operation, body_of
+from tmqp_server.doors.http.exchange import Exchange, Handler
+from tmqp_server.doors.http.messages import BadRequest, HttpResponse
+from tmqp_server.doors.rewriting import writable_headers
+from tmqp_server.doors.selecting import FilterError, filter_of, read_by
+from tmqp_server.engine.commands import AskRight, Browse, Command, Push, RemoveMessage
+from tmqp_server.engine.effects import Reply
+from tmqp_server.engine.model.snapshots import BROWSED_WAITING, BrowsedMessage, BrowseSnapshot
+
+__all__ = ["TRANSFER_OPERATIONS"]
+
+_NO_QUEUE: Final = "there is no such queue"
+#: Messages of a transfer if nothing is said, and at most.
+_COUNT: Final = 1_000
+_MOST: Final = 10_000
+_MOST_IDS: Final = 1_000
+#: Messages that are looked at together, and in all.
+_PORTION: Final = 100
+_MOST_EXAMINED: Final = 20_000
+#: Seconds after a portion in which others have their turn.
+_PAUSE_S: Final = 0.001
+#: What says when the copy of a message may be delivered; it may be so at once.
+_DROPPED: Final = frozenset(
+    name.lower()
+    for name in (*DEAD_LETTER_HEADERS, HEADER_DELAY, HEADER_DELIVER_AT, HEADER_MESSAGE_TIMEOUT)
+)
+
+_Place = tuple[str, int]
+
+
+def _first_of(frame: Frame) -> _Place | None:
+    """The queue of a dead letter; None for another message."""
+    channel, separator, number = (frame.header(HEADER_DEAD_LETTER_QUEUE) or "").rpartition(";")
+    if not separator or not (number.isascii() and number.isdigit()):
+        return None
+    return (channel, int(number)) if channel and int(number) <= MAX_QUEUE_ID else None
+
+
+def _target_of(value: object) -> _Place | None:
+    """Where messages are to go: None for where each was first.
+
+    :raises BadRequest: when it says neither.
+    """
+    if value == "first":
+        return None
+    if isinstance(value, dict) and set(value) == {"channel", "queue"}:
+        channel, queue_id = value["channel"], value["queue"]
+        whole = isinstance(queue_id, int) and not isinstance(queue_id, bool)
+        if isinstance(channel, str) and channel and whole and 0 <= queue_id <= MAX_QUEUE_ID:
+            return channel, queue_id
+    raise BadRequest(422, 'to must be "first", or an object with a channel and a queue')
+
+
+class _Transfer:
+    """One transfer, as its request wants it, and what has become of it."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._client = exchange.client
+        self._place = place_of(exchange)
+        given = body_of(
+            exchange.wanted,
+            {
+                "to": (str, dict),
+                "ids": list,
+                "count": int,
+                "filter": str,
+                "filter_language": str,
+                "dry_run": bool,
+            },
+        )
+        self._target = _target_of(given.get("to", "first"))
+        if self._target == self._place:
+            raise BadRequest(422, "the messages are in this queue already")
+        self._ids = self._read_ids(given.get("ids"))
+        self._count = given.get("count", len(self._ids) or _COUNT)
+        if not 0 < self._count <= _MOST:
+            raise BadRequest(422, f"count must be a whole number from 1 to {_MOST}")
+        self._dry = given.get("dry_run", False)
+        self._filter = None
+        if "filter" in given or "filter_language" in given:
+            try:
+                self._filter = filter_of(given.get("filter_language"), given.get("filter"))
+            except FilterError as error:
+                raise BadRequest(422, str(error)) from error
+            read_by(self._filter, self._client.letters)
+        self._examined = 0
+        self._matched = 0
+        self._moved = 0
+        self._failed: dict[str, int] = {}
+        self._targets: dict[_Place, int] = {}
+        self._more = False
+
+    def _read_ids(self, value: Any) -> list[str]:
+        if value is None:
+            return []
+        texts = [each for each in value if isinstance(each, str) and each]
+        if not texts or len(texts) != len(value) or len(texts) > _MOST_IDS:
+            raise BadRequest(422, f"ids must be a list of 1 to {_MOST_IDS} ids of messages")
+        return list(dict.fromkeys(texts))
+
+    def steps(self, session: int, request: object) -> Steps:
+        """Look at the queue in portions, and move what fits."""
+        channel, queue_id = self._place
+        if not self._dry:
+            # Else everything would be pushed before it turns out that nothing may be removed.
+            ask = AskRight(session, request, CLEAR_MESSAGES, channel, queue_id)
+            need((yield ask))
+        wanted: list[str] = self._ids or [""]
+        for message_id in wanted:
+            yield from self._walk(session, request, message_id)
+            if self._matched >= self._count:
+                break
+        return HttpResponse.json(200, self._result())
+
+    def _browse(self, session: int, request: object, first: int, message_id: str) -> Browse:
+        channel, queue_id = self._place
+        limit = 1 if message_id else _PORTION
+        return Browse(
+            session,
+            request,
+            channel,
+            queue_id,
+            first,
+            limit,
+            0,
+            BROWSED_WAITING,
+            message_id,
+            self._filter,
+        )
+
+    def _walk(
+        self, session: int, request: object, message_id: str
+    ) -> Generator[Command | float, Reply, None]:
+        first = 0
+        while True:
+            body = need((yield self._browse(session, request, first, message_id)), _NO_QUEUE)
+            assert isinstance(body, BrowseSnapshot), "it is the answer"
+            for each in body.items:
+                if self._matched >= self._count or self._examined >= _MOST_EXAMINED:
+                    self._more = True
+                    return
+                yield from self._meet(session, request, each)
+            if message_id or not body.items:
+                return
+            first = body.items[-1].sequence + 1
+            yield _PAUSE_S
+
+    def _meet(
+        self, session: int, request: object, item: BrowsedMessage
+    ) -> Generator[Command | float, Reply, None]:
+        """Move a message, if it has somewhere to go."""
+        self._examined += 1
+        try:
+            frame = self._client.letters.frame_of(item.message)
+        except LookupError:
+            return  # its door is no more
+        target = _first_of(frame) if self._target is None else self._target
+        if target is None or target == self._place:
+            return
+        self._matched += 1
+        self._targets[target] = self._targets.get(target, 0) + 1
+        if self._dry:
+            return
+        try:
+            push = self._copy(session, frame, item, target)
+        except LocalProtocolError as error:
+            self._fail(str(error))
+            return
+        confirms = self._client.confirms
+        if item.message_id in confirms:
+            self._fail("a message with this id is not confirmed yet")
+            return
+        confirms[item.message_id] = request
+        reply = yield push
+        confirms.pop(item.message_id, None)
+        if reply.code != RESULT_OK:
+            words = {401: "not allowed", 404: "no such queue", 482: "a limit is reached"}
+            self._fail(words.get(reply.code, f"refused with {reply.code}"))
+            return
+        channel, queue_id = self._place
+        reply = yield RemoveMessage(session, request, channel, queue_id, item.message_id)
+        if reply.code == RESULT_OK:
+            self._moved += 1
+        else:
+            self._fail("copied, and no longer there to be removed")
+
+    def _fail(self, words: str) -> None:
+        self._failed[words] = self._failed.get(words, 0) + 1
+
+    def _copy(self, session: int, frame: Frame, item: BrowsedMessage, target: _Place) -> Push:
+        headers = [pair for pair in writable_headers(frame) if pair[0].lower() not in _DROPPED]
+        copy = Frame.build(
+            TYPE_QUEUE_MESSAGE,
+            target[0],
+            target[1],
+            frame.payload,
+            message_id=item.message_id,
+            source=frame.source or self._client.client_id,
+            headers=headers,
+            high_priority=item.high_priority,
+            pending_acknowledge=True,
+        )
+        return Push(
+            session,
+            item.message_id,
+            target[0],
+            target[1],
+            item.high_priority,
+            True,
+            len(copy.raw),
+            copy,
+        )
+
+    def _result(self) -> dict[str, object]:
+        return {
+            "count": self._matched,
+            "moved": self._moved,
+            "examined": self._examined,
+            "failed": [{"reason": why, "count": count} for why, count in self._failed.items()],
+            "targets": [
+                {"channel": channel, "queue": queue_id, "count": count}
+                for (channel, queue_id), count in self._targets.items()
+            ],
+            "more": self._more,
+            "running": False,
+        }
+
+
+def _transfer(_api: Api, exchange: Exchange) -> Handler:
+    return Stepping(exchange, _Transfer(exchange).steps)
+
+
+TRANSFER_OPERATIONS: Final[tuple[Operation, ...]] = (
+    Operation(
+        name="transfer",
+        method="POST",
+        path="/channels/{channel}/queues/{queue:int}/transfers",
+        summary="Move waiting messages: chosen ones, or all that a filter accepts; dead letters"
+        " back to their first queues.",
+        begin=_transfer,
+        rights=("browse", "clear-messages", "push"),
+        commands=(AskRight, Browse, Push, RemoveMessage),
+        body="Transfer",
+        answer="Transferred",
+        failures=(404, 409, 422),
+    ),
+)

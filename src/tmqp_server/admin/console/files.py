@@ -1,0 +1,117 @@
+"""Serves the files of the console: an HTML document, scripts, a style sheet, and what is vendored.
+
+They are read when the door opens and answered from memory.  A browser asks again each time and is
+told 304 while nothing has changed, so that a page never runs beside the scripts of another version.
+Names are looked up in a table; no path of a request ever reaches a file system.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from functools import partial
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Final, final
+
+from tmqp_server.admin.console.tables import console_tables
+from tmqp_server.doors.http.exchange import Exchange
+from tmqp_server.doors.http.messages import HttpResponse
+from tmqp_server.doors.http.routes import Route
+
+__all__ = ["ConsoleFile", "console_files", "console_routes"]
+
+_TYPES: Final = {
+    "html": b"text/html; charset=utf-8",
+    "css": b"text/css; charset=utf-8",
+    "js": b"text/javascript; charset=utf-8",
+    "svg": b"image/svg+xml",
+    "txt": b"text/plain; charset=utf-8",
+}
+#: The document; it names all others relative to itself, so it may stand behind a proxy's prefix.
+_INDEX: Final = "index.html"
+_TABLES: Final = "tables.js"
+#: Where ActiveMQ has its console, also with a slash behind it.
+_FORMER: Final = "/admin"
+#: Ask each time whether there is a newer one.
+_CACHE: Final = (b"Cache-Control", b"no-cache")
+_VARY: Final = (b"Vary", b"Accept-Encoding")
+
+
+@final
+class ConsoleFile:
+    """One file: its bytes, and what is said of them.
+
+    :param name: the path below the console's folder.
+    :param data: what it contains.
+    """
+
+    __slots__ = ("_small", "data", "media_type", "name", "tag")
+
+    def __init__(self, name: str, data: bytes) -> None:
+        self.name = name
+        self.data = data
+        self.media_type = _TYPES[name.rpartition(".")[2]]
+        self.tag = b'"%s"' % hashlib.sha256(data).hexdigest()[:32].encode("ascii")
+        self._small: bytes | None = None
+
+    def small(self) -> bytes:
+        """Its bytes, compressed by gzip; made when somebody asks first."""
+        if self._small is None:
+            self._small = gzip.compress(self.data, 6, mtime=0)
+        return self._small
+
+
+def console_files() -> dict[str, ConsoleFile]:
+    """All files of the console by their names."""
+    found: dict[str, ConsoleFile] = {}
+    _collect(files("tmqp_server.admin.console") / "page", "", found)
+    found[_TABLES] = ConsoleFile(_TABLES, console_tables())
+    return found
+
+
+def _collect(folder: Traversable, prefix: str, found: dict[str, ConsoleFile]) -> None:
+    for each in folder.iterdir():
+        name = prefix + each.name
+        if each.is_dir():
+            _collect(each, f"{name}/", found)
+        elif name.rpartition(".")[2] in _TYPES:
+            found[name] = ConsoleFile(name, each.read_bytes())
+
+
+def console_routes() -> list[Route]:
+    """The routes of the console: ``/`` is the document, the others are below ``/console``.
+
+    Everybody may read them: they are the same for all, and tell nothing about the server.
+    """
+    found = console_files()
+    routes = [
+        Route("GET", f"/console/{name}", partial(_serve, file), public=True)
+        for name, file in sorted(found.items())
+        if name != _INDEX
+    ]
+    return [
+        Route("GET", "/", partial(_serve, found[_INDEX]), public=True),
+        Route("GET", _FORMER, _go_to_index, public=True),
+        *routes,
+    ]
+
+
+def _go_to_index(exchange: Exchange) -> None:
+    """``GET /admin``: that was elsewhere."""
+    exchange.respond(HttpResponse(302, b"", b"", (b"Location", b"/")))
+
+
+def _serve(file: ConsoleFile, exchange: Exchange) -> None:
+    request = exchange.wanted
+    fields = [(b"ETag", file.tag), _CACHE, _VARY]
+    known = request.header(b"if-none-match") or b""
+    if any(each.strip() in (file.tag, b"W/" + file.tag, b"*") for each in known.split(b",")):
+        exchange.respond(HttpResponse(304, b"", b"", *fields))
+        return
+    data = file.data
+    offered = (request.header(b"accept-encoding") or b"").lower().split(b",")
+    if any(each.strip() == b"gzip" for each in offered):
+        data = file.small()
+        fields.append((b"Content-Encoding", b"gzip"))
+    exchange.respond(HttpResponse(200, data, file.media_type, *fields))

@@ -1,0 +1,79 @@
+// Who is connected, and what each has joined.
+
+import { get, remove } from "./api.js";
+import { sure } from "./ask.js";
+import { age, badge, button, card, count, encode, facts, fill, h, link, quiet, table, title } from "./dom.js";
+import { may } from "./rights.js";
+import { Rows, filterField } from "./rows.js";
+
+const name = (row) => row.name || row.type || row.id;
+
+function details(row) {
+  const joined = row.joined || [];
+  const words = (value) => (value < 0 ? "no bound" : count(value));
+  return [
+    facts([["Id", row.id], ["Name", row.name], ["Type", row.type], ["Door", row.door], ["Connected for", age(row.online_ms / 1000)], ["Logged in", row.authenticated ? "yes" : "no"],
+      ["Address", row.address], ["Pushed", count(row.pushed)], ["Delivered", count(row.delivered)], ["Acknowledged", count(row.acknowledged)], ["Refused", count(row.negative_acks)],
+      ["Not acknowledged in time", count(row.ack_timeouts)], ["In flight", count(row.in_flight)], ...Object.entries(row.properties || {})]),
+    h("h2", { class: "gap" }, "Subscriptions"),
+    table("Subscriptions", [
+      ["Channel", (each) => link(`#/queues?filter=${encode(`name:${each.channel}`)}`, each.channel)],
+      ["Credit", (each) => words(each.credit), "n"], ["Window", (each) => words(each.window), "n"],
+      ["Held", (each) => (each.held === null ? "not counted" : count(each.held)), "n"],
+      ["Priority", (each) => count(each.priority), "n"], ["Filter", (each) => (each.filtered ? "yes" : "no")], ["For", (each) => age(each.joined_ms / 1000), "n"],
+    ], joined, "It has joined no channel."),
+    row.joined_hidden ? quiet(`${count(row.joined_hidden)} more are in channels that you may not see.`) : null,
+  ];
+}
+
+export async function page(context) {
+  const place = h("div", {});
+  let open = "";
+  const rows = new Rows({
+    caption: "Clients", empty: "No client fits.", sort: context.query.get("sort") || "name", filter: context.query.get("filter") || "",
+    widths: "minmax(150px, 2fr) minmax(70px, 1fr) minmax(110px, 1.4fr) repeat(5, minmax(74px, 1fr))",
+    columns: [
+      ["name", "Client", (row) => [name(row), row.blocked && [" ", badge("blocked", "error")]], "", "name"],
+      ["door", "Door", (row) => row.door, "", "door"],
+      ["type", "Type", (row) => row.type, "", "type"],
+      ["online", "Since", (row) => age(row.online_ms / 1000), "n", "online_ms"],
+      ["subscriptions", "Joined", (row) => count(row.subscriptions), "n", "subscriptions"],
+      ["pushed", "Pushed", (row) => count(row.pushed), "n", "pushed"],
+      ["delivered", "Delivered", (row) => count(row.delivered), "n", "delivered"],
+      ["in_flight", "In flight", (row) => count(row.in_flight), "n", "in_flight"],
+    ],
+    keyOf: (row) => row.id,
+    load: (query) => get("clients", query),
+    open: (row) => row && show(row.id, true),
+    changed: (sort, filter) => context.setQuery({ sort: sort === "name" ? "" : sort, filter }),
+  });
+  const show = async (id, scroll) => {
+    try {
+      const row = await get(`clients/${encode(id)}`);
+      open = id;
+      fill(place, card(name(row), details(row), h("div", { class: "row end" }, button("Close", () => { open = ""; fill(place); }),
+        may("manage-clients") && button("Disconnect…", () => cut(row), "danger"))));
+      if (scroll) place.scrollIntoView({ block: "nearest" });
+    } catch (error) {
+      if (error.status !== 404) throw error;
+      open = "";
+      fill(place, card(null, quiet("This client is connected no more.")));
+    }
+  };
+  const cut = async (row) => {
+    if (await sure(`Disconnect ${name(row)}?`, ["Its connection ends; what it has not acknowledged (", h("b", {}, count(row.in_flight)), ") goes back to the queues. It may connect again."], "Disconnect")
+      && await context.act(() => remove(`clients/${encode(row.id)}`), `${name(row)} is disconnected.`, { refreshes: false })) {
+      open = "";
+      fill(place);
+      await context.again();
+    }
+  };
+  await rows.begin(context.tell);
+  return {
+    name: "Clients", every: 3000,
+    element: h("div", {}, title("Clients"), h("div", { class: "row bar-of-views" }, filterField(rows, "name:web*", "name:web*, door=nsq, in_flight>100")), rows.element, place),
+    drawn: () => rows.draw(),
+    refresh: async () => { await rows.refresh(); if (open) await show(open, false); },
+    end: () => rows.end(),
+  };
+}

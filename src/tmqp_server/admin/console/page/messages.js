@@ -1,0 +1,85 @@
+// The messages of a queue: looked at, and not taken.
+
+import { get, remove } from "./api.js";
+import { fields, sure } from "./ask.js";
+import { badge, button, card, count, encode, facts, fill, h, moment, quiet, table, title } from "./dom.js";
+import { bytesOf, firstLine, payload } from "./payload.js";
+import { crumbs, queueHash, queuePath } from "./places.js";
+import { rightsOn } from "./rights.js";
+
+const PORTION = 50;
+
+export async function page(context) {
+  const [, channel, number] = context.parts;
+  const path = `${queuePath(channel, number)}/messages`;
+  const can = await rightsOn({ channel, queue: number });
+  const asked = fields([
+    { name: "state", label: "State", kind: "choice", choices: ["all", "waiting", "deferred", "in-flight"] },
+    { name: "from", label: "From sequence", kind: "number" },
+    { name: "id", label: "Message id" },
+    { name: "filter", label: "Filter of headers", example: "Country=fr", help: "As consumers write it" },
+  ], Object.fromEntries(context.query));
+  const list = h("div", {});
+  const detail = h("div", {});
+  const note = h("p", { class: "quiet" });
+  let items = [];
+  let next = null;
+  let open = null;
+
+  const draw = () => {
+    fill(list, table("Messages", [
+      ["Sequence", (row) => h("button", { type: "button", class: "sort link", "data-key": `message ${row.sequence}`, onclick: () => show(row) }, count(row.sequence))],
+      ["State", (row) => [row.state === "waiting" ? row.state : badge(row.state, "warn"), row.priority === "high" && badge("high")]],
+      ["Id", (row) => h("code", { class: "short", title: row.id }, row.id.length > 12 ? `${row.id.slice(0, 10)}…` : row.id)],
+      ["Body", (row) => firstLine(row)],
+    ], items, "No message fits."));
+  };
+  const show = (row) => {
+    open = row;
+    const where = new Blob([bytesOf(row)], { type: "application/octet-stream" });
+    fill(detail, card(`Message ${count(row.sequence)}`,
+      facts([
+        ["Id", row.id], ["Producer", row.source], ["State", row.state], ["Deliveries", row.attempts ?? row.attempt],
+        ["Due", row.due_at_ms && moment(row.due_at_ms)], ["Expires", row.expires_at_ms && moment(row.expires_at_ms)], ["Priority", row.priority],
+      ].filter(([, value]) => value !== undefined)),
+      h("h2", { class: "gap" }, "Headers"),
+      table("Headers", [["Name", (pair) => pair[0]], ["Value", (pair) => pair[1]]], row.headers || [], "None."),
+      h("h2", { class: "gap" }, "Body"), payload(row),
+      h("div", { class: "row end" },
+        button("Copy id", () => navigator.clipboard.writeText(row.id).then(() => context.tell("The id is copied."), () => context.tell("The browser does not let the page copy.", "warn"))),
+        button("Download", () => {
+          const url = URL.createObjectURL(where);
+          const anchor = h("a", { href: url, download: `message-${row.sequence}.bin` });
+          anchor.click();
+          URL.revokeObjectURL(url);
+        }),
+        row.state === "deferred" && can.has("cancel") && button("Cancel message…", () => cancel(row), "danger"))));
+    detail.scrollIntoView({ block: "nearest" });
+  };
+  const cancel = async (row) => {
+    if (!await sure("Cancel a deferred message", ["The message ", h("b", {}, row.id), " is removed before it is due."], "Cancel it")) return;
+    if (await context.act(() => remove(`${path}/${encode(row.id)}`), "The message is cancelled.")) { fill(detail); await look(true); }
+  };
+  const look = async (first) => {
+    const { from, ...terms } = asked.read();
+    if (terms.state === "all") delete terms.state;
+    const got = await get(path, { ...terms, from: first ? from : next, max: PORTION });
+    items = first ? got.items : [...items, ...got.items];
+    next = got.next ?? (got.items.length === PORTION ? got.items.at(-1).sequence + 1 : null);
+    fill(note, `${count(items.length)} messages${next ? "; there are more" : ""}. Looking changes nothing: they stay where they are.`);
+    more.hidden = !next;
+    draw();
+  };
+  const more = button("More", () => context.act(() => look(false), ""));
+  const wrong = h("p", { class: "wrong", role: "alert" });
+  const form = h("form", { onsubmit: async (event) => {
+    event.preventDefault();
+    context.setQuery(asked.read());
+    try { await look(true); fill(wrong); } catch (error) { fill(wrong, error.message); }
+  } }, h("div", { class: "fields" }, asked.elements), wrong, h("div", { class: "row end" }, h("button", { class: "primary" }, "Look")));
+  try { await look(true); } catch (error) { if (error.status !== 400 && error.status !== 409) throw error; fill(wrong, error.message); }
+  const element = h("div", {}, crumbs(channel, number), title(`Messages of ${channel}/${number}`, h("a", { class: "button", href: queueHash(channel, number) }, "Queue")),
+    card(null, form), h("div", { class: "split" }, h("div", {}, card(null, note, list, h("div", { class: "row end" }, more))), detail));
+  if (!open) fill(detail, quiet("Choose a message to see its headers and its body."));
+  return { name: `Messages of ${channel}/${number}`, element };
+}

@@ -1,0 +1,42 @@
+// Whether messages are saved, how large the store is, and how long writing takes.
+
+import { get } from "./api.js";
+import { age, badge, bytes, card, count, facts, fill, h, link, meter, quiet, table, title } from "./dom.js";
+import { queueHash } from "./places.js";
+import { may } from "./rights.js";
+
+/** The bound below which this part of the observations is; null where there are none. */
+function percentile({ bounds, counts }, part) {
+  const total = counts.reduce((sum, each) => sum + each, 0);
+  let passed = 0;
+  for (let at = 0; at < counts.length; at += 1) {
+    passed += counts[at];
+    if (total && passed >= total * part) return at < bounds.length ? bounds[at] : Infinity;
+  }
+  return null;
+}
+
+const time = (value) => (value === null ? "–" : value === Infinity ? "longer than the last bound" : `up to ${age(value / 1e6)}`);
+const number = (value) => (value === null ? "–" : value === Infinity ? "more than the last bound" : `up to ${count(value)}`);
+
+export async function page() {
+  const place = h("div", {});
+  const refresh = async () => {
+    const store = await get("server/storage");
+    if (!store.stored) {
+      fill(place, card(null, quiet("This server keeps messages in memory only. Start it with --data to have durable queues.")));
+      return;
+    }
+    const rows = [["Write of a batch", store.write_us, time], ["Read", store.read_us, time], ["Messages in a batch", store.batch_messages, number]];
+    const biggest = may("see-channel") ? (await get("queues", { sort: "-disk_bytes", limit: 10, fields: "disk_bytes,spilled,waiting", filter: "disk_bytes>0" })).items.filter((row) => !row.gone) : [];
+    const room = store.free_bytes - store.floor_bytes;
+    fill(place,
+      card(null, h("div", { class: "row bar-of-views" }, store.saving ? badge("saving", "good") : badge("not saving", "error"), store.problem && h("span", { class: "wrong" }, store.problem)),
+        facts([["On disk", bytes(store.bytes)], ["Free", bytes(store.free_bytes)], ["Kept free", bytes(store.floor_bytes)], ["Failed writes", count(store.failures)]]),
+        meter("Of the room there is", store.bytes, store.bytes + Math.max(room, 0), `${bytes(Math.max(room, 0))} left`)),
+      card("How long it takes", table("How long it takes", [["What", ([name]) => name], ["Half", ([, value, say]) => say(percentile(value, 0.5)), "n"], ["99 %", ([, value, say]) => say(percentile(value, 0.99)), "n"], ["All", ([, value, say]) => say(percentile(value, 1)), "n"], ["Times", ([, value]) => count(value.counts.reduce((sum, each) => sum + each, 0)), "n"]], rows)),
+      card("Largest queues on disk", table("Largest queues on disk", [["Queue", (row) => link(queueHash(row.channel, row.queue), `${row.channel}/${row.queue}`)], ["On disk", (row) => bytes(row.disk_bytes), "n"], ["On disk only", (row) => count(row.spilled), "n"], ["Waiting", (row) => count(row.waiting), "n"]], biggest, "No queue has messages on disk.")));
+  };
+  await refresh();
+  return { name: "Storage", element: h("div", {}, title("Storage"), place), refresh, every: 3000 };
+}

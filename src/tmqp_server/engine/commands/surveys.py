@@ -1,0 +1,127 @@
+"""Commands that look at all channels, queues or clients, a portion at a time, and at one client.
+
+A list of ten thousand queues takes as long as a thousand messages.  So each of these looks at one
+portion; its answer has a walk, with which the next one goes on where this one stopped.
+"""
+
+from __future__ import annotations
+
+from tmqp_server.engine.commands.base import SessionCommand
+from tmqp_server.engine.model.walks import ChannelWalk, ClientWalk
+
+__all__ = [
+    "DescribeClient",
+    "DisconnectClient",
+    "SurveyChannels",
+    "SurveyClients",
+    "SurveyCommand",
+    "SurveyQueues",
+]
+
+
+class SurveyCommand(SessionCommand):
+    """A portion of the channels whose names pass ``filter`` (F53), or of what is in them.
+
+    The first command of a survey has no ``walk``; each further one has that of the command before,
+    which is set when the command is looked at.  ``visible`` are the channels that may be seen, None
+    for all.
+    """
+
+    __slots__ = ("request", "filter", "walk", "visible", "prepared")
+
+    def __init__(
+        self, session: int, request: object, filter: str = "", walk: ChannelWalk | None = None
+    ) -> None:
+        super().__init__(session)
+        self.request = request
+        self.filter = filter
+        self.walk = walk
+        self.visible: frozenset[str] | None = None
+        #: The walk is at the portion that this is about.
+        self.prepared = False
+
+
+class SurveyChannels(SurveyCommand):
+    """Answered with a list of ChannelSnapshot.
+
+    With ``names``, these channels in this order, all at once, as far as they are there; ``filter``
+    and ``walk`` have no meaning then.
+    """
+
+    __slots__ = ("names",)
+
+    def __init__(
+        self,
+        session: int,
+        request: object,
+        filter: str = "",
+        walk: ChannelWalk | None = None,
+        names: list[str] | None = None,
+    ) -> None:
+        super().__init__(session, request, filter, walk)
+        self.names = names
+
+
+class SurveyQueues(SurveyCommand):
+    """Answered with a list of QueueSnapshot.
+
+    With ``places``, pairs of a channel's name and a queue's id, those queues in this order, all at
+    once, as far as they are there; ``filter`` and ``walk`` have no meaning then.
+    """
+
+    __slots__ = ("places",)
+
+    def __init__(
+        self,
+        session: int,
+        request: object,
+        filter: str = "",
+        walk: ChannelWalk | None = None,
+        places: list[tuple[str, int]] | None = None,
+    ) -> None:
+        super().__init__(session, request, filter, walk)
+        self.places = places
+
+
+class SurveyClients(SessionCommand):
+    """A portion of the clients: answered with a list of SurveyedClient; ``walk`` as above.
+
+    With ``ids``, the clients of these ids in this order, all at once, as far as they are there.
+    """
+
+    __slots__ = ("request", "walk", "ids")
+
+    def __init__(
+        self,
+        session: int,
+        request: object,
+        walk: ClientWalk | None = None,
+        ids: list[str] | None = None,
+    ) -> None:
+        super().__init__(session)
+        self.request = request
+        self.walk = walk
+        self.ids = ids
+
+
+class DescribeClient(SessionCommand):
+    """Answered with a ClientDetails: the client of this id, and what it has joined.  404."""
+
+    __slots__ = ("request", "client_id")
+
+    def __init__(self, session: int, request: object, client_id: str) -> None:
+        super().__init__(session)
+        self.request = request
+        self.client_id = client_id
+
+
+class DisconnectClient(SessionCommand):
+    """End the connection of the client of this id; what it had in flight is returned like that of
+    one that vanished.  404, also for a node of the cluster."""
+
+    __slots__ = ("request", "client_id")
+
+    def __init__(self, session: int, request: object, client_id: str) -> None:
+        super().__init__(session)
+        self.request = request
+        self.client_id = client_id

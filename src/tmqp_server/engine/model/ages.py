@@ -1,0 +1,22 @@
+"""Since when the oldest message of a queue waits."""
+
+from __future__ import annotations
+
+from tmqp_server.engine.model.queues import Queue
+
+__all__ = ["oldest_since"]
+
+
+def oldest_since(queue: Queue) -> float | None:
+    """When the older one of the first messages of both priorities came; None if none waits in
+    memory, or nobody knows."""
+    since: float | None = None
+    if queue.high_count:
+        high = queue.high.look(False)
+        if high.sent_at > 0.0:
+            since = high.sent_at
+    if queue.regular_count:
+        regular = queue.regular.look(False)
+        if regular.sent_at > 0.0 and (since is None or regular.sent_at < since):
+            since = regular.sent_at
+    return since

@@ -1,0 +1,99 @@
+"""Walks over all channels and clients, in portions.
+
+Theory of operation.  A walk notes at its beginning which channels, or clients, there are; this
+takes no longer than to copy a list.  Each portion looks at the next ones.  What was removed
+meanwhile is passed over, and what came is not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, final
+
+from tmqp_server.engine.model.channels import Channel, matches
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.sessions import Session
+from tmqp_server.engine.records import Record
+
+__all__ = ["ChannelWalk", "ClientWalk"]
+
+#: Names that are compared with a filter, and things that are shown, in one portion.
+_MOST_NAMES: Final = 500
+_MOST_SHOWN: Final = 64
+
+
+@final
+class ChannelWalk(Record):
+    """A walk over channels and their queues.
+
+    ``channels`` are those of this portion, ``queues`` the queues of it with their channels; ``at``
+    is how many channels the walk is done with.
+    """
+
+    __slots__ = ("at", "channels", "done", "queues", "_all", "_queues", "_offset")
+
+    def __init__(self, channels: Iterable[Channel]) -> None:
+        self.at = 0
+        self.channels: list[Channel] = []
+        self.queues: list[Queue] = []
+        self.done = False
+        self._all = list(channels)
+        #: Those of the channel at which the walk is, noted when it came there.
+        self._queues: list[Queue] | None = None
+        self._offset = 0
+
+    def __repr__(self) -> str:
+        return f"ChannelWalk(at={self.at}, done={self.done})"
+
+    def take(self, pattern: str, *, queues: bool) -> int:
+        """Take the next portion: channels, and with *queues* also their queues; returns how many
+        names were looked at."""
+        self.channels = []
+        self.queues = []
+        names = 0
+        shown = 0
+        while self.at < len(self._all):
+            if names >= _MOST_NAMES or shown >= _MOST_SHOWN:
+                return names
+            channel = self._all[self.at]
+            if self._queues is None:
+                names += 1
+                if not matches(channel.name, pattern):
+                    self.at += 1
+                    continue
+                self._queues = list(channel.queues.values()) if queues else []
+                self._offset = 0
+            end = self._offset + _MOST_SHOWN - shown
+            part = self._queues[self._offset : end]
+            self.channels.append(channel)
+            self.queues += part
+            shown += len(part) or 1
+            self._offset = end
+            if end >= len(self._queues):
+                self._queues = None
+                self.at += 1
+        self.done = True
+        return names
+
+
+@final
+class ClientWalk(Record):
+    """A walk over clients; ``at`` is how many it is done with."""
+
+    __slots__ = ("at", "done", "_all")
+
+    def __init__(self, sessions: Iterable[Session]) -> None:
+        self.at = 0
+        self.done = False
+        self._all = list(sessions)
+
+    def __repr__(self) -> str:
+        return f"ClientWalk(at={self.at}, done={self.done})"
+
+    def take(self) -> list[Session]:
+        """The next portion, but for those that have gone, branches, and nodes of the cluster."""
+        end = self.at + _MOST_SHOWN
+        part = self._all[self.at : end]
+        self.at = min(end, len(self._all))
+        self.done = end >= len(self._all)
+        return [each for each in part if each.alive and each.parent is None and not each.node]

@@ -1,0 +1,190 @@
+"""Surveys of all channels, queues and clients, in portions; and one client."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp.constants import RESULT_LIMIT_EXCEEDED, RESULT_NOT_FOUND, RESULT_OK
+from tmqp_server.engine.commands import (
+    Command,
+    DescribeClient,
+    DisconnectClient,
+    SurveyChannels,
+    SurveyClients,
+    SurveyCommand,
+    SurveyQueues,
+)
+from tmqp_server.engine.core import Core, Performers
+from tmqp_server.engine.effects import CloseSession
+from tmqp_server.engine.model.channels import Channel
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.sessions import Session
+from tmqp_server.engine.model.snapshots import ChannelSnapshot, QueueSnapshot
+from tmqp_server.engine.model.surveyed import (
+    ClientDetails,
+    SubscriptionSnapshot,
+    SurveyedClient,
+)
+from tmqp_server.engine.model.walks import ChannelWalk, ClientWalk
+from tmqp_server.engine.operations.branches import with_branches
+from tmqp_server.engine.operations.clients import Clients
+from tmqp_server.engine.operations.survey import levels_of
+
+__all__ = ["Surveying"]
+
+#: Queues or clients that are shown together when they are named.
+_MOST_NAMED: Final = 128
+
+
+class Surveying:
+    """Takes portions of surveys.
+
+    :param clients: ends the connections of clients.
+    """
+
+    __slots__ = ("_clients", "_core")
+
+    def __init__(self, core: Core, clients: Clients) -> None:
+        self._core = core
+        self._clients = clients
+
+    def performers(self) -> Performers:
+        """Which method serves which command."""
+        return {
+            SurveyChannels: self.survey_channels,
+            SurveyQueues: self.survey_queues,
+            SurveyClients: self.survey_clients,
+            DescribeClient: self.describe_client,
+            DisconnectClient: self.disconnect_client,
+        }
+
+    def levels(self) -> dict[str, int]:
+        """How much there is of everything but queues and messages at this moment."""
+        return levels_of(self._core)
+
+    def prepare(self, command: SurveyCommand) -> list[str]:
+        """Take the portion that a command is about, before anybody is asked which channels may be
+        seen; returns the names of these channels."""
+        if isinstance(command, SurveyQueues) and command.places is not None:
+            return list(dict.fromkeys([queue.channel_name for queue in self._named(command)]))
+        if isinstance(command, SurveyChannels) and command.names is not None:
+            return [channel.name for channel in self._channels_named(command)]
+        walk = command.walk
+        if walk is None:
+            walk = command.walk = ChannelWalk(self._core.channels.by_key.values())
+        names = walk.take(command.filter, queues=isinstance(command, SurveyQueues))
+        self._core.charge_names(names)
+        command.prepared = True
+        return [channel.name for channel in walk.channels]
+
+    def _named(self, command: SurveyQueues) -> list[Queue]:
+        """Queues by name, as far as they are there."""
+        found: list[Queue] = []
+        for name, queue_id in (command.places or [])[:_MOST_NAMED]:
+            channel = self._core.channels.find(name)
+            queue = None if channel is None else channel.queues.get(queue_id)
+            if queue is not None:
+                found.append(queue)
+        return found
+
+    def _channels_named(self, command: SurveyChannels) -> list[Channel]:
+        """Channels by name, as far as they are there."""
+        found = [self._core.channels.find(name) for name in (command.names or [])[:_MOST_NAMED]]
+        return [channel for channel in found if channel is not None]
+
+    def _walk_of(self, command: SurveyCommand) -> ChannelWalk:
+        """The walk at the portion that the command is about."""
+        if not command.prepared:
+            self.prepare(command)
+        command.prepared = False
+        assert command.walk is not None, "it is prepared"
+        return command.walk
+
+    def survey_channels(self, command: Command, session: Session) -> None:
+        """Some channels."""
+        assert isinstance(command, SurveyChannels)
+        core = self._core
+        visible = command.visible
+        if command.names is None:
+            channels = self._walk_of(command).channels
+        elif len(command.names) > _MOST_NAMED:
+            core.reply(session, command.request, RESULT_LIMIT_EXCEEDED)
+            return
+        else:
+            channels = self._channels_named(command)
+        body: list[ChannelSnapshot] = []
+        for channel in channels:
+            there = core.channels.by_key.get(channel.key) is channel
+            if there and (visible is None or channel.name in visible):
+                body.append(ChannelSnapshot(channel))
+        core.work += 1 + len(body)
+        core.reply(session, command.request, RESULT_OK, body)
+
+    def survey_queues(self, command: Command, session: Session) -> None:
+        """Some queues."""
+        assert isinstance(command, SurveyQueues)
+        core = self._core
+        if command.places is None:
+            queues = self._walk_of(command).queues
+        elif len(command.places) > _MOST_NAMED:
+            core.reply(session, command.request, RESULT_LIMIT_EXCEEDED)
+            return
+        else:
+            queues = self._named(command)
+        visible = command.visible
+        body: list[QueueSnapshot] = []
+        for queue in queues:
+            if not queue.closed and (visible is None or queue.channel_name in visible):
+                body.append(QueueSnapshot(queue))
+        core.work += 1 + len(body)
+        core.reply(session, command.request, RESULT_OK, body)
+
+    def survey_clients(self, command: Command, session: Session) -> None:
+        """Some clients."""
+        assert isinstance(command, SurveyClients)
+        core = self._core
+        if command.ids is None:
+            if command.walk is None:
+                command.walk = ClientWalk(core.sessions.values())
+            sessions = command.walk.take()
+        elif len(command.ids) > _MOST_NAMED:
+            core.reply(session, command.request, RESULT_LIMIT_EXCEEDED)
+            return
+        else:
+            found = [core.clients.get(each) for each in command.ids]
+            sessions = [each for each in found if each is not None and not each.node]
+        body = [SurveyedClient(each, core.now) for each in sessions]
+        core.work += 1 + len(body)
+        core.reply(session, command.request, RESULT_OK, body)
+
+    def describe_client(self, command: Command, session: Session) -> None:
+        """One client, and what it has joined."""
+        assert isinstance(command, DescribeClient)
+        core = self._core
+        client = core.clients.get(command.client_id)
+        if client is None or client.node:
+            core.reply(session, command.request, RESULT_NOT_FOUND)
+            return
+        joined: list[SubscriptionSnapshot] = []
+        for each in with_branches(client):
+            for key, subscription in each.subscriptions.items():
+                channel: Channel = core.channels.by_key[key]
+                joined.append(SubscriptionSnapshot(channel, subscription, core.now))
+        core.work += 1 + len(joined)
+        if len(joined) > core.limits.max_list_items:
+            core.reply(session, command.request, RESULT_LIMIT_EXCEEDED)
+            return
+        body = ClientDetails(SurveyedClient(client, core.now), joined)
+        core.reply(session, command.request, RESULT_OK, body)
+
+    def disconnect_client(self, command: Command, session: Session) -> None:
+        """End a client's connection."""
+        assert isinstance(command, DisconnectClient)
+        core = self._core
+        client = core.clients.get(command.client_id)
+        if client is None or client.node:
+            core.reply(session, command.request, RESULT_NOT_FOUND)
+            return
+        core.reply(session, command.request, RESULT_OK)
+        self._clients.let_go(client)
+        core.out.append(CloseSession(client.number, "an operator ended the connection"))

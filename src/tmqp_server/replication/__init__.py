@@ -1,0 +1,5 @@
+"""Replication: who leads a group of servers, and what each may do; pure decisions, no I/O."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

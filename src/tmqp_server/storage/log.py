@@ -1,0 +1,328 @@
+"""The port between a server and a replicated log: what may be asked of it, and what it answers.
+
+Theory of operation.  A log is one linearizable object that several servers share.  It holds
+*entries*, which have the numbers 1, 2, 3, ... without a gap, and one *leader key*: who may append.
+The key changes only by a claim, and each claim has an *epoch*, a number higher than that of all
+claims before it.  An append names the epoch it belongs to, and the log carries it out only while
+that epoch's claim stands, in one step with that test.  So whoever has been replaced cannot append
+any more, whatever it believes and whatever its clock shows: there is never more than one writer.
+
+*Answers get lost.*  A request is one attempt.  If the log does not answer, the request may have
+been carried out, may be carried out later, or never, and may even be carried out twice.  So every
+request is such that asking it again does no harm: a repeated append finds its own bytes under its
+number, a repeated claim finds its own token in the leader key.  What makes one outcome of several
+attempts is decided in ``tmqp_server.replication``.
+
+*Leases.*  A claim ends by itself when its holder has not kept it for its lease.  That is only for
+fail-over: no guarantee depends on a clock.
+
+An adapter (:class:`SharedLog`) blocks.  Several threads may use it at a time.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol, TypeAlias
+
+from tmqp_server.engine.records import Record
+from tmqp_server.storage.port import StoreError
+
+__all__ = [
+    "MOST_ENTRY_BYTES",
+    "AppendEntry",
+    "Appended",
+    "Claim",
+    "Entries",
+    "Fenced",
+    "Keep",
+    "Leader",
+    "Led",
+    "LifeOverError",
+    "ListMembers",
+    "LogAnswer",
+    "LogEntry",
+    "LogRequest",
+    "Member",
+    "Members",
+    "Misplaced",
+    "ReadEntries",
+    "Report",
+    "Reported",
+    "Resign",
+    "Seen",
+    "SharedLog",
+    "Trim",
+    "Trimmed",
+    "UnansweredError",
+    "WatchLog",
+]
+
+#: What an entry may have, in bytes: a log needs to take no larger ones.
+MOST_ENTRY_BYTES: Final = 1 << 20
+
+
+class UnansweredError(StoreError):
+    """The log did not answer, so whether it has done what it was asked is not known."""
+
+
+class LifeOverError(StoreError):
+    """This server cannot go on: nobody may be answered any more, neither yes nor no."""
+
+
+class Leader(Record):
+    """Who may append: the server ``node``, which clients reach at ``address``.
+
+    ``token`` was made by the claimant for this claim alone, ``epoch`` by the log.  ``lease`` is
+    what the log calls the claim's lease.
+    """
+
+    __slots__ = ("address", "epoch", "lease", "node", "token")
+
+    def __init__(self, node: str, address: str, token: str, epoch: int, lease: int) -> None:
+        self.node = node
+        self.address = address
+        self.token = token
+        self.epoch = epoch
+        self.lease = lease
+
+
+class LogEntry(Record):
+    """An entry of the log."""
+
+    __slots__ = ("data", "number")
+
+    def __init__(self, number: int, data: bytes) -> None:
+        self.number = number
+        self.data = data
+
+
+class Member(Record):
+    """A server of the group, as it reported itself.
+
+    ``applied`` is the last entry that it will not read again, ``reports`` rises with each report.
+    """
+
+    __slots__ = ("address", "applied", "node", "reports")
+
+    def __init__(self, node: str, address: str, applied: int, reports: int) -> None:
+        self.node = node
+        self.address = address
+        self.applied = applied
+        self.reports = reports
+
+
+# --- What is asked -------------------------------------------------------------------------------
+
+
+class Claim(Record):
+    """Become leader, if nobody is, or if the leader's epoch is still ``over``; answer: ``Led``.
+
+    The answer has the leader that there is then: the claim's own token, or another one.
+    """
+
+    __slots__ = ("address", "lease_s", "node", "over", "token")
+
+    def __init__(self, node: str, address: str, token: str, over: int, lease_s: float) -> None:
+        self.node = node
+        self.address = address
+        self.token = token
+        self.over = over
+        self.lease_s = lease_s
+
+
+class Keep(Record):
+    """Begin a claim's lease again; answer: ``Led`` with the leader that there is."""
+
+    __slots__ = ("leader",)
+
+    def __init__(self, leader: Leader) -> None:
+        self.leader = leader
+
+
+class Resign(Record):
+    """End a claim, if it still stands; answer: ``Led`` with the leader that there is, if any."""
+
+    __slots__ = ("leader",)
+
+    def __init__(self, leader: Leader) -> None:
+        self.leader = leader
+
+
+class AppendEntry(Record):
+    """Put an entry behind the last one, if the epoch's claim stands.
+
+    Answers: ``Appended``; ``Fenced`` if the claim does not stand; ``Misplaced`` if it does, but the
+    number is not the next one.
+    """
+
+    __slots__ = ("data", "epoch", "number")
+
+    def __init__(self, epoch: int, number: int, data: bytes) -> None:
+        self.epoch = epoch
+        self.number = number
+        self.data = data
+
+
+class ReadEntries(Record):
+    """Entries behind a number, up to so many bytes, but one at least; answer: ``Entries``."""
+
+    __slots__ = ("after", "most_bytes")
+
+    def __init__(self, after: int, most_bytes: int) -> None:
+        self.after = after
+        self.most_bytes = most_bytes
+
+
+class WatchLog(Record):
+    """Wait up to ``wait_s`` for another last number or another epoch; answer: ``Seen``.
+
+    ``epoch`` is 0 for no leader.  The log may answer sooner.
+    """
+
+    __slots__ = ("epoch", "last", "wait_s")
+
+    def __init__(self, last: int, epoch: int, wait_s: float) -> None:
+        self.last = last
+        self.epoch = epoch
+        self.wait_s = wait_s
+
+
+class Report(Record):
+    """Note how far a member is; answer: ``Reported``."""
+
+    __slots__ = ("member",)
+
+    def __init__(self, member: Member) -> None:
+        self.member = member
+
+
+class ListMembers(Record):
+    """Everybody who ever reported; answer: ``Members``."""
+
+    __slots__ = ()
+
+
+class Trim(Record):
+    """Forget the entries before a number, if the epoch's claim stands; ``Trimmed`` or ``Fenced``.
+
+    If any member has reported since ``version``, nothing is forgotten: it may need them.
+    """
+
+    __slots__ = ("before", "epoch", "version")
+
+    def __init__(self, epoch: int, before: int, version: int) -> None:
+        self.epoch = epoch
+        self.before = before
+        self.version = version
+
+
+LogRequest: TypeAlias = (
+    Claim | Keep | Resign | AppendEntry | ReadEntries | WatchLog | Report | ListMembers | Trim
+)
+
+
+# --- What is answered ----------------------------------------------------------------------------
+
+
+class Led(Record):
+    """Who is the leader; None for nobody."""
+
+    __slots__ = ("leader",)
+
+    def __init__(self, leader: Leader | None) -> None:
+        self.leader = leader
+
+
+class Appended(Record):
+    """The entry is in the log: a majority of its servers has written it to disk."""
+
+    __slots__ = ()
+
+
+class Fenced(Record):
+    """The epoch's claim does not stand; ``leader`` is who has another one, if anybody."""
+
+    __slots__ = ("leader",)
+
+    def __init__(self, leader: Leader | None) -> None:
+        self.leader = leader
+
+
+class Misplaced(Record):
+    """The last entry is ``last``, and ``data`` is what has the number asked for, if anything."""
+
+    __slots__ = ("data", "last")
+
+    def __init__(self, last: int, data: bytes) -> None:
+        self.last = last
+        self.data = data
+
+
+class Entries(Record):
+    """Entries in order, without a gap.
+
+    ``first`` is the lowest number that the log still has or will give next: what was asked for
+    and is below has been trimmed.
+    """
+
+    __slots__ = ("entries", "first")
+
+    def __init__(self, first: int, entries: list[LogEntry]) -> None:
+        self.first = first
+        self.entries = entries
+
+
+class Seen(Record):
+    """The leader, if any, and the last number, 0 for none."""
+
+    __slots__ = ("last", "leader")
+
+    def __init__(self, leader: Leader | None, last: int) -> None:
+        self.leader = leader
+        self.last = last
+
+
+class Reported(Record):
+    """It is noted."""
+
+    __slots__ = ()
+
+
+class Members(Record):
+    """All members, and the version of the list, which rises with every report.
+
+    ``is_full`` says that the log has little room left: it cannot wait for members that are behind.
+    """
+
+    __slots__ = ("is_full", "members", "version")
+
+    def __init__(self, members: list[Member], version: int, is_full: bool = False) -> None:
+        self.members = members
+        self.version = version
+        self.is_full = is_full
+
+
+class Trimmed(Record):
+    """The entries before ``first`` are gone, and no others."""
+
+    __slots__ = ("first",)
+
+    def __init__(self, first: int) -> None:
+        self.first = first
+
+
+LogAnswer: TypeAlias = (
+    Led | Appended | Fenced | Misplaced | Entries | Seen | Reported | Members | Trimmed
+)
+
+
+class SharedLog(Protocol):
+    """An adapter: it brings requests to a log, one attempt each."""
+
+    def ask(self, request: LogRequest) -> LogAnswer:
+        """What the log answers to a request.
+
+        :raises UnansweredError: when it does not answer, or not in time.
+        """
+
+    def close(self) -> None:
+        """Give back what the adapter holds; a second call does nothing."""

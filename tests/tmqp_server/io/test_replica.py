@@ -1,0 +1,155 @@
+"""The threads of servers in a group, over a log in memory; real logs are tested elsewhere."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.tmqp_server.storage.stores import NOW_US, batch, owed, push_each, queue
+from tmqp_server.io.replica import Replica
+from tmqp_server.replication.life import LifeSettings
+from tmqp_server.storage.log import (
+    Leader,
+    LifeOverError,
+    LogAnswer,
+    LogRequest,
+    UnansweredError,
+    WatchLog,
+)
+from tmqp_server.storage.port import KeepChannel
+from tmqp_server.storage.sqlite.replicated import ReplicatedStore
+from tmqp_sim.replicas.log_server import LogServer
+
+LEASE_S = 0.6
+
+
+class Shared:
+    """A log for threads, which may be away."""
+
+    def __init__(self) -> None:
+        self.server = LogServer(time.monotonic)
+        self._changed = threading.Condition()
+
+    def ask(self, request: LogRequest) -> LogAnswer:
+        with self._changed:
+            if isinstance(request, WatchLog):
+                self._changed.wait_for(lambda: self.server.changed(request), request.wait_s)
+            answer = self.server.ask(request)
+            self._changed.notify_all()
+            return answer
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class Way:
+    """A member's way to the log."""
+
+    def __init__(self, log: Shared) -> None:
+        self.log = log
+        self.is_cut = False
+        self.loses_answers = 0
+
+    def ask(self, request: LogRequest) -> LogAnswer:
+        if self.is_cut:
+            time.sleep(0.01)
+            raise UnansweredError("cut")
+        answer = self.log.ask(request)
+        if self.loses_answers and not isinstance(request, WatchLog):
+            self.loses_answers -= 1
+            raise UnansweredError("lost")
+        return answer
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class Member:
+    """A server of the group without sockets."""
+
+    def __init__(self, log: Shared, folder: Path, name: str) -> None:
+        self.way = Way(log)
+        self.store = ReplicatedStore(folder / name, floor_bytes=0)
+        self.leads = threading.Event()
+        self.is_over = threading.Event()
+        self.reason = ""
+        settings = LifeSettings(name, f"tmqp://{name}", LEASE_S, watch_s=0.2, report_s=0.05)
+        self.replica = Replica(
+            self.way, self.store, settings, f"token of {name}", self._lead, self._over
+        )
+        self.replica.start()
+
+    def _lead(self, _leader: Leader) -> None:
+        self.store.lead(self.replica.append, self.replica.fail, self.replica.kept)
+        self.store.recover()
+        self.leads.set()
+
+    def _over(self, reason: str, _needs_rebuild: bool) -> None:
+        self.reason = reason
+        self.is_over.set()
+
+    def close(self) -> None:
+        self.way.is_cut = True
+        self.replica.stop()
+        self.store.close(clean=False)
+
+
+@pytest.fixture
+def member(tmp_path: Path) -> Iterator[Callable[[str], Member]]:
+    log = Shared()
+    made: list[Member] = []
+
+    def make(name: str) -> Member:
+        made.append(Member(log, tmp_path, name))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def leading(member: Member) -> Member:
+    assert member.leads.wait(10.0), member.reason
+    return member
+
+
+def test_a_standby_takes_over_with_all_that_was_written(
+    member: Callable[[str], Member],
+) -> None:
+    first = leading(member("a"))
+    second = member("b")
+    first.store.write(batch(KeepChannel("c", b"{}"), queue(1)), NOW_US)
+    first.way.loses_answers = 2
+    push_each(first.store, range(1, 6))
+    first.way.is_cut = True
+    assert leading(second).reason == ""
+    assert owed(second.store) == [1, 2, 3, 4, 5]
+    assert first.is_over.wait(10.0)
+    assert first.reason == "the claim could not be kept for 0.6 s"
+
+
+def test_who_was_replaced_while_it_was_cut_off_answers_nobody(
+    member: Callable[[str], Member],
+) -> None:
+    first = leading(member("a"))
+    second = member("b")
+    first.store.write(batch(KeepChannel("c", b"{}"), queue(1)), NOW_US)
+    first.way.is_cut = True
+    with pytest.raises(LifeOverError):
+        push_each(first.store, [1])
+    assert first.is_over.is_set(), "it is told before the storage thread can answer anybody"
+    assert owed(leading(second).store) == []
+
+
+def test_who_stops_in_order_hands_over_at_once(member: Callable[[str], Member]) -> None:
+    first = leading(member("a"))
+    second = member("b")
+    first.store.write(batch(KeepChannel("c", b"{}"), queue(1)), NOW_US)
+    first.store.close(clean=True)
+    first.replica.stop()
+    assert leading(second).store.writes.clean
+    assert first.reason == "the server stops"
