@@ -78,8 +78,9 @@ class FrameDecoder:
     ``makes_runs``, whether it makes runs (it does not unless told so), and ``runs``, those among
     the frames that the last :meth:`feed` has returned: each stands in for its first frame there,
     and its others are missing; ``mixes_runs``, whether messages of one run may go into several
-    queues of one target, and some have priority; ``read_headers``, names that whoever forwards messages reads: a
-    message that may have one is in no run, and where this is None, none that has headers is.
+    queues of one target, and some have priority; ``read_headers``, names that whoever forwards
+    messages reads: a message that may have one is in no run, and where this is None, none that has
+    headers is.
     """
 
     __slots__ = (
@@ -321,7 +322,9 @@ class FrameDecoder:
         if b0 & TYPE_BITS == TYPE_QUEUE_MESSAGE:
             if b1 & ~(PENDING_ACKNOWLEDGE | TTL_BITS | HAS_HEADER):
                 return pos
-            if b1 & HAS_HEADER and not self._is_passed_on(block):
+            if b1 & HAS_HEADER and not (
+                block.isascii() and self._is_passed_on(block, 0, len(block))
+            ):
                 return pos
         elif b0 & MARKED_TYPE_BITS != TYPE_ACKNOWLEDGE or b1 & ~TTL_BITS:
             return pos
@@ -344,10 +347,10 @@ class FrameDecoder:
             self.runs.append(run)
         return pos
 
-    def _is_passed_on(self, block: bytes) -> bool:
-        """Whether a header block is nothing to whoever forwards it."""
+    def _is_passed_on(self, data: bytes, start: i64, stop: i64) -> bool:
+        """Whether the header block between two places is nothing to whoever forwards it."""
         names = self.read_headers
-        return names is not None and block.isascii() and not names.may_occur(block, 0, len(block))
+        return names is not None and not names.may_occur(data, start, stop)
 
     def _pass_block(self, data: bytes, at: i64, end: i64, size: i64, block: bytes) -> i64:
         """Where the header block at a place ends, of a message with a payload of this size; -1 if
@@ -356,12 +359,13 @@ class FrameDecoder:
         if body > end:
             return -1
         length: i64 = data[at] | data[at + 1] << 8
-        if length > self._max_block or size > self._max_body - length or body + length > end:
+        stop = body + length
+        if length > self._max_block or size > self._max_body - length or stop > end:
             return -1
-        own = data[body : body + length]
-        if own != block and not self._is_passed_on(own):
-            return -1
-        return body + length
+        if length == len(block) and data[body:stop] == block:
+            return stop
+        is_text = self._ascii == 1 or self._is_text(data, body, stop)
+        return stop if is_text and self._is_passed_on(data, body, stop) else -1
 
     def _gather(
         self, data: bytes, first: i64, pos: i64, names: bytes, block: bytes, tails: list[bytes]
@@ -375,9 +379,8 @@ class FrameDecoder:
         source_len: i64 = data[first + 3]
         target_len: i64 = data[first + 4]
         queue: i64 = data[first + 5] | data[first + 6] << 8
+        mixed = False
         mixes = self.mixes_runs and b0 & TYPE_BITS == TYPE_QUEUE_MESSAGE
-        queues, odd = self._queues, self._odd
-        names_len = source_len + target_len
         has_header = b1 & HAS_HEADER != 0
         max_payload = self._max_payload
         max_name = self._max_name
@@ -386,9 +389,7 @@ class FrameDecoder:
             kind: i64 = data[pos]
             if kind != b0 and not (mixes and kind ^ b0 == HIGH_PRIORITY):
                 break
-            if data[pos + 1] != b1:
-                break
-            if data[pos + 3] != source_len or data[pos + 4] != target_len:
+            if data[pos + 1] != b1 or data[pos + 3] != source_len or data[pos + 4] != target_len:
                 break
             into: i64 = data[pos + 5] | data[pos + 6] << 8
             if into != queue and not mixes:
@@ -402,7 +403,7 @@ class FrameDecoder:
                 size = data[pos + 8] | data[pos + 9] << 8
             id_len: i64 = data[pos + 2]
             names_at = id_at + id_len
-            names_end = names_at + names_len
+            names_end = names_at + source_len + target_len
             body = names_end
             if has_header:
                 body = self._pass_block(data, names_end, end, size, block)
@@ -411,21 +412,31 @@ class FrameDecoder:
             stop = body + size
             if stop > end or size > max_payload or id_len > max_name or id_len == 0:
                 break
-            if data[names_at:names_end] != names:
+            if data[names_at:names_end] != names or not (
+                self._ascii == 1 or self._is_text(data, id_at, names_at)
+            ):
                 break
-            if self._ascii != 1 and not self._is_text(data, id_at, names_at):
-                break
-            if into != queue or queues:
-                if not queues:
-                    queues += [queue] * (len(tails) - 1)
-                queues.append(into)
-            if kind != b0:
-                odd.append(len(tails) - 1)
+            if into != queue or kind != b0 or mixed:
+                mixed = True
+                self._mix(len(tails) - 1, queue, into, kind != b0)
             tails.append(data[pos + 2 : stop])
             largest = max(largest, stop - pos)
             pos = stop
         self._largest = largest
         return pos
+
+    def _mix(self, place: i64, first: i64, queue: i64, is_odd: bool) -> None:
+        """Note the queue of the next message of a run, and whether its priority is the other one.
+
+        :param place: how many come before it, the first of them into the queue ``first``.
+        """
+        queues = self._queues
+        if queue != first or queues:
+            if not queues:
+                queues += [int(first)] * place
+            queues.append(queue)
+        if is_odd:
+            self._odd.append(place)
 
     def _gather_same_heads(
         self, data: bytes, first: i64, pos: i64, names: bytes, tails: list[bytes]

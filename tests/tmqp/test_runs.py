@@ -255,6 +255,12 @@ def test_a_header_is_found_where_one_is(
     assert found == expected
 
 
+def test_a_name_has_62_characters_at_the_most() -> None:
+    assert HeaderNames(("X" * 62,)).may_occur(b"x" * 62 + b":1", 0, 64)
+    with pytest.raises(ValueError, match="63 characters, at most 62"):
+        HeaderNames(("X" * 63,))
+
+
 def test_a_large_message_begins_no_run() -> None:
     """The sizes of its neighbours stood at the wrong place."""
     frames = [

@@ -100,7 +100,7 @@ class Stage:
             assert isinstance(session, NativeSession)
             session._connection.makes_runs = runs
             if not runs:
-                session._singly = 1 << 30
+                session._runs.singly = 1 << 30
         for number in range(1, IN_TURN + 1):
             create = operation(Operation.CREATE_QUEUE, options, status, queue=number)
             self.say(PRODUCER, create)
@@ -120,8 +120,8 @@ class Stage:
                 if isinstance(session, NativeSession):
                     session._connection.makes_runs = True
                     session._connection.mixes_runs = True
-                    session._singly = session._unmixed = 0
-                    session._run_notes.divided = session._run_notes.unmixed = False
+                    session._runs.singly = session._runs.unmixed = 0
+                    session._runs.notes.divided = session._runs.notes.unmixed = False
 
     def listen(self) -> None:
         for number in touched(self.hub):

@@ -288,8 +288,8 @@ class Outlets:
             self.full = True
         return commands
 
-    def deliver(self, effect: Deliver) -> None:
-        """Deliver now, or coalesced with others."""
+    def deliver(self, effect: Deliver | Forward) -> None:
+        """Deliver, or pass on, now or coalesced with others."""
         coalescer = self._coalescer
         coalesced = coalescer.find(effect.sessions)
         if coalesced is None:
@@ -321,6 +321,12 @@ class Outlets:
         if self._coalescer.open and self._coalescer.meets_any(effect.sessions):
             self.flush()
         apart = bool(self._apart) and self._some_apart(effect.sessions)
+        if len(effect.sessions) == 1 and not apart:
+            number = effect.sessions[0]
+            session = self.sessions.get(number)
+            if session is not None:
+                self._give(number, session, self._encoded(self.doors[number], effect))
+            return
         encoded: dict[Door, bytes] = {}
         for number in effect.sessions:
             session = self.sessions.get(number)

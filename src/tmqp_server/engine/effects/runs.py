@@ -18,7 +18,8 @@ class DeliverRun(Effect):
 
     As so many ``Deliver`` of messages of ``producer`` that hide nothing, and were never sent: of
     those at the places ``start``, ``start + step`` and so on before ``stop``.  ``sequence`` is that
-    of the run's first message, where all go into one queue.  The list may be shared with other effects: never change it.
+    of the run's first message, where all go into one queue.  The list may be shared with other
+    effects: never change it.
     """
 
     __slots__ = (
