@@ -187,6 +187,7 @@ FOUND_AT: Final = {
     "run-kept-in-part": 256,
     "run-never-timed": 65,
     "run-of-duplicates": 121,
+    "run-of-one-queue": 2,
     "run-overtakes": 131,
     "run-wider-window": 553,
     "run-without-headers": 48,

@@ -554,7 +554,7 @@ class NativeSession(AnsweringSession):
             events = self._connection.accept(effect.client_id, self._door.new_id())
             # A node's messages are passed on one by one, and what came early is worked off so.
             self._connection.makes_runs = not effect.node
-            self._connection.mixes_runs = True
+            self._connection.mix_runs(True)
             self._connection.read_headers(PUSH_HEADERS)
             return self._commands(events, now)
         elif isinstance(effect, Refuse):

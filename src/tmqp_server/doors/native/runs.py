@@ -55,10 +55,10 @@ class RunChoice:
         if notes.unmixed:
             notes.unmixed = False
             self.unmixed = _UNMIXED_CHUNKS
-            connection.mixes_runs = False
+            connection.mix_runs(False)
         elif self.unmixed > 0:
             self.unmixed -= 1
-            connection.mixes_runs = self.unmixed == 0
+            connection.mix_runs(self.unmixed == 0)
 
 
 @final
