@@ -48,6 +48,8 @@ from tmqp.runs import FrameRun
 
 __all__ = ["FrameDecoder", "encode"]
 
+#: What is noted of a run before there is one; nothing is ever added.
+_NONE: Final[list[int]] = []
 _INTERPRETED: Final = __file__.endswith(".py")
 _UNLIMITED: Final = 1 << 60
 #: A longer payload, which no memory holds, is waited for as if it had this length: adding to it
@@ -120,8 +122,8 @@ class FrameDecoder:
         #: The largest frame of the run that is being gathered.
         self._largest: i64 = 0
         #: Its queues, and the places of those with the other priority: see ``FrameRun``.
-        self._queues: list[int] = []
-        self._odd: list[int] = []
+        self._queues: list[int] = _NONE
+        self._odd: list[int] = _NONE
         self._max_payload: i64 = bounds.max_payload_bytes
         self._max_block: i64 = bounds.max_header_bytes
         self._max_body: i64 = _UNLIMITED
