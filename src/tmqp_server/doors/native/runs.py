@@ -98,6 +98,14 @@ class NativeRun(RunWire):
             wires.append(frame)
         return ids, sizes, wires
 
+    def message_ids(self) -> list[str]:
+        """The id of each message."""
+        return self.frames.message_ids()
+
+    def keeps(self) -> bool:
+        """Yes: it is the frames in pieces."""
+        return True
+
     def stored(self) -> tuple[bytes, list[int], list[int]]:
         """The frames as they were received."""
         sizes, offsets = self.frames.layout()

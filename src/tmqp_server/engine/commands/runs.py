@@ -43,6 +43,15 @@ class RunWire:
         """
         return None
 
+    def message_ids(self) -> list[str]:
+        """The id of each message."""
+        return self.contents()[0]
+
+    def keeps(self) -> bool:
+        """Whether the messages may stay in this form for long: it takes no more memory than they
+        do, and says the same whenever it is asked.  This base says no."""
+        return False
+
     def sample(self, family: object) -> object:
         """The ``wire`` of one message, if all others are like it in what filters of this family
         look at; None where they are not, or where that is not worth finding out."""

@@ -94,7 +94,7 @@ class RunIntake:
             return self._feeds.push(queue, session, run, now)
         to_one = self._dealer.goes_to_one(queue, run)
         if not (self._dealer.can_be_dealt(queue) if to_one else self._goes_through(queue)):
-            return False
+            return self._line_up(queue, session, run, now)
         audience = queue.audience
         mask = self._mask_of(queue, session, run) if audience.filters else 0
         if mask < 0:
@@ -122,13 +122,26 @@ class RunIntake:
         elif queue.saves:
             return False
         elif confirms:
-            ids, _, _ = run.wire.contents()
+            ids = run.wire.message_ids()
             core.tally.count_confirms(run.count)
             core.out.append(ConfirmRun(session.number, ids, run.channel, run.queue_id))
         if chosen is None:
             self._send(queue, session, run, now)
         else:
             self._send_chosen(queue, session, run, chosen, now)
+        session.pushed += run.count
+        return True
+
+    def _line_up(self, queue: Queue, session: Session, run: PushRun, now: float) -> bool:
+        """Let all messages wait; False, with nothing done, when there is more to each of them."""
+        decision = queue.receipt_asked if run.wants_confirm else queue.receipt
+        confirms = decision is ACKNOWLEDGE
+        if not (confirms or decision is ALLOW) or not self._dealer.lines_up(queue):
+            return False
+        if not self._has_room_for_all(queue, run):
+            return False
+        marks = marks_of(queue, run, confirms)
+        self._dealer.line_up(queue, run, session.origin, marks, confirms, now)
         session.pushed += run.count
         return True
 
@@ -198,16 +211,20 @@ class RunIntake:
 
     def _has_room(self, queue: Queue, run: PushRun) -> bool:
         """Whether each message fits, with those before it that may still be there."""
-        core = self._core
-        count, size = 0, run.largest
         if queue.options.request_acknowledge or queue.single:
-            count, size = run.count - 1, run.size
-        memory = size + (count + 1) * MESSAGE_OVERHEAD_BYTES
+            return self._has_room_for_all(queue, run)
+        return run.largest <= queue.size_cap and self._has_room_for(queue, 1, run.largest)
+
+    def _has_room_for_all(self, queue: Queue, run: PushRun) -> bool:
+        return run.largest <= queue.size_cap and self._has_room_for(queue, run.count, run.size)
+
+    def _has_room_for(self, queue: Queue, count: int, size: int) -> bool:
+        """Whether so many messages of so many bytes in all fit beside what is there."""
+        core = self._core
         return (
-            run.largest <= queue.size_cap
-            and queue.count + queue.spilled + count < queue.count_cap
+            queue.count + queue.spilled + count <= queue.count_cap
             and queue.bytes + size <= queue.byte_cap
-            and core.total_bytes + memory <= self._max_total_bytes
+            and core.total_bytes + size + count * MESSAGE_OVERHEAD_BYTES <= self._max_total_bytes
         )
 
     def _goes_through(self, queue: Queue) -> bool:
