@@ -224,6 +224,7 @@ MARKS: Final[dict[str, str]] = {
     "run taken whole: both priorities": "some messages of a run have priority over others",
     "run taken whole: dealt": "the messages of a run went to several consumers in turn",
     "run taken whole: for several": "a run was delivered to several consumers",
+    "run taken whole: waits": "the messages of a run waited in one piece",
     "run taken whole: headers": "pushes with headers were carried out in one go",
     "run taken whole: pushes": "pushes in a row were carried out in one go",
     "run taken whole: saved": "and are kept as one",

@@ -265,6 +265,10 @@ class WatchedBroker(Broker):
             return None
         self._end_step(now)
         self._world.mark("run taken whole: pushes")
+        channel = core.channels.find(run.channel)
+        queue = None if channel is None else channel.queues.get(run.queue_id)
+        if queue is not None and (queue.high.has_parts() or queue.regular.has_parts()):
+            self._world.mark("run taken whole: waits")
         # Asked of the door itself: the run would be noted as divided.
         if not run.is_mixed:
             for push in run.wire.pushes(run):

@@ -24,6 +24,7 @@ from tmqp_bench.broker.tmqp_wire import greet
 from tmqp_bench.broker.workloads import WORKLOADS
 from tmqp_bench.codec import PLACES
 from tmqp_bench.depth import measure as measure_depth
+from tmqp_bench.waiting import measure as measure_waiting
 
 
 def cut(data: bytes, sizes: range) -> list[list[bytes]]:
@@ -265,6 +266,10 @@ def test_the_command_measures_depths(capsys: pytest.CaptureFixture[str]) -> None
     assert [each["depth"] for each in found] == [10, 1_000]
     with pytest.raises(SystemExit):
         main(["depth", "--most", "few"])
+
+
+def test_the_memory_of_waiting_messages_is_measured() -> None:
+    assert 150 < measure_waiting(5_000, 400) < measure_waiting(5_000, 1)
 
 
 def test_idle_connections_are_counted(capsys: pytest.CaptureFixture[str]) -> None:

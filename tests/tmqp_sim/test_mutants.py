@@ -189,6 +189,7 @@ FOUND_AT: Final = {
     "run-of-duplicates": 121,
     "run-of-one-queue": 2,
     "run-overtakes": 131,
+    "run-waits-in-part": 203,
     "run-wider-window": 553,
     "run-without-headers": 48,
     "run-without-room": 57,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tmqp_server.engine.commands import PushRun
+from tmqp_server.engine.commands import PushRun, RunWire
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.client import Client, Origin
@@ -21,7 +21,9 @@ class WaitingRun(WaitingPart):
         self, run: PushRun, origin: Origin, marks: int, sequence: int, since: float
     ) -> None:
         super().__init__(None)
-        self._run: PushRun | None = run
+        self._wire: RunWire | None = run.wire
+        self._channel = run.channel
+        self._queue_id = run.queue_id
         self._origin = origin
         self._marks = marks
         #: The sequence of the message before the first one.
@@ -29,15 +31,24 @@ class WaitingRun(WaitingPart):
         self._since = since
 
     def _make(self) -> list[Message]:
-        run = self._run
-        assert run is not None, "they are made once"
-        self._run = None
-        contents = run.wire.contents()
-        return _waiting_of(run, contents, 0, self._origin, self._marks, self._sequence, self._since)
+        wire = self._wire
+        assert wire is not None, "they are made once"
+        self._wire = None
+        return _waiting_of(
+            self._channel,
+            self._queue_id,
+            wire.contents(),
+            0,
+            self._origin,
+            self._marks,
+            self._sequence,
+            self._since,
+        )
 
 
 def _waiting_of(
-    run: PushRun,
+    channel: str,
+    queue_id: int,
     contents: tuple[list[str], list[int], list[object]],
     first: int,
     origin: Origin,
@@ -48,7 +59,6 @@ def _waiting_of(
     """The messages of a run from a place on, which wait since a time; *sequence* is that before the
     run."""
     ids, sizes, wires = contents
-    channel, queue_id = run.channel, run.queue_id
     messages: list[Message] = []
     for place in range(first, len(ids)):
         message = Message(
@@ -147,7 +157,9 @@ class RunFlights:
         Returns the messages that are to be saved, if *marks* say so.
         """
         now = self._core.now
-        messages = _waiting_of(run, contents, first, origin, marks, queue.sequence, now)
+        messages = _waiting_of(
+            run.channel, run.queue_id, contents, first, origin, marks, queue.sequence, now
+        )
         taken = 0
         for message in messages:
             taken += message.size
