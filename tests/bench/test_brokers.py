@@ -24,7 +24,6 @@ from tmqp_bench.broker.tmqp_wire import greet
 from tmqp_bench.broker.workloads import WORKLOADS
 from tmqp_bench.codec import PLACES
 from tmqp_bench.depth import measure as measure_depth
-from tmqp_bench.waiting import measure as measure_waiting
 
 
 def cut(data: bytes, sizes: range) -> list[list[bytes]]:
@@ -268,8 +267,12 @@ def test_the_command_measures_depths(capsys: pytest.CaptureFixture[str]) -> None
         main(["depth", "--most", "few"])
 
 
-def test_the_memory_of_waiting_messages_is_measured() -> None:
-    assert 150 < measure_waiting(5_000, 400) < measure_waiting(5_000, 1)
+def test_the_memory_of_waiting_messages_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["waiting", "--build", "interpreted", "--messages", "20000"]) == 0
+    rows = capsys.readouterr().out.splitlines()[-5:]
+    sizes = {int(at_once): int(size) for at_once, size in [row.split() for row in rows]}
+    assert [*sizes] == [1, 4, 16, 64, 400]
+    assert 150 < sizes[400] < 250 < sizes[1] < 1_000
 
 
 def test_idle_connections_are_counted(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,10 +7,10 @@ is asked what they may see.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, final
+from typing import Final
 
 from tmqp.constants import MAX_QUEUE_ID
 from tmqp_server.admin.api.logins import WebLogIns
@@ -36,17 +36,13 @@ from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.limits import HttpLimits
 from tmqp_server.doors.http.messages import HttpResponse, as_json
 from tmqp_server.doors.http.routes import Begin, Route
-from tmqp_server.doors.kinds import DoorContext, DoorKind
+from tmqp_server.doors.kinds import DoorContext
 from tmqp_server.doors.port import Door
 from tmqp_server.doors.tables import limits_from, record_of_options
 from tmqp_server.engine.commands import Command, SeeMetrics
 from tmqp_server.engine.operations.survey import QueueChoice
 
-__all__ = ["AdminKind", "AdminOptions", "read_choice"]
-
-#: The door for programs that were written for ActiveMQ, and where their users look for a console.
-_ACTIVEMQ: Final = "openwire"
-_ACTIVEMQ_PORT: Final = 8161
+__all__ = ["AdminOptions", "open_door", "read_choice"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,52 +88,32 @@ def read_choice(text: str) -> QueueChoice:
     return QueueChoice(pattern, int(number) if number else -1)
 
 
-@final
-class AdminKind(DoorKind):
-    """The protocol of the admin door.
+def open_door(name: str, world: AdminWorld, context: DoorContext) -> tuple[Door, Api]:
+    """A door of HTTP, and what its operations work with.
 
+    :param name: what the door is called.
     :param world: the server that it is about.
     """
+    from tmqp_server.doors.http.door import HttpDoor  # noqa: PLC0415 - an extra
 
-    name = "admin"
-    number = 0
-    default_port = 2680
-    has_names = False
-
-    def ports(self, beside: Collection[str]) -> tuple[int, ...]:
-        """Its own port, and that of ActiveMQ's web console where its programs connect."""
-        return (self.default_port, _ACTIVEMQ_PORT) if _ACTIVEMQ in beside else (self.default_port,)
-
-    def __init__(self, world: AdminWorld) -> None:
-        self._world = world
-        #: What the operations of the door that was opened last work with.
-        self.api: Api
-
-    def open(self, context: DoorContext) -> Door:
-        """A door of HTTP."""
-        from tmqp_server.doors.http.door import HttpDoor  # noqa: PLC0415 - an extra
-
-        options = record_of_options(AdminOptions(), context.options)
-        limits = limits_from(HttpLimits(), context.limits)
-        world = self._world
-        logins = WebLogIns(world.random_bytes)
-        manner = ApiManner(logins, context.new_id, options.hosts, encrypted=context.encrypted)
-        api = self.api = Api(
-            world, manner, logins, Views(), partial(_described, world), Overviews(world)
-        )
-        door = HttpDoor(
-            context.new_id,
-            limits,
-            context.wall_clock_offset_s,
-            {} if context.native is None else {context.native.name: context.native},
-            routes=[*_routes(world, options), *routes_of(api)],
-            letters=context.letters,
-            manner=manner,
-            door_name=self.name,
-        )
-        door.name = self.name
-        door.for_operators = True
-        return door
+    options = record_of_options(AdminOptions(), context.options)
+    limits = limits_from(HttpLimits(), context.limits)
+    logins = WebLogIns(world.random_bytes)
+    manner = ApiManner(logins, context.new_id, options.hosts, encrypted=context.encrypted)
+    api = Api(world, manner, logins, Views(), partial(_described, world), Overviews(world))
+    door = HttpDoor(
+        context.new_id,
+        limits,
+        context.wall_clock_offset_s,
+        {} if context.native is None else {context.native.name: context.native},
+        routes=[*_routes(world, options), *routes_of(api)],
+        letters=context.letters,
+        manner=manner,
+        door_name=name,
+    )
+    door.name = name
+    door.for_operators = True
+    return door, api
 
 
 def _described(world: AdminWorld) -> bytes:

@@ -12,7 +12,7 @@ from typing import Final
 import anyio
 
 import tmqp
-from tmqp_server.admin.door import AdminKind
+from tmqp_server.admin.kind import AdminKind
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.config import ConfigError, ServerConfig
 from tmqp_server.doors.kinds import DoorKind

@@ -13,7 +13,7 @@ from tests.tmqp_server.shell.stage import StubWire, marks
 from tmqp.frames import Frame
 from tmqp.limits import Limits
 from tmqp_server.access.gate import Question, Verdict
-from tmqp_server.admin.door import AdminKind
+from tmqp_server.admin.kind import AdminKind
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.doors.kinds import DoorContext
 from tmqp_server.doors.letters import Letters

@@ -18,7 +18,7 @@ from tests.tmqp_server.doors.http.stage import request
 from tests.tmqp_server.shell.stage import StubWire
 from tmqp_server.access.rights import CREATE_QUEUE, PUSH, RIGHTS, SEE_CHANNEL, SEE_ROUTERS
 from tmqp_server.admin.console.files import console_files
-from tmqp_server.admin.door import AdminKind
+from tmqp_server.admin.kind import AdminKind
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.config import ServerConfig, parse_config
 from tmqp_server.doors.facts import events_by_name
