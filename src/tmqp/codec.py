@@ -48,7 +48,7 @@ from tmqp.runs import FrameRun
 
 __all__ = ["FrameDecoder", "encode"]
 
-#: What is noted of a run before there is one; nothing is ever added.
+#: The queues and odd places of a run that has none; nothing is ever added.
 _NONE: Final[list[int]] = []
 _INTERPRETED: Final = __file__.endswith(".py")
 _UNLIMITED: Final = 1 << 60
@@ -335,8 +335,8 @@ class FrameDecoder:
         begin = pos
         tails = [b"", b""]
         self._largest = pos - first
-        self._queues = []
-        self._odd = []
+        self._queues = _NONE
+        self._odd = _NONE
         if _INTERPRETED and not b1 & HAS_HEADER:
             pos = self._gather_same_heads(data, first, pos, names, tails)
         pos = self._gather(data, first, pos, names, block, tails)
@@ -432,13 +432,15 @@ class FrameDecoder:
 
         :param place: how many come before it, the first of them into the queue ``first``.
         """
-        queues = self._queues
-        if queue != first or queues:
-            if not queues:
-                queues += [int(first)] * place
-            queues.append(queue)
-        if is_odd:
+        if self._queues:
+            self._queues.append(queue)
+        elif queue != first:
+            self._queues = [int(first)] * place
+            self._queues.append(queue)
+        if is_odd and self._odd:
             self._odd.append(place)
+        elif is_odd:
+            self._odd = [place]
 
     def _gather_same_heads(
         self, data: bytes, first: i64, pos: i64, names: bytes, tails: list[bytes]

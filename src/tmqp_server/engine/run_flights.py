@@ -17,6 +17,8 @@ __all__ = ["RunFlights", "WaitingRun"]
 class WaitingRun(WaitingPart):
     """The messages of a run that nobody has been sent yet."""
 
+    __slots__ = ("_channel", "_marks", "_origin", "_queue_id", "_sequence", "_since", "_wire")
+
     def __init__(
         self, run: PushRun, origin: Origin, marks: int, sequence: int, since: float
     ) -> None:

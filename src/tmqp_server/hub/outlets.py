@@ -291,13 +291,14 @@ class Outlets:
     def deliver(self, effect: Deliver | Forward) -> None:
         """Deliver, or pass on, now or coalesced with others."""
         coalescer = self._coalescer
-        coalesced = coalescer.find(effect.sessions)
+        numbers = effect.sessions
+        coalesced = coalescer.find(numbers)
         if coalesced is None:
-            apart = bool(self._apart) and self._some_apart(effect.sessions)
-            if apart or not coalescer.comes_again(effect.sessions):
+            apart = bool(self._apart) and self._some_apart(numbers)
+            if apart or not coalescer.comes_again(numbers):
                 self.hand_out(effect)
                 return
-            coalesced = self._open(effect.sessions)
+            coalesced = self._open(numbers)
         fault = coalescer.add(coalesced, effect)
         if fault is not None:
             self._outside.append(Fault(0, fault))

@@ -16,6 +16,8 @@ class WaitingPart:
     then).
     """
 
+    __slots__ = ("is_loose", "made")
+
     def __init__(self, made: list[Message] | None) -> None:
         self.made = made
         #: Its list is nobody else's, so that it may be changed.
