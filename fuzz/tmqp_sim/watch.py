@@ -263,12 +263,12 @@ class WatchedBroker(Broker):
         if run.size > portion or not self._runs.push(run, now):
             self._world.mark("run divided: pushes")
             return None
+        queue = core.channels.by_spelling[run.channel].queues[run.queue_id]
+        parts = queue.high.snapshot() + queue.regular.snapshot()
+        if any(part.made is None for part in parts):
+            self._world.mark("run taken whole: waits")
         self._end_step(now)
         self._world.mark("run taken whole: pushes")
-        channel = core.channels.find(run.channel)
-        queue = None if channel is None else channel.queues.get(run.queue_id)
-        if queue is not None and (queue.high.has_parts() or queue.regular.has_parts()):
-            self._world.mark("run taken whole: waits")
         # Asked of the door itself: the run would be noted as divided.
         if not run.is_mixed:
             for push in run.wire.pushes(run):

@@ -56,10 +56,6 @@ class WaitingList:
         self._later.append(part)
         self.count += count
 
-    def has_parts(self) -> bool:
-        """Whether some messages wait in one piece, or behind such."""
-        return self._has_parts
-
     def _put_behind_parts(self, message: Message) -> None:
         part = self._later[-1]
         if not part.is_loose:
