@@ -11,12 +11,11 @@ import gc
 import importlib
 import json
 import os
-import subprocess
 import sys
 from typing import Any, Final
 
 from tmqp_bench.codec import BUILDS, PLACES, ROOT
-from tmqp_bench.depth import resident_bytes
+from tmqp_bench.depth import from_process, resident_bytes
 
 __all__ = ["add_arguments", "measure", "run"]
 
@@ -53,17 +52,11 @@ def run(options: argparse.Namespace) -> int:
     print(f"Memory of a message of 100 B that waits, {options.build}\n")
     print("at once  bytes a message\n-------  ---------------")
     for at_once in _AT_ONCE:
-        ended = subprocess.run(
-            [sys.executable, "-m", "tmqp_bench.waiting", str(options.messages), str(at_once)],
-            env={**os.environ, "PYTHONPATH": path},
-            stdout=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
-        if ended.returncode:
+        size = from_process("tmqp_bench.waiting", path, options.messages, at_once)
+        if size is None:
             print(f"{at_once} at once could not be measured", file=sys.stderr)
             return 1
-        print(f"{at_once:>7}  {json.loads(ended.stdout):>15,.0f}")
+        print(f"{at_once:>7}  {size:>15,.0f}")
     return 0
 
 
