@@ -19,6 +19,7 @@ _BULK_SHARE: Final = 0.3
 #: divided.
 _MIXED_SHARE: Final = 0.6
 _MIXED_KEPT_SHARE: Final = 0.1
+_SMALL_WINDOW: Final = 10
 #: Where the numbers of further queues begin.
 _SIBLING_ID: Final = 300
 
@@ -38,6 +39,8 @@ def draw_bulk(plan: Plan) -> None:
     if plan.max_in_flight < 10:
         one_by_one = 10_000 if plan.shape.delay_max > 0.05 else plan.max_in_flight
         plan.max_in_flight = own.choice((one_by_one, 25, 10_000, 10_000))
+        if plan.max_in_flight == 25 and Random(f"{plan.seed}/room").random() < 0.5:
+            plan.max_in_flight = 6  # which a whole run could exceed
     timeout_s = 3.0 if narrow or plan.shape.delay_max > 0.05 else own.choice((0.75, 1.5, 3.0))
     place = _bulk_place(len(plan.places), timeout_s, own)
     plan.places.append(place)
@@ -135,7 +138,9 @@ def draw_mixed(plan: Plan) -> None:
     if number < 0:
         return
     place = plan.places[number]
-    if own.random() >= (_MIXED_KEPT_SHARE if place.acks else _MIXED_SHARE):
+    share = _MIXED_KEPT_SHARE if place.acks else _MIXED_SHARE
+    # Whole runs beyond a small window are rare enough.
+    if own.random() >= share or (place.acks and plan.max_in_flight < _SMALL_WINDOW):
         return
     # Who is told of each message gets none of them in a mixed run.
     told = place.acks or own.random() < 0.15

@@ -190,7 +190,7 @@ FOUND_AT: Final = {
     "run-of-one-queue": 2,
     "run-overtakes": 131,
     "run-waits-in-part": 203,
-    "run-wider-window": 553,
+    "run-wider-window": 627,
     "run-without-headers": 48,
     "run-without-room": 57,
     "shelf-cancel-in-words": 625,
