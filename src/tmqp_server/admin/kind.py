@@ -1,13 +1,19 @@
-"""The kind of the admin door; most servers know of it and open none, so the door comes late."""
+"""The protocol of the admin door.
+
+Whoever starts a server names every protocol; so what the door itself needs, which is much, is
+loaded when one is opened (``door.py``).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Final, final
 
+from tmqp_server.admin.options import ADMIN, AdminOptions
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.doors.kinds import DoorContext, DoorKind
 from tmqp_server.doors.port import Door
+from tmqp_server.doors.tables import record_of_options
 
 if TYPE_CHECKING:
     from tmqp_server.admin.api.table import Api
@@ -26,7 +32,7 @@ class AdminKind(DoorKind):
     :param world: the server that it is about.
     """
 
-    name = "admin"
+    name = ADMIN
     number = 0
     default_port = 2680
     has_names = False
@@ -42,7 +48,8 @@ class AdminKind(DoorKind):
 
     def open(self, context: DoorContext) -> Door:
         """A door of HTTP."""
-        from tmqp_server.admin.door import open_door  # noqa: PLC0415 - see above
+        from tmqp_server.admin.door import open_door  # noqa: PLC0415 - an extra, and much
 
-        door, self.api = open_door(self.name, self._world, context)
+        options = record_of_options(AdminOptions(), context.options)
+        door, self.api = open_door(self._world, context, options)
         return door

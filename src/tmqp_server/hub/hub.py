@@ -77,12 +77,12 @@ from tmqp_server.engine.effects import (
     TellHandler,
     TellNodes,
 )
-from tmqp_server.hub.audited import Audited
 from tmqp_server.hub.draining import refused_by_drain
 from tmqp_server.hub.outlets import FOR_ONE, ForOne, Outlets
 from tmqp_server.hub.questions import OF_STORAGE, Outside
 from tmqp_server.hub.relaying import Relay
 from tmqp_server.hub.rows import answers_among, is_row, row_of, singly
+from tmqp_server.hub.traced import Traced
 from tmqp_server.storage.journal import Journal
 
 __all__ = ["Hub"]
@@ -92,7 +92,7 @@ _KEPT_OF_ID: Final = 64
 
 
 @final
-class Hub(Audited):
+class Hub(Traced):
     """Broker and door sessions, joined.
 
     :param broker: the engine; the hub is its only caller.
@@ -122,10 +122,10 @@ class Hub(Audited):
         takes_custom: bool = False,
         relay: Relay | None = None,
     ) -> None:
-        self.outside: list[Outside] = []
-        super().__init__(broker, Outlets(portion_bytes, broker, self.outside))
+        outside: list[Outside] = []
+        super().__init__(broker, Outlets(portion_bytes, broker, outside), outside)
         self.journal = journal
-        self.notified: int = 0
+        self.notified: dict[int, int] = {}
         self.customs_ignored: int = 0
         self.commands_dropped: int = 0
         if guarded:
@@ -156,6 +156,8 @@ class Hub(Audited):
         if session is None:
             return False
         commands = session.receive(data, now)
+        if self.tracer.running:
+            self.tracer.read(number, len(data), commands, now)
         self._outlets.touch(number)
         if not self._outlets.weigh(number, session):
             stranger = number in self._outlets.strangers
@@ -200,6 +202,7 @@ class Hub(Audited):
     def forget(self, number: int, now: float) -> None:
         """The transport is gone, for whatever reason; whatever the session held is given back."""
         if number in self._sessions:
+            self.tracer.gone(number, now)
             if self.auditor is not None:
                 self.auditor.gone(number, self._place(number), now)
             self._outlets.forget(number)
@@ -283,27 +286,6 @@ class Hub(Audited):
         if commands:
             self._run(number, commands, now)
         return count
-
-    # -- what is to be sent ---------------------------------------------------------------------
-
-    def take_outbound(self) -> Sequence[tuple[int, bytes]]:
-        """What touched sessions have to send, in order; an empty piece ends one that is closed."""
-        pieces: list[tuple[int, bytes]] = []
-        for number in self._outlets.take_touched():
-            self._outlets.take_pieces(number, pieces)
-            if self.close_reason(number) and not self.has_more(number):
-                pieces.append((number, b""))
-        return pieces
-
-    def take_outside(self) -> Sequence[Outside]:
-        """What is for somebody outside, since the last call, in order."""
-        found = self.outside[:]
-        self.outside.clear()
-        return found
-
-    def send(self, number: int, data: bytes) -> None:
-        """Queue whole messages for a session, as they are to be sent."""
-        self._outlets.send((number,), data)
 
     def set_router_enabled(self, name: str, enabled: bool, now: float) -> bool:
         """Let a router work, or not; False when there is none of that name."""
@@ -512,6 +494,8 @@ class Hub(Audited):
         following = self._following
         outlets = self._outlets
         while True:
+            if self.tracer.running:
+                effects = self.tracer.seen(effects, now)
             for effect in effects:
                 if isinstance(effect, Deliver) or isinstance(effect, Forward):  # noqa: SIM101
                     outlets.deliver(effect)
@@ -530,7 +514,7 @@ class Hub(Audited):
                     outlets.close_branch(effect.session, effect.branch)
                     self._apply(effect, now)
                 elif isinstance(effect, Notify):
-                    self.notified += 1
+                    self.notified[effect.event] = self.notified.get(effect.event, 0) + 1
                 elif isinstance(effect, TellNodes):
                     if self.relay is not None:
                         data, numbers = self.relay.tell(effect)

@@ -77,6 +77,16 @@ def test_every_module_imports_what_is_served_and_nothing_from_elsewhere() -> Non
     assert "@import" not in page
 
 
+def test_every_colour_is_said_once() -> None:
+    palette = FILES["palette.css"].data.decode()
+    names = re.findall(r"--([a-z-]+): light-dark\(#[0-9a-f]{6}, #[0-9a-f]{6}\);", palette)
+    assert len(names) == len(set(names)) == palette.count("#") // 2
+    assert {*names, "columns"} >= set(
+        re.findall(r"var\(--([a-z-]+)\)", FILES["style.css"].data.decode())
+    )
+    assert not re.search(r"#[0-9a-fA-F]{3,8}\b", FILES["style.css"].data.decode())
+
+
 @pytest.mark.parametrize(
     "target", ["/", "/console/app.js", "/none", "/api/v1/none", "/healthz?x", "/%zz"]
 )

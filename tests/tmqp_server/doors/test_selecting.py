@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tmqp_server.doors.letter_owners import LettersAsTheyStand
 from tests.tmqp_server.outputs import sent
 from tmqp import ConnectionInformation, Frame, FrameDecoder, Limits, MessageType
 from tmqp.constants import Operation
@@ -122,20 +123,11 @@ def test_a_message_of_another_protocol_is_not_looked_at() -> None:
 
 
 def test_a_message_of_another_protocol_is_read_in_its_tmqp_form() -> None:
-    class Owner:
-        name = "other"
-
-        def letter(self, wire: object) -> Letter:
-            letter = Letter(b"hello", "m", "p", "c", 1)
-            letter.headers.append(("Sort", "order"))
-            return letter
-
-        def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
-            return wire, 0
-
-    strange = Message("m", Origin(1, "p", None, None, "other"), "c", 1, 3, b"raw", 0, 1)
+    letter = Letter(b"hello", "m", "p", "c", 1)
+    letter.headers.append(("Sort", "order"))
+    strange = Message("m", Origin(1, "p", None, None, "other"), "c", 1, 3, letter, 0, 1)
     for found in (filter_of("headers", "sort=order"), filter_of("prefix", "hell")):
-        read_by(found, Letters([Owner()]))
+        read_by(found, Letters([LettersAsTheyStand("other")]))
         assert found.accepts(strange)
 
 

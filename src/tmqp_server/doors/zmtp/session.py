@@ -14,7 +14,7 @@ from typing import Final, final
 
 from tmqp.constants import RESULT_BAD_REQUEST, RESULT_BUSY, RESULT_LIMIT_EXCEEDED
 from tmqp.greetings import FirstBytes
-from tmqp_server.doors.port import DoorSession
+from tmqp_server.doors.port import SYNTAX, DoorSession
 from tmqp_server.doors.zmtp.context import ZmtpContext
 from tmqp_server.doors.zmtp.message import DOOR, ZmtpRun
 from tmqp_server.doors.zmtp.roles import SocketRole
@@ -147,6 +147,7 @@ class ZmtpSession(DoorSession):
         if isinstance(event, PeerError):
             return f"the peer refused: {event.reason}"
         assert isinstance(event, Violation), "nothing else comes before READY"
+        self.violation = SYNTAX
         return f"{self._first.sent()}: {event.text}"
 
     def _meet(self, peer: PeerReady) -> Sequence[Command]:

@@ -103,6 +103,8 @@ MARK_OWED: Final = 2_097_152
 MARK_AWAY: Final = 4_194_304
 #: Its event MessageProduced waits for the storage's answer, as its confirm does.
 MARK_UNTOLD: Final = 8_388_608
+#: Its confirm waits until the feeds of its queue have it; see ``awaited_copies.py``.
+MARK_AWAITS: Final = 16_777_216
 
 
 class Timing:

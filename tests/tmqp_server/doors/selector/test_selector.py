@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tmqp_server.doors.letter_owners import LettersAsTheyStand
 from tmqp_server.doors.letter import (
     BOOLEAN,
     DOUBLE,
@@ -262,19 +263,6 @@ def _message(letter: Letter) -> Message:
     return Message("the-id", origin, "c", 0, 1, letter, 0, 1)
 
 
-class _Owner:
-    """Its messages are letters."""
-
-    name = "test"
-
-    def letter(self, wire: object) -> Letter:
-        assert isinstance(wire, Letter)
-        return wire
-
-    def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
-        return wire, 0
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -300,9 +288,9 @@ def test_what_a_message_says(text: str) -> None:
         Property("x", DOUBLE, 0.5),
         Property("yes", BOOLEAN, True),
     ]
-    assert selector_filter(text, Letters([_Owner()])).accepts(_message(letter))
+    assert selector_filter(text, Letters([LettersAsTheyStand("test")])).accepts(_message(letter))
     empty = Letter(b"")
-    accepted = selector_filter(text, Letters([_Owner()])).accepts(_message(empty))
+    accepted = selector_filter(text, Letters([LettersAsTheyStand("test")])).accepts(_message(empty))
     assert accepted == (text in ("JMSMessageID = 'the-id'", "JMSOther IS NULL"))
 
 
