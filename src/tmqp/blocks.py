@@ -40,6 +40,10 @@ from tmqp._compat import mypyc_attr
 from tmqp.errors import TmqpError
 
 __all__ = [
+    "AS_BLOCKS",
+    "AS_COLUMNS",
+    "AS_INDEXES",
+    "AS_REFERENCES",
     "ENTRY_SIZE",
     "FLAG_COPY",
     "FLAG_DOOR_SHIFT",
@@ -76,6 +80,14 @@ _ENTRY: Final = struct.Struct("<QqqqIIIIHHHH")
 _DOOR_AT: Final = 49
 _COUNT: Final = struct.Struct("<I")
 _SEQUENCE: Final = struct.Struct("<Q")
+
+#: In which form kept messages are asked for: whole blocks, their heads and indexes, or references
+#: to those that stand in a database (:mod:`tmqp.references`).  From ``AS_COLUMNS`` on it is that
+#: plus the bits of the columns wanted (:mod:`tmqp.block_columns`).
+AS_BLOCKS: Final = 0
+AS_INDEXES: Final = 1
+AS_REFERENCES: Final = 2
+AS_COLUMNS: Final = 1 << 16
 
 #: The message goes before every regular one.
 FLAG_HIGH: Final = 1

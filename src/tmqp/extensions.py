@@ -22,12 +22,14 @@ __all__ = [
     "EVENT_FORM_SPECIFIED",
     "FILTER_HEADERS",
     "FILTER_PREFIX",
+    "FORM_REFERENCES",
     "HEADER_ACKNOWLEDGE_TIMEOUT",
     "HEADER_AMOUNT",
     "HEADER_ATTEMPT",
     "HEADER_CELL_KEY",
     "HEADER_CELL_KIND",
     "HEADER_CHANGE",
+    "HEADER_COLUMNS",
     "HEADER_CONSUMER_PRIORITY",
     "HEADER_COUNTED",
     "HEADER_CREDIT",
@@ -44,6 +46,7 @@ __all__ = [
     "HEADER_FEED_QUEUE",
     "HEADER_FILTER",
     "HEADER_FILTER_LANGUAGE",
+    "HEADER_FORM",
     "HEADER_FROM",
     "HEADER_GROUP_KEY",
     "HEADER_INCARNATION",
@@ -200,6 +203,11 @@ HEADER_FROM: Final = "From"
 HEADER_TO: Final = "To"
 HEADER_LIMIT: Final = "Limit"
 HEADER_MAX_BYTES: Final = "Max-Bytes"
+#: In what form: as references to blocks (:mod:`tmqp.references`).
+HEADER_FORM: Final = "Form"
+FORM_REFERENCES: Final = "references"
+#: Which of them: names of columns (:mod:`tmqp.block_columns`).
+HEADER_COLUMNS: Final = "Columns"
 #: Which queue of this name is meant.
 HEADER_INCARNATION: Final = "Incarnation"
 #: A reader's name, up to where it is done, and where it begins.

@@ -28,6 +28,18 @@ from tmqp.bits import (
     PENDING_RESPONSE,
     TTL_BITS,
 )
+from tmqp.block_columns import (
+    COLUMN_ATTEMPTS,
+    COLUMN_FLAGS,
+    COLUMN_HOPS,
+    COLUMN_PUT_BACKS,
+    COLUMN_SEQUENCES,
+    COLUMN_TIMESTAMP,
+    COLUMN_VALUE,
+    ColumnBlock,
+    is_columns,
+    read_columns,
+)
 from tmqp.blocks import (
     ENTRY_SIZE,
     FLAG_DOOR_SHIFT,
@@ -61,6 +73,14 @@ _ENTRY: Final = np.dtype(
 )
 #: Columns that stand in the index, and under which name.
 _COUNTS: Final = {"delivery_count": "attempts", "put_backs": "put_backs", "hops": "hops"}
+#: What columns of a broker's are in the index, besides sequences and values.
+_OF_COLUMNS: Final = (
+    (COLUMN_TIMESTAMP, "timestamp", "<i8"),
+    (COLUMN_FLAGS, "flags", "<u2"),
+    (COLUMN_ATTEMPTS, "attempts", "<u2"),
+    (COLUMN_PUT_BACKS, "put_backs", "<u2"),
+    (COLUMN_HOPS, "hops", "<u2"),
+)
 #: A string or binary view: length, then the value itself if it has at most 12 bytes, else its first
 #: four, the number of the buffer and the place in it.
 _VIEW: Final = np.dtype([("size", "<i4"), ("prefix", "<u4"), ("buffer", "<i4"), ("offset", "<i4")])
@@ -154,6 +174,16 @@ def _read_portion(answers: list[tuple[Data, int]], checksums: str, bodies: bool)
             raise BlockError(f"an answer of {len(view)} bytes is too large to be columns")
         at, before = start, sum(counts)
         while at < len(view):
+            if is_columns(view, at):
+                found = read_columns(
+                    view, at, index=checksums != "none", payloads=checksums == "all"
+                )
+                entries.append(_entries(view, found))
+                counts.append(found.count)
+                bases.append(found.payloads)
+                sizes.append(found.end - found.payloads)
+                at = found.end
+                continue
             count, body_size = _read_head(view, at, checksums, bodies)
             entries.append(np.frombuffer(view, np.uint8, ENTRY_SIZE * count, at + HEAD_SIZE))
             at += HEAD_SIZE + ENTRY_SIZE * count
@@ -178,6 +208,29 @@ def _read_portion(answers: list[tuple[Data, int]], checksums: str, bodies: bool)
     else:
         buffer = np.repeat(np.arange(len(buffers), dtype=np.int32), in_buffer)
     return Portion(buffers, entry, buffer, body, payload, payload_size)
+
+
+def _entries(view: memoryview, found: ColumnBlock) -> Any:
+    """The index that a block would have, of columns: what is not there is 0, and of each message
+    the body is the payload."""
+    count = found.count
+    entry = np.zeros(count, _ENTRY)
+    place = found.places.get(COLUMN_SEQUENCES)
+    if place is None:
+        entry["sequence"] = np.arange(found.first, found.last + 1, dtype=np.uint64)
+    else:
+        entry["sequence"] = np.frombuffer(view, "<u8", count, place)
+    for bit, name, kind in _OF_COLUMNS:
+        if bit in found.places:
+            entry[name] = np.frombuffer(view, kind, count, found.places[bit])
+    if COLUMN_VALUE in found.places:
+        size = np.frombuffer(view, "<u4", count, found.places[COLUMN_VALUE])
+        ends = np.cumsum(size, dtype=np.uint64)
+        if int(ends[-1]) != found.end - found.payloads:
+            raise BlockError("the sizes of payloads are not what there is of them")
+        entry["position"] = ends - size
+        entry["size"] = entry["payload_size"] = size
+    return entry.view(np.uint8)
 
 
 def _places(

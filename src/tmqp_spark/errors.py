@@ -15,6 +15,7 @@ __all__ = [
     "BrokerUnreachable",
     "ConnectionBroken",
     "DataLost",
+    "DatabaseUnusable",
     "DecodeFailed",
     "EncodingError",
     "GroupShared",
@@ -60,6 +61,10 @@ class DataLost(SparkError):
 
 class GroupShared(SparkError):
     """Another query uses the same group; the text says what to do."""
+
+
+class DatabaseUnusable(SparkError):
+    """The directory of ``journalDir`` is not the broker's, or cannot be read here."""
 
 
 class DecodeFailed(SparkError):

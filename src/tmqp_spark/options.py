@@ -272,6 +272,18 @@ class SourceOptions:
     ending_offsets_by_timestamp: str = option(
         "endingOffsetsByTimestamp", _filled, "batch: the same for each queue", ""
     )
+    journal_dir: str = option(
+        "journalDir",
+        _filled,
+        "the broker's data directory, where tasks run [on its machine](#on-the-brokers-machine)",
+        "",
+    )
+    prune: bool = option(
+        "pruneAtBroker",
+        _switch,
+        "have the broker send [only what the schema needs](#less-over-the-network)",
+        False,
+    )
     fail_on_data_loss: bool = option(
         "failOnDataLoss",
         _switch,

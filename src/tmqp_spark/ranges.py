@@ -8,6 +8,12 @@ broker's bounds, or ends in a gap: the rest of the span is asked for before anyt
 A broker that does not know where blocks end gets spans as long as what came, which grow again while
 answers are small, so that its bounds are found without being known.
 
+*On the broker's machine* an answer refers to blocks in the broker's database instead of holding
+them (:mod:`tmqp_spark.database`).  Such an answer is small whatever it stands for, so the whole
+range is asked for at once, and what an answer left out as soon as that has come: the broker finds
+the next blocks while these are fetched.  Blocks of which only a part is kept, or about which the
+broker has noted something, are in the answer itself.
+
 When the connection breaks, everything that was on its way is forgotten and asked for again on
 another one from behind the last message that was handed on: no message comes twice, and none is
 left out.  The number of attempts counts from the last answer.
@@ -22,8 +28,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from tmqp import Frame, HeaderName, ResultCode
-from tmqp.blocks import HEAD_SIZE, index_end
+from tmqp.blocks import HEAD_SIZE, BlockError
 from tmqp.extensions import (
+    FORM_REFERENCES,
+    HEADER_COLUMNS,
+    HEADER_FORM,
     HEADER_FROM,
     HEADER_INCARNATION,
     HEADER_MAX_BYTES,
@@ -31,8 +40,16 @@ from tmqp.extensions import (
     OP_READ_INDEX,
     OP_READ_RANGE,
 )
+from tmqp.references import REFERENCE_SIZE, is_reference, read_reference
 from tmqp_spark.arrow import Data, Portion, read_portion
-from tmqp_spark.errors import BrokerRefused, ConnectionBroken, DataLost, DecodeFailed
+from tmqp_spark.database import BrokerDatabase
+from tmqp_spark.errors import (
+    BrokerRefused,
+    ConnectionBroken,
+    DatabaseUnusable,
+    DataLost,
+    DecodeFailed,
+)
 from tmqp_spark.options import SourceOptions
 from tmqp_spark.parts import ask_parts
 from tmqp_spark.transport import BrokerLink, refusal
@@ -50,6 +67,8 @@ _FIRST_SPAN: Final = 4_096
 _LONGEST_SPAN: Final = 1 << 20
 #: After so many whole answers a longer span than the one that was cut is tried again.
 _TRY_AGAIN: Final = 64
+#: After so many blocks in a row that were gone when they were fetched, the broker sends the rest.
+_MOST_GONE: Final = 8
 
 
 #: Of a block's head: count, size of an entry, key, first and last sequence, size of all bodies.
@@ -86,21 +105,30 @@ class QueueRange:
 
 
 def read_range(
-    link: BrokerLink, wanted: QueueRange, options: SourceOptions, bodies: bool = True
+    link: BrokerLink,
+    wanted: QueueRange,
+    options: SourceOptions,
+    bodies: bool = True,
+    database: BrokerDatabase | None = None,
+    columns: str | None = None,
 ) -> Iterator[Portion]:
     """The messages of a range, in portions of about ``batchBytes``.
 
     :param bodies: else only what is known of each message is read, and nothing of itself.
+    :param database: the broker's, where it is on this machine: for bodies.
+    :param columns: what the broker is to send of each message (:attr:`.Projection.at_broker`), if
+        not all; then no other column may be made.
     :raises DataLost: when its beginning is not kept any more, or the queue is another one, and
         ``failOnDataLoss`` is set; else what is left is read.
     :raises BrokerUnreachable: when the broker stays away longer than ``retries`` allow.
     :raises BrokerRefused: when it answers with another code.
     :raises DecodeFailed: when what it sends is damaged.
+    :raises DatabaseUnusable: when ``database`` is another broker's, or cannot be read.
     """
     what = f"{link.options.url} {wanted.channel}/{wanted.queue}"
     answers: list[tuple[Data, int]] = []
     size = 0
-    for answer in read_answers(link, wanted, options, bodies):
+    for answer in read_answers(link, wanted, options, bodies, database, columns):
         if answers and size + len(answer[0]) > options.batch_bytes:
             yield read_portion(answers, options.checksums, what, bodies)
             answers, size = [], 0
@@ -111,19 +139,31 @@ def read_range(
 
 
 def read_answers(
-    link: BrokerLink, wanted: QueueRange, options: SourceOptions, bodies: bool = True
+    link: BrokerLink,
+    wanted: QueueRange,
+    options: SourceOptions,
+    bodies: bool = True,
+    database: BrokerDatabase | None = None,
+    columns: str | None = None,
 ) -> Iterator[tuple[Data, int]]:
     """The broker's answers that hold a range, as they came, and where in each its blocks begin.
 
+    With a ``database`` these are single blocks, those of the database among them.
+
     :raises SparkError: as :func:`read_range`.
     """
-    reader = _Reader(link, wanted, options, bodies)
+    if not bodies:
+        database = None
+    reader = _Reader(link, wanted, options, bodies, database is not None, columns)
     try:
         while True:
             answer = reader.next()
             if answer is None:
                 return
-            yield answer
+            if database is None:
+                yield answer
+            else:
+                yield from reader.fetched(answer, database)
     finally:
         reader.forget()
 
@@ -132,12 +172,22 @@ class _Reader:
     """The answers of a range, in order, each whole."""
 
     def __init__(
-        self, link: BrokerLink, wanted: QueueRange, options: SourceOptions, bodies: bool
+        self,
+        link: BrokerLink,
+        wanted: QueueRange,
+        options: SourceOptions,
+        bodies: bool,
+        references: bool,
+        columns: str | None = None,
     ) -> None:
         self._link = link
         self._wanted = wanted
         self._options = options
         self._bodies = bodies
+        #: Whether to ask for references to blocks, and how many in a row were of no use.
+        self._references = references
+        self._gone = 0
+        self._columns = columns
         #: About how many bytes of bodies are to come; 0 where that is not known.
         self._body_bytes = wanted.bytes if bodies else 0
         self._what = (
@@ -188,6 +238,50 @@ class _Reader:
             if found is not None:
                 return found
 
+    def fetched(
+        self, answer: tuple[Data, int], database: BrokerDatabase
+    ) -> Iterator[tuple[Data, int]]:
+        """The blocks of an answer, those that it refers to out of the database.
+
+        Where one is gone, the blocks before it; the range goes on from there.
+
+        :raises DatabaseUnusable: when it is another database that the broker refers to.
+        :raises DecodeFailed: when a reference is damaged.
+        """
+        data, start = memoryview(answer[0]), answer[1]
+        while len(data) - start >= HEAD_SIZE:
+            if not is_reference(data, start):
+                end = _end_of(data, start, bodies=True)
+                yield data[start:end], 0
+                start = end
+                continue
+            try:
+                wanted = read_reference(data, start)
+            except BlockError as error:
+                raise DecodeFailed(f"{self._link.options.url}: {error}") from None
+            if wanted.mark != database.mark:
+                raise DatabaseUnusable(
+                    f"{database.path} is not the database of {self._link.options.url}: journalDir"
+                    " is the data directory of the broker, as its option --data has it, on its own"
+                    " machine; leave the option out to read over the network"
+                )
+            block = database.block(wanted)
+            if block is None:
+                self._ask_again(wanted.first)
+                return
+            self._gone = 0
+            yield block, 0
+            start += REFERENCE_SIZE
+
+    def _ask_again(self, first: int) -> None:
+        """A block that was referred to is gone: merged with others, or not kept any more."""
+        self._gone += 1
+        if self._gone > _MOST_GONE:
+            self._references = False
+        self.forget()
+        self._ends = None
+        self._done = self._asked = max(first, self._wanted.start)
+
     def _start_over(self, why: str) -> None:
         self.forget()
         self._link.pause(self._attempt, self._what, why)
@@ -217,7 +311,7 @@ class _Reader:
             )
         self._done = got + 1
         if got < last:
-            if size < self._answer_bytes * 3 // 4 and self._ends:
+            if size < self._answer_bytes * 3 // 4 and self._ends and not self._references:
                 # Its bound is lower: the spans to come shall end where its blocks do, too.
                 self._answer_bytes, self._ends = size, None
             self._cut(first, got, last)
@@ -250,6 +344,8 @@ class _Reader:
         """Ask where spans should end from here on; nothing where the broker does not say."""
         whole = self._wanted
         count = whole.end - whole.start
+        if self._references:
+            return [whole.end - 1]
         known = self._body_bytes > 0 or not self._bodies
         if known and 0 < self._body_bytes + count * _MORE_EACH <= self._answer_bytes:
             return [whole.end - 1]
@@ -283,6 +379,10 @@ class _Reader:
         if wanted.incarnation:
             headers.append((HEADER_INCARNATION, wanted.incarnation))
         operation = OP_READ_RANGE if self._bodies else OP_READ_INDEX
+        if self._references:
+            headers.append((HEADER_FORM, FORM_REFERENCES))
+        elif self._bodies and self._columns is not None:
+            headers.append((HEADER_COLUMNS, self._columns))
         return self._link.start(operation, wanted.channel, headers, large=True)
 
     def _cut(self, first: int, got: int, last: int) -> None:
@@ -327,9 +427,17 @@ def _last_sequence(data: Data, start: int, bodies: bool) -> int:
     """The last sequence of blocks one after another, from their heads alone; -1 for none."""
     last = -1
     while len(data) - start >= HEAD_SIZE:
-        count, _, _, _, last, size = _HEAD.unpack_from(data, start + 8)
-        start += index_end(count) + (size if bodies else 0)
+        last = _HEAD.unpack_from(data, start + 8)[4]
+        start = _end_of(data, start, bodies)
     return last
+
+
+def _end_of(data: Data, start: int, bodies: bool) -> int:
+    """Where the block, its columns, or the reference to it, end that begin at ``start``."""
+    if is_reference(data, start):
+        return start + REFERENCE_SIZE
+    count, each, _, _, _, size = _HEAD.unpack_from(data, start + 8)
+    return start + HEAD_SIZE + int(each * count + (size if bodies else 0))
 
 
 def _information(answer: Frame) -> dict[str, Any]:

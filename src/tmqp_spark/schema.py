@@ -83,29 +83,31 @@ COLUMNS: Final = (
     Column("pushed_channel", ("string",), True, True, "where it was pushed to at first"),
     Column("pushed_queue", ("int",), True, True, "the queue there"),
 )
+#: What the broker can send alone, and what it calls that (header ``Columns``).
+_AT_BROKER: Final = {
+    "channel": "",
+    "queue": "",
+    "incarnation": "",
+    "seq": "",
+    "timestamp": "timestamp",
+    "high_priority": "flags",
+    "delivery_count": "attempts",
+    "put_backs": "put-backs",
+    "hops": "hops",
+    "value": "value",
+}
 #: Columns that are made of the indexes of blocks, or are the same in every row.
-_WITHOUT_BODIES: Final = frozenset(
-    {
-        "channel",
-        "queue",
-        "incarnation",
-        "seq",
-        "timestamp",
-        "high_priority",
-        "delivery_count",
-        "put_backs",
-        "hops",
-    }
-)
+_WITHOUT_BODIES: Final = frozenset(_AT_BROKER) - {"value"}
 _BY_NAME: Final = {column.name: column for column in COLUMNS}
 
 
 class Projection:
     """The columns to make, in order: ``names``, ``types`` and ``nullable`` of each, and ``schema``,
     what Arrow calls them.  ``bodies`` tells whether messages must be read for them, or what the
-    broker knows of each is enough."""
+    broker knows of each is enough; ``at_broker`` is what to ask the broker for if it is to send
+    nothing else, None if it cannot."""
 
-    __slots__ = ("bodies", "names", "nullable", "schema", "types")
+    __slots__ = ("at_broker", "bodies", "names", "nullable", "schema", "types")
 
     def __init__(self, fields: Iterable[tuple[str, str, bool]]) -> None:
         listed = list(fields)
@@ -113,6 +115,10 @@ class Projection:
         self.types = [kind for _, kind, _ in listed]
         self.nullable = [nullable for _, _, nullable in listed]
         self.bodies = not _WITHOUT_BODIES.issuperset(self.names)
+        self.at_broker: str | None = None
+        if _AT_BROKER.keys() >= set(self.names):
+            words = {_AT_BROKER[name] for name in self.names} - {""}
+            self.at_broker = ",".join(sorted(words)) or "sequence"
         self.schema = pa.schema(
             [pa.field(name, _ARROW[kind], nullable) for name, kind, nullable in listed]
         )

@@ -38,6 +38,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from tmqp_spark.arrow import BatchBuilder
+from tmqp_spark.database import check_database, open_database
 from tmqp_spark.filters import Filters
 from tmqp_spark.following import Following, check_stream
 from tmqp_spark.options import (
@@ -131,16 +132,26 @@ class _Reads:
             return
         wanted = partition.range
         link = borrow_link(self._connection)
+        database = open_database(self._options) if self._projection.bodies else None
         try:
             what = f"{self._connection.url} {wanted.channel}/{wanted.queue}"
             builder = BatchBuilder(
                 self._projection, wanted.channel, wanted.queue, wanted.incarnation, what
             )
-            for portion in read_range(link, wanted, self._options, self._projection.bodies):
+            for portion in read_range(
+                link,
+                wanted,
+                self._options,
+                self._projection.bodies,
+                database,
+                self._projection.at_broker if self._options.prune else None,
+            ):
                 chosen = self._filters.apply(portion)
                 if len(chosen):
                     yield builder.build(chosen)
         finally:
+            if database is not None:
+                database.close()
             return_link(link)
 
 
@@ -152,6 +163,7 @@ class TmqpReader(_Reads, DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """Ask the broker what is there, and divide it."""
+        check_database(self._options)
         link = BrokerLink(self._connection)
         try:
             parts = plan_batch(link, self._options, self._filters)
@@ -198,6 +210,7 @@ class TmqpStreamReader(_Reads, DataSourceStreamReader, SupportsTriggerAvailableN
     @property
     def _following(self) -> Following:
         if self._planner is None:
+            check_database(self._options)
             self._link = first_contact(self._connection)
             self._planner = Following(self._link, self._options)
         return self._planner

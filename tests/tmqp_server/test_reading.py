@@ -11,7 +11,7 @@ import anyio.to_thread
 import pytest
 
 from tmqp.address import Address
-from tmqp.blocks import StoredMessage
+from tmqp.blocks import AS_BLOCKS, StoredMessage
 from tmqp.errors import LocalProtocolError
 from tmqp.limits import Limits
 from tmqp.models import OffsetsInformation, QueueOptions
@@ -313,11 +313,11 @@ class Sick(MemoryStore):
     illness: StoreError | None = None
 
     def read(
-        self, key: int, first: int, last: int, limit: int, max_bytes: int, index_only: bool = False
+        self, key: int, first: int, last: int, limit: int, max_bytes: int, form: int = AS_BLOCKS
     ) -> list[bytes]:
         if self.illness is not None:
             raise self.illness
-        return super().read(key, first, last, limit, max_bytes, index_only=index_only)
+        return super().read(key, first, last, limit, max_bytes, form=form)
 
     def offsets(self, keys: Sequence[int]) -> Any:
         if self.illness is not None:

@@ -119,6 +119,8 @@ FOUND_AT: Final = {
     "mark-comes-later": 476,
     "mark-without-messages": 8,
     "miscounted": 8,
+    "move-copies": 188,
+    "move-loses": 171,
     "never-asks": 11,
     "never-blocked": 7,
     "never-in-turn-again": 7,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from tests.tmqp_spark.commands import kept
 from tests.tmqp_spark.pages import blocks
@@ -53,6 +55,26 @@ def test_the_same_without_a_line_of_code(
         assert done.exit_code == 0, f"{line}: {done.output}"
     assert (tmp_path / "orders.svg").exists()
     assert len(kept(own_broker, "orders-copy", 7)) == 500
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)
+def test_recipes(spark: SparkSession, own_broker: Broker, tmp_path: Path) -> None:
+    times = [Timestamp(seconds=number, nanos=7) for number in range(50)]
+    own_broker.push("times", 1, [each.SerializeToString() for each in times])
+    space = run_all("spark_recipes", own_broker, tmp_path, spark=spark)
+    queues = {number: kept(own_broker, "by-key", number) for number in range(1, 5)}
+    orders = [
+        (number, json.loads(message.payload)) for number in queues for message in queues[number]
+    ]
+    assert sorted(order["amount"] for _, order in orders) == list(range(200))
+    assert len({(order["key"], number) for number, order in orders}) == 10, "a key has one queue"
+    everything = [json.loads(message.payload)["amount"] for message in kept(own_broker, "all", 1)]
+    assert sorted(everything) == list(range(200))
+    large = [json.loads(message.payload)["amount"] for message in kept(own_broker, "large", 1)]
+    assert sorted(large) == list(range(100, 200))
+    decoded = space["times"].orderBy("seq").collect()
+    assert [(row["seconds"], row["nanos"]) for row in decoded] == [(n, 7) for n in range(50)]
 
 
 @pytest.mark.long

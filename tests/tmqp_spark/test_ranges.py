@@ -14,7 +14,7 @@ from tmqp_spark.arrow import BatchBuilder
 from tmqp_spark.errors import BrokerRefused, BrokerUnreachable, DataLost
 from tmqp_spark.options import ConnectionOptions
 from tmqp_spark.ranges import QueueRange, read_answers, read_range
-from tmqp_spark.schema import default_columns, project
+from tmqp_spark.schema import COLUMNS, default_columns, project
 from tmqp_spark.testing import Broker
 from tmqp_spark.transport import BrokerLink
 
@@ -67,6 +67,38 @@ def test_columns_of_the_index_are_the_same_without_bodies(broker: Broker, link_t
     assert found[0].num_rows == 2_001
     narrow = sum(len(data) for data, _ in read_answers(link, wanted, source(), False))
     assert narrow < sum(len(data) for data, _ in read_answers(link, wanted, source())) / 5
+
+
+@pytest.mark.parametrize(
+    "names", [["value"], ["seq", "timestamp", "value"], ["hops", "value", "high_priority", "queue"]]
+)
+def test_columns_that_the_broker_chose_are_the_same(
+    broker: Broker, link_to: LinkTo, names: list[str]
+) -> None:
+    channel = "chosen" + names[0]
+    broker.push(channel, 1, [b"%d" % number * (number % 20) for number in range(2_500)])
+    broker.push(channel, 1, [b"urgent"], high_priority=True)
+    link = link_to(broker)
+    everything = whole(link_to(broker), f"{channel}/1")
+    part = QueueRange(channel, 1, everything.incarnation, 100, 2_345)
+    fields = {column.name: (column.name, column.types[0], True) for column in COLUMNS}
+    projection = project([fields[name] for name in names])
+    for wanted in (everything, part):
+        found, sizes = [], []
+        for columns in (None, projection.at_broker):
+            builder = BatchBuilder(projection, channel, 1, wanted.incarnation, channel)
+            portions = read_range(link, wanted, source(), columns=columns)
+            found.append(pa.Table.from_batches(map(builder.build, portions)).combine_chunks())
+            answers = read_answers(link, wanted, source(), columns=columns)
+            sizes.append(sum(len(data) - start for data, start in answers))
+        assert found[0] == found[1]
+        assert found[0].num_rows == wanted.end - wanted.start
+        assert sizes[1] * 2 < sizes[0]
+
+
+def test_what_only_whole_messages_tell_is_not_asked_for_in_columns() -> None:
+    assert project([("value", "binary", True), ("source", "string", True)]).at_broker is None
+    assert project([("seq", "bigint", True)]).at_broker == "sequence"
 
 
 def test_gaps_are_no_end(own_broker: Broker, link_to: LinkTo) -> None:

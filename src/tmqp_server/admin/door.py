@@ -45,7 +45,7 @@ from tmqp_server.doors.tables import limits_from
 from tmqp_server.engine.commands import Command, SeeMetrics
 from tmqp_server.engine.effects import Inform
 
-__all__ = ["open_door"]
+__all__ = ["AdminDoor", "open_door"]
 
 
 @final

@@ -209,7 +209,7 @@ def _range_read(store: Store, asked: ReadStored) -> RangeRead:
     blocks: list[bytes] = []
     if first <= asked.end:
         bounds = (asked.limit, asked.max_bytes)
-        blocks = store.read(key, first, asked.last, *bounds, index_only=asked.index_only)
+        blocks = store.read(key, first, asked.last, *bounds, form=asked.form)
     sure = not first or asked.held
     if first > asked.end + 1 or not (sure or _reaches_back(store, key, first, blocks)):
         (kept,) = _offsets(store, [key])

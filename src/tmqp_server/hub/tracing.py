@@ -14,7 +14,7 @@ from typing import Final, final
 from tmqp_server.engine.commands import Command, connection_of
 from tmqp_server.engine.effects import Effect
 
-__all__ = ["LONGEST_S", "MOST_LINES", "MOST_TRACES", "Trace", "TraceLine", "Tracer"]
+__all__ = ["LONGEST_S", "MOST_LINES", "MOST_TRACES", "Trace", "TraceLine", "Tracer", "head_of"]
 
 #: Seconds of a trace, its lines, and traces that are kept, at most.
 LONGEST_S: Final = 300.0

@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 from tmqp_server.io.event_loop import thread_caller
 
-__all__ = ["Worker"]
+__all__ = ["Done", "Worker"]
 
 #: Is called in the event loop with what the work has raised.
 Done: TypeAlias = Callable[[BaseException | None], None]

@@ -15,7 +15,15 @@ from collections.abc import Sequence
 from typing import Final
 
 from tmqp.block_writing import encode_block
-from tmqp.blocks import ENTRY_SIZE, FLAG_HIGH, FLAG_TRANSIENT, HEAD_SIZE, StoredMessage, index_end
+from tmqp.blocks import (
+    AS_BLOCKS,
+    AS_INDEXES,
+    ENTRY_SIZE,
+    FLAG_HIGH,
+    FLAG_TRANSIENT,
+    HEAD_SIZE,
+    StoredMessage,
+)
 from tmqp_server.storage.port import (
     HIGH_ONLY,
     REGULAR_ONLY,
@@ -41,6 +49,7 @@ from tmqp_server.storage.port import (
     StoreFullError,
     TopologyChange,
 )
+from tmqp_server.storage.records import in_form
 
 __all__ = ["MemoryStore"]
 
@@ -367,7 +376,7 @@ class MemoryStore:
         return [_noted(message, message.attempts, message.put_backs) for message in found]
 
     def read(
-        self, key: int, first: int, last: int, limit: int, max_bytes: int, index_only: bool = False
+        self, key: int, first: int, last: int, limit: int, max_bytes: int, form: int = AS_BLOCKS
     ) -> list[bytes]:
         """What is kept of a queue from ``first`` to ``last``, settled or not, as blocks."""
         queue = self._queues.get(key)
@@ -379,7 +388,7 @@ class MemoryStore:
             message = queue.messages[sequence]
             if len(found) % _BLOCK_COUNT == 0:
                 total += HEAD_SIZE
-            total += ENTRY_SIZE + (0 if index_only else len(message.body))
+            total += ENTRY_SIZE + (0 if form == AS_INDEXES else len(message.body))
             if len(found) >= limit or (found and total > max_bytes):
                 break
             found.append(message)
@@ -387,7 +396,7 @@ class MemoryStore:
         for start in range(0, len(found), _BLOCK_COUNT):
             some = found[start : start + _BLOCK_COUNT]
             block = encode_block(key, some)
-            blocks.append(block[: index_end(len(some))] if index_only else block)
+            blocks.append(in_form(block, len(some), form))
         return blocks
 
     def offsets(self, keys: Sequence[int]) -> list[QueueOffsets]:

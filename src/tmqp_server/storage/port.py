@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol, TypeAlias
 
 from tmqp._compat import mypyc_attr
-from tmqp.blocks import StoredMessage
+from tmqp.blocks import AS_BLOCKS, StoredMessage
 from tmqp_server.engine.records import Record
 from tmqp_server.storage.stored_runs import StoredRun, unrolled
 
@@ -541,7 +541,7 @@ class Store(Protocol):
         """
 
     def read(
-        self, key: int, first: int, last: int, limit: int, max_bytes: int, index_only: bool = False
+        self, key: int, first: int, last: int, limit: int, max_bytes: int, form: int = AS_BLOCKS
     ) -> list[bytes]:
         """What is kept of a queue from ``first`` to ``last``, settled or not, as blocks.
 
@@ -551,8 +551,11 @@ class Store(Protocol):
         ``limit`` not before half of it is reached.  A block that is wanted as a whole may be given
         as it is, without a look at its checksums: that is for whoever reads it.
 
-        :param index_only: give head and index of each block, and not the bodies behind them; then
-            these do not count for ``max_bytes`` either.
+        :param form: ``AS_INDEXES``: give head and index of each block, and not the bodies behind
+            them; then these do not count for ``max_bytes`` either.  ``AS_REFERENCES``: instead of a
+            block that stands in a database as it would be given, give a reference to it
+            (``tmqp.references``); only the reference counts for ``max_bytes``.  ``AS_COLUMNS`` and
+            bits: give some columns of each block (``tmqp.block_columns``), which counts as a whole.
 
         :raises DamageError: as :meth:`fetch`.
         :raises StoreError: when it cannot be read.

@@ -7,8 +7,9 @@ The format, and how it is read and written, stand in :mod:`tmqp.blocks` and
 from __future__ import annotations
 
 from tmqp import blocks
+from tmqp.block_columns import block_columns
 from tmqp.block_writing import assembled_block
-from tmqp.blocks import Block, StoredMessage
+from tmqp.blocks import AS_COLUMNS, AS_INDEXES, Block, StoredMessage, index_end
 from tmqp_server.storage.port import DamageError
 from tmqp_server.storage.stored_runs import StoredRun
 
@@ -16,6 +17,7 @@ __all__ = [
     "decode_block",
     "decode_index",
     "encode_runs",
+    "in_form",
     "survey",
 ]
 
@@ -43,6 +45,18 @@ def encode_runs(key: int, runs: list[StoredRun]) -> bytes:
         raise ValueError(f"a message does not fit the format: {error}") from None
     payload = b"".join([run.bodies for run in runs])
     return assembled_block(key, count, runs[0].first, before, parts, payload)
+
+
+def in_form(data: bytes, count: int, form: int) -> bytes:
+    """A block with so many messages in a form of :mod:`tmqp.blocks` (``AS_BLOCKS``).
+
+    :raises DamageError: when columns are wanted, and it is not what was written.
+    """
+    if form == AS_INDEXES:
+        return data[: index_end(count)]
+    if form >= AS_COLUMNS:
+        return block_columns(decode_block(data), form - AS_COLUMNS)
+    return data
 
 
 def survey(messages: list[StoredMessage]) -> tuple[int, int, int]:

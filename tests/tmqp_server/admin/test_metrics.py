@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from itertools import pairwise
 from typing import Final
 
@@ -23,6 +24,8 @@ from tmqp.frames import Frame
 from tmqp_server.access.gate import Question
 from tmqp_server.admin.metrics.catalogue import CATALOGUE, COUNTER
 from tmqp_server.engine.commands import RemoveQueue
+from tmqp_server.shell.saving import Saving
+from tmqp_server.storage.journal import Journal
 
 CREATE: Final = operation(
     OP_CREATE_QUEUE,
@@ -398,6 +401,26 @@ def test_probes_tell_whether_the_server_is_alive_and_ready() -> None:
     assert stage.get("/readyz") == (503, "unready\n")
     status, text = stage.get("/api/v1/server/health")
     assert (status, '"draining"' in text, '"alive":false' in text) == (200, True, True)
+
+
+def test_a_server_is_not_ready_while_it_starts_or_cannot_save() -> None:
+    """Whether it is alive has nothing to do with either."""
+    stage = Stage()
+    world = stage.world
+    world.beat_s = stage.now
+    world.listening = False
+    assert stage.get("/readyz") == (503, "unready\n")
+    assert '"starting"' in stage.get("/api/v1/server/health")[1]
+    world.listening = True
+    saving = stage.turn.saving = Saving(Journal([]), [], deque())
+    assert stage.get("/readyz") == (200, "ready\n")
+    saving.failing = "the disk is full"
+    assert stage.get("/readyz") == (503, "unready\n")
+    assert stage.get("/readyz?storage=ignore") == (200, "ready\n")
+    assert '"storage"' in stage.get("/api/v1/server/health")[1]
+    assert stage.get("/healthz") == (200, "alive\n")
+    saving.failing = ""
+    assert stage.get("/readyz") == (200, "ready\n")
 
 
 @pytest.mark.parametrize("target", ["/metrics?x=1", "/healthz?x", "/readyz?storage=maybe"])

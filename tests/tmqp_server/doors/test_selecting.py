@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tmqp_server.doors.letter_owners import LettersAsTheyStand
 from tests.tmqp_server.outputs import sent
 from tmqp import ConnectionInformation, Frame, FrameDecoder, Limits, MessageType
 from tmqp.constants import Operation
 from tmqp_server.doors.letter import Letter
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.native.door import NativeDoor
+from tmqp_server.doors.port import OwnBodies
 from tmqp_server.doors.selecting import (
     MAX_CONDITIONS,
     MAX_FILTER_BYTES,
@@ -123,11 +123,18 @@ def test_a_message_of_another_protocol_is_not_looked_at() -> None:
 
 
 def test_a_message_of_another_protocol_is_read_in_its_tmqp_form() -> None:
-    letter = Letter(b"hello", "m", "p", "c", 1)
-    letter.headers.append(("Sort", "order"))
-    strange = Message("m", Origin(1, "p", None, None, "other"), "c", 1, 3, letter, 0, 1)
+    class Owner(OwnBodies):
+        name = "other"
+        number = 200
+
+        def letter(self, wire: object) -> Letter:
+            letter = Letter(b"hello", "m", "p", "c", 1)
+            letter.headers.append(("Sort", "order"))
+            return letter
+
+    strange = Message("m", Origin(1, "p", None, None, "other"), "c", 1, 3, b"raw", 0, 1)
     for found in (filter_of("headers", "sort=order"), filter_of("prefix", "hell")):
-        read_by(found, Letters([LettersAsTheyStand("other")]))
+        read_by(found, Letters([Owner()]))
         assert found.accepts(strange)
 
 

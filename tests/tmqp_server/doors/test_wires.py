@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tmqp_server.doors.letter_owners import LettersAsTheyStand
 from tmqp.codec import FrameDecoder
 from tmqp.constants import MAX_HEADER_BLOCK_BYTES, TYPE_QUEUE_MESSAGE
 from tmqp.frames import Frame
 from tmqp.testing import write_frame
 from tmqp_server.doors.letter import Letter
 from tmqp_server.doors.letters import Letters
+from tmqp_server.doors.port import OwnBodies
 from tmqp_server.doors.wires import LetterWires
 from tmqp_server.engine.model.client import Origin
 from tmqp_server.engine.model.message import Message
 
 
+class Owner(OwnBodies):
+    """A protocol whose wire form is a letter."""
+
+    name = "letters"
+    number = 200
+
+    def letter(self, wire: object) -> Letter:
+        assert isinstance(wire, Letter)
+        return wire
+
+
 def key_of(wire: object, door: str = "tmqp") -> str:
     message = Message("m", Origin(1, "p", None, None, door), "c", 1, 10, wire, 0, 1)
-    return LetterWires(Letters([LettersAsTheyStand("letters")])).key_of(message)
+    return LetterWires(Letters([Owner()])).key_of(message)
 
 
 def pushed(*headers: tuple[str, str]) -> Frame:
@@ -65,9 +76,7 @@ def test_a_message_of_another_protocol() -> None:
 
 def as_dead_letter(wire: object, door: str = "tmqp") -> tuple[object, int]:
     message = Message("m", Origin(1, "p", None, None, door), "c", 1, 10, wire, 0, 1)
-    return LetterWires(Letters([LettersAsTheyStand("letters")])).with_reason(
-        message, "expired", "c;1"
-    )
+    return LetterWires(Letters([Owner()])).with_reason(message, "expired", "c;1")
 
 
 @pytest.mark.parametrize("spare", [0, 1, 2, 60])

@@ -82,7 +82,7 @@ def test_an_index_is_asked_of_the_storage_in_the_same_line_as_ranges() -> None:
     world = ready()
     me = a(world)
     assert world.step(ReadIndex(me, "index", "CH", 1, 2, 3)) == [
-        "read 1 from 1: 100000 from 2 to 3, end 3 without bodies"
+        "read 1 from 1: 100000 from 2 to 3, end 3 as 1"
     ]
     assert read(world, 1) == []
     assert world.step(RangeRead(1, 0, Blocks([b"heads"]))) == ["a index: 0 with body"]

@@ -343,7 +343,7 @@ class World:
         if isinstance(effect, FindOffsets):
             return f"find {effect.number} {effect.keys}"
         if isinstance(effect, ReadStored):
-            held = " held" * effect.held + " without bodies" * effect.index_only
+            held = " held" * effect.held + f" as {effect.form}" * (effect.form > 0)
             place = f"{effect.key}: {effect.limit} from {effect.first} to {effect.last}"
             return f"read {effect.number} from {place}, end {effect.end}{held}"
         if isinstance(effect, SplitStored):

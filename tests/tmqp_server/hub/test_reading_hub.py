@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.tmqp_server.guarded import QUEUE, GuardedWorld, asks
 from tests.tmqp_server.outputs import asked_of_storage, faults, touched, wants_storage
 from tests.tmqp_server.peers import Peer
 from tests.tmqp_server.world import World
+from tmqp.block_columns import COLUMN_TIMESTAMP, COLUMN_VALUE
+from tmqp.blocks import AS_BLOCKS, AS_COLUMNS, AS_REFERENCES
 from tmqp.constants import Operation
 from tmqp.extensions import OP_COMMIT_CURSOR, OP_LIST_CURSORS, OP_OFFSETS, OP_READ_RANGE
 from tmqp.frames import Frame
@@ -70,6 +74,42 @@ def test_a_range_is_answered_with_the_bytes_of_the_storage() -> None:
     assert asked.max_bytes == 1_000, "and else it is to take no more than we do"
     answer = told(world, peer, RangeRead(2, 0, Blocks([bytes(1_001)])))
     assert (answer.content_type, answer.payload) == (482, b"")
+
+
+@pytest.mark.parametrize(
+    ("headers", "form"),
+    [
+        ([], AS_BLOCKS),
+        ([("Form", "References")], AS_REFERENCES),
+        ([("Columns", "value")], AS_COLUMNS + COLUMN_VALUE),
+        ([("Columns", "sequence")], AS_COLUMNS),
+        ([("Columns", "Value, timestamp")], AS_COLUMNS + COLUMN_VALUE + COLUMN_TIMESTAMP),
+    ],
+)
+def test_a_range_is_asked_for_in_a_form(headers: list[tuple[str, str]], form: int) -> None:
+    world = World(BrokerOptions(storage=True))
+    peer = ready(world)
+    peer.say(asks(OP_READ_RANGE, "c", headers=[*QUEUE, *headers]))
+    (asked,) = asked_of_storage(world.hub)
+    assert isinstance(asked, ReadStored)
+    assert asked.form == form
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [("Form", "files")],
+        [("Columns", "value,price")],
+        [("Columns", "")],
+        [("Columns", "value"), ("Form", "references")],
+    ],
+)
+def test_a_form_that_is_not_known_is_refused(headers: list[tuple[str, str]]) -> None:
+    world = World(BrokerOptions(storage=True))
+    peer = ready(world)
+    peer.say(asks(OP_READ_RANGE, "c", headers=[*QUEUE, *headers]))
+    (answer,) = peer.take()
+    assert answer.content_type == 400
 
 
 def test_out_of_range_says_what_is_there() -> None:

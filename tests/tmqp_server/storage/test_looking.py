@@ -8,7 +8,23 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.tmqp_server.storage.stores import EVER, NOW_US, batch, message, with_queue
-from tmqp.blocks import BlockError, decode_block, head_of, index_end, split_indexes
+from tmqp.block_columns import (
+    COLUMN_ATTEMPTS,
+    COLUMN_TIMESTAMP,
+    COLUMN_VALUE,
+    block_columns,
+)
+from tmqp.blocks import (
+    AS_COLUMNS,
+    AS_INDEXES,
+    AS_REFERENCES,
+    BlockError,
+    decode_block,
+    head_of,
+    index_end,
+    split_indexes,
+)
+from tmqp.references import REFERENCE_SIZE, database_mark, is_reference, read_reference
 from tmqp_server.storage.port import DamageError, Note, Retention
 from tmqp_server.storage.sqlite.store import BlockStore
 
@@ -75,16 +91,77 @@ def test_indexes_are_those_of_the_same_blocks(tmp_path: Path, first: int, last: 
     made.write(batch(notes=[Note(1, 700, 3, 2)]), NOW_US)
     for _ in "ab":  # the second time some blocks are remembered
         whole = made.read(1, first, last, EVER, EVER)
-        alone = made.read(1, first, last, EVER, EVER, index_only=True)
+        alone = made.read(1, first, last, EVER, EVER, form=AS_INDEXES)
         assert alone == [each[: index_end(head_of(each)[3])] for each in whole]
     made.close(clean=True)
+
+
+def test_references_name_the_blocks_that_would_be_sent(tmp_path: Path) -> None:
+    made = filled(tmp_path)
+    made.write(batch(notes=[Note(1, 700, 3, 2)]), NOW_US)
+    whole = made.read(1, 250, EVER, EVER, EVER)
+    found = made.read(1, 250, EVER, EVER, EVER, form=AS_REFERENCES)
+    kinds = [is_reference(each, 0) for each in found]
+    # A part of a block, and one about whose messages something was noted, are sent themselves.
+    assert kinds == [False, True, False, True]
+    made.close(clean=True)
+    db = sqlite3.connect(tmp_path / "messages.sqlite3")
+    for each, block in zip(found, whole, strict=True):
+        if not is_reference(each, 0):
+            assert each == block
+            continue
+        reference = read_reference(each, 0)
+        query = "SELECT block FROM bodies WHERE id = ?"
+        assert db.execute(query, (reference.number,)).fetchone() == (block,)
+        assert head_of(each) == head_of(block)
+        (store_id,) = db.execute("SELECT value FROM meta WHERE name = 'store_id'").fetchone()
+        file = (tmp_path / "messages.sqlite3").stat()
+        assert reference.mark == database_mark(store_id, file.st_dev, file.st_ino)
+    db.close()
+
+
+def test_references_take_next_to_no_room(tmp_path: Path) -> None:
+    made = filled(tmp_path)
+    for max_bytes, expected in ((4 * REFERENCE_SIZE, 4), (4 * REFERENCE_SIZE - 1, 3), (1, 1)):
+        found = made.read(1, 0, EVER, EVER, max_bytes, form=AS_REFERENCES)
+        assert len(found) == expected
+    assert len(made.read(1, 0, EVER, 2 * COUNT, EVER, form=AS_REFERENCES)) == 2
+    made.close(clean=True)
+
+
+@pytest.mark.parametrize("columns", [COLUMN_VALUE, COLUMN_TIMESTAMP | COLUMN_ATTEMPTS, 0])
+def test_columns_are_those_of_the_same_blocks(tmp_path: Path, columns: int) -> None:
+    made = filled(tmp_path)
+    made.write(batch(notes=[Note(1, 700, 3, 2)]), NOW_US)
+    for first, last in ((0, EVER), (250, 950), (5, 5), (1_201, EVER)):
+        whole = made.read(1, first, last, EVER, EVER)
+        alone = made.read(1, first, last, EVER, EVER, form=AS_COLUMNS + columns)
+        assert alone == [block_columns(decode_block(each), columns) for each in whole]
+    made.close(clean=True)
+
+
+def test_columns_of_a_damaged_block_are_damage(tmp_path: Path) -> None:
+    """The columns' own checksum must not hide it."""
+    made = filled(tmp_path)
+    made.close(clean=True)
+    db = sqlite3.connect(tmp_path / "messages.sqlite3")
+    (block,) = db.execute("SELECT block FROM bodies WHERE id = 2").fetchone()
+    broken = block[:-3] + bytes([block[-3] ^ 1]) + block[-2:]
+    db.execute("UPDATE bodies SET block = ? WHERE id = 2", (broken,))
+    db.commit()
+    db.close()
+    again = BlockStore(tmp_path, floor_bytes=0)
+    again.recover()
+    with pytest.raises(DamageError, match="messages 301 to 600"):
+        again.read(1, 0, EVER, EVER, EVER, form=AS_COLUMNS + COLUMN_VALUE)
+    again.close(clean=True)
 
 
 def test_bodies_that_are_not_sent_do_not_count(tmp_path: Path) -> None:
     made = filled(tmp_path)
     some = index_end(COUNT)
     for max_bytes, expected in ((2 * some, 600), (3 * some - 1, 600), (some, 300), (1, 1)):
-        blocks = made.read(1, 0, EVER, EVER, max_bytes, index_only=True)
+        blocks = made.read(1, 0, EVER, EVER, max_bytes, form=AS_INDEXES)
         assert sum(map(len, blocks)) <= max(max_bytes, index_end(1))
         assert sum(each.count for each in split_indexes(b"".join(blocks))) == expected
     made.close(clean=True)
@@ -151,7 +228,7 @@ def test_who_reads_a_whole_block_finds_the_damage_in_it(tmp_path: Path) -> None:
     _, damaged = made.read(1, 0, 600, EVER, EVER)
     with pytest.raises(BlockError, match="the checksum of the bodies does not fit"):
         decode_block(damaged)
-    (untouched,) = made.read(1, 301, 600, EVER, EVER, index_only=True)
+    (untouched,) = made.read(1, 301, 600, EVER, EVER, form=AS_INDEXES)
     assert split_indexes(untouched)[0].first == 301, "the body alone is damaged"
     with pytest.raises(DamageError, match="messages 301 to 600 of queue 1"):
         made.read(1, 302, 600, EVER, EVER)

@@ -23,7 +23,7 @@ from tests.tmqp_server.storage.stores import (
     queue,
     with_queue,
 )
-from tmqp.blocks import FLAG_HIGH, FLAG_TRANSIENT, StoredMessage, split_indexes
+from tmqp.blocks import AS_INDEXES, FLAG_HIGH, FLAG_TRANSIENT, StoredMessage, split_indexes
 from tmqp_server.storage.port import (
     HIGH_ONLY,
     REGULAR_ONLY,
@@ -242,7 +242,7 @@ def test_fetching_keeps_to_its_limits(home: Home) -> None:
     assert sum(decode_block(b).count for b in blocks) == 7
     (block,) = store.read(1, 2, EVER, 100, 1)
     assert [m.sequence for m in decode_block(block).messages()] == [2]
-    alone = b"".join(store.read(1, 2, EVER, 7, EVER, index_only=True))
+    alone = b"".join(store.read(1, 2, EVER, 7, EVER, form=AS_INDEXES))
     assert sum(block.count for block in split_indexes(alone)) == 7
     assert len(alone) < sum(map(len, blocks)) - 7
 

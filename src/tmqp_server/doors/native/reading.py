@@ -5,8 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from tmqp.block_columns import (
+    COLUMN_ATTEMPTS,
+    COLUMN_FLAGS,
+    COLUMN_HOPS,
+    COLUMN_PUT_BACKS,
+    COLUMN_TIMESTAMP,
+    COLUMN_VALUE,
+)
+from tmqp.blocks import AS_BLOCKS, AS_COLUMNS, AS_REFERENCES
 from tmqp.extensions import (
+    FORM_REFERENCES,
+    HEADER_COLUMNS,
     HEADER_CURSOR,
+    HEADER_FORM,
     HEADER_FROM,
     HEADER_INCARNATION,
     HEADER_LIMIT,
@@ -69,6 +81,18 @@ from tmqp_server.engine.commands import (
 
 __all__ = ["READING"]
 
+#: In which form kept messages are sent, besides blocks.
+_FORMS: Final = {FORM_REFERENCES: AS_REFERENCES}
+#: Columns of kept messages; the sequence is always there.
+_COLUMNS: Final = {
+    "sequence": 0,
+    "timestamp": COLUMN_TIMESTAMP,
+    "flags": COLUMN_FLAGS,
+    "attempts": COLUMN_ATTEMPTS,
+    "put-backs": COLUMN_PUT_BACKS,
+    "hops": COLUMN_HOPS,
+    "value": COLUMN_VALUE,
+}
 #: The latest time that is asked about: as microseconds it has 63 bits.
 _MOST_MS: Final = MOST // 1_000
 
@@ -139,7 +163,32 @@ def _range(kind: type[ReadRange], session: int, frame: Frame) -> Command:
     limit = number_header(frame, HEADER_LIMIT) or 0
     max_bytes = number_header(frame, HEADER_MAX_BYTES) or 0
     incarnation = _incarnation(frame)
-    return kind(session, frame, frame.target, queue_id, first, last, limit, max_bytes, incarnation)
+    form = _form(frame) if kind is ReadRange else AS_BLOCKS
+    return kind(
+        session, frame, frame.target, queue_id, first, last, limit, max_bytes, incarnation, form
+    )
+
+
+def _form(frame: Frame) -> int:
+    """In which form a frame asks for what is kept; one that is not known is an error."""
+    word = (frame.header(HEADER_FORM) or "").strip().lower()
+    wanted = frame.header(HEADER_COLUMNS)
+    if wanted is not None:
+        if word:
+            raise BadRequestError(f"either {HEADER_COLUMNS} or {HEADER_FORM}")
+        form = AS_COLUMNS
+        for name in wanted.lower().split(","):
+            column = _COLUMNS.get(name.strip())
+            if column is None:
+                names = ", ".join(_COLUMNS)
+                raise BadRequestError(f"{HEADER_COLUMNS} is of {names}, got {name.strip()[:32]!r}")
+            form |= column
+        return form
+    if not word:
+        return AS_BLOCKS
+    if word not in _FORMS:
+        raise BadRequestError(f"{HEADER_FORM} is {', '.join(_FORMS)}, got {word[:32]!r}")
+    return _FORMS[word]
 
 
 #: Where a message is, as bits of the engine's.

@@ -12,6 +12,7 @@ from tmqp.block_writing import encode_block
 from tmqp.blocks import (
     FLAG_DOOR_SHIFT,
     FLAG_HIGH,
+    HEAD_SIZE,
     BlockError,
     StoredMessage,
     decode_block,
@@ -42,10 +43,8 @@ def translated(blocks: Blocks, letters: Letters) -> Blocks:
 
 
 def _has_others(data: bytes) -> bool:
-    try:
-        return not _ALL_NATIVE.issuperset(doors_in(data))
-    except BlockError:
-        return False  # whoever reads it is told
+    # A block that was cut short is for its reader to refuse.
+    return len(data) >= HEAD_SIZE and not _ALL_NATIVE.issuperset(doors_in(data))
 
 
 def _translated(data: bytes, letters: Letters) -> bytes:

@@ -6,6 +6,7 @@ through the engine unseen.
 
 from __future__ import annotations
 
+from tmqp.blocks import AS_BLOCKS
 from tmqp_server.engine.commands.base import Command, SessionCommand
 from tmqp_server.engine.model.message import SubscriptionFilter
 from tmqp_server.engine.model.snapshots import KeptOffsets
@@ -111,7 +112,8 @@ class ReadRange(SessionCommand):
     """What is kept of a queue from ``first`` to ``last``, whoever consumed it.
 
     0 stands for the earliest, for the latest, and for as many and as much as the server gives.
-    With an ``incarnation`` it must be that very queue, not another of its name.
+    With an ``incarnation`` it must be that very queue, not another of its name.  ``form`` is one of
+    ``tmqp.blocks`` (``AS_BLOCKS``).
     """
 
     __slots__ = (
@@ -123,6 +125,7 @@ class ReadRange(SessionCommand):
         "limit",
         "max_bytes",
         "incarnation",
+        "form",
     )
 
     def __init__(
@@ -136,6 +139,7 @@ class ReadRange(SessionCommand):
         limit: int = 0,
         max_bytes: int = 0,
         incarnation: str = "",
+        form: int = AS_BLOCKS,
     ) -> None:
         super().__init__(session)
         self.request = request
@@ -146,6 +150,7 @@ class ReadRange(SessionCommand):
         self.limit = limit
         self.max_bytes = max_bytes
         self.incarnation = incarnation
+        self.form = form
 
 
 class ReadIndex(ReadRange):

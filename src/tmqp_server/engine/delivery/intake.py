@@ -26,10 +26,10 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.deferral_flights import LOOK_AHEAD_S
-from tmqp_server.engine.delivery.awaited_copies import CopyingStep
+from tmqp_server.engine.delivery.awaited_copies import NACK_STORAGE, CopyingStep
 from tmqp_server.engine.delivery.direct import Direct
 from tmqp_server.engine.delivery.holding import HeldPush, Holding
-from tmqp_server.engine.delivery.outcomes import NACK_STORAGE, Outcomes
+from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.workflow import Workflow
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import Confirm, Deliver, Effect, Reply

@@ -80,7 +80,7 @@ from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.times import AT_ONCE, NEVER
 from tmqp_server.engine.options import DEAD_LETTER, REFUSE
 
-__all__ = ["NACK_STORAGE", "Outcomes"]
+__all__ = ["Outcomes"]
 
 #: With one of these something refers to a message, or waits for it.
 _LINKED: Final = MARK_SHARED | MARK_KEYED | MARK_AWAITS

@@ -7,6 +7,7 @@ that is written: what was appended before it was asked is found.
 from __future__ import annotations
 
 from tmqp._compat import mypyc_attr
+from tmqp.blocks import AS_BLOCKS
 from tmqp_server.engine.effects.base import Effect
 from tmqp_server.engine.effects.storage import StoredChange
 
@@ -65,8 +66,8 @@ class FindOffsets(Effect):
 class ReadStored(Effect):
     """Read what is kept of a queue from ``first`` (0 the earliest) to ``last``.
 
-    Up to ``limit`` messages and about ``max_bytes`` of them; with ``index_only`` what is known of
-    them, without themselves.  ``end`` is the last sequence that the queue has used.  Answered by
+    Up to ``limit`` messages and about ``max_bytes`` of them; in the ``form`` of ``tmqp.blocks``
+    (``AS_BLOCKS``).  ``end`` is the last sequence that the queue has used.  Answered by
     ``RangeRead``: 416 when ``first`` is more than one behind ``end``, or before all that is kept;
     unless it is ``held``: a cursor keeps everything from there on, so that what is missing never
     was there.
@@ -81,7 +82,7 @@ class ReadStored(Effect):
         "max_bytes",
         "end",
         "held",
-        "index_only",
+        "form",
     )
 
     def __init__(
@@ -94,7 +95,7 @@ class ReadStored(Effect):
         max_bytes: int,
         end: int,
         held: bool,
-        index_only: bool = False,
+        form: int = AS_BLOCKS,
     ) -> None:
         self.number = number
         self.key = key
@@ -104,7 +105,7 @@ class ReadStored(Effect):
         self.max_bytes = max_bytes
         self.end = end
         self.held = held
-        self.index_only = index_only
+        self.form = form
 
 
 @mypyc_attr(acyclic=True)

@@ -22,6 +22,7 @@ from tmqp_server.engine.records import Record
 
 __all__ = [
     "MARK_ANSWERED",
+    "MARK_AWAITS",
     "MARK_AWAY",
     "MARK_BACK",
     "MARK_BACK_END",

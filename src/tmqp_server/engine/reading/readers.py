@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tmqp.blocks import AS_INDEXES
 from tmqp.constants import (
     RESULT_BAD_REQUEST,
     RESULT_BUSY,
@@ -173,7 +174,7 @@ class Readers:
             most_bytes,
             end,
             _holds(queue, command.first),
-            isinstance(command, ReadIndex),
+            AS_INDEXES if isinstance(command, ReadIndex) else command.form,
         )
         self._lines.begin(session)
         self._questions.ask(asked, question)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from tmqp.references import DATABASE_NAME
 from tmqp_server.storage.sqlite.backup import back_up
 from tmqp_server.storage.sqlite.front import SqliteStore
 from tmqp_server.storage.sqlite.repair import RepairReport, repair
-from tmqp_server.storage.sqlite.schema import DATABASE_NAME, FILES_BESIDE, exposed
+from tmqp_server.storage.sqlite.schema import (
+    FILES_BESIDE,
+    exposed,
+)
 from tmqp_server.storage.sqlite.store import DEFAULT_FLOOR_BYTES
 
 __all__ = [

@@ -16,11 +16,11 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
+from tmqp.references import DATABASE_NAME
 from tmqp_server.storage.port import CheckReport, StoreError
 from tmqp_server.storage.sqlite.front import SqliteStore
 from tmqp_server.storage.sqlite.recent import LOG_NAME, RecentLog
 from tmqp_server.storage.sqlite.schema import (
-    DATABASE_NAME,
     check_version,
     create_private,
     prepare_directory,

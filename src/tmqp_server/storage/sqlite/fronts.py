@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from tmqp.blocks import StoredMessage
+from tmqp.blocks import AS_BLOCKS, StoredMessage
 from tmqp_server.storage.pending import GatheredWrites
 from tmqp_server.storage.port import QueueOffsets, StoreBatch, StoredPart, StoreError
 from tmqp_server.storage.sqlite.store import BlockStore
@@ -73,7 +73,7 @@ class Front:
         return self._database.fetch(key, after, last, limit, max_bytes, priority)
 
     def read(
-        self, key: int, first: int, last: int, limit: int, max_bytes: int, index_only: bool = False
+        self, key: int, first: int, last: int, limit: int, max_bytes: int, form: int = AS_BLOCKS
     ) -> list[bytes]:
         """What is kept of a queue from ``first`` to ``last``, settled or not, as blocks.
 
@@ -81,7 +81,7 @@ class Front:
         :raises StoreError: when it cannot be read.
         """
         self._carry_for([key])
-        return self._database.read(key, first, last, limit, max_bytes, index_only=index_only)
+        return self._database.read(key, first, last, limit, max_bytes, form=form)
 
     def offsets(self, keys: Sequence[int]) -> list[QueueOffsets]:
         """What can be read of these queues; zeros for one that is not known.

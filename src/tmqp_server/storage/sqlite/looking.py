@@ -6,7 +6,8 @@ a block are read, and nothing behind them.
 A range is answered with blocks.  Where all of a block is wanted, and nothing was noted about its
 messages since, it goes out as it is on the disk: its head is compared with what the extent tells,
 and nobody looks into the rest.  Whoever reads it compares checksums.  Other blocks are read,
-compared, and what is wanted of them is written as a new one.
+compared, and what is wanted of them is written as a new one.  A reader that opens the database
+itself is given references instead of whole blocks: then nothing of them is read here.
 
 Extents overlap where a message was saved late.  Those that do form a *cluster*, whose messages are
 taken one by one, in order; it has one extent nearly always.
@@ -17,9 +18,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from tmqp.block_columns import block_columns
 from tmqp.block_writing import encode_block
-from tmqp.blocks import ENTRY_SIZE, HEAD_SIZE, Block, StoredMessage, index_end
+from tmqp.blocks import (
+    AS_COLUMNS,
+    AS_INDEXES,
+    AS_REFERENCES,
+    ENTRY_SIZE,
+    HEAD_SIZE,
+    Block,
+    StoredMessage,
+    index_end,
+)
+from tmqp.references import REFERENCE_SIZE, encode_reference
 from tmqp_server.storage.port import QueueOffsets, StoredPart
+from tmqp_server.storage.records import in_form
 from tmqp_server.storage.sqlite.extents import Extent, QueueState
 from tmqp_server.storage.sqlite.shelf import Shelf, bits, noted
 
@@ -37,18 +50,19 @@ def read(
     queue: QueueState,
     wanted: tuple[int, int],
     bounds: tuple[int, int],
-    index_only: bool,
+    form: int,
 ) -> list[bytes]:
     """Blocks with what is kept from the first to the last sequence ``wanted``.
 
     ``bounds`` are the number of messages, and of bytes of the blocks; one message comes at least.
-    With ``index_only`` they end where their bodies would begin.
+    The ``form`` is one of ``tmqp.blocks``: with ``AS_INDEXES`` they end where their bodies would
+    begin, with ``AS_REFERENCES`` whole blocks are only named, and of ``AS_COLUMNS`` these are made.
 
     :raises DamageError: when what must be looked at is not what was written.
     :raises StoreError: when it cannot be read.
     """
     first, last = wanted
-    reading = _Reading(shelf, bounds[0], bounds[1], index_only)
+    reading = _Reading(shelf, bounds[0], bounds[1], form)
     extents = queue.extents
     place = queue.begin(first)
     while place < len(extents) and extents[place].first <= last:
@@ -76,11 +90,11 @@ def _is_whole(extent: Extent, mask: int) -> bool:
 class _Reading:
     """A range that is being read, up to a number of messages and of bytes."""
 
-    __slots__ = ("_bytes_left", "_count_left", "_half", "_index_only", "_shelf", "blocks")
+    __slots__ = ("_bytes_left", "_count_left", "_form", "_half", "_shelf", "blocks")
 
-    def __init__(self, shelf: Shelf, limit: int, max_bytes: int, index_only: bool) -> None:
+    def __init__(self, shelf: Shelf, limit: int, max_bytes: int, form: int) -> None:
         self.blocks: list[bytes] = []
-        self._index_only = index_only
+        self._form = form
         self._shelf = shelf
         self._count_left = limit
         self._bytes_left = max_bytes
@@ -88,7 +102,10 @@ class _Reading:
 
     def fits(self, count: int, size: int) -> bool:
         """Whether a block with so many messages, and so many bytes of bodies, has room."""
-        whole = index_end(count) + (0 if self._index_only else size)
+        if self._form == AS_REFERENCES:
+            whole = REFERENCE_SIZE
+        else:
+            whole = index_end(count) + (0 if self._form == AS_INDEXES else size)
         return count <= self._count_left and whole <= self._bytes_left
 
     def is_enough(self, count: int) -> bool:
@@ -100,7 +117,24 @@ class _Reading:
 
     def add_whole(self, extent: Extent) -> None:
         """Take a block as it is."""
-        data = self._shelf.whole(extent, self._index_only)
+        data: bytes | None
+        if self._form >= AS_COLUMNS:
+            block = self._shelf.block(extent)
+            data = None if block is None else block_columns(block, self._form - AS_COLUMNS)
+        elif self._form != AS_REFERENCES:
+            data = self._shelf.whole(extent, self._form == AS_INDEXES)
+        elif extent.damaged and self._shelf.skip:
+            data = None
+        else:
+            data = encode_reference(
+                extent.id,
+                self._shelf.identity,
+                extent.key,
+                extent.first,
+                extent.last,
+                extent.count,
+                extent.size,
+            )
         if data is not None:
             self._take(data, extent.count)
 
@@ -109,14 +143,14 @@ class _Reading:
         for extent, messages in self._runs(cluster):
             count, size = 0, HEAD_SIZE
             for message in messages:
-                size += ENTRY_SIZE if self._index_only else ENTRY_SIZE + len(message.body)
+                size += ENTRY_SIZE if self._form == AS_INDEXES else ENTRY_SIZE + len(message.body)
                 is_first = not count and not self.blocks
                 if not is_first and (count >= self._count_left or size > self._bytes_left):
                     break
                 count += 1
             if count:
                 data = encode_block(extent.key, messages[:count])
-                self._take(data[: index_end(count)] if self._index_only else data, count)
+                self._take(in_form(data, count, self._form), count)
             if count < len(messages):
                 return False
         return True

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tmqp.blocks import FLAG_TRANSIENT, StoredMessage
+from tmqp.references import DATABASE_NAME
 from tmqp_server.storage.port import (
     DamageError,
     KeepChannel,
@@ -38,7 +39,6 @@ from tmqp_server.storage.sqlite.extents import Extent, extent_of, retains
 from tmqp_server.storage.sqlite.front import SqliteStore
 from tmqp_server.storage.sqlite.recent import LOG_NAME, RecentLog
 from tmqp_server.storage.sqlite.schema import (
-    DATABASE_NAME,
     LOCK_NAME,
     DirectoryLock,
     check_version,

@@ -10,9 +10,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from tmqp.references import DATABASE_NAME
 from tmqp_server.storage.port import StoreFullError
 from tmqp_server.storage.sqlite.schema import (
-    DATABASE_NAME,
     free_bytes,
     size_of,
     translated,

@@ -13,14 +13,18 @@ from pathlib import Path
 from typing import Final
 from zlib import crc32
 
+from tmqp.references import (
+    APPLICATION_ID,
+    DATABASE_NAME,
+    FORMAT_VERSION,
+    OLDEST_VERSION,
+    database_mark,
+)
 from tmqp_server.storage.port import DamageError, StoreError, StoreFullError
 from tmqp_server.storage.sqlite.tally import Tally
 
 __all__ = [
-    "APPLICATION_ID",
-    "DATABASE_NAME",
     "FILES_BESIDE",
-    "FORMAT_VERSION",
     "LOCK_NAME",
     "DirectoryLock",
     "check_version",
@@ -31,6 +35,7 @@ __all__ = [
     "exposed",
     "format_of",
     "free_bytes",
+    "mark_of",
     "prepare_database",
     "prepare_directory",
     "size_of",
@@ -38,16 +43,9 @@ __all__ = [
     "translated",
 ]
 
-DATABASE_NAME: Final = "messages.sqlite3"
 LOCK_NAME: Final = "lock"
 #: The other files of a store: made after the database, and useless without it.
 FILES_BESIDE: Final = ("recent.log", "witness")
-#: "TMQP", so that `file` and others can tell what it is.
-APPLICATION_ID: Final = 0x544D5150
-#: Raised whenever an older program could misread what a newer one writes.  Format 1 has no tally,
-#: no generations and no witness; it is upgraded with the first write.
-FORMAT_VERSION: Final = 2
-_OLDEST_VERSION: Final = 1
 
 _MARKS: Final = """CREATE TABLE marks (
     name TEXT PRIMARY KEY, epoch INTEGER NOT NULL, at_us INTEGER NOT NULL, crc INTEGER NOT NULL)
@@ -115,6 +113,15 @@ def size_of(path: Path) -> int:
         return path.stat().st_size
     except FileNotFoundError:
         return 0
+
+
+def mark_of(directory: Path, store_id: str) -> int:
+    """What tells the database of a directory from others, for references to its blocks.
+
+    :raises OSError: when it cannot be looked at.
+    """
+    found = (directory / DATABASE_NAME).stat()
+    return database_mark(store_id, found.st_dev, found.st_ino)
 
 
 def free_bytes(path: Path) -> int:
@@ -318,7 +325,7 @@ def check_version(db: sqlite3.Connection, directory: Path) -> None:
         return  # made, and interrupted before its tables were
     if application != APPLICATION_ID:
         raise StoreError(f"{directory / DATABASE_NAME} is a database of another program")
-    if version < _OLDEST_VERSION:
+    if version < OLDEST_VERSION:
         raise DamageError(f"{directory / DATABASE_NAME}: the format version {version} is damaged")
     if version > FORMAT_VERSION:
         raise StoreError(
@@ -331,7 +338,7 @@ def prepare_database(db: sqlite3.Connection, directory: Path) -> None:
     """Make the tables, all or none, in a new database."""
     check_version(db, directory)
     version = format_of(db)
-    if version == _OLDEST_VERSION:
+    if version == OLDEST_VERSION:
         # The first releases had no such table; later ones of the same format passed over it.
         (there,) = db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'marks'").fetchone()
         if not there:

@@ -38,7 +38,7 @@ from tmqp_server.storage.sqlite.extents import (
     row_of,
     span,
 )
-from tmqp_server.storage.sqlite.schema import translated
+from tmqp_server.storage.sqlite.schema import mark_of, translated
 from tmqp_server.storage.sqlite.tally import Tally
 from tmqp_server.storage.stored_runs import StoredRun
 
@@ -126,6 +126,7 @@ class Shelf:
         "added",
         "dead",
         "tally",
+        "identity",
         "suspects",
         "_cache",
         "_cached_bytes",
@@ -145,12 +146,23 @@ class Shelf:
         self.added = 0
         self.dead: deque[Extent] = deque()
         self.tally = Tally()
+        #: Of this database, for references to its blocks.
+        self.identity = 0
         #: Extents near which it may pay to merge.
         self.suspects: dict[int, Extent] = {}
         self._cache: OrderedDict[int, Block] = OrderedDict()
         self._cached_bytes = 0
 
     # --- Loading ---------------------------------------------------------------------------------
+
+    def anew(self, store_id: str) -> Shelf:
+        """A shelf of the same database, which has that id, that knows nothing of its blocks yet."""
+        shelf = Shelf(self.db, self.directory, self.skip)
+        shelf.identity = mark_of(self.directory, store_id)
+        shelf.problems = self.problems
+        shelf.boot_id = self.boot_id
+        shelf.next_id = self.next_id
+        return shelf
 
     def load(self) -> None:
         """Read the rows of all blocks; bodies are left alone."""

@@ -28,7 +28,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from tmqp.blocks import StoredMessage
+from tmqp.blocks import AS_BLOCKS, StoredMessage
+from tmqp.references import FORMAT_VERSION
 from tmqp_server.storage.port import (
     ANY_PRIORITY,
     HIGH_ONLY,
@@ -55,7 +56,6 @@ from tmqp_server.storage.sqlite.places import LogPlace, load_place, save_place
 from tmqp_server.storage.sqlite.reads import fetch, recovered
 from tmqp_server.storage.sqlite.room import Room
 from tmqp_server.storage.sqlite.schema import (
-    FORMAT_VERSION,
     DirectoryLock,
     connect,
     explained,
@@ -203,12 +203,8 @@ class BlockStore:
 
     def _load(self) -> None:
         """Learn from the database what is in it."""
-        before = self._shelf
-        shelf = Shelf(self._db, self.directory, before.skip)
-        shelf.problems = before.problems
-        shelf.boot_id = before.boot_id
-        shelf.next_id = before.next_id
         meta = topology.load_meta(self._db)
+        shelf = self._shelf.anew(str(meta["store_id"]))
         shelf.tally = count_records(self._db)
         if "records" in meta:
             for problem in shelf.tally.differences(str(meta["records"])):
@@ -553,7 +549,7 @@ class BlockStore:
         return fetch(self._shelf, state, after, last, limit, max_bytes, priority)
 
     def read(
-        self, key: int, first: int, last: int, limit: int, max_bytes: int, index_only: bool = False
+        self, key: int, first: int, last: int, limit: int, max_bytes: int, form: int = AS_BLOCKS
     ) -> list[bytes]:
         """What is kept of a queue from ``first`` to ``last``, settled or not, as blocks.
 
@@ -564,7 +560,7 @@ class BlockStore:
         state = self._shelf.queues.get(key)
         if state is None or limit < 1:
             return []
-        return read(self._shelf, state, (first, last), (limit, max_bytes), index_only)
+        return read(self._shelf, state, (first, last), (limit, max_bytes), form)
 
     def offsets(self, keys: Sequence[int]) -> list[QueueOffsets]:
         """What can be read of these queues; zeros for one that is not known.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Any, Final
 
+from tmqp.references import FORMAT_VERSION
 from tmqp_server.storage.port import (
     DamageError,
     DropChannel,
@@ -21,7 +22,10 @@ from tmqp_server.storage.port import (
     Retention,
     TopologyChange,
 )
-from tmqp_server.storage.sqlite.schema import FORMAT_VERSION, digest, format_of
+from tmqp_server.storage.sqlite.schema import (
+    digest,
+    format_of,
+)
 from tmqp_server.storage.sqlite.tally import Tally
 from tmqp_server.storage.sqlite.witness import Known
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tmqp_server.doors.letter_owners import LettersAsTheyStand
 from tmqp_server.doors.letter import (
     BOOLEAN,
     DOUBLE,
@@ -18,6 +17,7 @@ from tmqp_server.doors.letter import (
     Property,
 )
 from tmqp_server.doors.letters import Letters
+from tmqp_server.doors.port import OwnBodies
 from tmqp_server.doors.selecting import MAX_FILTER_BYTES, FilterError
 from tmqp_server.doors.selector import SelectorFilter, read_selector, selector_filter
 from tmqp_server.doors.selector.grammar import MAX_DEPTH
@@ -263,6 +263,17 @@ def _message(letter: Letter) -> Message:
     return Message("the-id", origin, "c", 0, 1, letter, 0, 1)
 
 
+class _Owner(OwnBodies):
+    """Its messages are letters."""
+
+    name = "test"
+    number = 200
+
+    def letter(self, wire: object) -> Letter:
+        assert isinstance(wire, Letter)
+        return wire
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -288,9 +299,9 @@ def test_what_a_message_says(text: str) -> None:
         Property("x", DOUBLE, 0.5),
         Property("yes", BOOLEAN, True),
     ]
-    assert selector_filter(text, Letters([LettersAsTheyStand("test")])).accepts(_message(letter))
+    assert selector_filter(text, Letters([_Owner()])).accepts(_message(letter))
     empty = Letter(b"")
-    accepted = selector_filter(text, Letters([LettersAsTheyStand("test")])).accepts(_message(empty))
+    accepted = selector_filter(text, Letters([_Owner()])).accepts(_message(empty))
     assert accepted == (text in ("JMSMessageID = 'the-id'", "JMSOther IS NULL"))
 
 
