@@ -1,4 +1,5 @@
-"""Draw ``docs/speed.svg``: the broker beside others, from the figures in ``docs/performance.md``.
+"""Draw ``docs/speed.svg``: the broker beside others, from the figures in
+``docs/performance/broker.md``.
 
     python -m tools.make_speed            write the picture
     python -m tools.make_speed --check    only tell whether it is up to date
@@ -20,7 +21,7 @@ __all__ = ["GROUPS", "PAGE", "figures", "main", "render"]
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PAGE: Final = ROOT / "docs" / "speed.svg"
-_FIGURES: Final = ROOT / "docs" / "performance.md"
+_FIGURES: Final = ROOT / "docs" / "performance" / "broker.md"
 
 #: The workloads to draw, by the names that the benchmark gives them, and their headings.  The
 #: choice includes one in which a peer is faster.
@@ -53,7 +54,7 @@ text { font: 12px Helvetica, Arial, 'DejaVu Sans', sans-serif; fill: #24292f; }
 def figures(name: str) -> list[tuple[str, int]]:
     """The deliveries per second of a workload: each broker's, in the order of the table.
 
-    :raises ValueError: if ``performance.md`` has no table of that name.
+    :raises ValueError: if ``broker.md`` has no table of that name.
     """
     text = _FIGURES.read_text(encoding="utf-8")
     found = re.search(
@@ -105,7 +106,7 @@ def render() -> str:
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">',
             "<title>Messages per second, tmqp beside other brokers</title>",
-            "<!-- Made by python -m tools.make_speed from docs/performance.md. -->",
+            "<!-- Made by python -m tools.make_speed from docs/performance/broker.md. -->",
             f"<style>\n{_STYLE}</style>",
             f'<rect width="{_WIDTH}" height="{y}" fill="#ffffff"/>',
             *body,

@@ -28,10 +28,10 @@ def _passes_answers_of_anybody(original: Any) -> Any:
 def _passes_answers_twice(original: Any) -> Any:
     def takes(self: Questions, message_id: str, number: int, *arguments: Any) -> bool:
         question = self._by_id.get(message_id)
-        before = {} if question is None else dict(question.open)
+        before = 0 if question is None else question.may(number)
         taken: bool = original(self, message_id, number, *arguments)
         if taken and question is not None:
-            question.open = before
+            question.let(number, before)
             self._by_id[message_id] = question
         return taken
 

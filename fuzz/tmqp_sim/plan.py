@@ -14,6 +14,7 @@ from typing import Final
 from tmqp.constants import STATUS_BROADCAST, STATUS_PULL, STATUS_PUSH, STATUS_ROUND_ROBIN
 from tmqp.extensions import KEYS_STICKY, KEYS_STRICT
 from tmqp_client._core.requests import Pairs, terms_headers
+from tmqp_sim.bulk_plan import draw_bulk, draw_mixed
 from tmqp_sim.clients import FORGERS
 from tmqp_sim.consumers import Habits
 from tmqp_sim.disk import DiskHabits
@@ -67,8 +68,6 @@ FAULT_KINDS: Final[dict[str, str]] = {
 }
 #: What happens once a run at the most.
 _ONCE: Final = ("clear", "freeze", "server-crash", "stop", "restart", "credit")
-#: Runs in which many messages are pushed at once into a place of their own.
-_BULK_SHARE: Final = 0.3
 #: Runs in which datagrams come from many addresses.
 _SPRAYED_SHARE: Final = 0.06
 #: Runs in which messages are deferred.
@@ -96,7 +95,7 @@ def draw_plan(seed: int) -> Plan:
     _draw_clients(plan, chance)
     _draw_messages(plan, chance)
     draw_burials(plan)
-    _draw_bulk(plan)
+    draw_bulk(plan)
     _draw_uninvited(plan)
     _draw_outside(plan)
     _draw_datagrams(plan)
@@ -121,6 +120,7 @@ def draw_plan(seed: int) -> Plan:
     draw_removals(plan)
     draw_shifts(plan)
     draw_doors(plan)
+    draw_mixed(plan)
     if not plan.quiet:
         _draw_faults(plan, chance)
     return plan
@@ -250,77 +250,6 @@ def _draw_clients(plan: Plan, chance: Random) -> None:
             plan.clients.append(ClientPlan(f"stranger-{count}", "stranger", 0, Habits(), at, True))
 
 
-def _draw_bulk(plan: Plan) -> None:
-    """Now and then a place that many messages are pushed into at once, so that the server takes
-    them as runs, in one go where it can: consumers with room, who answer in bulk too."""
-    own = Random(f"{plan.seed}/bulk")
-    if own.random() >= _BULK_SHARE:
-        return
-    plan.divides_runs = own.random() < 0.2
-    plan.bulk_linger_s = own.choice((0.0, 0.005, 0.05))
-    plan.bulk_traces = Random(f"{plan.seed}/traces").random() < 0.3
-    plan.bulk_producer = plan.producers
-    plan.producers += 1
-    narrow = plan.shape.room < 65_536
-    if plan.max_in_flight < 10:
-        one_by_one = 10_000 if plan.shape.delay_max > 0.05 else plan.max_in_flight
-        plan.max_in_flight = own.choice((one_by_one, 25, 10_000, 10_000))
-    timeout_s = 3.0 if narrow or plan.shape.delay_max > 0.05 else own.choice((0.75, 1.5, 3.0))
-    place = _bulk_place(len(plan.places), timeout_s, own)
-    plan.places.append(place)
-    turns = Random(f"{plan.seed}/turns")
-    consumers = own.choice((1, 1, 1, 1, 1, 2)) if place.acks else own.choice((1, 2, 3))
-    if place.kind == "bulk" and turns.random() < 0.3:
-        place.status = STATUS_ROUND_ROBIN
-        place.exclusive = True
-        consumers = turns.choice((2, 3, 4))
-    _draw_bulk_clients(plan, place, consumers, own)
-    _draw_bursts(plan, place, narrow, own)
-
-
-def _bulk_place(number: int, timeout_s: float, own: Random) -> Place:
-    sort = own.choice(("work", "durable", "durable", "unanswered", "fan"))
-    channel = "bulk-channel"
-    if sort == "fan":
-        return Place(
-            "fan", channel, number, STATUS_BROADCAST, "ack-received", "none", timeout_s,
-            acks=False, exclusive=False,
-        )  # fmt: skip
-    if sort == "unanswered":
-        return Place(
-            "bulk", channel, number, STATUS_PUSH, "ack-if-asked", "none", timeout_s,
-            acks=False, exclusive=False,
-        )  # fmt: skip
-    durable = sort == "durable"
-    handler = own.choice(("ack-if-asked", "ack-if-asked", "ack-ifsaved"))
-    return Place(
-        "bulk", channel, number, STATUS_PUSH, handler if durable else "ack-if-asked",
-        "once-or-more", timeout_s, exclusive=False, saves=durable, durable=durable,
-        memory_limit=own.choice((0, 0, 20)) if durable else 0,
-    )  # fmt: skip
-
-
-def _draw_bulk_clients(plan: Plan, place: Place, consumers: int, own: Random) -> None:
-    number = len(plan.places) - 1
-    for count in range(consumers):
-        habits = Habits(
-            work_s=own.choice((0.0, 0.0, 0.02, 0.2)),
-            nack=own.choice((0, 0, 0, 50)),
-            forget=0 if plan.quiet else own.choice((0, 0, 50)),
-            bulk_s=own.choice((0.005, 0.05, 0.1)),
-        )
-        if habits.nack:
-            place.promise = "none"  # the default handler takes any answer for the end
-        at = 0.0 if own.random() < 0.8 else own.random() * plan.duration_s * 0.5
-        plan.clients.append(
-            ClientPlan(f"good-{number}-{count}", "consumer", number, habits, at, False)
-        )
-    if not plan.quiet and own.random() < 0.15:
-        habits = own.choice((Habits(flap_s=2.0, bulk_s=0.05), Habits(pace_s=0.1)))
-        at = own.random() * plan.duration_s
-        plan.clients.append(ClientPlan(f"bulky-{number}", "consumer", number, habits, at, True))
-
-
 def _draw_tenants(plan: Plan) -> None:
     """Some clients have channels that end with them, with their consumers, or unused."""
     own = Random(f"{plan.seed}/tenants")
@@ -418,36 +347,6 @@ def _draw_deferred(plan: Plan) -> None:
         if plan.places[message.place].promise != "accepted" and own.random() < cancelled:
             message.cancel_s = own.choice((0.0, 0.1, 1.0))
             message.asks = True
-
-
-def _draw_bursts(plan: Plan, place: Place, narrow: bool, own: Random) -> None:
-    """Messages that come up together, alike in all but what they say."""
-    count = own.choice((20, 40) if narrow else (20, 40, 80))
-    longest = own.choice((3, 10) if narrow else (3, 10, 40))
-    sizes = own.choice(((0, 0), (20, 20), (0, 100) if narrow else (0, 300)))
-    first = len(plan.messages)
-    left = 0
-    at = 0.0
-    high = False
-    asks = True
-    for number in range(first, first + count):
-        if not left:
-            left = own.randint(2, longest)
-            at = own.random() * plan.duration_s * 0.9
-            high = own.random() < 0.15
-            asks = place.acks or own.random() < 0.5
-        left -= 1
-        plan.messages.append(
-            MessagePlan(
-                f"message {number}",
-                at,
-                plan.bulk_producer,
-                len(plan.places) - 1,
-                high,
-                own.randint(*sizes),
-                asks,
-            )
-        )
 
 
 def _comes(plan: Plan, own: Random, name: str, role: str, place: int = 0) -> None:

@@ -15,6 +15,7 @@ from tmqp_server.engine.flights import Flights
 from tmqp_server.engine.model.client import Origin
 from tmqp_server.engine.model.message import MARK_TOGETHER
 from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.run_flights import WaitingRun
 from tmqp_server.hub.outlets import Outlets
 from tmqp_server.storage.journal import Journal
 
@@ -131,6 +132,27 @@ def _forgets_headers(original: Any) -> Any:
     return forwarded
 
 
+def _keeps_one_number(original: Any) -> Any:
+    def forwarded(self: FrameRun, first: bool, asks: bool, ttl: int) -> bytes:
+        if not self.queues:
+            data: bytes = original(self, first, asks, ttl)
+            return data
+        number = self._tails[1][3:5]
+        tails = [tail[:3] + number + tail[5:] for tail in self._tails[1:]]
+        run = FrameRun(self.first, self.at, [b"", *tails], self.size, self.largest, None, self.odd)
+        return run.forwarded(first, asks, ttl)
+
+    return forwarded
+
+
+def _makes_all_but_one(original: Any) -> Any:
+    def make(self: WaitingRun) -> list[Any]:
+        made: list[Any] = original(self)
+        return made[:-1]
+
+    return make
+
+
 #: What makes each of them: name, text, owner, attribute, and the change.
 RUN_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] = (
     (
@@ -176,5 +198,13 @@ RUN_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] = (
     (
         "run-without-headers", "headers in runs are delivered as a part of the payload",
         FrameRun, "forwarded", _forgets_headers,
+    ),
+    (
+        "run-of-one-queue", "messages of a run for several queues are delivered as of the first",
+        FrameRun, "forwarded", _keeps_one_number,
+    ),
+    (
+        "run-waits-in-part", "of a run that waits in one piece a message is forgotten",
+        WaitingRun, "_make", _makes_all_but_one,
     ),
 )  # fmt: skip

@@ -263,11 +263,16 @@ class WatchedBroker(Broker):
         if run.size > portion or not self._runs.push(run, now):
             self._world.mark("run divided: pushes")
             return None
+        queue = core.channels.by_spelling[run.channel].queues[run.queue_id]
+        parts = queue.high.snapshot() + queue.regular.snapshot()
+        if any(part.made is None for part in parts):
+            self._world.mark("run taken whole: waits")
         self._end_step(now)
         self._world.mark("run taken whole: pushes")
         # Asked of the door itself: the run would be noted as divided.
-        for push in run.wire.pushes(run):
-            self._before(push)
+        if not run.is_mixed:
+            for push in run.wire.pushes(run):
+                self._before(push)
         self._check_memory(run, run.size, before, messages)
         return self._judge(run, out, now)
 
@@ -343,7 +348,10 @@ class WatchedBroker(Broker):
             if isinstance(effect, (AppendRun, ConfirmRun, DeliverRun, EraseRun)):
                 self._mark_run(effect, command)
                 singles = single_effects(effects, self._flights)
-        ledger.after(command, singles)
+        if isinstance(command, PushRun) and command.is_mixed:
+            self._tell_in_turn(command, singles)
+        else:
+            ledger.after(command, singles)
         if isinstance(command, Browse):
             self._check_look(command, effects)
         if self.copies is not None:
@@ -394,6 +402,21 @@ class WatchedBroker(Broker):
         if isinstance(self._core.fetches.get(effect.number), PendingShelf):
             self._world.mark("deferred message read ahead")
 
+    def _tell_in_turn(self, run: PushRun, singles: list[Effect]) -> None:
+        """Tell the ledger of a mixed run: each push, and what was sent of it, before the next."""
+        at = 0
+        for push in run.wire.pushes(run):
+            self._before(push)
+            begun = at
+            while at < len(singles):
+                single = singles[at]
+                if not isinstance(single, Deliver) or single.message.message_id != push.message_id:
+                    break
+                at += 1
+            self.ledger.after(push, singles[begun:at])
+        if at < len(singles):
+            raise Violation("runs", f"{singles[at]!r} is nobody's push")
+
     def _check_look(self, command: Browse, effects: list[Effect]) -> None:
         """Who looks into a queue changes nothing, and sees all that is there from where he wants to
         see it; where some of it is on the disk he is answered when that has been read."""
@@ -431,11 +454,19 @@ class WatchedBroker(Broker):
             self._world.mark("run taken whole: erased")
         elif isinstance(effect, ConfirmRun) and not isinstance(command, PushRun):
             self._world.mark("run taken whole: confirmed when safe")
-        elif isinstance(effect, DeliverRun) and _has_headers(effect.run):
+        elif isinstance(effect, DeliverRun):
+            self._mark_deliveries(effect)
+
+    def _mark_deliveries(self, effect: DeliverRun) -> None:
+        if effect.run.queues:
+            self._world.mark("run taken whole: several queues")
+        if effect.run.odd:
+            self._world.mark("run taken whole: both priorities")
+        if _has_headers(effect.run):
             self._world.mark("run taken whole: headers")
-        elif isinstance(effect, DeliverRun) and not effect.is_whole():
+        if not effect.is_whole():
             self._world.mark("run taken whole: dealt")
-        elif isinstance(effect, DeliverRun) and not effect.first_acquirer:
+        if not effect.first_acquirer:
             self._world.mark("run taken whole: for several")
 
     def _check_books(self, queue: Queue, now: float, earliest: float | None) -> None:

@@ -25,6 +25,7 @@ from tmqp._compat import i64
 from tmqp.bits import (
     HAS_HEADER,
     HEAD_BYTES,
+    HIGH_PRIORITY,
     LARGEST_SHORT,
     MARKED_TYPE_BITS,
     PENDING_ACKNOWLEDGE,
@@ -47,6 +48,8 @@ from tmqp.runs import FrameRun
 
 __all__ = ["FrameDecoder", "encode"]
 
+#: The queues and odd places of a run that has none; nothing is ever added.
+_NONE: Final[list[int]] = []
 _INTERPRETED: Final = __file__.endswith(".py")
 _UNLIMITED: Final = 1 << 60
 #: A longer payload, which no memory holds, is waited for as if it had this length: adding to it
@@ -76,8 +79,10 @@ class FrameDecoder:
     Attributes: ``error`` is None, or the :class:`RemoteProtocolError` that ended decoding;
     ``makes_runs``, whether it makes runs (it does not unless told so), and ``runs``, those among
     the frames that the last :meth:`feed` has returned: each stands in for its first frame there,
-    and its others are missing; ``read_headers``, names that whoever forwards messages reads: a
-    message that may have one is in no run, and where this is None, none that has headers is.
+    and its others are missing; ``mixes_runs``, whether messages of one run may go into several
+    queues of one target, and some have priority; ``read_headers``, names that whoever forwards
+    messages reads: a message that may have one is in no run, and where this is None, none that has
+    headers is.
     """
 
     __slots__ = (
@@ -96,7 +101,10 @@ class FrameDecoder:
         "_seen_target",
         "_tail",
         "_whole",
+        "_odd",
+        "_queues",
         "makes_runs",
+        "mixes_runs",
         "error",
         "read_headers",
         "runs",
@@ -106,12 +114,16 @@ class FrameDecoder:
         bounds = Limits() if limits is None else limits
         self.error: RemoteProtocolError | None = None
         self.makes_runs: bool = False
+        self.mixes_runs: bool = False
         self.runs: list[FrameRun] = []
         self.read_headers: HeaderNames | None = None
         #: Whether the string that is being scanned is ASCII throughout; below 0 not looked at.
         self._ascii: i64 = -1
         #: The largest frame of the run that is being gathered.
         self._largest: i64 = 0
+        #: Its queues, and the places of those with the other priority: see ``FrameRun``.
+        self._queues: list[int] = _NONE
+        self._odd: list[int] = _NONE
         self._max_payload: i64 = bounds.max_payload_bytes
         self._max_block: i64 = bounds.max_header_bytes
         self._max_body: i64 = _UNLIMITED
@@ -312,7 +324,9 @@ class FrameDecoder:
         if b0 & TYPE_BITS == TYPE_QUEUE_MESSAGE:
             if b1 & ~(PENDING_ACKNOWLEDGE | TTL_BITS | HAS_HEADER):
                 return pos
-            if b1 & HAS_HEADER and not self._is_passed_on(block):
+            if b1 & HAS_HEADER and not (
+                block.isascii() and self._is_passed_on(block, 0, len(block))
+            ):
                 return pos
         elif b0 & MARKED_TYPE_BITS != TYPE_ACKNOWLEDGE or b1 & ~TTL_BITS:
             return pos
@@ -321,19 +335,24 @@ class FrameDecoder:
         begin = pos
         tails = [b"", b""]
         self._largest = pos - first
+        self._queues = _NONE
+        self._odd = _NONE
         if _INTERPRETED and not b1 & HAS_HEADER:
             pos = self._gather_same_heads(data, first, pos, names, tails)
         pos = self._gather(data, first, pos, names, block, tails)
         if pos > begin:
             tails[1] = data[first + 2 : begin]
-            run = FrameRun(frames[-1], len(frames) - 1, tails, pos - first, self._largest)
+            at = len(frames) - 1
+            size = pos - first
+            largest = self._largest
+            run = FrameRun(frames[-1], at, tails, size, largest, self._queues, self._odd)
             self.runs.append(run)
         return pos
 
-    def _is_passed_on(self, block: bytes) -> bool:
-        """Whether a header block is nothing to whoever forwards it."""
+    def _is_passed_on(self, data: bytes, start: i64, stop: i64) -> bool:
+        """Whether the header block between two places is nothing to whoever forwards it."""
         names = self.read_headers
-        return names is not None and block.isascii() and not names.may_occur(block, 0, len(block))
+        return names is not None and not names.may_occur(data, start, stop)
 
     def _pass_block(self, data: bytes, at: i64, end: i64, size: i64, block: bytes) -> i64:
         """Where the header block at a place ends, of a message with a payload of this size; -1 if
@@ -342,12 +361,13 @@ class FrameDecoder:
         if body > end:
             return -1
         length: i64 = data[at] | data[at + 1] << 8
-        if length > self._max_block or size > self._max_body - length or body + length > end:
+        stop = body + length
+        if length > self._max_block or size > self._max_body - length or stop > end:
             return -1
-        own = data[body : body + length]
-        if own != block and not self._is_passed_on(own):
-            return -1
-        return body + length
+        if length == len(block) and data[body:stop] == block:
+            return stop
+        is_text = self._ascii == 1 or self._is_text(data, body, stop)
+        return stop if is_text and self._is_passed_on(data, body, stop) else -1
 
     def _gather(
         self, data: bytes, first: i64, pos: i64, names: bytes, block: bytes, tails: list[bytes]
@@ -360,19 +380,21 @@ class FrameDecoder:
         b1: i64 = data[first + 1]
         source_len: i64 = data[first + 3]
         target_len: i64 = data[first + 4]
-        low: i64 = data[first + 5]
-        high: i64 = data[first + 6]
-        names_len = source_len + target_len
+        queue: i64 = data[first + 5] | data[first + 6] << 8
+        mixed = False
+        mixes = self.mixes_runs and b0 & TYPE_BITS == TYPE_QUEUE_MESSAGE
         has_header = b1 & HAS_HEADER != 0
         max_payload = self._max_payload
         max_name = self._max_name
         largest = self._largest
         while pos <= last:
-            if data[pos] != b0 or data[pos + 1] != b1:
+            kind: i64 = data[pos]
+            if kind != b0 and not (mixes and kind ^ b0 == HIGH_PRIORITY):
                 break
-            if data[pos + 3] != source_len or data[pos + 4] != target_len:
+            if data[pos + 1] != b1 or data[pos + 3] != source_len or data[pos + 4] != target_len:
                 break
-            if data[pos + 5] != low or data[pos + 6] != high:
+            into: i64 = data[pos + 5] | data[pos + 6] << 8
+            if into != queue and not mixes:
                 break
             size: i64 = data[pos + 7]
             id_at = pos + HEAD_BYTES
@@ -383,7 +405,7 @@ class FrameDecoder:
                 size = data[pos + 8] | data[pos + 9] << 8
             id_len: i64 = data[pos + 2]
             names_at = id_at + id_len
-            names_end = names_at + names_len
+            names_end = names_at + source_len + target_len
             body = names_end
             if has_header:
                 body = self._pass_block(data, names_end, end, size, block)
@@ -392,15 +414,33 @@ class FrameDecoder:
             stop = body + size
             if stop > end or size > max_payload or id_len > max_name or id_len == 0:
                 break
-            if data[names_at:names_end] != names:
+            if data[names_at:names_end] != names or not (
+                self._ascii == 1 or self._is_text(data, id_at, names_at)
+            ):
                 break
-            if self._ascii != 1 and not self._is_text(data, id_at, names_at):
-                break
+            if into != queue or kind != b0 or mixed:
+                mixed = True
+                self._mix(len(tails) - 1, queue, into, kind != b0)
             tails.append(data[pos + 2 : stop])
             largest = max(largest, stop - pos)
             pos = stop
         self._largest = largest
         return pos
+
+    def _mix(self, place: i64, first: i64, queue: i64, is_odd: bool) -> None:
+        """Note the queue of the next message of a run, and whether its priority is the other one.
+
+        :param place: how many come before it, the first of them into the queue ``first``.
+        """
+        if self._queues:
+            self._queues.append(queue)
+        elif queue != first:
+            self._queues = [int(first)] * place
+            self._queues.append(queue)
+        if is_odd and self._odd:
+            self._odd.append(place)
+        elif is_odd:
+            self._odd = [place]
 
     def _gather_same_heads(
         self, data: bytes, first: i64, pos: i64, names: bytes, tails: list[bytes]

@@ -140,20 +140,21 @@ class Connection:
 
     @property
     def makes_runs(self) -> bool:
-        """Whether queue messages, and acknowledges, that are alike come in runs, each as one
-        :class:`~tmqp.RunReceived`; for an open connection of a server that forwards more than it
-        keeps.
-        """
+        """Whether messages, or acknowledges, that are alike come as ``RunReceived``; for an open
+        connection of a server that forwards more than it keeps."""
         return self._decoder.makes_runs
 
     @makes_runs.setter
     def makes_runs(self, wanted: bool) -> None:
         self._decoder.makes_runs = wanted
 
+    def mix_runs(self, wanted: bool) -> None:
+        """Let one run be for several queues of a target, and of both priorities, or not."""
+        self._decoder.mixes_runs = wanted
+
     def read_headers(self, names: HeaderNames) -> None:
         """Say which headers whoever takes the runs reads: a message that may have one of them comes
-        by itself.  Until this is said, every message with headers does.
-        """
+        by itself.  Until this is said, every message with headers does."""
         self._decoder.read_headers = names
 
     @property

@@ -1,4 +1,4 @@
-"""``FrameRun``: messages in a row that differ in nothing but id, payload and headers.
+"""``FrameRun``: messages in a row that differ in little but id, payload and headers.
 
 A producer that pushes all day into one queue sends the same head again and again: type, flags, time
 to live, source, target and queue; and so does the consumer that acknowledges them.  Whoever
@@ -6,6 +6,10 @@ forwards such messages without keeping them needs no object for each: a run keep
 frame, and of all of them the bytes behind the first two, which are the only ones that a forwarder
 rewrites (F2, F11).  Between each two of these pieces stand the same two bytes, so that a whole run
 is written by one join.
+
+A run may be *mixed*: its messages go into several queues of one target, or some have priority over
+others.  The queue's number is behind the first two bytes, so it costs nothing; a frame of the other
+priority brings its own first two.
 
 Only the decoder makes runs, of frames that it has checked as any other.
 """
@@ -19,6 +23,7 @@ from tmqp.bits import (
     FIRST_ACQUIRER,
     HAS_HEADER,
     HEAD_BYTES,
+    HIGH_PRIORITY,
     MARKED_TYPE_BITS,
     PENDING_ACKNOWLEDGE,
     TIER_U16,
@@ -41,21 +46,41 @@ class FrameRun:
 
     ``first`` is the first of them, ``at`` its place in the list of frames it came with; ``count``
     is how many there are, ``size`` their bytes, and ``largest`` those of the largest.
+
+    ``queues`` are the numbers of their queues in order, or empty where all go into that of the
+    first; ``odd`` the places of those that have priority where the first has none, or the other way
+    round.  Acknowledges have neither.
     """
 
-    __slots__ = ("_tails", "at", "count", "first", "largest", "size")
+    __slots__ = ("_tails", "at", "count", "first", "largest", "odd", "queues", "size")
 
-    def __init__(self, first: Frame, at: int, tails: list[bytes], size: int, largest: int) -> None:
+    def __init__(
+        self,
+        first: Frame,
+        at: int,
+        tails: list[bytes],
+        size: int,
+        largest: int,
+        queues: list[int] | None = None,
+        odd: list[int] | None = None,
+    ) -> None:
         """For the decoder only.
 
         :param tails: the bytes of each frame behind the first two, an empty piece before them.
         """
+        self.queues: list[int] = [] if queues is None else queues
+        self.odd: list[int] = [] if odd is None else odd
         self.first = first
         self.at = at
         self.count = len(tails) - 1
         self.size = size
         self.largest = largest
         self._tails = tails
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether they go into several queues, or differ in priority."""
+        return len(self.queues) > 0 or len(self.odd) > 0
 
     def forwarded(self, first_acquirer: bool, pending_acknowledge: bool, ttl: int) -> bytes:
         """Return the bytes of all frames with these flags and this time to live (0..31) written in.
@@ -69,7 +94,21 @@ class FrameRun:
         b1 = ttl & TTL_BITS | self.first.raw[1] & HAS_HEADER
         if pending_acknowledge:
             b1 |= PENDING_ACKNOWLEDGE
-        return bytes((b0, b1)).join(self._tails)
+        return self._joined(b0, b1)
+
+    def _joined(self, b0: int, b1: int) -> bytes:
+        """All frames, with these first two bytes of the first."""
+        tails = self._tails
+        if self.odd:
+            other = bytes((b0 ^ HIGH_PRIORITY, b1))
+            odd = set(self.odd)
+            tails = [self._tails[0]]
+            for place in range(self.count):
+                if place in odd:
+                    tails[-1] += other + self._tails[place + 1]
+                else:
+                    tails.append(self._tails[place + 1])
+        return bytes((b0, b1)).join(tails)
 
     def forwarded_some(
         self,
@@ -84,12 +123,18 @@ class FrameRun:
         before ``stop``."""
         tails = [self._tails[0]]
         tails += self._tails[start + 1 : stop + 1 : step]
-        some = FrameRun(self.first, self.at, tails, self.size, self.largest)
+        odd = [
+            (place - start) // step
+            for place in self.odd
+            if start <= place < stop and (place - start) % step == 0
+        ]
+        some = FrameRun(self.first, self.at, tails, self.size, self.largest, None, odd)
         return some.forwarded(first_acquirer, pending_acknowledge, ttl)
 
     def received(self) -> bytes:
         """The bytes of all frames, as they came."""
-        return self.first.raw[:2].join(self._tails)
+        raw = self.first.raw
+        return self._joined(raw[0], raw[1])
 
     def layout(self) -> tuple[list[int], list[int]]:
         """The size of each frame in bytes, and where in it the payload begins, which reaches to
@@ -147,9 +192,11 @@ class FrameRun:
         source, target = first.source, first.target
         names: i64 = first.raw[3] + first.raw[4]
         has_header = first.raw[1] & HAS_HEADER != 0
+        odd = set(self.odd)
+        other = bytes((head[0] ^ HIGH_PRIORITY, head[1]))
         tails = self._tails
         for place in range(2, len(tails)):
-            raw = head + tails[place]
+            raw = (other if place - 1 in odd else head) + tails[place]
             id_at: i64 = HEAD_BYTES if raw[7] < TIER_U16 else HEAD_BYTES + 2
             id_end = id_at + raw[2]
             body = id_end + names

@@ -17,15 +17,8 @@ from tmqp_server.access.auth import load_access
 from tmqp_server.access.custom import load_hook
 from tmqp_server.access.tokens import hash_token, new_token
 from tmqp_server.admin.world import AdminWorld
-from tmqp_server.commands import (
-    backup,
-    check,
-    curve_keys,
-    export_messages,
-    goms_config,
-    import_messages,
-)
 from tmqp_server.commands.configuring import Given, config_command
+from tmqp_server.commands.late import LateCommands
 from tmqp_server.config import ConfigError, ServerConfig
 from tmqp_server.io.event_loop import BACKENDS, how_to_run
 from tmqp_server.io.listener import ListenError
@@ -45,6 +38,7 @@ logger = logging.getLogger("tmqp_server")
 
 
 @click.group(
+    cls=LateCommands,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
@@ -224,11 +218,6 @@ def hash_token_command(new: bool, slow: bool) -> None:
         click.echo(f"hash:  {line}")
     else:
         click.echo(line)
-
-
-for command in (check, backup, export_messages, import_messages, goms_config, curve_keys):
-    main.add_command(command)
-del command
 
 
 def _given(path: Path | None) -> Given:

@@ -267,6 +267,14 @@ def test_the_command_measures_depths(capsys: pytest.CaptureFixture[str]) -> None
         main(["depth", "--most", "few"])
 
 
+def test_the_memory_of_waiting_messages_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["waiting", "--build", "interpreted", "--messages", "20000"]) == 0
+    rows = capsys.readouterr().out.splitlines()[-5:]
+    sizes = {int(at_once): int(size) for at_once, size in [row.split() for row in rows]}
+    assert [*sizes] == [1, 4, 16, 64, 400]
+    assert 150 < sizes[400] < 250 < sizes[1] < 1_000
+
+
 def test_idle_connections_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     found = idle.measure("tmqp", "interpreted", idle._ours, 50)
     assert found["after_bytes"] > found["before_bytes"] > 1_000_000

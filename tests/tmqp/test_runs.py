@@ -90,15 +90,16 @@ def seen(frame: Frame) -> tuple[object, ...]:
     return (frame.raw, frame.fields())
 
 
-@given(st.data(), streams, st.booleans())
+@given(st.data(), streams, st.booleans(), st.booleans())
 def test_runs_and_frames_are_what_came_in(
-    data: st.DataObject, sent: list[Frame], binary: bool
+    data: st.DataObject, sent: list[Frame], binary: bool, mixes: bool
 ) -> None:
     stream = b"".join([frame.raw for frame in sent])
     if binary:
         stream = stream.replace(b"\0", b"\xff")
     plain, bundling = FrameDecoder(SMALL), FrameDecoder(SMALL)
     bundling.makes_runs = True
+    bundling.mixes_runs = mixes
     for chunk in data.draw(chunkings(stream)):
         expected = plain.feed(chunk)
         found = bundling.feed(chunk)
@@ -113,10 +114,23 @@ def test_runs_and_frames_are_what_came_in(
             assert run.message_ids() == [each.message_id for each in frames]
             assert run.size == sum([len(each.raw) for each in frames])
             assert run.largest == max([len(each.raw) for each in frames])
-            for first in (True, False):
+            queues = [each.content_type for each in frames]
+            assert run.queues == (queues if len(set(queues)) > 1 else [])
+            first = frames[0].high_priority
+            assert run.odd == [
+                place for place, each in enumerate(frames) if each.high_priority != first
+            ]
+            assert run.is_mixed == bool(run.queues or run.odd)
+            assert mixes or not run.is_mixed
+            assert run.received() == b"".join([each.raw for each in frames])
+            for start, step in ((0, 2), (1, 3)):
+                assert run.forwarded_some(start, step, run.count, True, False, 4) == b"".join(
+                    [each.forwarded(True, False, 4) for each in frames[start::step]]
+                )
+            for acquires in (True, False):
                 for asks in (True, False):
-                    assert run.forwarded(first, asks, 9) == b"".join(
-                        [each.forwarded(first, asks, 9) for each in frames]
+                    assert run.forwarded(acquires, asks, 9) == b"".join(
+                        [each.forwarded(acquires, asks, 9) for each in frames]
                     )
 
 
@@ -239,6 +253,12 @@ def test_a_header_is_found_where_one_is(
             patch.setattr(header_names, "_INTERPRETED", interpreted)
         found = READ.may_occur(before + text + after, len(before), len(before) + len(text))
     assert found == expected
+
+
+def test_a_name_has_62_characters_at_the_most() -> None:
+    assert HeaderNames(("X" * 62,)).may_occur(b"x" * 62 + b":1", 0, 64)
+    with pytest.raises(ValueError, match="63 characters, at most 62"):
+        HeaderNames(("X" * 63,))
 
 
 def test_a_large_message_begins_no_run() -> None:

@@ -29,7 +29,9 @@ from tmqp.constants import (
     OP_JOIN,
     STATUS_ROUND_ROBIN,
     TYPE_ACKNOWLEDGE,
+    TYPE_DIRECT_MESSAGE,
     TYPE_QUEUE_MESSAGE,
+    TYPE_RESPONSE,
     TYPE_SERVER,
 )
 from tmqp.frames import Frame
@@ -62,6 +64,9 @@ _UNDER_WAY: Final = 256
 _NO_RATES: Final = RateLimits()
 _RATES: Final = RateLimits(1e5, 1e8, 1e5, 1e8)
 
+
+#: Requests that wait for their responses at one time.
+_IN_FLIGHT: Final = 256
 
 #: Headers of the message of a number: none, its own, the same in all, one of a hundred keys.
 _HEADERS: Final[dict[str, Callable[[int], list[tuple[str, str]]]]] = {
@@ -174,6 +179,49 @@ def _round_robin(
         hub.receive(number, b"".join(answers), 2.0)
     assert queue.counters.received == queue.counters.sent == queue.counters.done == count
     assert size > count * 100
+
+
+def _conversation(count: int) -> list[tuple[bytes, bytes]]:
+    """Requests of the first client to the second and the responses, 256 at a time."""
+    parts: list[tuple[bytes, bytes]] = []
+    for first in range(0, count, _IN_FLIGHT):
+        ids = [f"{number:032x}" for number in range(first, min(first + _IN_FLIGHT, count))]
+        asked = [
+            Frame.build(
+                TYPE_DIRECT_MESSAGE,
+                "client2",
+                payload=bytes(100),
+                message_id=each,
+                source="client1",
+                pending_response=True,
+            ).raw
+            for each in ids
+        ]
+        told = [
+            Frame.build(
+                TYPE_RESPONSE, "client1", payload=bytes(100), message_id=each, source="client2"
+            ).raw
+            for each in ids
+        ]
+        parts.append((b"".join(asked), b"".join(told)))
+    return parts
+
+
+def _prepare_conversation(count: int) -> None:
+    assert _conversation(count)
+
+
+def _converse(count: int) -> None:
+    """Each request comes to the second client, and its response to the first."""
+    hub = Hub(Broker(), 1 << 20)
+    connect(hub, (_PRODUCER, _CONSUMER))
+    size = 0
+    for asked, told in _conversation(count):
+        for number, data in ((_PRODUCER, asked), (_CONSUMER, told)):
+            assert not hub.receive(number, data, 1.0)
+            size += _sent(hub)
+    assert size > count * 200
+    assert hub.broker.statistics().answers_dropped == 0
 
 
 def _credit_by_credit(count: int) -> None:
@@ -437,6 +485,8 @@ WORKS: Final[dict[str, Callable[[int], None]]] = {
     ),
     "round robin by credit": _credit_by_credit,
     "durable push with both acknowledges": _durably,
+    "requests and responses": _prepare_conversation,
+    "request and response": _converse,
     "NSQ publications": lambda count: _nsq_prepare(count, answers=False),
     "NSQ publications and answers": lambda count: _nsq_prepare(count, answers=True),
     "lines of goMS": lambda count: _write_lines(goms_lines, count),

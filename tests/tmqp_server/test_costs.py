@@ -46,6 +46,7 @@ CALLS: Final = {
     "round robin by keys in headers, with both acknowledges": 185.0,
     "round robin by credit": 146.0,
     "durable push with both acknowledges": 26.7,
+    "request and response": 151.0,
     "NSQ: MPUB": 22.1,
     "NSQ: MPUB and FIN": 70.8,
     "NSQ: a durable PUB and FIN": 502.0,
@@ -92,6 +93,8 @@ def calls_of(work: Callable[[], None]) -> int:
 
 def prepared(name: str) -> str:
     """The work that only prepares what another one needs."""
+    if name == "request and response":
+        return "requests and responses"
     if name.startswith("NSQ: a"):
         return "NSQ single publications and answers"
     if name.startswith("NSQ"):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.tmqp_server.test_push_runs import (
+from tests.tmqp_server.push_stage import (
     CONSUMERS,
     FILTERS,
     PRODUCER,
@@ -68,6 +68,6 @@ def test_a_run_of_equal_headers_passes_filters_in_one_go(
     assert [type(each) for each in commands] == [PushRun]
     _, made = stage.broker.steps(commands, 0, 1.0, 1 << 20)
     assert len(made) == effects
-    (found,) = stage.broker.queues()
+    found = next(iter(stage.broker.queues()))
     assert found.counters.deliveries == heard
     assert found.counters.dropped == (0 if heard else 200)

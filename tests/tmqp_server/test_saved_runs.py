@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tmqp_server.outputs import asked_of_storage, faults
-from tests.tmqp_server.storage.stores import owed
-from tests.tmqp_server.test_push_runs import (
+from tests.tmqp_server.push_stage import (
     BOOKS,
     CONSUMERS,
     FILTERS,
@@ -24,6 +23,7 @@ from tests.tmqp_server.test_push_runs import (
     operation,
     pushes,
 )
+from tests.tmqp_server.storage.stores import owed
 from tmqp import Limits
 from tmqp.codec import FrameDecoder
 from tmqp.constants import Operation
@@ -86,7 +86,7 @@ class SavedStage(Stage):
             assert isinstance(session, NativeSession)
             session._connection.makes_runs = runs
             if not runs:
-                session._singly = 1 << 30
+                session._runs.singly = 1 << 30
         status, options = QUEUES[queue]
         self.say(PRODUCER, operation(Operation.CREATE_QUEUE, options, status))
         self.write(0.0)

@@ -7,7 +7,17 @@ import json
 import sys
 from typing import Final, NoReturn
 
-from tmqp_bench import backlog, depth, idle, large_commit, overview, ranges, storage, transactions
+from tmqp_bench import (
+    backlog,
+    depth,
+    idle,
+    large_commit,
+    overview,
+    ranges,
+    storage,
+    transactions,
+    waiting,
+)
 from tmqp_bench.broker import command as brokers
 from tmqp_bench.clients import command as clients
 from tmqp_bench.codec import BUILDS, Plan, compare
@@ -107,6 +117,7 @@ def _parser() -> argparse.ArgumentParser:
     storage.add_arguments(commands)
     backlog.add_arguments(commands)
     depth.add_arguments(commands)
+    waiting.add_arguments(commands)
     idle.add_arguments(commands)
     overview.add_arguments(commands)
     clients.add_arguments(commands)
@@ -131,6 +142,7 @@ def main(arguments: list[str] | None = None) -> int:
         "brokers": brokers.run,
         "clients": clients.run,
         "depth": depth.run,
+        "waiting": waiting.run,
         "idle": idle.run,
         "kafka": kafka.run,
         "overview": overview.run,

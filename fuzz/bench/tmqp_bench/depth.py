@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from tmqp_bench.codec import BUILDS, PLACES, ROOT
 
-__all__ = ["add_arguments", "measure", "run"]
+__all__ = ["add_arguments", "from_process", "measure", "resident_bytes", "run"]
 
 _HELP: Final = """\
 Measures what a message costs in a queue that holds many: the engine alone, in one process, without
@@ -75,19 +75,28 @@ def run(options: argparse.Namespace) -> int:
     for depth in _DEPTHS:
         if depth > options.most:
             break
-        ended = subprocess.run(
-            [sys.executable, "-m", "tmqp_bench.depth", str(depth), str(options.rounds)],
-            env={**os.environ, "PYTHONPATH": path},
-            stdout=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
-        if ended.returncode:
+        measured = from_process("tmqp_bench.depth", path, depth, options.rounds)
+        if measured is None:
             print(f"a depth of {depth:,} could not be measured", file=sys.stderr)
             return 1
-        found.append(json.loads(ended.stdout))
+        found.append(measured)
     print(json.dumps(found, indent=2) if options.json else _table(options.build, found))
     return 0
+
+
+def from_process(module: str, path: str, *numbers: int) -> Any:
+    """What a module prints as JSON that is run with these numbers; None if it fails.
+
+    :param path: where Python looks for modules.
+    """
+    ended = subprocess.run(
+        [sys.executable, "-m", module, *map(str, numbers)],
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    return None if ended.returncode else json.loads(ended.stdout)
 
 
 def _table(build: str, found: list[dict[str, float]]) -> str:
@@ -107,7 +116,8 @@ def _table(build: str, found: list[dict[str, float]]) -> str:
     return "\n".join(lines)
 
 
-def _resident_bytes() -> int:
+def resident_bytes() -> int:
+    """How much memory this process has."""
     with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - no file of ours
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
@@ -151,7 +161,7 @@ def measure(depth: int, rounds: int, pairs: int = _PAIRS) -> dict[str, float]:
     commands: Any = importlib.import_module("tmqp_server.engine.commands")
     broker, push = _prepared(depth)
     (queue,) = broker.queues()
-    before = _resident_bytes()
+    before = resident_bytes()
     fill_ns = 0
     for start in range(0, depth, _PORTION):
         batch = [push(number) for number in range(start, min(depth, start + _PORTION))]
@@ -160,7 +170,7 @@ def measure(depth: int, rounds: int, pairs: int = _PAIRS) -> dict[str, float]:
         while at < len(batch):
             at, _ = broker.steps(batch, at, 0.0, 1 << 40)
         fill_ns += time.process_time_ns() - started
-    size = _resident_bytes() - before
+    size = resident_bytes() - before
     if queue.waiting_count() != depth:
         raise AssertionError(f"{queue.waiting_count()} messages wait instead of {depth}")
     pull = commands.Pull(1, "pull", "bench", 1, 1, False, False, False, False)

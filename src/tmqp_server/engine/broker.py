@@ -33,12 +33,14 @@ from tmqp_server.engine.commands import (
     GroupCommand,
     HttpAnswered,
     Miss,
+    PassAnswer,
     Publish,
     Pull,
     Push,
     PushRun,
     Release,
     ReportMaster,
+    SendDirect,
     SessionCommand,
     SubscribeEvent,
 )
@@ -288,8 +290,9 @@ class Broker:
     def steps(
         self, commands: Sequence[Command], at: int, now: float, most_bytes: int
     ) -> tuple[int, list[Effect]]:
-        """Carry out commands from the place *at* on: one, or as many pushes and acknowledges as
-        come in a row, within bounds.  Returns the place behind them, and their effects in order.
+        """Carry out commands from the place *at* on: one, or as many pushes, acknowledges, direct
+        messages and answers to these as come in a row, within bounds.  Returns the place behind
+        them, and their effects in order.
 
         Each is a step of its own in all but the list of effects; raises as :meth:`step`.
         *most_bytes* of messages end it, for somebody may have to send them.  Then the place may be
@@ -320,6 +323,9 @@ class Broker:
                 self._acknowledge_run(command, now)
                 if not command.is_over():
                     at -= 1
+            elif isinstance(command, (SendDirect, PassAnswer)):
+                self._perform(command)
+                most_bytes -= command.size
             else:
                 self._perform(command)
                 steps = 0
@@ -371,14 +377,18 @@ class Broker:
         self._core.change = 0
         if isinstance(command, SessionCommand):
             self._core.work += 1
-            perform = self._performers.get(type(command))
-            if perform is None:
-                raise TypeError(f"not a command of this broker: {command!r}")
             session = self._core.sessions.get(command.session)
             if session is None:
                 self._core.count_stray()
-                return
-            perform(command, session)
+            elif isinstance(command, SendDirect):
+                self._direct.send(command, session)
+            elif isinstance(command, PassAnswer):
+                self._direct.pass_answer(command, session)
+            else:
+                perform = self._performers.get(type(command))
+                if perform is None:
+                    raise TypeError(f"not a command of this broker: {command!r}")
+                perform(command, session)
         elif isinstance(command, HttpAnswered):
             self._publishing.answered(command)
         elif isinstance(command, Connect):

@@ -2,15 +2,80 @@
 
 from __future__ import annotations
 
-from tmqp_server.engine.commands import PushRun
+from tmqp_server.engine.commands import PushRun, RunWire
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.client import Client, Origin
 from tmqp_server.engine.model.message import MARK_SAVING, Message
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.tails import Tail
+from tmqp_server.engine.model.waiting_parts import WaitingPart
 
-__all__ = ["RunFlights"]
+__all__ = ["RunFlights", "WaitingRun"]
+
+
+class WaitingRun(WaitingPart):
+    """The messages of a run that nobody has been sent yet."""
+
+    __slots__ = ("_channel", "_marks", "_origin", "_queue_id", "_sequence", "_since", "_wire")
+
+    def __init__(
+        self, run: PushRun, origin: Origin, marks: int, sequence: int, since: float
+    ) -> None:
+        super().__init__(None)
+        self._wire: RunWire | None = run.wire
+        self._channel = run.channel
+        self._queue_id = run.queue_id
+        self._origin = origin
+        self._marks = marks
+        #: The sequence of the message before the first one.
+        self._sequence = sequence
+        self._since = since
+
+    def _make(self) -> list[Message]:
+        wire = self._wire
+        assert wire is not None, "they are made once"
+        self._wire = None
+        return _waiting_of(
+            self._channel,
+            self._queue_id,
+            wire.contents(),
+            0,
+            self._origin,
+            self._marks,
+            self._sequence,
+            self._since,
+        )
+
+
+def _waiting_of(
+    channel: str,
+    queue_id: int,
+    contents: tuple[list[str], list[int], list[object]],
+    first: int,
+    origin: Origin,
+    marks: int,
+    sequence: int,
+    since: float,
+) -> list[Message]:
+    """The messages of a run from a place on, which wait since a time; *sequence* is that before the
+    run."""
+    ids, sizes, wires = contents
+    messages: list[Message] = []
+    for place in range(first, len(ids)):
+        message = Message(
+            ids[place],
+            origin,
+            channel,
+            queue_id,
+            sizes[place],
+            wires[place],
+            marks,
+            sequence + place + 1,
+        )
+        message.sent_at = since
+        messages.append(message)
+    return messages
 
 
 class RunFlights:
@@ -65,10 +130,7 @@ class RunFlights:
             flights[message_id] = message
             if saves:
                 messages.append(message)
-        count = len(holders)
-        queue.count += count
-        queue.bytes += taken
-        self._core.message_bytes += taken + count * MESSAGE_OVERHEAD_BYTES
+        self._admit(queue, len(holders), taken)
         if now + queue.ack_timeout_s < queue.timer.wake_at:
             self._core.wakeups.arm(queue.timer, now + queue.ack_timeout_s)
         return messages
@@ -96,28 +158,27 @@ class RunFlights:
 
         Returns the messages that are to be saved, if *marks* say so.
         """
-        ids, sizes, wires = contents
-        channel, queue_id = run.channel, run.queue_id
-        sequence = queue.sequence + first
         now = self._core.now
-        saves = marks & MARK_SAVING != 0
-        messages: list[Message] = []
+        messages = _waiting_of(
+            run.channel, run.queue_id, contents, first, origin, marks, queue.sequence, now
+        )
         taken = 0
-        for place in range(first, len(ids)):
-            sequence += 1
-            size = sizes[place]
-            taken += size
-            wire = wires[place]
-            message = Message(ids[place], origin, channel, queue_id, size, wire, marks, sequence)
-            message.sent_at = now  # since when it waits
+        for message in messages:
+            taken += message.size
             queue.put_last(message)
-            if saves:
-                messages.append(message)
-        count = len(ids) - first
+        self._admit(queue, len(messages), taken)
+        return messages if marks & MARK_SAVING else []
+
+    def line_up_whole(self, queue: Queue, run: PushRun, origin: Origin, marks: int) -> None:
+        """The same for all of a run, which waits in one piece."""
+        part = WaitingRun(run, origin, marks, queue.sequence, self._core.now)
+        queue.put_part(part, run.count, run.high_priority)
+        self._admit(queue, run.count, run.size)
+
+    def _admit(self, queue: Queue, count: int, size: int) -> None:
         queue.count += count
-        queue.bytes += taken
-        self._core.message_bytes += taken + count * MESSAGE_OVERHEAD_BYTES
-        return messages
+        queue.bytes += size
+        self._core.message_bytes += size + count * MESSAGE_OVERHEAD_BYTES
 
     # --- On disk ---------------------------------------------------------------------------------
 

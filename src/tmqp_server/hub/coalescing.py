@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Final, final
 
 from tmqp_server.doors.port import Door, DoorSession
-from tmqp_server.engine.effects import Deliver
+from tmqp_server.engine.effects import Deliver, Forward
 
 __all__ = ["Coalesced", "CoalescedShare", "Coalescer"]
 
@@ -112,12 +112,15 @@ class Coalescer:
         self.open = []
         return taken
 
-    def add(self, coalesced: Coalesced, effect: Deliver) -> Exception | None:
-        """Add a delivery; returns what kept it from being encoded."""
+    def add(self, coalesced: Coalesced, effect: Deliver | Forward) -> Exception | None:
+        """Add a delivery, or what is passed on; returns what kept it from being encoded."""
         fault: Exception | None = None
         for share in coalesced.shares:
             try:
-                data = share.door.encode_delivery(effect)
+                if isinstance(effect, Deliver):
+                    data = share.door.encode_delivery(effect)
+                else:
+                    data = share.door.encode_forward(effect)
             except Exception as error:  # noqa: BLE001 - hurts this message, not its producer
                 fault = error
                 continue

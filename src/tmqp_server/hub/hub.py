@@ -497,13 +497,13 @@ class Hub(Traced):
             if self.tracer.running:
                 effects = self.tracer.seen(effects, now)
             for effect in effects:
-                if isinstance(effect, Deliver):
+                if isinstance(effect, Deliver) or isinstance(effect, Forward):  # noqa: SIM101
                     outlets.deliver(effect)
                 elif isinstance(effect, Append) or isinstance(effect, Erase):  # noqa: SIM101
                     self._keep(effect, now)  # many: a test of one class costs next to nothing
                 elif isinstance(effect, Confirm):
                     self._apply(effect, now)  # many, as well
-                elif isinstance(effect, (DeliverRun, Forward, Inform)):
+                elif isinstance(effect, (DeliverRun, Inform)):
                     outlets.hand_out(effect)
                 elif isinstance(effect, FOR_ONE):
                     self._apply(effect, now)

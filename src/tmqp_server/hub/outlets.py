@@ -288,16 +288,17 @@ class Outlets:
             self.full = True
         return commands
 
-    def deliver(self, effect: Deliver) -> None:
-        """Deliver now, or coalesced with others."""
+    def deliver(self, effect: Deliver | Forward) -> None:
+        """Deliver, or pass on, now or coalesced with others."""
         coalescer = self._coalescer
-        coalesced = coalescer.find(effect.sessions)
+        numbers = effect.sessions
+        coalesced = coalescer.find(numbers)
         if coalesced is None:
-            apart = bool(self._apart) and self._some_apart(effect.sessions)
-            if apart or not coalescer.comes_again(effect.sessions):
+            apart = bool(self._apart) and self._some_apart(numbers)
+            if apart or not coalescer.comes_again(numbers):
                 self.hand_out(effect)
                 return
-            coalesced = self._open(effect.sessions)
+            coalesced = self._open(numbers)
         fault = coalescer.add(coalesced, effect)
         if fault is not None:
             self._outside.append(Fault(0, fault))
@@ -321,6 +322,12 @@ class Outlets:
         if self._coalescer.open and self._coalescer.meets_any(effect.sessions):
             self.flush()
         apart = bool(self._apart) and self._some_apart(effect.sessions)
+        if len(effect.sessions) == 1 and not apart:
+            number = effect.sessions[0]
+            session = self.sessions.get(number)
+            if session is not None:
+                self._give(number, session, self._encoded(self.doors[number], effect))
+            return
         encoded: dict[Door, bytes] = {}
         for number in effect.sessions:
             session = self.sessions.get(number)

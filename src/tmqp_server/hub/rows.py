@@ -48,7 +48,7 @@ def row_of(broker: Broker, commands: Sequence[Command], at: int) -> Sequence[Com
 def is_row(broker: Broker, command: Command) -> bool:
     """Whether the same is said about all of a run; true of what is no run."""
     if isinstance(command, PushRun):
-        return broker.has_queue(command.channel, command.queue_id)
+        return not command.is_mixed and broker.has_queue(command.channel, command.queue_id)
     return not isinstance(command, AcknowledgeRun) or not broker.has_client(command.channel)
 
 

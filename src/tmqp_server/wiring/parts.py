@@ -21,7 +21,6 @@ from tmqp_server.shell.rates import RateLimits
 from tmqp_server.shell.turn import Turn
 from tmqp_server.storage.journal import Journal
 from tmqp_server.storage.port import Store
-from tmqp_server.storage.sqlite import SqliteStore, exposed
 
 if TYPE_CHECKING:
     from tmqp_server.io.http import HttpCaller
@@ -129,6 +128,8 @@ def open_store(config: ServerConfig) -> Store | None:
     """The store that the configuration asks for."""
     if config.data is None:
         return None
+    from tmqp_server.storage.sqlite import SqliteStore, exposed  # noqa: PLC0415 - not for all
+
     directory = Path(config.data)
     store = SqliteStore(directory, floor_bytes=config.storage.floor_bytes)
     if warning := exposed(directory):

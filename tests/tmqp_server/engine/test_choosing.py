@@ -57,7 +57,12 @@ FILTERS: Final = ("x", "y", "xy", "z", "xyz", "")
 def waiting_ids(world: World) -> list[list[str]]:
     queue = world.queue()
     for waiting in (queue.high, queue.regular):
-        there = [each for each in waiting.snapshot() if not each.marks & MARK_GONE]
+        there = [
+            each
+            for part in waiting.snapshot()
+            for each in part.messages()
+            if not each.marks & MARK_GONE
+        ]
         there.sort(key=lambda each: each.sequence)
         parked = sorted(waiting.messages(), key=lambda each: each.sequence)
         assert there == parked, "who looks at the queue sees what is parked, too"

@@ -28,6 +28,7 @@ from tmqp_server.engine.model.message import MARK_ANSWERED, MARK_BACK, MARK_CONF
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Audience, Pulling, Session, Subscription
 from tmqp_server.engine.model.waiting import WaitingList
+from tmqp_server.engine.model.waiting_parts import WaitingPart
 from tmqp_server.engine.options import QueueChanges, QueueOptions
 from tmqp_server.engine.reading.browsing import Browsing
 
@@ -223,12 +224,13 @@ def a_look_that_takes(patch: Patch) -> None:
     """Who looks into a queue gives messages another place."""
     right = WaitingList.snapshot
 
-    def wrong(self: WaitingList) -> list[Message]:
-        shown = right(self)
+    def wrong(self: WaitingList) -> list[WaitingPart]:
+        parts = right(self)
+        shown = parts[0].messages()
         if len(shown) > 1:
             self.remove(shown[0])
             self.put_last(shown[0])
-        return shown
+        return parts
 
     patch.setattr(WaitingList, "snapshot", wrong)
 

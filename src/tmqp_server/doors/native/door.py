@@ -59,7 +59,7 @@ from tmqp_server.doors.native.pulls import (
     pull_of,
 )
 from tmqp_server.doors.native.rewriting import without_ours
-from tmqp_server.doors.native.runs import NativeRun, run_bytes, run_command
+from tmqp_server.doors.native.runs import NativeRun, RunChoice, run_bytes, run_command
 from tmqp_server.doors.native.terms import release_of
 from tmqp_server.doors.native.transactions import (
     TRANSACTION_OPERATIONS,
@@ -82,7 +82,6 @@ from tmqp_server.engine.commands import (
     PushExtras,
     ReadIndex,
     ReadRange,
-    RunNotes,
     SendCustom,
 )
 from tmqp_server.engine.effects import (
@@ -111,8 +110,6 @@ from tmqp_server.engine.options import ASKS_ACKNOWLEDGE, ASKS_RESPONSE
 __all__ = ["NativeDoor", "NativeSession"]
 
 _NOTHING: tuple[Command, ...] = ()
-#: Chunks in which no runs are brought after the engine had to divide one, which costs more.
-_SINGLY_CHUNKS = 64
 #: Connection information without its properties and token, and each of its properties.
 _HELLO_BYTES = 2_048
 _PROPERTY_BYTES = 256
@@ -228,21 +225,13 @@ class NativeSession(AnsweringSession):
         self._forged = False
         #: The peer is a slave of this server (F133).
         self._node = False
-        #: What the engine says of runs, and for how many chunks more it is brought none.
-        self._run_notes = RunNotes()
-        self._singly = 0
+        self._runs = RunChoice()
 
     # -- bytes and time in ----------------------------------------------------------------------
 
     def receive(self, data: bytes, now: float) -> Sequence[Command]:
         """Turn bytes into commands."""
-        if self._run_notes.divided:
-            self._run_notes.divided = False
-            self._singly = _SINGLY_CHUNKS
-            self._connection.makes_runs = False
-        elif self._singly > 0:
-            self._singly -= 1
-            self._connection.makes_runs = self._singly == 0
+        self._runs.begin_chunk(self._connection)
         return self._commands(self._connection.receive(data, now), now)
 
     def receive_eof(self, now: float) -> Sequence[Command]:
@@ -291,6 +280,12 @@ class NativeSession(AnsweringSession):
             elif kind is RunReceived:
                 assert isinstance(event, RunReceived)
                 self._run(event.run, commands)
+            elif kind is DirectMessageReceived:
+                assert isinstance(event, DirectMessageReceived)
+                self._direct(event.frame, commands)
+            elif kind is ResponseReceived:
+                assert isinstance(event, ResponseReceived)
+                self._response(event.frame, commands)
             else:
                 handle = _HANDLERS.get(kind)
                 if handle is not None:
@@ -310,7 +305,7 @@ class NativeSession(AnsweringSession):
         """
         source = frame.source
         client_id = self._connection.client_id
-        if frame.target[:1] == EXACT_MARK:
+        if frame.target.startswith(EXACT_MARK):
             self._refuse_name(frame)
             return None
         if source == client_id or (self._node and source):
@@ -373,9 +368,9 @@ class NativeSession(AnsweringSession):
         """Messages that need nothing of the door, if they bear their sender's name."""
         first = run.first
         if first.source == self._connection.client_id and first.target[:1] != EXACT_MARK:
-            commands.append(run_command(self._number, run, self._run_notes))
+            commands.append(run_command(self._number, run, self._runs.notes))
             return
-        self._run_notes.divided = True
+        self._runs.notes.divided = True
         for frame in run.frames():
             if run.first.type == TYPE_QUEUE_MESSAGE:
                 self._push(frame, commands)
@@ -470,9 +465,8 @@ class NativeSession(AnsweringSession):
             self._number, frame, client_id, door.name, door.new_id, door.limits, unix_s
         )
 
-    def _direct(self, event: Event, commands: list[Command]) -> None:
-        assert isinstance(event, DirectMessageReceived)
-        frame = self._own(event.frame, commands)
+    def _direct(self, received: Frame, commands: list[Command]) -> None:
+        frame = self._own(received, commands)
         if frame is not None:
             commands.append(direct_command(self._number, frame, self._named(frame)))
 
@@ -482,9 +476,8 @@ class NativeSession(AnsweringSession):
             return frame
         return frame.replace(message_id=self._door.new_id(), pending_response=False)
 
-    def _response(self, event: Event, commands: list[Command]) -> None:
-        assert isinstance(event, ResponseReceived)
-        frame = self._own(event.frame, commands)
+    def _response(self, received: Frame, commands: list[Command]) -> None:
+        frame = self._own(received, commands)
         if frame is not None:
             commands.append(self._answer_to_peer(frame, ASKS_RESPONSE))
 
@@ -563,6 +556,7 @@ class NativeSession(AnsweringSession):
             events = self._connection.accept(effect.client_id, self._door.new_id())
             # A node's messages are passed on one by one, and what came early is worked off so.
             self._connection.makes_runs = not effect.node
+            self._connection.mix_runs(True)
             self._connection.read_headers(PUSH_HEADERS)
             return self._commands(events, now)
         elif isinstance(effect, Refuse):
@@ -582,8 +576,6 @@ _Handler = Callable[[NativeSession, Event, list[Command]], None]
 _HANDLERS: dict[type[Event], _Handler] = {
     HandshakeReceived: NativeSession._handshake,
     ServerMessageReceived: NativeSession._operation,
-    DirectMessageReceived: NativeSession._direct,
-    ResponseReceived: NativeSession._response,
     EventSubscriptionReceived: NativeSession._subscription,
     RouterMessageReceived: NativeSession._router,
     PullRequestReceived: NativeSession._pull,

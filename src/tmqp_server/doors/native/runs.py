@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
+from tmqp.connection import Connection
 from tmqp.constants import TYPE_QUEUE_MESSAGE
 from tmqp.extensions import FILTER_HEADERS
 from tmqp.runs import FrameRun
@@ -17,7 +18,47 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.effects import DeliverRun
 
-__all__ = ["NativeRun", "run_bytes", "run_command"]
+__all__ = ["NativeRun", "RunChoice", "run_bytes", "run_command"]
+
+#: Chunks in which no runs are brought after the engine had to divide one, which costs more.
+_SINGLY_CHUNKS: Final = 64
+#: The same for runs that go into several queues, or are of several priorities: what a queue refuses
+#: of these it refuses for long.
+_UNMIXED_CHUNKS: Final = 1_024
+
+
+@final
+class RunChoice:
+    """Which runs a connection makes: none for a while after one was divided.
+
+    ``notes`` are what the engine says of its runs; ``singly`` and ``unmixed`` for how many chunks
+    more there are none, or none that are mixed.
+    """
+
+    __slots__ = ("notes", "singly", "unmixed")
+
+    def __init__(self) -> None:
+        self.notes = RunNotes()
+        self.singly = 0
+        self.unmixed = 0
+
+    def begin_chunk(self, connection: Connection) -> None:
+        """Another chunk has come: let its messages be taken together, or not."""
+        notes = self.notes
+        if notes.divided:
+            notes.divided = False
+            self.singly = _SINGLY_CHUNKS
+            connection.makes_runs = False
+        elif self.singly > 0:
+            self.singly -= 1
+            connection.makes_runs = self.singly == 0
+        if notes.unmixed:
+            notes.unmixed = False
+            self.unmixed = _UNMIXED_CHUNKS
+            connection.mix_runs(False)
+        elif self.unmixed > 0:
+            self.unmixed -= 1
+            connection.mix_runs(self.unmixed == 0)
 
 
 @final
@@ -36,8 +77,8 @@ class NativeRun(RunWire):
                     run.session,
                     frame.message_id,
                     run.channel,
-                    run.queue_id,
-                    run.high_priority,
+                    frame.content_type,
+                    frame.high_priority,
                     run.wants_confirm,
                     len(frame.raw),
                     frame,
@@ -56,6 +97,14 @@ class NativeRun(RunWire):
             sizes.append(len(frame.raw))
             wires.append(frame)
         return ids, sizes, wires
+
+    def message_ids(self) -> list[str]:
+        """The id of each message."""
+        return self.frames.message_ids()
+
+    def keeps(self) -> bool:
+        """Yes: it is the frames in pieces."""
+        return True
 
     def stored(self) -> tuple[bytes, list[int], list[int]]:
         """The frames as they were received."""
@@ -113,6 +162,9 @@ def _push_run(session: int, frames: FrameRun, notes: RunNotes) -> PushRun:
         frames.largest,
         NativeRun(frames),
         notes,
+        False,
+        frames.queues,
+        frames.odd,
     )
 
 

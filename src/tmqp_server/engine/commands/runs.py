@@ -10,15 +10,17 @@ __all__ = ["AcknowledgeRun", "PushRun", "RunNotes", "RunWire"]
 
 
 class RunNotes:
-    """What the engine says to a door about its runs; ``divided`` is set when one was.
+    """What the engine says to a door about its runs; ``divided`` is set when one was, and
+    ``unmixed`` when one for several queues, or of several priorities, was.
 
-    The door that reads it may well bring the next ones singly.
+    The door that reads it may well bring the next ones singly, or each for one queue.
     """
 
-    __slots__ = ("divided",)
+    __slots__ = ("divided", "unmixed")
 
     def __init__(self) -> None:
         self.divided = False
+        self.unmixed = False
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -41,6 +43,15 @@ class RunWire:
         """
         return None
 
+    def message_ids(self) -> list[str]:
+        """The id of each message."""
+        return self.contents()[0]
+
+    def keeps(self) -> bool:
+        """Whether the messages may stay in this form for long: it takes no more memory than they
+        do, and says the same whenever it is asked.  This base says no."""
+        return False
+
     def sample(self, family: object) -> object:
         """The ``wire`` of one message, if all others are like it in what filters of this family
         look at; None where they are not, or where that is not worth finding out."""
@@ -57,7 +68,7 @@ class RunWire:
 
 @mypyc_attr(acyclic=True)
 class PushRun(SessionCommand):
-    """Put messages, all of regular or all of high priority, into one queue, in their order.
+    """Put messages into a queue, or several queues of one channel, in their order.
 
     None of them brings extras; all of them ask to be told, or none.  ``count`` is how many there
     are, ``size`` what they cost together, in bytes, and ``largest`` what the largest does.
@@ -65,6 +76,10 @@ class PushRun(SessionCommand):
     ``left`` are the pushes still to be carried out of a run that is divided, the next one last.
     ``copied`` says that a feed copies it: then ``channel`` and ``queue_id`` are those of the
     target, and ``wire`` names others.
+
+    ``queues`` are the queues of all in order, or empty where they go into one; ``odd`` the places
+    of those whose priority is not that of the first.  ``sequences`` are those that the first
+    messages got in each queue, where there are several, once they were taken.
     """
 
     __slots__ = (
@@ -79,6 +94,9 @@ class PushRun(SessionCommand):
         "notes",
         "copied",
         "left",
+        "queues",
+        "odd",
+        "sequences",
     )
 
     def __init__(
@@ -94,6 +112,8 @@ class PushRun(SessionCommand):
         wire: RunWire,
         notes: RunNotes,
         copied: bool = False,
+        queues: list[int] | None = None,
+        odd: list[int] | None = None,
     ) -> None:
         self.session = session
         self.channel = channel
@@ -107,10 +127,21 @@ class PushRun(SessionCommand):
         self.notes = notes
         self.copied = copied
         self.left: list[Push] = []
+        self.queues: list[int] = [] if queues is None else queues
+        self.odd: list[int] = [] if odd is None else odd
+        self.sequences: dict[int, int] = {}
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether the messages go into several queues, or differ in priority."""
+        return len(self.queues) > 0 or len(self.odd) > 0
 
     def pushes(self) -> list[Push]:
         """The same as single pushes: the run will be divided."""
-        self.notes.divided = True
+        if self.is_mixed:
+            self.notes.unmixed = True
+        else:
+            self.notes.divided = True
         return self.wire.pushes(self)
 
     def singles(self) -> list[Push]:

@@ -41,17 +41,14 @@ class Direct:
         self._core = core
 
     def performers(self) -> Performers:
-        """Which method serves which command."""
+        """Which method serves which command; the frequent ones the broker calls itself."""
         return {
-            SendDirect: self.send,
-            PassAnswer: self.pass_answer,
             SendCustom: self.hand_over,
             Decline: self.decline,
         }
 
-    def send(self, command: Command, session: Session) -> None:
+    def send(self, command: SendDirect, session: Session) -> None:
         """Bring a message to those it names, or say why not (F113-F115)."""
-        assert isinstance(command, SendDirect)
         core = self._core
         if command.size > core.limits.max_message_bytes:
             code = core.reached("max_message_bytes")
@@ -94,12 +91,15 @@ class Direct:
 
     def receivers(self, by: int, who: str) -> list[int]:
         """The sessions of those named that can take a message; the others are counted."""
-        receivers: list[int] = []
+        core = self._core
         named = self._named(by, who)
-        self._core.work += len(named)
+        core.work += len(named)
+        receivers: list[int] = []
         for client in named:
             if client.blocked:
-                self._core.counters.directs_skipped += 1
+                core.counters.directs_skipped += 1
+            elif len(named) == 1:
+                return client.alone
             else:
                 receivers.append(client.number)
         return receivers
@@ -122,9 +122,8 @@ class Direct:
         group = groups.get(who)
         return [] if group is None else list(group.values())
 
-    def pass_answer(self, command: Command, session: Session) -> None:
+    def pass_answer(self, command: PassAnswer, session: Session) -> None:
         """Bring an answer to the client that waits for it (F116, F117)."""
-        assert isinstance(command, PassAnswer)
         client = self._core.clients.get(command.client_id)
         if client is None or not self._waits(client, command.message_id, command.kind, session):
             self._core.counters.answers_dropped += 1
@@ -169,4 +168,4 @@ class Direct:
                 core.counters.answers_dropped += 1
                 return
             client.answer_bytes += size
-        core.out.append(Forward([client.number], wire, door))
+        core.out.append(Forward(client.alone, wire, door))

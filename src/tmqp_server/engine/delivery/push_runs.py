@@ -16,6 +16,9 @@ waits in line, all of it at once.
 Where consumers have filters, the same goes for a run of messages that are alike in what the filters
 look at: those who accept the first of them get all.
 
+A run may be *mixed*: its messages go into several queues of one channel, or some have priority.  It
+is taken as a whole where each of the queues keeps nothing, and divided otherwise.
+
 Where a single one of them might need another look (a limit that is near, somebody who must be told
 or asked, a consumer that is slow) nothing is taken in one go: the run is *divided*, and its pushes
 are carried out one by one as if they had come so.
@@ -76,6 +79,8 @@ class RunIntake:
         The same as so many pushes: each would enter the queue, be sent to all and be settled before
         the next, so at no time would there be more than the largest beside what is there already.
         """
+        if run.is_mixed:
+            return self._push_mixed(run, now)
         core = self._core
         session = core.sessions.get(run.session)
         channel = core.channels.find(run.channel)
@@ -89,7 +94,7 @@ class RunIntake:
             return self._feeds.push(queue, session, run, now)
         to_one = self._dealer.goes_to_one(queue, run)
         if not (self._dealer.can_be_dealt(queue) if to_one else self._goes_through(queue)):
-            return False
+            return self._line_up(queue, session, run, now)
         audience = queue.audience
         mask = self._mask_of(queue, session, run) if audience.filters else 0
         if mask < 0:
@@ -117,7 +122,7 @@ class RunIntake:
         elif queue.saves:
             return False
         elif confirms:
-            ids, _, _ = run.wire.contents()
+            ids = run.wire.message_ids()
             core.tally.count_confirms(run.count)
             core.out.append(ConfirmRun(session.number, ids, run.channel, run.queue_id))
         if chosen is None:
@@ -126,6 +131,70 @@ class RunIntake:
             self._send_chosen(queue, session, run, chosen, now)
         session.pushed += run.count
         return True
+
+    def _line_up(self, queue: Queue, session: Session, run: PushRun, now: float) -> bool:
+        """Let all messages wait; False, with nothing done, when there is more to each of them."""
+        decision = queue.receipt_asked if run.wants_confirm else queue.receipt
+        confirms = decision is ACKNOWLEDGE
+        if not (confirms or decision is ALLOW) or not self._dealer.lines_up(queue):
+            return False
+        if not self._has_room_for_all(queue, run):
+            return False
+        marks = marks_of(queue, run, confirms)
+        self._dealer.line_up(queue, run, session.origin, marks, confirms, now)
+        session.pushed += run.count
+        return True
+
+    def _push_mixed(self, run: PushRun, now: float) -> bool:
+        """The same for one that goes into several queues, or is of several priorities.
+
+        All queues of a channel have the same consumers, and each message is sent to all of them at
+        once: so there is one order, that in which they came.
+        """
+        core = self._core
+        session = core.sessions.get(run.session)
+        channel = core.channels.find(run.channel)
+        if session is None or channel is None or channel.audience.filters:
+            return False
+        audience = channel.audience
+        if audience.stale:
+            audience.refresh()
+        counts: dict[int, int] = {}
+        for queue_id in run.queues:
+            counts[queue_id] = counts.get(queue_id, 0) + 1
+        if not counts:
+            counts[run.queue_id] = run.count
+        queues: list[Queue] = []
+        for queue_id in counts:
+            queue = channel.queues.get(queue_id)
+            if queue is None or not self._only_passes(queue, run):
+                return False
+            queues.append(queue)
+        consumers = len(audience.everyone)
+        for queue in queues:
+            count = counts[queue.queue_id]
+            run.sequences[queue.queue_id] = queue.sequence + 1
+            queue.sequence += count
+            queue.counters.count_run(count, consumers, False, now)
+            if audience.deaf:
+                self._flights.skip(queue, count * audience.deaf)
+        first = queues[0]
+        self._send_out(first, session, run, audience.first, audience.rest, False)
+        if consumers:
+            audience.fanouts += run.count
+        session.pushed += run.count
+        return True
+
+    def _only_passes(self, queue: Queue, run: PushRun) -> bool:
+        """Whether each message would be sent to all at once, and be nobody's business after."""
+        decision = queue.receipt_asked if run.wants_confirm else queue.receipt
+        return (
+            decision is ALLOW
+            and queue.feeds is None
+            and not (queue.single or queue.saves or queue.options.request_acknowledge)
+            and self._has_room(queue, run)
+            and self._goes_through(queue)
+        )
 
     def _mask_of(self, queue: Queue, session: Session, run: PushRun) -> int:
         """The mask of all messages of a run by the filters of the consumers; -1 where each must be
@@ -142,16 +211,20 @@ class RunIntake:
 
     def _has_room(self, queue: Queue, run: PushRun) -> bool:
         """Whether each message fits, with those before it that may still be there."""
-        core = self._core
-        count, size = 0, run.largest
         if queue.options.request_acknowledge or queue.single:
-            count, size = run.count - 1, run.size
-        memory = size + (count + 1) * MESSAGE_OVERHEAD_BYTES
+            return self._has_room_for_all(queue, run)
+        return run.largest <= queue.size_cap and self._has_room_for(queue, 1, run.largest)
+
+    def _has_room_for_all(self, queue: Queue, run: PushRun) -> bool:
+        return run.largest <= queue.size_cap and self._has_room_for(queue, run.count, run.size)
+
+    def _has_room_for(self, queue: Queue, count: int, size: int) -> bool:
+        """Whether so many messages of so many bytes in all fit beside what is there."""
+        core = self._core
         return (
-            run.largest <= queue.size_cap
-            and queue.count + queue.spilled + count < queue.count_cap
+            queue.count + queue.spilled + count <= queue.count_cap
             and queue.bytes + size <= queue.byte_cap
-            and core.total_bytes + memory <= self._max_total_bytes
+            and core.total_bytes + size + count * MESSAGE_OVERHEAD_BYTES <= self._max_total_bytes
         )
 
     def _goes_through(self, queue: Queue) -> bool:
@@ -244,13 +317,26 @@ class RunIntake:
         now: float,
     ) -> None:
         count = run.count
-        sequence = queue.sequence + 1
         queue.sequence += count
         wants = queue.options.request_acknowledge
         queue.counters.count_run(count, len(first) + len(rest), wants, now)
+        self._send_out(queue, session, run, first, rest, wants)
+
+    def _send_out(
+        self,
+        queue: Queue,
+        session: Session,
+        run: PushRun,
+        first: list[int],
+        rest: list[int],
+        wants: bool,
+    ) -> None:
+        """Have the door send them, which the books of the queue tell already."""
         if not first:
             return
         out = self._core.out
+        count = run.count
+        sequence = queue.sequence - count + 1
         name = queue.channel_name
         origin = session.origin
         out.append(DeliverRun(first, run, origin, sequence, name, True, wants, 0, 1, count))

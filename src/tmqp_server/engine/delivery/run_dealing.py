@@ -7,6 +7,8 @@ line, and where the queue is durable the storage is asked for all by one ``Appen
 
 from __future__ import annotations
 
+from typing import Final
+
 from tmqp.constants import DECIDE_ACK_NEGATIVE
 from tmqp_server.engine.commands import PushRun
 from tmqp_server.engine.core import Core, PendingRun
@@ -30,6 +32,9 @@ from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.selection import EVERYBODY
 
 __all__ = ["RunDealer", "marks_of"]
+
+#: Fewer messages wait each by itself: a part takes some memory too.
+_LEAST_PART: Final = 8
 
 
 class RunDealer:
@@ -63,6 +68,41 @@ class RunDealer:
             and queue.message_timeout_s == 0.0
             and (queue.waiting or not (queue.high_count or queue.regular_count))
         )
+
+    def lines_up(self, queue: Queue) -> bool:
+        """Whether each message would wait in memory, and nothing follow but that."""
+        core = self._core
+        discipline = queue.discipline
+        return (
+            discipline.stores
+            and not discipline.replaces
+            and not (queue.saves or queue.bounded)
+            and not (queue.waits or queue.keyed or queue.leveled)
+            and not queue.audience.filters
+            and not core.shares_decisions
+            and not core.notices.mask & MESSAGE_PRODUCED
+            and not (queue.runnable or queue.fleeting or queue.spilled)
+            and queue.message_timeout_s == 0.0
+            and not (discipline.sends and queue.audience.can_take(queue.exclusive))
+        )
+
+    def line_up(
+        self, queue: Queue, run: PushRun, origin: Origin, marks: int, told: bool, now: float
+    ) -> None:
+        """Let all messages wait, and tell the producer if it is to be *told*."""
+        core = self._core
+        count = run.count
+        if run.wire.keeps() and count >= _LEAST_PART:
+            self._flights.line_up_whole(queue, run, origin, marks)
+        else:
+            self._flights.line_up_run(queue, run, run.wire.contents(), 0, origin, marks)
+        if told:
+            core.tally.count_confirms(count)
+            ids = run.wire.message_ids()
+            core.out.append(ConfirmRun(origin.number, ids, run.channel, run.queue_id))
+        queue.sequence += count
+        queue.counters.count_dealt(count, 0, queue.options.request_acknowledge, now)
+        self._workflow.go_on(queue, now)
 
     def can_keep(self, queue: Queue, run: PushRun, decision: Decision) -> bool:
         """Whether the storage would be asked to keep each message, and nobody else be asked."""

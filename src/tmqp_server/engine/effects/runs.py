@@ -18,7 +18,8 @@ class DeliverRun(Effect):
 
     As so many ``Deliver`` of messages of ``producer`` that hide nothing, and were never sent: of
     those at the places ``start``, ``start + step`` and so on before ``stop``.  ``sequence`` is that
-    of the run's first message.  The list may be shared with other effects: never change it.
+    of the run's first message, where all go into one queue.  The list may be shared with other
+    effects: never change it.
     """
 
     __slots__ = (
@@ -75,16 +76,24 @@ class DeliverRun(Effect):
         marks = MARK_HIGH if run.high_priority else 0
         if run.copied:
             marks |= MARK_COPY
+        odd = set(run.odd)
+        following = dict(run.sequences)
         for place in range(self.start, self.stop, self.step):
+            queue_id, sequence = run.queue_id, self.sequence + place
+            if run.queues:
+                # A run for several queues is sent whole, so each place is passed.
+                queue_id = run.queues[place]
+                sequence = following[queue_id]
+                following[queue_id] = sequence + 1
             message = Message(
                 ids[place],
                 self.producer,
                 run.channel,
-                run.queue_id,
+                queue_id,
                 sizes[place],
                 wires[place],
-                marks,
-                self.sequence + place,
+                marks ^ MARK_HIGH if place in odd else marks,
+                sequence,
             )
             found.append(
                 Deliver(

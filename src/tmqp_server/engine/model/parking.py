@@ -26,6 +26,7 @@ from tmqp_server.engine.model.levels import NO_STAMP, LevelGauge, Levels, lowest
 from tmqp_server.engine.model.message import MARK_FAILED, MARK_GONE, Message
 from tmqp_server.engine.model.selection import Selection
 from tmqp_server.engine.model.waiting import WaitingList
+from tmqp_server.engine.model.waiting_parts import WaitingPart
 
 __all__ = ["ParkingList", "with_levels"]
 
@@ -54,6 +55,8 @@ class ParkingList(WaitingList):
         super().__init__()
         self.count = plain.count
         self._messages = plain._messages
+        self._later = plain._later
+        self._has_parts = plain._has_parts
         self._tombstones = plain._tombstones
         self._wheel = plain._wheel
         self.lanes: dict[int, Lane] = {}
@@ -106,9 +109,12 @@ class ParkingList(WaitingList):
                 if lane.stamps:
                     heapq.heappush(self.older, (lane.stamps[0], lane))
                 return message
-        messages = self._messages
-        while messages:
-            message = messages.popleft()
+        if self._has_parts:
+            self._refill()
+        while self._messages:
+            message = self._messages.popleft()
+            if self._has_parts and not self._messages:
+                self._refill()
             if not message.marks & MARK_GONE:
                 self._last += 1
                 self.stamp = self._last
@@ -183,9 +189,9 @@ class ParkingList(WaitingList):
         """Let *message* wait as the last, or as the last of its level."""
         levels = self.levels
         if levels is None:
-            self._messages.append(message)
-        else:
-            levels.put_last(message)
+            super().put_last(message)
+            return
+        levels.put_last(message)
         self._put(message)
 
     def put_first(self, message: Message) -> None:
@@ -265,6 +271,13 @@ class ParkingList(WaitingList):
 
     def _has_plain(self) -> bool:
         """Whether somebody waits whom nobody has looked at."""
+        while self._has_parts:
+            last = self._last_part()
+            if last is not None and not last[-1].marks & MARK_GONE:
+                return True
+            if last is not None:
+                last.pop()
+                self._tombstones -= 1
         messages = self._messages
         while messages and messages[-1].marks & MARK_GONE:
             messages.pop()
@@ -284,13 +297,10 @@ class ParkingList(WaitingList):
                 return not message.marks & MARK_GONE
         return False
 
-    def snapshot(self) -> list[Message]:
+    def snapshot(self) -> list[WaitingPart]:
         """All there is at this moment, settled ones among them, copied lane by lane."""
-        found: list[Message] = []
-        for lane in self._parts():
-            found.extend(lane.messages)
-        found.extend(self._messages)
-        return found
+        found = [WaitingPart(list(lane.messages)) for lane in self._parts()]
+        return found + super().snapshot()
 
     def _parked(self) -> list[Message]:
         found: list[tuple[int, Message]] = []
@@ -303,7 +313,7 @@ class ParkingList(WaitingList):
 
     def tidy(self) -> None:
         """Drop tombstones from the front, and from everywhere when they are too many."""
-        if self._has_too_many_tombstones(len(self._messages) + self.parked()):
+        if self._has_too_many_tombstones():
             for lane in self._parts():
                 self._tombstones -= len(lane.keep_only(MARK_GONE))
             self._forget_empty()

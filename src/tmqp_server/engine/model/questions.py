@@ -26,16 +26,50 @@ class _Question:
     With ``elsewhere`` other nodes have it too, so that any node may bring an answer.
     """
 
-    __slots__ = ("asks_response", "elsewhere", "memory", "open", "until")
+    __slots__ = ("asks_response", "elsewhere", "first", "first_may", "memory", "others", "until")
 
     def __init__(self, receivers: list[int], asks: int, elsewhere: bool, until: float) -> None:
         self.asks_response = asks & ASKS_RESPONSE != 0
         # Whoever is to respond may acknowledge before.
-        self.open = dict.fromkeys(receivers, _EITHER if self.asks_response else ASKS_ACKNOWLEDGE)
+        allowed = _EITHER if self.asks_response else ASKS_ACKNOWLEDGE
+        #: The first receiver, and which of its answers may still come.
+        self.first = receivers[0] if receivers else 0
+        self.first_may = allowed if receivers else 0
+        #: The same of all others.  Nearly always there is one receiver, which needs no table.
+        self.others: dict[int, int] | None = None
+        if len(receivers) > 1:
+            self.others = dict.fromkeys(receivers, allowed)
+            del self.others[self.first]
         self.elsewhere = elsewhere
         self.until = until
         #: What it is charged in the broker's books.
         self.memory = 0
+
+    def may(self, number: int) -> int:
+        """Which answers may still come from a receiver."""
+        if number == self.first:
+            return self.first_may
+        return 0 if self.others is None else self.others.get(number, 0)
+
+    def let(self, number: int, allowed: int) -> None:
+        """Let these answers come from a receiver, 0 for none."""
+        if number == self.first:
+            self.first_may = allowed
+        elif allowed:
+            if self.others is None:
+                self.others = {}
+            self.others[number] = allowed
+        elif self.others is not None:
+            self.others.pop(number, None)
+
+    def receivers(self) -> list[int]:
+        """Those from whom an answer may still come."""
+        found = [self.first] if self.first_may else []
+        return found if self.others is None else found + list(self.others)
+
+    def is_answered(self) -> bool:
+        """Whether no answer may come any more."""
+        return not self.first_may and not self.others
 
 
 class Questions:
@@ -45,12 +79,14 @@ class Questions:
     :param books: counts the memory that they take.
     """
 
-    __slots__ = ("_books", "_by_id", "_most")
+    __slots__ = ("_books", "_by_id", "_most", "_until")
 
     def __init__(self, most: int, books: Books) -> None:
         self._books = books
         self._by_id: dict[str, _Question] = {}
         self._most = most
+        #: None of them is forgotten for its age before this time.
+        self._until = 0.0
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -70,11 +106,14 @@ class Questions:
         question = _Question(receivers, asks, elsewhere, until)
         if before is not None:
             # A router brings one message to the receivers of several bindings, one after another.
-            for number, allowed in before.open.items():
-                question.open.setdefault(number, allowed)
+            for number in before.receivers():
+                if not question.may(number):
+                    question.let(number, before.may(number))
             question.elsewhere = elsewhere or before.elsewhere
+        if not by_id:
+            self._until = until
         by_id[message_id] = question
-        question.memory = question_bytes(message_id, len(question.open))
+        question.memory = question_bytes(message_id, len(question.receivers()))
         self._books.charge(question.memory)
         if len(by_id) > self._most:
             self._forget(next(iter(by_id)))
@@ -101,27 +140,29 @@ class Questions:
         :param answer: ASKS_ACKNOWLEDGE or ASKS_RESPONSE, what it is.
         :param node: whether that session is another node's.
         """
-        self._forget_old(now)
+        if now >= self._until:
+            self._forget_old(now)
         question = self._by_id.get(message_id)
         if question is None:
             return False
         if node:
             return question.elsewhere
-        allowed = question.open.get(number, 0)
+        allowed = question.may(number)
         if not allowed & answer:
             return False
         if answer == ASKS_RESPONSE or not question.asks_response:
-            del question.open[number]
-            if not question.open and not question.elsewhere:
+            question.let(number, 0)
+            if question.is_answered() and not question.elsewhere:
                 self._forget(message_id)
         else:
-            question.open[number] = allowed & ~answer
+            question.let(number, allowed & ~answer)
         return True
 
     def _forget_old(self, now: float) -> None:
         by_id = self._by_id
         while by_id:
             message_id = next(iter(by_id))
-            if by_id[message_id].until > now:
+            self._until = by_id[message_id].until
+            if self._until > now:
                 return
             self._forget(message_id)

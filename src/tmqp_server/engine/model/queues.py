@@ -47,6 +47,7 @@ from tmqp_server.engine.model.timed import TimedFlights
 from tmqp_server.engine.model.timers import Sleeper
 from tmqp_server.engine.model.trash import Trash
 from tmqp_server.engine.model.waiting import WaitingList
+from tmqp_server.engine.model.waiting_parts import WaitingPart
 from tmqp_server.engine.options import NO_KEYS, TEN, QueueOptions
 
 __all__ = ["Queue", "QueueTimer"]
@@ -374,6 +375,15 @@ class Queue(QueueFacts):
             self.regular.put_last(message)
             self.regular_count += 1
 
+    def put_part(self, part: WaitingPart, count: int, high_priority: bool) -> None:
+        """Let so many messages of one priority wait behind all of it, in one piece."""
+        if high_priority:
+            self.high.put_part(part, count)
+            self.high_count += count
+        else:
+            self.regular.put_part(part, count)
+            self.regular_count += count
+
     def put_first(self, message: Message) -> None:
         """Let *message* wait before all of its priority."""
         if message.marks & MARK_HIGH:
@@ -443,8 +453,8 @@ class Queue(QueueFacts):
         trash = Trash(self)
         self.high_count = 0
         self.regular_count = 0
-        trash.lists.extend(self.high.detach())
-        trash.lists.extend(self.regular.detach())
+        _detach(trash, self.high)
+        _detach(trash, self.regular)
         return trash
 
     def take_expired(self, now: float, limit: int) -> list[Message]:
@@ -475,11 +485,11 @@ class Queue(QueueFacts):
         trash = Trash(self)
         if high_priority:
             self.high_count = 0
-            trash.lists.extend(self.high.detach())
+            _detach(trash, self.high)
             self._detach_deferred(trash, True)
         if regular:
             self.regular_count = 0
-            trash.lists.extend(self.regular.detach())
+            _detach(trash, self.regular)
             self._detach_deferred(trash, False)
         return trash
 
@@ -557,3 +567,11 @@ class Queue(QueueFacts):
     def imbalance(self) -> int:
         """Accepted messages that are nowhere (positive) or counted twice; 0 when all is right."""
         return self.counters.accepted - self.live() - self.counters.settled()
+
+
+def _detach(trash: Trash, waiting: WaitingList) -> None:
+    """Move all of a list to the trash."""
+    parts = waiting.detach_parts()
+    if parts:
+        trash.parts.extend(parts)
+    trash.lists.extend(waiting.detach())

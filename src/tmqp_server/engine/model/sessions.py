@@ -42,6 +42,7 @@ class Session(Client):
     """
 
     __slots__ = (
+        "alone",
         "asked",
         "branches",
         "event_subscriptions",
@@ -77,6 +78,8 @@ class Session(Client):
             node,
             host,
         )
+        #: The recipients of what it alone gets; always this very list, which is never changed.
+        self.alone = [number]
         self.subscriptions: dict[str, Subscription] = {}
         #: Its pulls that are under way, oldest first.
         self.pulls: list[Pulling] = []
@@ -245,8 +248,7 @@ class Subscription(AcceptedTerms):
         #: ``ready`` when it is not stalled: 0 while another consumer is the only taker.
         self.place = -1
         self.bit = 0
-        #: It as the list of recipients of an effect, shared by all of them.
-        self.alone = [session.number]
+        self.alone = session.alone
 
     def can_take(self) -> bool:
         """Whether a broadcast may be sent to it now."""

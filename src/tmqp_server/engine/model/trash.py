@@ -7,6 +7,7 @@ from collections import deque
 from tmqp_server.engine.model.deferrals import Deferral
 from tmqp_server.engine.model.delivery import QueueFacts
 from tmqp_server.engine.model.message import MARK_GONE, Message
+from tmqp_server.engine.model.waiting_parts import WaitingPart
 
 __all__ = ["Trash"]
 
@@ -14,11 +15,12 @@ __all__ = ["Trash"]
 class Trash:
     """Messages cleared from a queue; the scheduler disposes of them in portions."""
 
-    __slots__ = ("queue", "lists", "deferred", "shelved", "in_hand", "timed")
+    __slots__ = ("queue", "lists", "parts", "deferred", "shelved", "in_hand", "timed")
 
     def __init__(self, queue: QueueFacts) -> None:
         self.queue = queue
         self.lists: list[deque[Message]] = []
+        self.parts: deque[WaitingPart] = deque()
         self.deferred: list[list[Deferral]] = []
         self.shelved: list[dict[int, Deferral]] = []
         self.in_hand: dict[str, Message] = {}
@@ -27,7 +29,9 @@ class Trash:
     def take(self) -> Message | None:
         """The next message to dispose of, or None when nothing is left."""
         lists = self.lists
-        while lists:
+        while lists or self.parts:
+            if not lists:
+                lists.append(deque(self.parts.popleft().messages()))
             messages = lists[0]
             while messages:
                 message = messages.popleft()

@@ -8,9 +8,11 @@ from typing import Final
 from tmqp_server.engine.model.message import MARK_FAILED, MARK_GONE, Message
 from tmqp_server.engine.model.timers import ExpiryWheel
 from tmqp_server.engine.model.times import NEVER
+from tmqp_server.engine.model.waiting_parts import WaitingPart
 
 __all__ = ["WaitingList"]
 
+_NO_PARTS: Final[deque[WaitingPart]] = deque()
 #: Settled messages that a waiting list may hold among the living before it is tidied.
 _TOLERATED_TOMBSTONES: Final = 1_024
 
@@ -20,21 +22,79 @@ class WaitingList:
 
     A message that expires in the middle stays in the list as a tombstone, passed over by ``take``;
     the list is tidied when more than half of it is tombstones.
+
+    Many that came together may wait as one :class:`WaitingPart`, which is taken apart when it is
+    their turn.  The first messages are always at hand; parts stand behind them, and whatever comes
+    later behind these.
     """
 
-    __slots__ = ("count", "_tombstones", "_messages", "_wheel")
+    __slots__ = ("count", "_has_parts", "_later", "_messages", "_tombstones", "_wheel")
 
     def __init__(self) -> None:
         #: Messages that wait, tombstones not counted.
         self.count = 0
         self._messages: deque[Message] = deque()
+        #: Parts behind these, and whether there are any.
+        self._later: deque[WaitingPart] = _NO_PARTS
+        self._has_parts = False
         self._tombstones = 0
         self._wheel: ExpiryWheel | None = None
 
     def put_last(self, message: Message) -> None:
         """Let *message* wait as the last."""
-        self._messages.append(message)
+        if self._has_parts:
+            self._put_behind_parts(message)
+        else:
+            self._messages.append(message)
         self._put(message)
+
+    def put_part(self, part: WaitingPart, count: int) -> None:
+        """Let so many messages, which do not expire, wait as the last ones, in one piece."""
+        if not self._has_parts:
+            self._has_parts = True
+            self._later = deque()
+        self._later.append(part)
+        self.count += count
+
+    def _put_behind_parts(self, message: Message) -> None:
+        part = self._later[-1]
+        if not part.is_loose:
+            part = WaitingPart([])
+            self._later.append(part)
+        part.messages().append(message)
+
+    def _refill(self) -> None:
+        """Have the first messages at hand, if there are any."""
+        later = self._later
+        while later and not self._messages:
+            self._messages = deque(later.popleft().messages())
+        if not later:
+            self._forget_parts()
+
+    def _last_part(self) -> list[Message] | None:
+        """The messages of the last part, of which one may be taken; None if there is no part."""
+        later = self._later
+        while later:
+            part = later[-1]
+            if not part.is_loose:
+                part = WaitingPart(part.messages().copy())
+                later[-1] = part
+            messages = part.messages()
+            if messages:
+                return messages
+            later.pop()
+        self._forget_parts()
+        return None
+
+    def _join(self) -> None:
+        """Have all messages at hand, however many these are."""
+        for part in self._later:
+            self._messages.extend(part.messages())
+        self._forget_parts()
+
+    def _forget_parts(self) -> None:
+        self._later = _NO_PARTS
+        self._has_parts = False
 
     def put_first(self, message: Message) -> None:
         """Let *message* wait as the first."""
@@ -58,9 +118,13 @@ class WaitingList:
 
     def take(self) -> Message:
         """Take out the first message; there must be one."""
+        if self._has_parts and not self._messages:
+            self._refill()
         message = self._messages.popleft()
         while message.marks & MARK_GONE:
             self._tombstones -= 1
+            if self._has_parts and not self._messages:
+                self._refill()
             message = self._messages.popleft()
         self.count -= 1
         if message.rare is not None:
@@ -69,22 +133,32 @@ class WaitingList:
 
     def messages(self) -> list[Message]:
         """Those that wait, in order."""
-        return [each for each in self._messages if not each.marks & MARK_GONE]
+        found = [each for each in self._messages if not each.marks & MARK_GONE]
+        for part in self._later:
+            found += [each for each in part.messages() if not each.marks & MARK_GONE]
+        return found
 
-    def snapshot(self) -> list[Message]:
+    def snapshot(self) -> list[WaitingPart]:
         """All there is at this moment, settled ones among them, copied in one go."""
-        return list(self._messages)
+        found = [WaitingPart(list(self._messages))]
+        for part in self._later:
+            found.append(WaitingPart(part.messages().copy()) if part.is_loose else part)
+        return found
 
     def take_newest(self) -> Message:
         """Take out the last message; there must be one."""
-        message = self._messages.pop()
+        message = self._pop()
         while message.marks & MARK_GONE:
             self._tombstones -= 1
-            message = self._messages.pop()
+            message = self._pop()
         self.count -= 1
         if message.rare is not None:
             self._stop_expiry(message)
         return message
+
+    def _pop(self) -> Message:
+        part = self._last_part() if self._has_parts else None
+        return self._messages.pop() if part is None else part.pop()
 
     def take_oldest(self) -> Message:
         """Take out the message that has waited longest; there must be one."""
@@ -92,15 +166,24 @@ class WaitingList:
 
     def look(self, newest: bool) -> Message:
         """The first message, or the last; there must be one."""
-        messages = self._messages
-        at = -1 if newest else 0
-        while messages[at].marks & MARK_GONE:
-            self._tombstones -= 1
-            if newest:
-                messages.pop()
+        if newest:
+            message = self._pop()
+            while message.marks & MARK_GONE:
+                self._tombstones -= 1
+                message = self._pop()
+            if self._has_parts:
+                self._put_behind_parts(message)
             else:
-                messages.popleft()
-        return messages[at]
+                self._messages.append(message)
+            return message
+        if self._has_parts and not self._messages:
+            self._refill()
+        while self._messages[0].marks & MARK_GONE:
+            self._tombstones -= 1
+            self._messages.popleft()
+            if self._has_parts and not self._messages:
+                self._refill()
+        return self._messages[0]
 
     def next_expiry(self) -> float:
         """When the next message becomes too old, or NEVER."""
@@ -123,20 +206,38 @@ class WaitingList:
         while messages and messages[0].marks & MARK_GONE:
             messages.popleft()
             self._tombstones -= 1
-        if self._has_too_many_tombstones(len(messages)):
+        if self._has_too_many_tombstones():
             self._drop_tombstones()
 
-    def _has_too_many_tombstones(self, length: int) -> bool:
-        return self._tombstones > _TOLERATED_TOMBSTONES and 2 * self._tombstones > length
+    def _has_too_many_tombstones(self) -> bool:
+        return self._tombstones > _TOLERATED_TOMBSTONES and self._tombstones > self.count
 
     def _drop_tombstones(self) -> None:
         messages = self._messages
         self._messages = deque([each for each in messages if not each.marks & MARK_GONE])
         self._tombstones -= len(messages) - len(self._messages)
+        if self._has_parts:
+            later: deque[WaitingPart] = deque()
+            for part in self._later:
+                made = part.made
+                if made is None:
+                    later.append(part)  # nothing of it has been settled yet
+                    continue
+                living = [each for each in made if not each.marks & MARK_GONE]
+                self._tombstones -= len(made) - len(living)
+                later.append(WaitingPart(living))
+            self._later = later
 
     def holds(self, message: Message) -> bool:
         """Whether a message waits here; as fast as a list is searched."""
-        return not message.marks & MARK_GONE and message in self._messages
+        if message.marks & MARK_GONE:
+            return False
+        if message in self._messages:
+            return True
+        for part in self._later:  # noqa: SIM110 - any() would make a generator
+            if part.made is not None and message in part.made:
+                return True
+        return False
 
     def remove(self, message: Message) -> None:
         """Make *message*, which waits here, a tombstone.  The caller must settle it."""
@@ -151,6 +252,8 @@ class WaitingList:
 
     def take_failed(self) -> list[Message]:
         """Take out all messages that could not be saved, and all tombstones."""
+        if self._has_parts:
+            self._join()
         failed: list[Message] = []
         left: deque[Message] = deque()
         for message in self._messages:
@@ -168,7 +271,16 @@ class WaitingList:
 
     def sent_before(self) -> list[Message]:
         """The messages that wait although they have been sent, or put back."""
-        return [each for each in self._messages if each.attempts or each.put_backs]
+        found = [each for each in self._messages if each.attempts or each.put_backs]
+        for part in self._later:
+            found += [each for each in part.made or () if each.attempts or each.put_backs]
+        return found
+
+    def detach_parts(self) -> deque[WaitingPart]:
+        """Take out all parts at once; ``detach`` must follow, which takes out the rest."""
+        later = self._later
+        self._forget_parts()
+        return later
 
     def detach(self) -> list[deque[Message]]:
         """Take out everything at once, tombstones included, in no more time than for one."""

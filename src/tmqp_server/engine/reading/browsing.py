@@ -52,6 +52,7 @@ from tmqp_server.engine.model.snapshots import (
     BrowseSnapshot,
 )
 from tmqp_server.engine.model.tails import Tail
+from tmqp_server.engine.model.waiting_parts import WaitingPart
 from tmqp_server.engine.reading.browsed import of_kept, of_message
 
 __all__ = ["Browsing", "PendingBrowse"]
@@ -123,7 +124,7 @@ class _Look:
         self.command = command
         self.queue = queue
         self.most = most
-        self.lists: list[list[Message]] = []
+        self.lists: list[WaitingPart] = []
         self.deferred: list[list[Deferral]] = []
         #: The lowest and highest sequence that is wanted of deferred messages on disk only, of each
         #: priority, the regular one first; 0 when there is none.
@@ -247,10 +248,10 @@ class Browsing:
         look.shelved = [(0, 0), (0, 0)]
         look.stamp = _stamp_of(queue)
         if states & BROWSED_IN_FLIGHT:
-            look.lists.append(list(queue.all_flights().values()))
+            look.lists.append(WaitingPart(list(queue.all_flights().values())))
         if states & BROWSED_WAITING:
-            look.lists.append(queue.high.snapshot())
-            look.lists.append(queue.regular.snapshot())
+            look.lists += queue.high.snapshot()
+            look.lists += queue.regular.snapshot()
         if states & BROWSED_DEFERRED:
             look.deferred.extend(queue.deferred.snapshot())
         self._looks[look.session.number] = look
@@ -292,7 +293,7 @@ class Browsing:
         left = _FILTERED_PORTION if is_filtered else _PORTION
         work = 0
         while look.lists and left > 0:
-            messages = look.lists[0]
+            messages = look.lists[0].messages()
             stop = min(look.place + left, len(messages))
             for place in range(look.place, stop):
                 self._consider(look, messages[place])
