@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 
 import anyio
 
-__all__ = ["Worker"]
+__all__ = ["Worker", "caller"]
 
 _T = TypeVar("_T")
 
@@ -57,7 +57,7 @@ class Worker:
         if not self._is_started:
             self._is_started = True
             run = threading.Thread(
-                target=_run, args=(self._pieces, _caller()), name=self._name, daemon=True
+                target=_run, args=(self._pieces, caller()), name=self._name, daemon=True
             )
             run.start()
         piece: _Piece[_T] = _Piece(work)
@@ -87,7 +87,7 @@ def _run(
             call(piece.finished)
 
 
-def _caller() -> Callable[[Callable[[], None]], object]:
+def caller() -> Callable[[Callable[[], None]], object]:
     """What another thread calls to have something called in this event loop."""
     try:
         return asyncio.get_running_loop().call_soon_threadsafe

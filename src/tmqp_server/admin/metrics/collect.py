@@ -12,7 +12,12 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final, final
 
-from tmqp_server.admin.metrics.catalogue import CLUSTER_COUNTERS, QUEUE_COUNTERS, REFUSED_PUSHES
+from tmqp_server.admin.metrics.catalogue import (
+    CLUSTER_COUNTERS,
+    GROUP_ROLES,
+    QUEUE_COUNTERS,
+    REFUSED_PUSHES,
+)
 from tmqp_server.admin.metrics.exposition import OPENMETRICS, Family, Row, series_of, written
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.engine.model.histograms import Histogram
@@ -106,6 +111,18 @@ class Collector:
         if form == OPENMETRICS:
             yield "# EOF\n"
 
+    def _of_group(self) -> _Families:
+        """How the group with one log is, where there is one."""
+        group = self._world.group
+        if group is None:
+            return
+        view = group()
+        roles: list[Row] = [((role,), int(role == view.role)) for role in GROUP_ROLES]
+        yield Family("replication_role", roles)
+        yield Family("replication_epoch", [_one(view.epoch)])
+        yield Family("replication_applied", [_one(view.applied)])
+        yield Family("replication_behind", [_one(view.behind)])
+
     # -- the families, in the order of the catalogue -------------------------------------------
 
     def _families(self, turn: Turn, survey: Survey) -> _Families:
@@ -128,6 +145,7 @@ class Collector:
         if cluster is not None:
             passed: list[Row] = [((what,), getattr(cluster, what)) for what in CLUSTER_COUNTERS]
             yield Family("cluster_messages", passed)
+        yield from self._of_group()
         yield Family("log_suppressed", [_one(turn.unlogged)])
         world = self._world
         auditor = turn.hub.auditor

@@ -86,6 +86,7 @@ from tmqp_server.engine.commands.messages import (
 from tmqp_server.engine.commands.nodes import (
     ApplyDecision,
     ReportMaster,
+    ReportMembers,
 )
 from tmqp_server.engine.commands.reading import (
     Blocks,
@@ -306,6 +307,7 @@ __all__ = [
     "RemoveQueue",
     "RemoveRouter",
     "ReportMaster",
+    "ReportMembers",
     "ResetGroup",
     "RestoreChannel",
     "RestoreCursor",
