@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -24,19 +25,21 @@ from tests.interop.etcd.clusters import EtcdCluster
 from tests.interop.etcd.interop_etcd_log import started
 from tests.project import ROOT
 from tests.tmqp_server.killing import Ledger
-from tmqp.limits import Limits
 from tmqp.models import QueueOptions
-from tmqp_client import Client, ClientError, ClientLimits, OperationError, connect
+from tmqp_client import FAIL_OVER, Client, ClientError, OperationError, connect
 from tmqp_server.storage.etcd import EtcdAccess, EtcdLog
 from tmqp_server.storage.log import Leader, Seen, UnansweredError, WatchLog
+from tmqp_server.wiring.replicating import OVER
 
 pytestmark = [pytest.mark.interop, pytest.mark.cold, pytest.mark.timeout(400)]
 
 _NAMES: Final = ("a", "b", "c")
+#: The group's name in etcd, as the command is told, and as the log has it.
+GROUP: Final = "shop"
+_LEADS: Final = re.compile(r"leads in epoch (\d+)")
+_ENDS: Final = re.compile(r"is over, it ends: (.*)")
 _GONE: Final = (ClientError, OperationError, OSError, anyio.ClosedResourceError)
 _PRODUCERS: Final = 8
-#: Clients notice soon that nothing comes any more from a server that is frozen.
-_PROMPT: Final = ClientLimits(protocol=Limits(ping_interval_s=1.0, handshake_timeout_s=1.0))
 #: How long clients work between two faults, in seconds.
 _WORK_S: Final = 3.0
 _MOST_S: Final = 60.0
@@ -52,8 +55,11 @@ class Broker:
         self.address = f"unix:{folder / name}.socket"
         self.epochs: list[int] = []
         self.ends: list[str] = []
-        self._command = [sys.executable, "-m", "tests.interop.etcd.member", name, str(folder)]
-        self._command += etcd
+        self.codes: list[int] = []
+        log = f"etcd://{','.join(etcd)}/{GROUP}"
+        self._command = [sys.executable, "-m", "tmqp_server", "--listen", self.address]
+        self._command += ["--data", str(folder / name), "--replicate", log]
+        self._name = name
         self._errors = folder / f"{name}.log"
         self._is_over = False
         self.process: subprocess.Popen[str] | None = None
@@ -61,25 +67,30 @@ class Broker:
         self._thread.start()
 
     def _live(self) -> None:
-        paths = os.pathsep.join([str(ROOT), str(ROOT / "src"), str(ROOT / "fuzz")])
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT / "src"),
+            "TMQP_SERVER_REPLICATION__NODE": self._name,
+            "TMQP_SERVER_STORAGE__FLOOR_BYTES": "1",
+        }
         while not self._is_over:
-            with self._errors.open("ab") as errors:
-                process = self.process = subprocess.Popen(
-                    self._command,
-                    stdout=subprocess.PIPE,
-                    stderr=errors,
-                    text=True,
-                    env={**os.environ, "PYTHONPATH": paths},
-                )
-            assert process.stdout is not None
-            for line in process.stdout:
-                word, _, rest = line.strip().partition(" ")
-                if word == "leads":
-                    self.epochs.append(int(rest))
-                elif word == "over":
-                    self.ends.append(rest)
-            process.wait()
-            process.stdout.close()
+            process = self.process = subprocess.Popen(
+                self._command,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=environment,
+            )
+            assert process.stderr is not None
+            with self._errors.open("a") as errors:
+                for line in process.stderr:
+                    errors.write(line)
+                    if found := _LEADS.search(line):
+                        self.epochs.append(int(found[1]))
+                    elif found := _ENDS.search(line):
+                        self.ends.append(found[1])
+            self.codes.append(process.wait())
+            process.stderr.close()
             time.sleep(0.2)
 
     def send(self, number: signal.Signals) -> None:
@@ -101,7 +112,7 @@ class Group:
     def __init__(self, folder: Path) -> None:
         self.etcd = EtcdCluster(folder, 3)
         started(self.etcd, EtcdAccess(self.etcd.addresses))
-        self.log = EtcdLog(EtcdAccess(self.etcd.addresses), "the group")
+        self.log = EtcdLog(EtcdAccess(self.etcd.addresses), f"{GROUP}/0")
         self.brokers = {name: Broker(name, folder, self.etcd.addresses) for name in _NAMES}
         self.addresses = [each.address for each in self.brokers.values()]
         self.confirms: list[float] = []
@@ -147,7 +158,7 @@ async def produce(group: Group, ledger: Ledger, done: anyio.Event) -> None:
     number = 0
     while not done.is_set():
         try:
-            async with connect(group.addresses, limits=_PROMPT, reconnect=None) as client:
+            async with connect(group.addresses, reconnect=FAIL_OVER) as client:
                 while not done.is_set():
                     if not number:
                         (number,) = ledger.take(1)
@@ -164,7 +175,7 @@ async def consume(group: Group, ledger: Ledger, done: anyio.Event) -> None:
     """Take what comes, and answer for two of three."""
     while not done.is_set():
         try:
-            async with connect(group.addresses, limits=_PROMPT, reconnect=None) as client:
+            async with connect(group.addresses, reconnect=FAIL_OVER) as client:
                 await take(client, ledger, done)
         except _GONE:
             await anyio.sleep(0.05)
@@ -186,7 +197,7 @@ async def drain(group: Group, ledger: Ledger) -> None:
     while ledger.confirmed - ledger.seen and time.monotonic() < end:
         try:
             async with (
-                connect(group.addresses, limits=_PROMPT, reconnect=None) as client,
+                connect(group.addresses, reconnect=FAIL_OVER) as client,
                 client.consume("c", 1) as messages,
             ):
                 with anyio.move_on_after(10.0):
@@ -203,7 +214,7 @@ async def create(group: Group) -> None:
     end = time.monotonic() + _MOST_S
     while True:
         try:
-            async with connect(group.addresses, limits=_PROMPT, reconnect=None) as client:
+            async with connect(group.addresses, reconnect=FAIL_OVER) as client:
                 await client.create_queue("c", 1, QueueOptions(durable=True), status="push")
                 return
         except _GONE:
@@ -256,5 +267,7 @@ async def test_what_was_confirmed_survives_killed_and_frozen_leaders(group: Grou
     assert len(epochs) == len(set(epochs)), epochs
     assert len(epochs) >= 4, "each fault of a leader made another one"
     assert frozen.ends, "who was frozen found out that it was replaced"
+    ended = {code for each in group.brokers.values() for code in each.codes}
+    assert ended <= {OVER, -signal.SIGKILL}, ended
     print(f"{len(ledger.confirmed)} confirmed, {ledger.repeated} came again, gaps {gaps}")
     assert max(gaps.values()) < _MOST_GAP_S, gaps
