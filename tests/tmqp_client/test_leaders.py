@@ -8,9 +8,11 @@ from contextlib import asynccontextmanager
 
 import anyio
 import anyio.abc
+import anyio.to_thread
 import pytest
+from click.testing import CliRunner
 
-from tmqp.address import Address, parse_address
+from tmqp.address import Address, parse_address, parse_addresses
 from tmqp.connection import Connection
 from tmqp.events import HandshakeReceived
 from tmqp.state import Role
@@ -21,8 +23,13 @@ from tmqp_client import (
     ConnectRefused,
     connect,
 )
+from tmqp_client.cli import cli
 from tmqp_client.reconnect import leader_of
+from tmqp_client.sync import connect as connect_blocking
 from tmqp_server import ServerConfig, running
+from tmqp_spark.errors import BrokerUnreachable, StandsBy
+from tmqp_spark.options import ConnectionOptions, read_options
+from tmqp_spark.transport import BrokerLink, first_contact
 
 HERE = "tmq://127.0.0.1:1"
 
@@ -82,6 +89,58 @@ async def test_a_standby_that_knows_no_leader_is_an_error_that_says_so() -> None
         "tmq://b",
         "cannot connect to a: the server stands by, tmq://b leads",
     )
+
+
+async def test_programs_without_async_commands_and_spark_go_to_the_leader_too() -> None:
+    config = ServerConfig(listen=(Address("127.0.0.1", 0),))
+    async with running(config) as server:
+        leader = str(server.addresses[0])
+        async with standby(leader) as (address, refused):
+            both = f"{address},tmq://127.0.0.1:1"
+
+            def blocking() -> str:
+                with connect_blocking(both.split(","), reconnect=None) as client:
+                    return str(client.address)
+
+            def command() -> str:
+                result = CliRunner().invoke(cli, ["ping", "--address", both])
+                assert result.exit_code == 0, result.output
+                return leader if "pong" in result.output else result.output
+
+            def spark() -> str:
+                with BrokerLink(read_options(ConnectionOptions, {"url": both})) as link:
+                    link.open()
+                    link.close()
+                    link.open()  # at once where it was good last
+                return leader
+
+            for way in (blocking, command, spark):
+                refused.clear()
+                assert await anyio.to_thread.run_sync(way) == leader
+                assert refused == [1]
+
+
+async def test_spark_says_that_nobody_leads() -> None:
+    async with standby("") as (address, refused):
+        options = {"url": address, "retries": "1", "retryBackoffMs": "1"}
+        with pytest.raises(BrokerUnreachable, match="the server stands by, nobody leads"):
+            await anyio.to_thread.run_sync(first_contact, read_options(ConnectionOptions, options))
+        assert refused == [1, 1]
+    again = copy.copy(StandsBy("u", "tmq://b"))
+    assert (again.leader, str(again)) == ("tmq://b", "u: the server stands by, tmq://b leads")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a", ["tmq://a:2622"]),
+        ("tmq://a:1, tmqs://b:2", ["tmq://a:1", "tmqs://b:2"]),
+        ("unix:/a,b", ["unix:/a,b"]),
+        ("unix:/a,unix:/b", ["unix:/a", "unix:/b"]),
+    ],
+)
+def test_addresses_with_commas_between(text: str, found: list[str]) -> None:
+    assert [str(each) for each in parse_addresses(text)] == found
 
 
 @pytest.mark.parametrize(
