@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -27,7 +28,8 @@ from tests.waiting import until
 from tmqp.models import QueueOptions
 from tmqp_client import ConnectFailed, NegativeAcknowledge, connect
 from tmqp_server.config import ServerConfig, read_config
-from tmqp_server.storage.log import Claim, Leader, Led, Resign
+from tmqp_server.storage.log import Claim, Leader, Led, ListMembers, Members, Resign
+from tmqp_server.storage.sqlite import back_up
 from tmqp_server.wiring import replicating
 from tmqp_server.wiring.app import Server, running
 from tmqp_server.wiring.replicating import GroupMember
@@ -270,3 +272,43 @@ def test_without_a_group_nothing_of_it_is_imported() -> None:
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=paths)
     assert done.stdout == "[]\n"
+
+
+def reported(group: Group) -> int:
+    """The last entry that the only server has on its disk."""
+    found = group.log.ask(ListMembers())
+    assert isinstance(found, Members)
+    return found.members[0].applied if found.members else 0
+
+
+@ASYNCIO
+async def test_a_server_that_has_lost_too_much_joins_with_a_copy_of_another_one(
+    group: Group, tmp_path: Path
+) -> None:
+    async with group.server("a") as first:
+        await until(leads(first))
+        async with connect(str(first.addresses[0])) as client:
+            await client.create_queue("c", 1, DURABLE, status="push")
+            for number in range(20):
+                await client.push("c", 1, b"%d" % number)
+            await until(lambda: reported(group) > 1)
+            group.log.server.first = reported(group) + 1  # nobody else was waited for
+            async with group.server("b"):
+                await until(lambda: "b" in group.over)
+            assert "the log begins with entry" in group.over.pop("b")
+            await client.push("c", 1, b"20")
+            await anyio.to_thread.run_sync(back_up, tmp_path / "a", tmp_path / "copy")
+            await client.push("c", 1, b"21")
+        shutil.rmtree(tmp_path / "b")
+        (tmp_path / "copy").rename(tmp_path / "b")
+        async with group.server("b") as second:
+            first.stop()
+            await first.wait_until_over()
+            await until(leads(second))
+            async with (
+                connect(str(second.addresses[0])) as client,
+                client.consume("c", 1) as messages,
+            ):
+                found = [int((await messages.get()).payload) for _ in range(22)]
+            assert found == list(range(22))
+    assert group.over == {}
