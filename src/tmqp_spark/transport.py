@@ -47,12 +47,12 @@ from tmqp_client._core.outcomes import Counters
 from tmqp_client._core.pending import NO_QUEUE, Kind, Pending
 from tmqp_client.errors import code_words
 from tmqp_client.reconnect import leader_of
+from tmqp_spark.dialling import dial
 from tmqp_spark.errors import (
     BrokerRefused,
     BrokerUnreachable,
     ConnectionBroken,
     StandsBy,
-    TlsMistake,
 )
 from tmqp_spark.large import LargeAnswer, begin
 from tmqp_spark.options import ConnectionOptions
@@ -68,8 +68,6 @@ _LIMITS: Final = Limits(max_payload_bytes=1 << 31)
 #: The servers of a group replace each other: one that is silent has probably gone.
 _GROUP_LIMITS: Final = replace(_LIMITS, ping_interval_s=2.0)
 _NUMBERS: Final = itertools.count(1)
-#: What OpenSSL says when the peer answers a TLS hello with something else.
-_NO_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNEXPECTED_EOF_WHILE_READING"})
 
 
 class BrokerLink:
@@ -344,7 +342,7 @@ class BrokerLink:
         wait_s = options.connect_timeout_ms / 1000 / len(self._addresses)
         deadline = now + wait_s
         try:
-            self._socket = _connect(options, address, wait_s)
+            self._socket = dial(options, address, wait_s)
         except OSError as error:
             raise ConnectionBroken(f"cannot connect to {address}: {error}") from None
         self._low_water = 1
@@ -555,71 +553,3 @@ def read_token(options: ConnectionOptions) -> str:
             f"option tokenFile: {options.token_file} cannot be read on"
             f" {socket.gethostname()}: {error}"
         ) from None
-
-
-def _connect(options: ConnectionOptions, address: Address, timeout_s: float) -> socket.socket:
-    if address.socket_path:
-        plain = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            plain.settimeout(timeout_s)
-            plain.connect(address.socket_path)
-        except BaseException:
-            plain.close()
-            raise
-        return plain
-    sock = socket.create_connection((address.host, address.port), timeout_s)
-    try:
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if not (address.tls or options.tls):
-            return sock
-        context = _tls_context(options)
-        return context.wrap_socket(sock, server_hostname=address.host)
-    except ssl.SSLCertVerificationError as error:
-        sock.close()
-        trusted = f"the authorities in {options.tls_ca}" if options.tls_ca else "the system's"
-        raise TlsMistake(
-            f"{options.url}: the broker's certificate is refused: {error.verify_message}"
-            f" (trusted are {trusted}; see the option tls.ca)"
-        ) from None
-    except ssl.SSLError as error:
-        sock.close()
-        if error.reason in _NO_TLS:
-            raise TlsMistake(
-                f"{options.url} does not speak TLS ({error.reason}); is it plain (tmq://)?"
-            ) from None
-        raise
-    except BaseException:
-        sock.close()
-        raise
-
-
-def _tls_context(options: ConnectionOptions) -> ssl.SSLContext:
-    """What TLS is set up with.
-
-    :raises TlsMistake: when a file of it cannot be used; the text names the file.
-    """
-    for name, path in (
-        ("tls.ca", options.tls_ca),
-        ("tls.cert", options.tls_cert),
-        ("tls.key", options.tls_key),
-    ):
-        try:
-            if path:
-                Path(path).read_bytes()
-        except OSError as error:
-            raise TlsMistake(f"{name}: cannot read {path}: {error.strerror}") from None
-    try:
-        context = ssl.create_default_context(cafile=options.tls_ca or None)
-    except ssl.SSLError as error:
-        words = f"tls.ca: {options.tls_ca} holds no certificates ({error.reason or error})"
-        raise TlsMistake(words) from None
-    try:
-        if options.tls_cert:
-            context.load_cert_chain(options.tls_cert, options.tls_key or None)
-    except ssl.SSLError as error:
-        files = (
-            f"{options.tls_cert} with {options.tls_key}" if options.tls_key else options.tls_cert
-        )
-        words = f"tls.cert, tls.key: {files} is no certificate with its key"
-        raise TlsMistake(f"{words} ({error.reason or error})") from None
-    return context
