@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import tomllib
-from typing import Final
+from typing import Any, Final
 
 import attrs
 import pytest
@@ -57,9 +57,9 @@ def test_a_command_of_the_page_exists(line: str) -> None:
 
 def test_the_page_has_each_setting_with_its_default() -> None:
     told: dict[str, str] = {}
-    for names, default, _ in table(PAGE, "key of `[replication]`"):
-        told.update(dict.fromkeys([each.strip("` ") for each in names.split(",")], default))
-    fields = {each.name: each.default for each in attrs.fields(ReplicationConfig)}
+    for names, value, _ in table(PAGE, "key of `[replication]`"):
+        told.update(dict.fromkeys([each.strip("` ") for each in names.split(",")], value))
+    fields: dict[str, Any] = {each.name: each.default for each in attrs.fields(ReplicationConfig)}
     assert set(told) == set(fields)
     for name, default in fields.items():
         if default is attrs.NOTHING:
