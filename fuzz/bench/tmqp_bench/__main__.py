@@ -7,7 +7,17 @@ import json
 import sys
 from typing import Final, NoReturn
 
-from tmqp_bench import backlog, depth, idle, large_commit, overview, ranges, storage, transactions
+from tmqp_bench import (
+    backlog,
+    depth,
+    idle,
+    large_commit,
+    overview,
+    ranges,
+    replicated,
+    storage,
+    transactions,
+)
 from tmqp_bench.broker import command as brokers
 from tmqp_bench.clients import command as clients
 from tmqp_bench.codec import BUILDS, Plan, compare
@@ -117,6 +127,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     transactions.add_arguments(commands)
     large_commit.add_arguments(commands)
+    replicated.add_arguments(commands)
     return parser
 
 
@@ -138,6 +149,7 @@ def main(arguments: list[str] | None = None) -> int:
         "storage": storage.run,
         "transactions": transactions.run,
         "large-commit": large_commit.run,
+        "replicated": replicated.run,
     }
     run = others.get(options.command, _codec)
     return run(options)

@@ -44,6 +44,8 @@ _THREADS: Final = 8
 #: What a standby has taken is on its disk after so long, in seconds.
 _CARRY_S: Final = 2.0
 _MOST_WAIT_S: Final = 60.0
+#: An append that is tried again, each half second in the end, is a line in the log so often.
+_ATTEMPTS_PER_LINE: Final = 20
 
 
 def _nothing() -> None:
@@ -126,13 +128,17 @@ class Replica:
         leader = self._life.leader
         assert leader is not None, "only a leader appends"
         appending = Appending(leader.epoch, entry)
+        attempts = 0
         while appending.state == ASKING:
             if self._is_over.is_set():
                 raise LifeOverError("this server does not lead any more")
             try:
                 appending.answered(self._log.ask(appending.request))
             except UnansweredError as error:
-                logger.warning("an entry is not in the log yet, it is tried again: %s", error)
+                if attempts % _ATTEMPTS_PER_LINE == 0:
+                    text = "entry %d is not in the log yet, it is tried again: %s"
+                    logger.warning(text, entry.number, error)
+                attempts += 1
                 self._is_over.wait(appending.unanswered())
         self._appended = entry.number
         if appending.state == FENCED:

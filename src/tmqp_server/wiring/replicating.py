@@ -42,6 +42,8 @@ logger = logging.getLogger("tmqp_server.replication")
 
 #: How often operators are told of a group in which nothing happens, in seconds.
 _LOOK_S: Final = 1.0
+#: An append that takes longer counts as a failure of the storage while it waits, in seconds.
+_PATIENCE_S: Final = 1.0
 #: Before the life begins.
 _NOTHING_KNOWN: Final = GroupView("standby", 0, "", 0, 0, [])
 #: The exit status of a server whose life in its group is over: it is to be started again.
@@ -125,6 +127,8 @@ class GroupMember:
         """
         self._start(str(self._config.told(listen)))
         turn = shell.turn
+        assert turn.saving is not None, "a server of a group keeps messages"
+        turn.saving.patience_s = _PATIENCE_S
         while not self._is_stopped:
             view = self.look()
             if turn.hub.stands_by:

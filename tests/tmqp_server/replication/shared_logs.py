@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from tmqp_server.storage.log import LogAnswer, LogRequest, UnansweredError, WatchLog
+from tmqp_server.storage.log import AppendEntry, LogAnswer, LogRequest, UnansweredError, WatchLog
 from tmqp_sim.replicas.log_server import LogServer
 
 __all__ = ["Shared", "Way"]
@@ -36,12 +36,15 @@ class Way:
     def __init__(self, log: Shared) -> None:
         self.log = log
         self.is_cut = False
+        self.is_full = False
         self.loses_answers = 0
 
     def ask(self, request: LogRequest) -> LogAnswer:
         if self.is_cut:
             time.sleep(0.01)
             raise UnansweredError("cut")
+        if self.is_full and isinstance(request, AppendEntry):
+            raise UnansweredError("no space")
         answer = self.log.ask(request)
         if self.loses_answers and not isinstance(request, WatchLog):
             self.loses_answers -= 1

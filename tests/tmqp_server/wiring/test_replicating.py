@@ -26,7 +26,7 @@ from tests.tmqp_server.test_throttr import insert
 from tests.tmqp_server.zmtp_sockets import sockets
 from tests.waiting import until
 from tmqp.models import QueueOptions
-from tmqp_client import ConnectFailed, NegativeAcknowledge, connect
+from tmqp_client import ConnectFailed, NegativeAcknowledge, OperationFailed, connect
 from tmqp_server.config import ServerConfig, read_config
 from tmqp_server.storage.log import Claim, Leader, Led, ListMembers, Members, Resign
 from tmqp_server.storage.sqlite import back_up
@@ -259,6 +259,31 @@ async def test_a_leader_that_cannot_keep_its_claim_ends_and_confirms_nothing(gro
                 assert "could not be kept for 1 s" in group.over["a"]
             await until(lambda: bool(group.over))
     assert "could not be kept for 1 s" in group.over["a"]
+
+
+@ASYNCIO
+async def test_a_log_without_room_is_told_to_producers_and_heals(group: Group) -> None:
+    async with (
+        group.server("a") as server,
+        httpx.AsyncClient(base_url=admin_url(server)) as probe,
+    ):
+        await until(leads(server))
+        async with (
+            connect(str(server.addresses[0])) as client,
+            connect(str(server.addresses[0])) as other,
+        ):
+            await client.create_queue("c", 1, DURABLE, status="push")
+            group.ways["a"].is_full = True
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(client.push, "c", 1, b"waits")
+                await until(lambda: not server.world.saves())
+                with pytest.raises(OperationFailed, match="503"):
+                    await other.push("c", 1, b"refused")
+                assert (await probe.get("/readyz")).status_code == 503
+                group.ways["a"].is_full = False
+            await until(server.world.saves)
+            await other.push("c", 1, b"taken")
+    assert group.over == {}
 
 
 def test_without_a_group_nothing_of_it_is_imported() -> None:
