@@ -19,9 +19,10 @@ from typing import Any, Final
 
 import anyio
 
+from tmqp.errors import TmqpError
 from tmqp.models import QueueOptions
 from tmqp_bench.broker.processes import free_port
-from tmqp_client import FAIL_OVER, Client, TmqpError, connect
+from tmqp_client import FAIL_OVER, Client, connect
 
 __all__ = ["add_arguments", "run"]
 

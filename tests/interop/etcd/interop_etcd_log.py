@@ -21,8 +21,10 @@ from tmqp_server.replication.appending import ASKING, DONE, Appending
 from tmqp_server.storage.etcd import EtcdAccess, EtcdLog
 from tmqp_server.storage.log import (
     MOST_ENTRY_BYTES,
+    Appended,
     AppendEntry,
     Keep,
+    Leader,
     Led,
     LogAnswer,
     LogEntry,
@@ -191,7 +193,7 @@ def test_a_log_that_has_used_its_quota_says_so_at_once_and_goes_on_when_there_is
         started(cluster, EtcdAccess(cluster.addresses))
         log = EtcdLog(EtcdAccess(cluster.addresses, timeout_s=5.0), "g")
         leader = claim(log, "a")
-        number = fill(log, leader.epoch)
+        number = fill(log, leader)
         began = time.monotonic()
         with pytest.raises(UnansweredError, match="database space exceeded"):
             log.ask(AppendEntry(leader.epoch, number, bytes(MOST_ENTRY_BYTES)))
@@ -204,21 +206,28 @@ def test_a_log_that_has_used_its_quota_says_so_at_once_and_goes_on_when_there_is
         wait_until(lambda: answers(log))
         place = cluster.addresses[0]
         with httpx.Client(base_url=f"http://{place}/v3", timeout=20.0) as etcd:
-            alarm = {"action": "DEACTIVATE", "alarm": "NOSPACE"}
-            etcd.post("/maintenance/alarm", json=alarm).raise_for_status()
-        appended(log, leader.epoch, LogEntry(number, b"x"))
+            # As etcdctl alarm disarm does.
+            found = etcd.post("/maintenance/alarm", json={"action": "GET"}).json()["alarms"]
+            for each in found:
+                asked_of = {"action": "DEACTIVATE", **each}
+                etcd.post("/maintenance/alarm", json=asked_of).raise_for_status()
+        # The lease may have ended meanwhile; another claim needs room as well.
+        again = claim(log, "b", over=leader.epoch)
+        appended(log, again.epoch, LogEntry(number, b"x"))
         log.close()
     finally:
         cluster.stop()
 
 
-def fill(log: SharedLog, epoch: int) -> int:
+def fill(log: SharedLog, leader: Leader) -> int:
     """Append until there is no room; the number of the entry that has none."""
     for number in range(1, 40):
+        asked(log, Keep(leader))
         try:
-            log.ask(AppendEntry(epoch, number, bytes(MOST_ENTRY_BYTES)))
+            answer = log.ask(AppendEntry(leader.epoch, number, bytes(MOST_ENTRY_BYTES)))
         except UnansweredError:
             return number
+        assert isinstance(answer, Appended)
     raise AssertionError("there is room for ever")
 
 
