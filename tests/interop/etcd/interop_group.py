@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from tests.interop.etcd.clusters import EtcdCluster
@@ -29,6 +31,7 @@ from tmqp.models import QueueOptions
 from tmqp_client import FAIL_OVER, Client, ClientError, OperationError, connect
 from tmqp_server.storage.etcd import EtcdAccess, EtcdLog
 from tmqp_server.storage.log import Leader, Seen, UnansweredError, WatchLog
+from tmqp_server.storage.sqlite import back_up
 from tmqp_server.wiring.replicating import OVER
 
 pytestmark = [pytest.mark.interop, pytest.mark.cold, pytest.mark.timeout(400)]
@@ -62,6 +65,7 @@ class Broker:
         self._name = name
         self._errors = folder / f"{name}.log"
         self._is_over = False
+        self.is_held = False
         self.process: subprocess.Popen[str] | None = None
         self._thread = threading.Thread(target=self._live)
         self._thread.start()
@@ -74,6 +78,9 @@ class Broker:
             "TMQP_SERVER_STORAGE__FLOOR_BYTES": "1",
         }
         while not self._is_over:
+            if self.is_held:
+                time.sleep(0.05)
+                continue
             process = self.process = subprocess.Popen(
                 self._command,
                 stdout=subprocess.DEVNULL,
@@ -98,8 +105,18 @@ class Broker:
         assert self.process is not None
         self.process.send_signal(number)
 
+    def hold(self, number: signal.Signals) -> None:
+        """End it, and begin no new life before that is wanted."""
+        self.is_held = True
+        process = self.process
+        assert process is not None
+        if process.poll() is None:
+            process.send_signal(number)
+            process.wait(30.0)
+
     def close(self) -> None:
         """Kill it for good."""
+        self.is_held = False
         self._is_over = True
         self.send(signal.SIGCONT)
         self.send(signal.SIGKILL)
@@ -110,6 +127,7 @@ class Group:
     """The brokers, etcd, and what is known of them."""
 
     def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.etcd = EtcdCluster(folder, 3)
         started(self.etcd, EtcdAccess(self.etcd.addresses))
         self.log = EtcdLog(EtcdAccess(self.etcd.addresses), f"{GROUP}/0")
@@ -135,6 +153,30 @@ class Group:
         """The longest time without a confirm since a moment."""
         times = [since, *[each for each in self.confirms if each > since]]
         return max(after - before for before, after in itertools.pairwise(times))
+
+    def rebuild(self, broker: Broker) -> None:
+        """A server has lost its disk, and gets a copy of the leader's."""
+        broker.hold(signal.SIGKILL)
+        shutil.rmtree(self.folder / broker.name)
+        back_up(self.folder / self.leader().node, self.folder / broker.name)
+        broker.is_held = False
+
+    def stores(self) -> list[str]:
+        """What each server has on its disk, all of them stopped in order."""
+        for each in self.brokers.values():
+            each.hold(signal.SIGTERM)
+        command = [sys.executable, "-m", "tmqp_server", "export"]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+        return [
+            subprocess.run(
+                [*command, str(self.folder / name)],
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout
+            for name in self.brokers
+        ]
 
     def close(self) -> None:
         """Kill everything."""
@@ -257,12 +299,20 @@ async def test_what_was_confirmed_survives_killed_and_frozen_leaders(group: Grou
             lambda: frozen.send(signal.SIGSTOP),
             lambda: frozen.send(signal.SIGCONT),
         )
+        idle = next(each for each in group.brokers.values() if each is not broker())
+        await fault("a standby's disk lost", lambda: group.rebuild(idle), lambda: None)
         await fault("kill -9 of etcd", lambda: group.etcd.kill(0), lambda: group.etcd.start(0))
         done.set()
         await anyio.sleep(0.5)
         tasks.cancel_scope.cancel()
     await drain(group, ledger)
     ledger.check()
+    async with connect(group.addresses, reconnect=FAIL_OVER) as client:
+        for number in range(100):
+            await client.push("c", 1, b"left %d" % number)
+    found = await anyio.to_thread.run_sync(group.stores)
+    assert found[0].count("\n") >= 100
+    assert found[0] == found[1] == found[2], "all disks have the same"
     epochs = [epoch for each in group.brokers.values() for epoch in each.epochs]
     assert len(epochs) == len(set(epochs)), epochs
     assert len(epochs) >= 4, "each fault of a leader made another one"
