@@ -337,6 +337,6 @@ async def test_a_server_that_has_lost_too_much_joins_with_a_copy_of_another_one(
                 found = [int((await messages.get()).payload) for _ in range(22)]
             assert found == list(range(22))
     assert group.over == {}
-    # What the tool had left beside the copy did not fit to it any more: export and check refused it.
+    # What the tool had left beside the copy did not fit to it any more: others refused it.
     with closing(SqliteStore(tmp_path / "b", floor_bytes=0)) as store:
         assert len(store.recover(looking=True).queues) == 1
