@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from tmqp_server.admin.api.operations import OPERATIONS
 from tmqp_server.admin.api.table import PREFIX, Operation
+from tmqp_server.doors.http.json_requests import SOCKET_OPERATIONS
 from tools.generated import write_or_check
 
 __all__ = ["PAGE", "main", "render"]
@@ -27,9 +28,11 @@ _TEMPLATE: Final = ROOT / "tools" / "api.md"
 _TITLES: Final = {
     "server": "Server",
     "audit": "Server",
+    "logs": "Server",
     "session": "Sessions",
     "channels": "Channels and queues",
     "queues": "Channels and queues",
+    "consumers": "Consumers",
     "clients": "Clients and nodes",
     "nodes": "Clients and nodes",
     "routers": "Routers",
@@ -78,6 +81,27 @@ def _bounds(schema: dict[str, Any]) -> str:
     return ""
 
 
+def _socket_rows() -> list[str]:
+    """The table of what can be asked over a WebSocket with JSON."""
+    lines = ["| `op` | does | members | rights |", "|---|---|---|---|"]
+    for each in SOCKET_OPERATIONS.values():
+        members = [
+            f"**`{name}`**" if member.needed else f"`{name}`"
+            for name, member in each.members.items()
+        ]
+        lines.append(
+            f"| `{each.name}` | {each.summary} | {', '.join(members)} | {_code(each.rights)} |"
+        )
+    meanings: dict[str, str] = {}
+    for each in SOCKET_OPERATIONS.values():
+        for name, member in each.members.items():
+            if name not in ("channel", "queue", "event", "id"):
+                meanings.setdefault(name, f"{member.meaning} ({member.kind})")
+    lines.append("")
+    lines += [f"- `{name}`: {meaning}" for name, meaning in meanings.items()]
+    return lines
+
+
 def render() -> str:
     """The page."""
     sections: dict[str, list[Operation]] = {}
@@ -92,6 +116,7 @@ def render() -> str:
     audited = sorted({word for each in OPERATIONS for word in each.audited})
     template = _TEMPLATE.read_text(encoding="utf-8")
     text = template.replace("@OPERATIONS@", "\n".join(lines).strip())
+    text = text.replace("@SOCKET@", "\n".join(_socket_rows()))
     return text.replace("@PREFIX@", PREFIX).replace("@AUDIT@", _code(tuple(audited)))
 
 

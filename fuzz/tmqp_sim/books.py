@@ -30,8 +30,9 @@ from tmqp_server.engine.books import (
     watch_bytes,
 )
 from tmqp_server.engine.broker import Broker
+from tmqp_server.engine.commands import MoveMessage
 from tmqp_server.engine.core import PendingChange
-from tmqp_server.engine.delivery.batches import PendingBatch
+from tmqp_server.engine.delivery.batches import Item, PendingBatch
 from tmqp_server.engine.delivery.feed_commits import Commit
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.deferrals import Deferral
@@ -50,6 +51,7 @@ __all__ = [
     "connections_of",
     "disk_bytes_of",
     "flights_of",
+    "is_withheld",
     "shelved_in",
     "state_of",
     "unrefused_of",
@@ -124,7 +126,7 @@ def disk_bytes_of(broker: Broker, queue: Queue) -> int:
     batches = [each for each in core.tickets.values() if isinstance(each, PendingBatch)]
     for batch in batches + list(broker._batches._unfinished):
         for item in batch.items[batch.done :]:
-            if item.answer is None and item.queue is queue:
+            if is_withheld(item) and item.queue is queue:
                 there.append(item.message)
     for commit in commits_of(broker):
         there += _withheld_of(commit, queue)
@@ -134,6 +136,11 @@ def disk_bytes_of(broker: Broker, queue: Queue) -> int:
         if tail is not None:
             total += tail.bytes
     return total
+
+
+def is_withheld(item: Item) -> bool:
+    """Whether a part of a batch is a message that nobody sees: it is pushed, or moved."""
+    return item.answer is None or isinstance(item.answer, MoveMessage)
 
 
 def shelved_in(queue: Queue) -> list[Deferral]:
@@ -200,8 +207,6 @@ def state_of(broker: Broker) -> int:
     for ended in _ended(broker).values():
         total += ENDED_SESSION_BYTES + text_bytes(ended.client_id)
     for pending in core.tickets.values():
-        if isinstance(pending, PendingBatch) and pending.is_finished:
-            continue  # it waits for the copies that feeds made of it
         if isinstance(pending, (Commit, PendingBatch, PendingChange)):
             total += pending.memory
     for watch in broker._watching._all.values():

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from tmqp_sim.jms_books import DEAD, FIRST, NEXT, Item, JmsBooks, Unit, text_of
+from tmqp_sim.jms_books import DEAD, FIRST, MORE, NEXT, WILD, Item, JmsBooks, Unit, text_of
 from tmqp_sim.jms_wires import (
     AUTO,
     CLIENT,
@@ -184,13 +184,13 @@ class JmsProducer(_JmsClient):
         if not unit.transacted:
             item = unit.items[0]
             asks = self.random.random() < 0.8
-            self.wire.send(item.place, text_of(item.uid), key if asks else "", 0)
+            self.wire.send(item.place, text_of(item.uid), key if asks else "", 0, item.priority)
             if asks:
                 self.awaited[key] = unit
             return
         transaction = self.new_transaction()
         for item in unit.items:
-            self.wire.send(item.place, text_of(item.uid), "", transaction)
+            self.wire.send(item.place, text_of(item.uid), "", transaction, item.priority)
         self.awaited[key] = unit
         self.wire.end(transaction, commits=not unit.aborts, key=key)
 
@@ -204,18 +204,21 @@ class JmsConsumer(_JmsClient):
     :param mode: how it answers.
     :param moves: each message is moved on into the next queue.
     :param durable: the name of its durable subscription, if it has one.
+    :param exclusive: it wants all messages of its place.
     :param work_s: how long it works on what it gets, at most.
     """
 
     def __init__(
         self, simulation: Stage, name: str, books: JmsBooks, temper: Temper, place: str,
         mode: str, work_s: float, *, moves: bool = False, durable: str = "",
+        exclusive: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(simulation, name, books, temper)
         self._place = place
         self._mode = INDIVIDUAL if moves else mode
         self._work_s = work_s
         self._moves = moves
+        self._exclusive = exclusive
         self._durable = durable
         #: What the books call its durable subscription.
         self._kept_as = f"{name}/{durable}" if durable else ""
@@ -247,7 +250,10 @@ class JmsConsumer(_JmsClient):
 
     def comes_in(self) -> None:
         """Subscribe."""
-        self.wire.subscribe(self._place, self._mode, self._window, self._durable, _SUBSCRIBED)
+        self.wire.subscribe(
+            self._place, self._mode, self._window, self._durable, _SUBSCRIBED,
+            exclusive=self._exclusive,
+        )  # fmt: skip
 
     def subscribed(self) -> None:
         """The subscription is there."""
@@ -257,10 +263,11 @@ class JmsConsumer(_JmsClient):
 
     def message(self, came: Came) -> None:
         """Work on a message."""
-        place = self._place if came.place == NEXT and self._place == DEAD else came.place
-        if place != self._place and self._place != DEAD:
+        own = MORE if self._place == WILD else self._place
+        place = own if came.place == NEXT and own == DEAD else came.place
+        if place != own and own != DEAD:
             raise Violation("jms", f"{self.name} gets {came.body!r} of {came.place}")
-        item = self.books.comes(came.body, self._place, self._kept_as)
+        item = self.books.comes(came.body, own, self._kept_as)
         if item.uid in self._in_hand:
             raise Violation("jms", f"{self.name} gets {item.uid}, and has it")
         self.world.note("jms", self.name, item.uid)

@@ -12,6 +12,11 @@ has a text of its own and is sent once.
 * A message of a queue is with one consumer at a time, is not sent again when it is done, and is
   first sent in the order of its producer (``dealings.py``), transactions apart from the rest.
 
+* Who has the mode ``auto`` of STOMP has done with a message when it is written to the network: it
+  may be lost there.
+* While an exclusive consumer has joined the first queue, nobody else gets its messages; of several,
+  the one that came first gets them.
+
 Where queues are in memory, only what was sent in the last life of the server must come.
 """
 
@@ -26,7 +31,9 @@ from tmqp_server.engine.commands import (
     Batch,
     CloseBranch,
     Command,
+    Connect,
     Disconnect,
+    Join,
     Push,
     Release,
     Synced,
@@ -38,7 +45,7 @@ from tmqp_sim.dealings import Dealings
 from tmqp_sim.side_books import SideBooks
 from tmqp_sim.world import Violation, World
 
-__all__ = ["DEAD", "FIRST", "NEXT", "TOPIC", "Item", "JmsBooks", "Unit"]
+__all__ = ["DEAD", "FIRST", "MORE", "NEXT", "TOPIC", "WILD", "Item", "JmsBooks", "Unit"]
 
 #: The queue that producers send to, the one into which messages are moved, that of dead letters,
 #: and a topic.  Names whose case counts.
@@ -46,7 +53,10 @@ FIRST: Final = "jms.Sim"
 NEXT: Final = "jms.sim"
 DEAD: Final = "jms.Dead"
 TOPIC: Final = "jms.News"
-_DEALT: Final = (FIRST.encode(), NEXT.encode(), DEAD.encode())
+#: A queue, and the name with wildcards by which alone it is consumed.
+MORE: Final = "jms.more.Sim"
+WILD: Final = "jms.more.>"
+_DEALT: Final = (FIRST.encode(), NEXT.encode(), DEAD.encode(), MORE.encode())
 _NEVER: Final = float("inf")
 
 
@@ -75,9 +85,13 @@ class Unit:
 class Item:
     """One message: the first word of its body is its name."""
 
-    __slots__ = ("came", "place", "uid", "unit")
+    __slots__ = ("came", "excused", "place", "priority", "uid", "unit")
 
-    def __init__(self, uid: str, place: str) -> None:
+    def __init__(self, uid: str, place: str, priority: int = -1) -> None:
+        #: Below 0 for that of the protocol.
+        self.priority = priority
+        #: Its consumer has done with it by being written to.
+        self.excused = False
         self.uid = uid
         self.place = place
         self.unit: Unit | None = None
@@ -109,6 +123,7 @@ class JmsBooks(SideBooks):
         self._checker = checker
         self._title = title
         self._durable = durable
+        self._steady = steady
         self._uid_of = uid_of
         self.watches = False
         self.life = 0
@@ -122,6 +137,12 @@ class JmsBooks(SideBooks):
         #: Whether a session is over: another client has taken over its id.
         self.is_over: Callable[[int], bool] = _never
         self._last: dict[int, Item] = {}
+        #: The consumers of the mode ``auto``, and those that are exclusive; by session, who it is.
+        self.autos: set[str] = set()
+        self.exclusives: set[str] = set()
+        self._names: dict[int, str] = {}
+        #: The exclusive subscriptions of the first queue, in the order in which they joined.
+        self._exclusive: list[int] = []
         #: Batches under way, by the identity of their requests, with the session.
         self._batches: dict[int, Batch] = {}
 
@@ -172,21 +193,30 @@ class JmsBooks(SideBooks):
 
         :param restored: the messages on disk, with the names of their queues.
         :param subscriptions: the durable subscriptions that there are.
+        :raises Violation: when one is missing that was on the disk.
         """
         self.life += 1
         self._batches.clear()
+        self._names.clear()
+        self._exclusive.clear()
         self._dealings.began()
         for queue, message in restored:
             item = self.items[self._uid_of(message.wire)]
             self._dealings.restored(queue.encode(), message.message_id, item)
         for name in self._since.keys() - subscriptions:
-            # It was not on the disk yet: from when it is made again it holds.
+            # From when it is made again it holds.
+            if self._durable and self._steady:
+                raise Violation(self._checker, f"{name} was told that it has subscribed, and lost")
             self._world.mark(f"{self._title} subscription lost by a crash")
             del self._since[name]
 
     def asked(self, command: Command) -> None:
         """A command is about to be carried out."""
-        if isinstance(command, Push):
+        if isinstance(command, Connect):
+            self._names[command.session] = command.client_id.removeprefix("jms:")
+        elif isinstance(command, Join):
+            self._join(command)
+        elif isinstance(command, Push):
             self._take(command, command.session)
         elif isinstance(command, Acknowledge):
             self._answer(command)
@@ -204,11 +234,24 @@ class JmsBooks(SideBooks):
         queue = foreign_name(push.channel)
         uid = self._uid_of(push.wire)
         if queue in _DEALT and uid in self.items and not self.is_over(abs(origin)):
-            self._dealings.takes(queue, push.message_id, self.items[uid], origin)
-            self._last[origin] = self.items[uid]
+            item = self.items[uid]
+            # What differs in priority may overtake.
+            self._dealings.takes(queue, push.message_id, item, origin * 100 + item.priority)
+            self._last[origin] = item
+
+    def _join(self, join: Join) -> None:
+        name = self._names.get(connection_of(join.session), "")
+        if name in self.exclusives and foreign_name(join.channel) == FIRST.encode():
+            self._exclusive.append(join.session)
 
     def _answer(self, command: Acknowledge) -> None:
-        self._dealings.answers(foreign_name(command.channel), command.message_id, command.session)
+        queue = foreign_name(command.channel)
+        taken = self._dealings.answers(queue, command.message_id, command.session)
+        if taken is not None and self._names.get(connection_of(command.session)) in self.autos:
+            item = taken.item
+            assert isinstance(item, Item), "it is of these books"
+            if not item.came:
+                item.excused = True
 
     def _give_back(self, channel: str, message_id: str, session: int) -> None:
         taken = self._dealings.taken.get((foreign_name(channel), message_id))
@@ -232,6 +275,11 @@ class JmsBooks(SideBooks):
 
         What is in a batch that is under way stays with it; whether that succeeds nobody is told.
         """
+        self._exclusive = [
+            each
+            for each in self._exclusive
+            if each != branch and (branch or connection_of(each) != session)
+        ]
         if not branch and session in self._last:
             if self.holds(session):
                 self._dealings.forgets(self._last[session])
@@ -276,6 +324,15 @@ class JmsBooks(SideBooks):
             if taken is not None and taken.hand and self.is_over(connection_of(taken.hand)):
                 taken.hand = 0  # another client has taken over the id of the one that had it
             self._dealings.deals(queue, message.message_id, sessions)
+            self._check_exclusive(queue, message, sessions)
+
+    def _check_exclusive(self, queue: bytes, message: Message, sessions: Sequence[int]) -> None:
+        there = [each for each in self._exclusive if not self.is_over(connection_of(each))]
+        if queue == FIRST.encode() and there:
+            self._world.mark(f"{self._title} message sent to an exclusive consumer")
+            if list(sessions) != there[:1]:
+                text = f"{message.message_id} is sent to {sessions}, and {there[0]} is exclusive"
+                raise Violation(self._checker, text)
 
     def told(self, effect: Reply) -> None:
         """A batch succeeds or not, or a message finds no room."""
@@ -333,7 +390,7 @@ class JmsBooks(SideBooks):
 
     def _has_come(self, item: Item, unit: Unit) -> bool:
         if item.place != TOPIC:
-            return bool(item.came)
+            return bool(item.came) or item.excused
         wanted = {name for name, since in self._since.items() if since < unit.at}
         if unit.transacted and not unit.answer and not item.came:
             return not wanted

@@ -10,9 +10,13 @@ from tmqp_server.doors.jms.rows import RowMaker
 from tmqp_server.doors.jms.shapes import JmsShapes
 from tmqp_server.doors.openwire.acknowledging import AcknowledgingSession
 from tmqp_server.doors.openwire.consuming import ConsumerSession
+from tmqp_server.doors.openwire.context import OpenwireContext
 from tmqp_server.doors.openwire.sending import ProducerSession
+from tmqp_server.doors.openwire.subscribing import SubscriberSession
 from tmqp_server.doors.stomp.consuming import DeliveringSession
+from tmqp_server.doors.stomp.context import StompContext
 from tmqp_server.doors.stomp.sending import SendingSession
+from tmqp_server.doors.stomp.wildcards import WildcardSession
 from tmqp_server.engine.commands import Batch, Command, Push, PushExtras
 from tmqp_server.engine.delivery.batches import Batches
 
@@ -145,6 +149,37 @@ def _range_of_one(original: Any) -> Any:
     return acknowledged
 
 
+def _shares_what_is_exclusive(original: Any) -> Any:
+    def terms(self: Any, window: int, priority: Any, *, exclusive: bool = False) -> Any:
+        return original(self, window, priority)
+
+    return terms
+
+
+def _joins_nothing_new(original: Any) -> Any:
+    def deliver(self: Any, data: bytes) -> None:
+        """Whatever is new is not what anybody wants."""
+
+    return deliver
+
+
+def _written_but_not_done(original: Any) -> Any:
+    def written(self: Any, now: float) -> Any:
+        self._unwritten = {}
+        return original(self, now)
+
+    return written
+
+
+def _answers_before_the_disk(original: Any) -> Any:
+    def on_looked(self: Any, effect: Any, looked: Any) -> Any:
+        found = original(self, effect, looked)
+        looked.asked.left = 1
+        return found
+
+    return on_looked
+
+
 def _letter_but_not_settled(original: Any) -> Any:
     def give_up(self: Any, consumer: Any, numbers: Any, kind: int, cause: Any, out: Any) -> None:
         before = len(out)
@@ -185,6 +220,30 @@ JMS_BUGS: Final[tuple[tuple[str, str, Any, str, Any], ...]] = (
     (
         "stomp-the-last-alone", "a cumulative ACK is for one message",
         DeliveringSession, "_meant", _the_last_alone,
+    ),
+    (
+        "stomp-shares-exclusive", "an exclusive subscription is like any other",
+        StompContext, "terms", _shares_what_is_exclusive,
+    ),
+    (
+        "openwire-shares-exclusive", "an exclusive consumer is like any other",
+        OpenwireContext, "terms", _shares_what_is_exclusive,
+    ),
+    (
+        "stomp-joins-nothing-new", "a name with wildcards is for what is there already",
+        WildcardSession, "deliver", _joins_nothing_new,
+    ),
+    (
+        "openwire-joins-nothing-new", "a name with wildcards is for what is there already",
+        SubscriberSession, "deliver", _joins_nothing_new,
+    ),
+    (
+        "stomp-auto-never-done", "who need not acknowledge never does",
+        DeliveringSession, "written", _written_but_not_done,
+    ),
+    (
+        "openwire-subscribed-early", "a durable subscription is there before it is on the disk",
+        SubscriberSession, "_looked", _answers_before_the_disk,
     ),
     (
         "jms-topic-confirmed-early", "a topic's message is confirmed before its copies are safe",

@@ -18,8 +18,10 @@ from tmqp_server.engine.model.message import Message
 from tmqp_server.engine.model.queues import Queue
 from tmqp_sim.host import OPENWIRE, STOMP
 from tmqp_sim.jms import JmsConsumer, JmsProducer, MakeWire, Temper
-from tmqp_sim.jms_books import DEAD, FIRST, NEXT, TOPIC, Item, JmsBooks, Unit
+from tmqp_sim.jms_books import DEAD, FIRST, MORE, NEXT, TOPIC, WILD, Item, JmsBooks, Unit
+from tmqp_sim.jms_habits import JmsHabits
 from tmqp_sim.jms_wires import (
+    AUTO,
     CLIENT,
     INDIVIDUAL,
     STOMP_VERSIONS,
@@ -52,11 +54,14 @@ class _JmsSide(Side):
 
     checker = ""
     title = ""
+    #: Whether being written to may be a consumer's answer.
+    has_auto = False
 
     def __init__(self, simulation: Stage, plan: Plan, units: int, *, durable: bool) -> None:
         self._simulation = simulation
         self._ids = simulation.world.child(f"{self.checker} ids")
         own = Random(f"{plan.seed}/{self.checker} side")
+        self._habits = JmsHabits(plan.seed, self.checker, has_auto=self.has_auto)
         self._kept = durable
         kinds = {fault.kind for fault in plan.faults}
         steady = not plan.disk.fails and _UNSTEADY not in kinds
@@ -107,6 +112,7 @@ class _JmsSide(Side):
                 JmsConsumer(
                     self._simulation, name, self.books, self._temper(own), place, mode, work_s,
                     moves=moves, durable=durable,
+                    exclusive=self._habits.exclusive and place == FIRST,
                 )
             )  # fmt: skip
 
@@ -118,6 +124,28 @@ class _JmsSide(Side):
         add("dead", DEAD)
         for number in range(own.choice((0, 1, 2))):
             add(f"durable-{number}", TOPIC, durable=_NAME)
+        return found + self._draw_more_consumers(found)
+
+    def _draw_more_consumers(self, others: list[JmsConsumer]) -> list[JmsConsumer]:
+        """Those that only some runs have."""
+        habits = self._habits
+        own = habits.random
+        if habits.exclusive:
+            self.books.exclusives = {each.name for each in others}
+        places = [(f"auto-{number}", FIRST, AUTO) for number in range(habits.auto)]
+        if habits.wild:
+            places.append(("wild", WILD, own.choice((CLIENT, INDIVIDUAL))))
+        found: list[JmsConsumer] = []
+        for role, place, mode in places:
+            name = f"{self.checker}-{role}"
+            found.append(
+                JmsConsumer(
+                    self._simulation, name, self.books, self._temper(own), place, mode,
+                    own.choice((0.0, 0.05)),
+                )
+            )  # fmt: skip
+            if mode == AUTO:
+                self.books.autos.add(name)
         return found
 
     def _begin(self, plan: Plan, own: Random, units: int) -> None:
@@ -139,7 +167,10 @@ class _JmsSide(Side):
     def _draw_unit(self, own: Random, numbers: object) -> Unit:
         def item() -> Item:
             uid = f"{self.checker}{next(numbers)}"  # type: ignore[call-overload]
-            return Item(uid, own.choice((FIRST, FIRST, NEXT, TOPIC)))
+            place = own.choice((FIRST, FIRST, NEXT, TOPIC))
+            if place != TOPIC and self._habits.has_wild_place():
+                place = MORE
+            return Item(uid, place, self._habits.priority())
 
         if own.random() < 0.6:
             return Unit([item()], transacted=False)
@@ -180,7 +211,7 @@ class _JmsSide(Side):
         """Whether a queue is one of theirs: those of the other protocol's clients are, too, for
         both meet in the same queues."""
         name = foreign_name(queue.channel_name).decode()
-        return name in (FIRST, NEXT, DEAD) or name.startswith(_DURABLE)
+        return name in (FIRST, NEXT, DEAD, MORE) or name.startswith(_DURABLE)
 
     def owed(self) -> dict[str, int]:
         """What is left, by who has it."""
@@ -202,6 +233,7 @@ class StompSide(_JmsSide):
     host = STOMP
     checker = "stomp"
     title = "STOMP"
+    has_auto = True
 
     def __init__(self, simulation: Stage, plan: Plan) -> None:
         super().__init__(simulation, plan, plan.stomp, durable=plan.stomp_durable)
@@ -224,7 +256,12 @@ class StompSide(_JmsSide):
 
     def door(self, letters: Letters) -> Door:
         """The door of a life that begins."""
-        options = StompOptions(durable=self._kept, redeliveries=-1, dead_letters=DEAD)
+        options = StompOptions(
+            durable=self._kept,
+            redeliveries=-1,
+            dead_letters=DEAD,
+            priorities=self._habits.priorities,
+        )
         door = StompDoor(self._new_id, None, options, letters, durable=self._kept)
         letters.add(door)
         return door
@@ -259,7 +296,12 @@ class OpenwireSide(_JmsSide):
 
     def door(self, letters: Letters) -> Door:
         """The door of a life that begins."""
-        options = OpenwireOptions(durable=self._kept, dead_letters=DEAD, inactivity_ms=0)
+        options = OpenwireOptions(
+            durable=self._kept,
+            dead_letters=DEAD,
+            inactivity_ms=0,
+            priorities=self._habits.priorities,
+        )
         door = OpenwireDoor(self._new_id, None, options, letters, durable=self._kept)
         letters.add(door)
         return door

@@ -112,8 +112,9 @@ class JmsWire:
         """Read bytes."""
         raise NotImplementedError
 
-    def send(self, place: str, body: str, key: str, transaction: int) -> None:
-        """Send a message; without a key nothing is answered, transaction 0 is none."""
+    def send(self, place: str, body: str, key: str, transaction: int, priority: int = -1) -> None:
+        """Send a message; without a key nothing is answered, transaction 0 is none, and below 0 the
+        priority is that of the protocol."""
         raise NotImplementedError
 
     def begin(self, transaction: int) -> None:
@@ -124,7 +125,9 @@ class JmsWire:
         """Commit a transaction, or abort it."""
         raise NotImplementedError
 
-    def subscribe(self, place: str, mode: str, window: int, name: str, key: str) -> None:
+    def subscribe(
+        self, place: str, mode: str, window: int, name: str, key: str, *, exclusive: bool = False
+    ) -> None:
         """Consume; with a name that is a durable subscription."""
         raise NotImplementedError
 
@@ -174,8 +177,10 @@ class StompWire(JmsWire):
             headers.append(("receipt", key))
         self._stomp.send(command, headers, body.encode())
 
-    def send(self, place: str, body: str, key: str, transaction: int) -> None:
+    def send(self, place: str, body: str, key: str, transaction: int, priority: int = -1) -> None:
         headers = [("destination", _path(place))]
+        if priority >= 0:
+            headers.append(("priority", str(priority)))
         if transaction:
             headers.append(("transaction", str(transaction)))
         self._say("SEND", headers, key, body)
@@ -187,8 +192,12 @@ class StompWire(JmsWire):
         command = "COMMIT" if commits else "ABORT"
         self._say(command, [("transaction", str(transaction))], key)
 
-    def subscribe(self, place: str, mode: str, window: int, name: str, key: str) -> None:
+    def subscribe(
+        self, place: str, mode: str, window: int, name: str, key: str, *, exclusive: bool = False
+    ) -> None:
         headers = [("id", "s"), ("destination", _path(place)), ("ack", mode)]
+        if exclusive:
+            headers.append(("activemq.exclusive", "true"))
         headers.append(("activemq.prefetchSize", str(window)))
         if name:
             headers.append(("activemq.subscriptionName", name))
@@ -266,7 +275,7 @@ class OpenwireWire(JmsWire):
         if key:
             self._keys[command.command_id] = key
 
-    def send(self, place: str, body: str, key: str, transaction: int) -> None:
+    def send(self, place: str, body: str, key: str, transaction: int, priority: int = -1) -> None:
         producer = ProducerId(self._name, 1, 1)
         message = Message(
             TEXT_MESSAGE, MessageId(producer, next(self._numbers)), _destination(place)
@@ -274,6 +283,8 @@ class OpenwireWire(JmsWire):
         text = encode_text(body)
         message.content = len(text).to_bytes(_LENGTH) + text
         message.persistent = True
+        if priority >= 0:
+            message.priority = priority
         if transaction:
             message.transaction = LocalTransactionId(self._name, transaction)
         self._ask(message, key)
@@ -288,9 +299,12 @@ class OpenwireWire(JmsWire):
         of = LocalTransactionId(self._name, transaction)
         self._ask(TransactionInfo(self._name, of, operation), key)
 
-    def subscribe(self, place: str, mode: str, window: int, name: str, key: str) -> None:
+    def subscribe(
+        self, place: str, mode: str, window: int, name: str, key: str, *, exclusive: bool = False
+    ) -> None:
         info = ConsumerInfo(ConsumerId(self._name, 1, _CONSUMER), _destination(place), window)
         self._destination = info.destination
+        info.exclusive = exclusive
         if name:
             info.subscription = name
             info.client_id = self._client_id

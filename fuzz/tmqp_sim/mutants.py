@@ -57,6 +57,7 @@ from tmqp_sim.jms_bugs import JMS_BUGS
 from tmqp_sim.key_bugs import KEY_BUGS
 from tmqp_sim.link_bugs import LINK_BUGS
 from tmqp_sim.memory_bugs import MEMORY_BUGS
+from tmqp_sim.move_bugs import MOVE_BUGS
 from tmqp_sim.name_bugs import NAME_BUGS
 from tmqp_sim.nsq_bugs import NSQ_BUGS
 from tmqp_sim.run_bugs import RUN_BUGS
@@ -581,10 +582,10 @@ _LIST: Final = (
         PendingTable, "expire", _waits_for_ever,
     ),
     *[Mutant(*bug) for bugs in (
-        RUN_BUGS, BATCH_BUGS, COMMIT_BUGS, MEMORY_BUGS, ANSWER_BUGS, CLOCK_BUGS, FLEETING_BUGS,
-        SHELL_BUGS, WEB_BUGS, API_BUGS, FOREIGN_BUGS, WORK_BUGS, DEALING_BUGS, CHOOSING_BUGS,
-        KEY_BUGS, TERMS_BUGS, TENANT_BUGS, APPOINTMENT_BUGS, LINK_BUGS, FEED_BUGS, NSQ_BUGS,
-        DEBT_BUGS, SHELF_BUGS, NAME_BUGS, COPY_BUGS, HOLD_BUGS, ZMTP_BUGS, SMALL_BUGS,
+        RUN_BUGS, BATCH_BUGS, COMMIT_BUGS, MEMORY_BUGS, MOVE_BUGS, ANSWER_BUGS, CLOCK_BUGS,
+        FLEETING_BUGS, SHELL_BUGS, WEB_BUGS, API_BUGS, FOREIGN_BUGS, WORK_BUGS, DEALING_BUGS,
+        CHOOSING_BUGS, KEY_BUGS, TERMS_BUGS, TENANT_BUGS, APPOINTMENT_BUGS, LINK_BUGS, FEED_BUGS,
+        NSQ_BUGS, DEBT_BUGS, SHELF_BUGS, NAME_BUGS, COPY_BUGS, HOLD_BUGS, ZMTP_BUGS, SMALL_BUGS,
         JMS_BUGS,
     ) for bug in bugs],
 )  # fmt: skip

@@ -6,12 +6,16 @@ from functools import partial
 from typing import Any, Final
 from urllib.parse import quote
 
+from tmqp_server.admin.api.consuming import HttpConsumers
 from tmqp_server.admin.api.logins import WebLogIns
 from tmqp_server.admin.api.manner import ApiManner
 from tmqp_server.admin.api.operations import routes_of
 from tmqp_server.admin.api.overview import Overviews
+from tmqp_server.admin.api.pace import Pace
+from tmqp_server.admin.api.recalling import KeptEvents
 from tmqp_server.admin.api.table import Api
 from tmqp_server.admin.api.views import Views
+from tmqp_server.admin.options import AdminOptions
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.doors.http.door import HttpDoor, queue_routes
 from tmqp_server.doors.http.limits import HttpLimits
@@ -37,7 +41,19 @@ def web_door(new_id: IdSource, limits: HttpLimits, letters: Letters) -> HttpDoor
     """The door of HTTP with queues, and with the API for operators."""
     manner = ApiManner(WebLogIns(bytes), new_id, ("sim",))
     world = AdminWorld()
-    api = Api(world, manner, WebLogIns(bytes), Views(), bytes, Overviews(world))
+    options = AdminOptions()
+    api = Api(
+        world,
+        manner,
+        WebLogIns(bytes),
+        Views(),
+        bytes,
+        Overviews(world),
+        HttpConsumers(world),
+        options,
+        Pace(options.requests_per_s),
+        KeptEvents(world),
+    )
     queues = queue_routes()
     known = {(each.method, each.template) for each in queues}
     more = [each for each in routes_of(api) if (each.method, each.template) not in known]

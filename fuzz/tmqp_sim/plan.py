@@ -17,6 +17,14 @@ from tmqp_client._core.requests import Pairs, terms_headers
 from tmqp_sim.clients import FORGERS
 from tmqp_sim.consumers import Habits
 from tmqp_sim.disk import DiskHabits
+from tmqp_sim.extra_plan import (
+    draw_epochs,
+    draw_fleeting,
+    draw_foreign,
+    draw_memory,
+    draw_moves,
+    draw_web,
+)
 from tmqp_sim.history import Place
 from tmqp_sim.network import Shape
 from tmqp_sim.planned import ORDINARY, ClientPlan, Fault, MessagePlan, Plan
@@ -32,6 +40,7 @@ from tmqp_sim.queue_plan import (
     draw_removed,
     draw_returns,
     draw_shelves,
+    draw_shifts,
 )
 from tmqp_sim.raw import RAW_ROLES, RAW_SHARES
 from tmqp_sim.sprayers import SPRAYER
@@ -60,19 +69,12 @@ FAULT_KINDS: Final[dict[str, str]] = {
 _ONCE: Final = ("clear", "freeze", "server-crash", "stop", "restart", "credit")
 #: Runs in which many messages are pushed at once into a place of their own.
 _BULK_SHARE: Final = 0.3
-#: How many of the plans have a channel that is destroyed when it is empty, and of which kinds.
-_FLEETING_SHARE: Final = 0.25
-_FLEETING: Final = ("work", "saved", "durable", "spill", "brief", "pull")
-_FILLING_ROLES: Final = ("stranger", SPRAYER, *RAW_ROLES)
 #: Runs in which datagrams come from many addresses.
 _SPRAYED_SHARE: Final = 0.06
 #: Runs in which messages are deferred.
 _DEFERRED_SHARE: Final = 0.15
-#: Runs in which somebody speaks HTTP, of each kind.
-_WEB_SHARE: Final = 0.2
 #: How many plans have clients with channels of their own.
 _TENANTS_SHARE: Final = 0.06
-_FOREIGN_SHARE: Final = 0.1
 #: Runs in which the consumers of a queue choose.
 _FILTERS_SHARE: Final = 0.15
 #: Runs in which the messages of a queue have keys.
@@ -98,11 +100,11 @@ def draw_plan(seed: int) -> Plan:
     _draw_uninvited(plan)
     _draw_outside(plan)
     _draw_datagrams(plan)
-    _draw_memory(plan)
-    _draw_epochs(plan)
-    _draw_fleeting(plan)
-    _draw_web(plan)
-    _draw_foreign(plan)
+    draw_memory(plan)
+    draw_epochs(plan)
+    draw_fleeting(plan)
+    draw_web(plan)
+    draw_foreign(plan)
     _draw_releases(plan)
     draw_listeners(plan)
     draw_returns(plan)
@@ -114,9 +116,10 @@ def draw_plan(seed: int) -> Plan:
     draw_shelves(plan)
     draw_removed(plan)
     _draw_tenants(plan)
-    _draw_moves(plan)
+    draw_moves(plan)
     draw_feeds(plan)
     draw_removals(plan)
+    draw_shifts(plan)
     draw_doors(plan)
     if not plan.quiet:
         _draw_faults(plan, chance)
@@ -488,65 +491,6 @@ def _draw_datagrams(plan: Plan) -> None:
     own = Random(f"{plan.seed}/datagrams")
     if own.random() < _SPRAYED_SHARE and not plan.quiet:
         _comes(plan, own, SPRAYER, SPRAYER)
-
-
-def _draw_epochs(plan: Plan) -> None:
-    own = Random(f"{plan.seed}/epochs")
-    if own.random() < 0.15:
-        plan.epochs = own.choice((3, 6, 12))
-
-
-def _draw_memory(plan: Plan) -> None:
-    """Now and then a server that has room for ten messages or so."""
-    own = Random(f"{plan.seed}/memory")
-    if own.random() < 0.2:
-        plan.memory_bytes = own.choice((6_000, 6_000, 12_000))
-        # They would fill it for ever, with queues of their own (seed 1040932).
-        plan.clients = [each for each in plan.clients if each.role not in _FILLING_ROLES]
-
-
-def _draw_fleeting(plan: Plan) -> None:
-    """Now and then a channel that is destroyed when it is empty; who comes next makes it anew.
-
-    Its options are those of all queues that nobody declares, so it has no limit, and nobody writes
-    epochs, whose queue would be one of them.
-    """
-    own = Random(f"{plan.seed}/fleeting")
-    able = [place for place in plan.places if place.kind in _FLEETING and not place.message_limit]
-    if own.random() < _FLEETING_SHARE and able and not plan.epochs:
-        own.choice(able).fleeting = True
-
-
-def _draw_moves(plan: Plan) -> None:
-    """Now and then somebody moves items in batches, unless its queues would be fleeting ones, or
-    what was moved would fill the memory for ever (seeds 885, 1496 and 2493)."""
-    own = Random(f"{plan.seed}/moves")
-    able = not plan.is_narrow and not any(place.fleeting for place in plan.places)
-    if own.random() < 0.15 and able:
-        plan.moves = own.choice((4, 10, 25))
-
-
-def _draw_web(plan: Plan) -> None:
-    """Now and then somebody publishes by HTTP, and somebody takes messages so."""
-    own = Random(f"{plan.seed}/web")
-    if own.random() < _WEB_SHARE:
-        plan.web_producer = own.randrange(plan.producers)
-        if plan.web_producer == plan.bulk_producer:
-            plan.web_producer = -1
-    if plan.quiet:
-        return
-    for number, place in enumerate(plan.places):
-        if place.status == STATUS_PULL and own.random() < _WEB_SHARE:
-            habits = Habits(work_s=own.choice((0.0, 0.02, 0.2)), forget=own.choice((0, 0, 300)))
-            at = own.random() * plan.duration_s * 0.5
-            plan.clients.append(ClientPlan(f"web-{number}", "web-puller", number, habits, at, True))
-
-
-def _draw_foreign(plan: Plan) -> None:
-    """Now and then some clients, or all, come in by a door of another kind."""
-    own = Random(f"{plan.seed}/foreign")
-    if own.random() < _FOREIGN_SHARE:
-        plan.foreign = own.choice((300, 500, 800, 1000))
 
 
 def _draw_messages(plan: Plan, chance: Random) -> None:

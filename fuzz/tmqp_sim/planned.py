@@ -117,6 +117,7 @@ class Plan:
         "producers",
         "quiet",
         "removals",
+        "shifts",
         "seed",
         "shape",
         "openwire",
@@ -177,7 +178,7 @@ class Plan:
         self.nsq = 0
         self.nsq_durable = True
         #: So many groups of channels are made, and removed at once.
-        self.removals = 0
+        self.removals = self.shifts = 0
         #: So many clients speak Throttr.
         self.throttr = 0
         #: So many items are pushed by sockets of ZeroMQ; whether queues are durable.
@@ -227,6 +228,8 @@ class Plan:
             found.append("nsq")
         if self.removals:
             found.append("removals")
+        if self.shifts:
+            found.append("shifts")
         if self.throttr:
             found.append("throttr")
         if self.zmtp:
@@ -258,6 +261,8 @@ class Plan:
             self.nsq = 0
         if "removals" in gone:
             self.removals = 0
+        if "shifts" in gone:
+            self.shifts = 0
         if "throttr" in gone:
             self.throttr = 0
         if "zmtp" in gone:
@@ -321,6 +326,8 @@ class Plan:
             lines.append(f"NSQ: {self.nsq} items, {kept}")
         if self.removals:
             lines.append(f"removals: {self.removals} groups of channels")
+        if self.shifts:
+            lines.append(f"moves by an operator: of {self.shifts} messages")
         if self.throttr:
             lines.append(f"Throttr: {self.throttr} clients")
         if self.zmtp:

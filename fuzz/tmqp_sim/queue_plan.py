@@ -23,6 +23,7 @@ __all__ = [
     "draw_removed",
     "draw_returns",
     "draw_shelves",
+    "draw_shifts",
 ]
 
 #: Runs in which messages are given back faster than the disk writes.
@@ -45,6 +46,7 @@ _FED_KINDS: Final = ("durable", "durable", "targets", "memory", "memory", "mixed
 _NSQ_SHARE: Final = 0.12
 #: Runs in which groups of channels are removed.
 _REMOVALS_SHARE: Final = 0.08
+_SHIFTS_SHARE: Final = 0.04
 #: Runs in which consumers of a queue want all of it, each alone.
 _EXCLUSIVE_SHARE: Final = 0.08
 #: And how many speak Throttr.
@@ -260,6 +262,13 @@ def draw_removals(plan: Plan) -> None:
     own = Random(f"{plan.seed}/removals")
     if own.random() < _REMOVALS_SHARE and _has_room(plan):
         plan.removals = own.choice((3, 8))
+
+
+def draw_shifts(plan: Plan) -> None:
+    """Now and then an operator moves messages between two queues of its own."""
+    own = Random(f"{plan.seed}/shifts")
+    if own.random() < _SHIFTS_SHARE and _has_room(plan):
+        plan.shifts = own.choice((3, 8))
 
 
 def draw_listeners(plan: Plan) -> None:

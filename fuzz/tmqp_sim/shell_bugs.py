@@ -8,6 +8,7 @@ from typing import Any, Final
 from tmqp_server.access.gate import Gate, Question, Verdict
 from tmqp_server.hub.hub import Hub
 from tmqp_server.hub.questions import Fault
+from tmqp_server.hub.traced import Traced
 from tmqp_server.shell.connections import Connections
 from tmqp_server.shell.judged import Judged
 from tmqp_server.shell.lines import Line
@@ -273,7 +274,7 @@ SHELL_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] =
     *AUDIT_BUGS,
     *DATAGRAM_BUGS,
     *DRAIN_BUGS,
-    ("hub-is-silent", "the hub has nothing to send", Hub, "take_outbound", _sends_nothing),
+    ("hub-is-silent", "the hub has nothing to send", Traced, "take_outbound", _sends_nothing),
     (
         "failed-write-saved", "a failed write is reported as saved",
         Saving, "_failed", _failure_is_success,
@@ -310,7 +311,7 @@ SHELL_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] =
     ("no-flush", "a connection is closed with bytes to send", Outbound, "finish", _no_flush),
     (
         "last-words-lost", "what a client said before its Terminate is dropped",
-        Hub, "take_outbound", _ends_too_soon,
+        Traced, "take_outbound", _ends_too_soon,
     ),
     (
         "round-unwritten", "what chunks that came together lead to is not written",

@@ -48,6 +48,7 @@ from tmqp_sim.feeders import Feeder
 from tmqp_sim.foreign import ForeignDoor
 from tmqp_sim.forgers import Forger
 from tmqp_sim.history import History, Place, Sent
+from tmqp_sim.insiders import INSIDERS, insiders_of
 from tmqp_sim.inventories import check_epochs, check_moves, check_staged
 from tmqp_sim.lapses import SentByLink
 from tmqp_sim.ledger import Ledger
@@ -60,7 +61,6 @@ from tmqp_sim.overseers import Overseer, web_door
 from tmqp_sim.plan import ClientPlan, MessagePlan, Plan, draw_plan
 from tmqp_sim.producers import BulkProducer, Producer
 from tmqp_sim.raw import RAW_ROLES, Raw
-from tmqp_sim.removers import REMOVER, Remover
 from tmqp_sim.results import Result
 from tmqp_sim.server import Built, Server
 from tmqp_sim.sides import Sides
@@ -145,7 +145,7 @@ class Simulation:
         self._door_ids = 0
         self.ledger: Ledger
         self.broker: Broker
-        self.outside = Outside(self.world, lambda: [REMOVER, *(each.name for each in self.bad)])
+        self.outside = Outside(self.world, lambda: [*INSIDERS, *(each.name for each in self.bad)])
         self.server = Server(
             self.world,
             self._build,
@@ -186,7 +186,7 @@ class Simulation:
             self.good.append(feeder)
             self.world.at(0.009, feeder.connect)
         self.sides = Sides(self, plan, limits)
-        self.remover = Remover(self, plan) if plan.removals else None
+        self.insiders = insiders_of(self, plan)
         self.tenants = Tenants(self, plan.memory_bytes, fails=plan.fails)
         self.bad: list[AnyBad] = []
         for each in plan.clients:
@@ -338,8 +338,8 @@ class Simulation:
         check_epochs(self)
         check_moves(self)
         self.check_feeds(begins=True)
-        if self.remover is not None:
-            self.remover.began()
+        for each in self.insiders:
+            each.began()
         self.tenants.begin(self.broker)
         self.operator.begin()
         self.sides.began()

@@ -55,6 +55,7 @@ __all__ = [
     "StoredMessage",
     "decode_block",
     "decode_index",
+    "doors_in",
     "head_of",
     "index_end",
     "split_blocks",
@@ -71,6 +72,8 @@ _VERSION: Final = 1
 _HEAD: Final = struct.Struct("<4sHHIIQQQQQI")
 _CRC: Final = struct.Struct("<I")
 _ENTRY: Final = struct.Struct("<QqqqIIIIHHHH")
+#: Where in an entry the upper byte of the flags is.
+_DOOR_AT: Final = 49
 _COUNT: Final = struct.Struct("<I")
 _SEQUENCE: Final = struct.Struct("<Q")
 
@@ -264,6 +267,14 @@ def head_of(data: bytes) -> tuple[int, int, int, int, int]:
     """
     _, _, _, count, _, key, first, last, body_size, _, _ = _HEAD.unpack_from(data, 0)
     return key, first, last, count, body_size
+
+
+def doors_in(data: bytes) -> bytes:
+    """Which doors can read the bodies of a block, one byte for each message (``FLAG_DOOR_SHIFT``).
+
+    Nothing is checked; there must be as many bytes as the head and the index have.
+    """
+    return data[HEAD_SIZE + _DOOR_AT : index_end(head_of(data)[3]) : ENTRY_SIZE]
 
 
 def index_end(count: int) -> int:

@@ -126,11 +126,11 @@ def is_safe(page: Browser, base: str, pictures: Path) -> None:
         assert page.run("window.hurt") is None, path
         wide = page.run("document.documentElement.scrollWidth")
         assert wide <= 390, f"{path} is {wide} wide"
-    assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(18, 21, 29)"
+    assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(17, 20, 28)"
     page.picture(pictures / "phone.png")
     assert (pictures / "phone.png").stat().st_size > 5_000
     page.run("document.getElementById('theme').click()")
-    assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(246, 247, 249)"
+    assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(245, 246, 249)"
     assert page.complaints == []
     assert {url for url in page.asked if not url.startswith((base, "about:"))} == set()
 

@@ -36,6 +36,9 @@ from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
 from tmqp.limits import Limits
 from tmqp_server.access.auditing import AuditLog, Auditor, AuditRecord
+from tmqp_server.admin.metrics.collect import Collector
+from tmqp_server.admin.metrics.exposition import TEXT
+from tmqp_server.admin.world import AdminWorld
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import AddFeed, CreateQueue, Grant
@@ -330,9 +333,10 @@ class _Peer(Transport):
 
 
 async def _chunks_through_the_shell(
-    count: int, consumers: int, rates: RateLimits, *, audited: bool
+    count: int, consumers: int, rates: RateLimits, *, audited: bool, watched: bool
 ) -> None:
-    """Messages of a chunk each, from a socket to the sockets of all consumers."""
+    """Messages of a chunk each, from a socket to the sockets of all consumers; if it is *watched*,
+    a page of metrics is made before and after them."""
     hub = Hub(Broker(), 1 << 20)
     ids = itertools.count()
     shell = Shell(
@@ -342,6 +346,9 @@ async def _chunks_through_the_shell(
     shell.turn.limit_rates(rates, 0.0)
     if audited:
         hub.auditor = Auditor(_Forgetful())
+    world = AdminWorld()
+    world.turn = shell.turn
+    pages = Collector(world, [], 1)
     peers = [_Peer() for _ in range(1 + consumers)]
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(shell.run)
@@ -354,14 +361,25 @@ async def _chunks_through_the_shell(
         producer.say(_create("broadcast", b'{"RequestAcknowledge":false}'))
         for peer in peers[1:]:
             peer.say(_JOIN)
+        if watched:
+            _take_page(pages, 1.0)
         for chunk in _frames(count, confirm=False):
             producer.say(chunk)
+        if watched:
+            _take_page(pages, 3.0)
         tasks.cancel_scope.cancel()
     (queue,) = hub.broker.queues()
     assert queue.counters.received == queue.counters.sent == count
     out = shell.turn.outbound(_PRODUCER)
     assert out is None or (out.flow is not None) == rates.limit_traffic()
     assert all(peer.taken > count * 100 for peer in peers[1:])
+
+
+def _take_page(pages: Collector, now: float) -> None:
+    page = pages.page(TEXT, now)
+    while not page.done:
+        now = page.go_on(now)
+    assert page.text
 
 
 class _Forgetful(AuditLog):
@@ -372,10 +390,15 @@ class _Forgetful(AuditLog):
 
 
 def _through_the_shell(
-    count: int, *, consumers: int, rates: RateLimits = _NO_RATES, audited: bool = False
+    count: int,
+    *,
+    consumers: int,
+    rates: RateLimits = _NO_RATES,
+    audited: bool = False,
+    watched: bool = False,
 ) -> None:
-    work = partial(_chunks_through_the_shell, count, consumers, rates, audited=audited)
-    anyio.run(work)
+    work = partial(_chunks_through_the_shell, audited=audited, watched=watched)
+    anyio.run(work, count, consumers, rates)
 
 
 #: What is counted, for so many messages.
@@ -436,6 +459,9 @@ WORKS: Final[dict[str, Callable[[int], None]]] = {
     ),
     "a chunk through the shell, audited": lambda count: _through_the_shell(
         count, consumers=1, audited=True
+    ),
+    "a chunk through the shell, with metrics": lambda count: _through_the_shell(
+        count, consumers=1, watched=True
     ),
     "a chunk to ten consumers": lambda count: _through_the_shell(count, consumers=10),
 }

@@ -120,7 +120,7 @@ def test_calls_for_a_message(name: str) -> None:
 
 
 @pytest.mark.skipif(tmqp.compiled, reason="compiled code calls without being seen")
-@pytest.mark.parametrize("what", ["with rates", "audited"])
+@pytest.mark.parametrize("what", ["with rates", "audited", "with metrics"])
 def test_what_may_be_on_costs_one_hundredth_of_a_chunk_at_most(what: str) -> None:
     """A chunk is one message here, so that it is a hundredth of a push, too."""
 

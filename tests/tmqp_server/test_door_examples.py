@@ -20,6 +20,12 @@ PRINTED = {
         "orders/1: 3 waiting",
         "dead/1: 0 waiting",
     ],
+    "websocket_client": [
+        "ChannelCreated: orders",
+        "order 1: done",
+        "order 2: done",
+        "order 3: done",
+    ],
     "simple_mq": ["Simple MQ: resize 1", "TMQP: resize 2", "TMQP: resize 3"],
     "goms": ["goMS: error 001001: gossip", "goMS: rain", "TMQP: rain", "TMQP: sunshine"],
     "throttr": [
@@ -32,6 +38,7 @@ PRINTED = {
 }
 DOORS: dict[str, dict[str, Any]] = {
     "send_again": {"protocol": "admin"},
+    "websocket_client": {"protocol": "admin"},
     "simple_mq": {"protocol": "smq"},
     "goms": {"protocol": "goms", "options": {"topics": ["weather"]}},
     "throttr": {"protocol": "throttr"},

@@ -26,6 +26,7 @@ from tmqp_client.cli.pub import pub
 from tmqp_client.cli.readers import cursor, offsets, peek, read
 from tmqp_client.cli.routers import router
 from tmqp_client.cli.server import server
+from tmqp_client.cli.slow import slowlog, trace
 from tmqp_client.cli.sub import sub
 from tmqp_client.cli.take import cache, pull
 from tmqp_client.cli.talk import events, reply, request
@@ -81,7 +82,7 @@ _COMMANDS: tuple[click.Command, ...] = (
     *(ping, pub, sub, pull, cache, request, reply),
     *(peek, offsets, read, cursor),
     *(channel, queue, feed, router, clients, nodes, server, events, top),
-    *(drain, doctor, bench, config, completion),
+    *(drain, slowlog, trace, doctor, bench, config, completion),
 )
 for _command in _COMMANDS:
     cli.add_command(_command)

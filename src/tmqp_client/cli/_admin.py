@@ -26,6 +26,9 @@ __all__ = ["ADMIN_PORT", "Admin", "AdminDeniedError", "AdminError", "Samples", "
 ADMIN_PORT: Final = 2680
 #: An answer that is longer is not one of ours: a page of metrics has at most some megabytes.
 _MAX_BYTES: Final = 32 * 1_048_576
+#: Statuses of answers that are done, and of those that are read for why they are not.
+_GOOD: Final = (200, 201, 202, 204)
+_ANSWERS: Final = (*_GOOD, 400, 404, 406, 409, 422, 503)
 _SAMPLE: Final = re.compile(r"([a-z_][a-z0-9_]*)(?:\{(.*)\})? (\S+)$")
 _LABEL: Final = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')
 _ESCAPED: Final = re.compile(r"\\(.)")
@@ -116,12 +119,27 @@ class Admin:
 
         :raises AdminError: when there is no answer.
         """
-        _, body = await self._get("/api/v1/server/health")
+        return await self.ask("GET", "/server/health")
+
+    async def ask(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None
+    ) -> Mapping[str, Any]:
+        """What an operation of the API answers; nothing for an answer without a body.
+
+        :param path: below ``/api/v1``.
+        :raises AdminError: when there is no answer, or it is a refusal: its text says why.
+        """
+        data = b"" if body is None else json.dumps(body).encode()
+        status, told = await self._do(method, f"/api/v1{path}", data, _ANSWERS)
         try:
-            answer = json.loads(body)
+            answer = json.loads(told) if told else {}
         except ValueError as error:
             raise AdminError(f"{self.url} answers with something that is not JSON") from error
-        return answer if isinstance(answer, dict) else {}
+        if not isinstance(answer, dict):
+            answer = {}
+        if status not in _GOOD:
+            raise AdminError(str(answer.get("detail", f"{self.url}{path} answers with {status}")))
+        return answer
 
     async def metrics(self) -> Samples:
         """All metrics.
@@ -132,10 +150,15 @@ class Admin:
         return Samples(body.decode(errors="replace"))
 
     async def _get(self, path: str, good: Iterable[int] = (200,)) -> tuple[int, bytes]:
+        return await self._do("GET", path, b"", good)
+
+    async def _do(
+        self, method: str, path: str, data: bytes, good: Iterable[int]
+    ) -> tuple[int, bytes]:
         try:
             with anyio.fail_after(self._timeout_s):
                 status, body = await anyio.to_thread.run_sync(
-                    self._ask, path, abandon_on_cancel=True
+                    self._ask, method, path, data, abandon_on_cancel=True
                 )
         except TimeoutError as error:
             raise AdminError(f"{self.url} does not answer in {self._timeout_s:g} s") from error
@@ -148,11 +171,13 @@ class Admin:
             raise AdminError(f"{self.url}{path} answers with {status}")
         return status, body
 
-    def _ask(self, path: str) -> tuple[int, bytes]:
+    def _ask(self, method: str, path: str, data: bytes) -> tuple[int, bytes]:
         connection = self._make()
         try:
             headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
-            connection.request("GET", path, headers=headers)
+            if data:
+                headers["Content-Type"] = "application/json"
+            connection.request(method, path, body=data or None, headers=headers)
             answer = connection.getresponse()
             body = answer.read(_MAX_BYTES + 1)
         finally:

@@ -28,9 +28,12 @@ _NAME: Final = re.compile(r"[.a-zA-Z0-9_-]+(#ephemeral)?")
 _MOST_NAME: Final = 64
 _FILES: Final = {
     "app.js": "text/javascript; charset=utf-8",
+    "palette.css": "text/css; charset=utf-8",
     "style.css": "text/css; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
+#: Of the server's console, whose colours the page has.
+_PALETTE: Final = "palette.css"
 #: The first part of each path that the page itself serves.
 _PAGES: Final = frozenset({"topics", "nodes", "counter", "lookup"})
 _ACTIONS: Final = frozenset({"pause", "unpause", "empty"})
@@ -97,7 +100,10 @@ class AdminSite:
         folder = files("tmqp_nsq.admin") / "page"
         page = (folder / "index.html").read_text(encoding="utf-8").replace("BASE_PATH/", self._base)
         self._page = page.encode("utf-8")
-        self._files = {name: (folder / name).read_bytes() for name in _FILES}
+        console = files("tmqp_server.admin.console") / "page"
+        self._files = {
+            name: ((console if name == _PALETTE else folder) / name).read_bytes() for name in _FILES
+        }
         self._level = "info"
 
     # --- Requests ---------------------------------------------------------------------------

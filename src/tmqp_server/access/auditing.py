@@ -30,6 +30,7 @@ from tmqp_server.engine.commands import (
     DisconnectClient,
     Drain,
     DropGroup,
+    MoveMessage,
     RemoveBinding,
     RemoveChannel,
     RemoveChannels,
@@ -72,6 +73,7 @@ ACTIONS: Final[dict[type[Command], str]] = {
     RemoveCursor: "remove-cursor",
     RemoveFeed: "remove-feed",
     RemoveMessage: "remove-message",
+    MoveMessage: "move-message",
     RemoveQueue: "remove-queue",
     RemoveRouter: "remove-router",
     ResetGroup: "reset-group",
@@ -275,6 +277,8 @@ def _after(command: Command) -> Mapping[str, Any]:
         return {"binding": command.binding}
     if isinstance(command, (AddFeed, RemoveFeed)):
         return {"target": f"{command.target}/{command.target_queue}"}
+    if isinstance(command, MoveMessage):
+        return {"target": f"{command.push.channel}/{command.push.queue_id}"}
     return {}
 
 

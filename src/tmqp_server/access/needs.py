@@ -101,6 +101,7 @@ from tmqp_server.engine.commands import (
     ListTransactions,
     MakeCounter,
     Miss,
+    MoveMessage,
     OpenBranch,
     OpenCursor,
     OpenGroup,
@@ -375,6 +376,7 @@ NEEDS: Final[dict[type[Command], _Needing]] = {
     RemoveCursor: _on_queue(PULL),
     RemoveFeed: _on_queue(FEED),
     RemoveMessage: _on_queue(CLEAR_MESSAGES),
+    MoveMessage: _on_queue(CLEAR_MESSAGES),
     RemoveQueue: _on_queue(REMOVE_QUEUE),
     RemoveRouter: _on_router(MANAGE_ROUTERS),
     ResetGroup: _group,
@@ -402,9 +404,16 @@ def need_of_message_set(command: PushTransaction, place: int) -> Need:
     return (PUSH, message_set.channel, message_set.queue_id, 0)
 
 
-#: Commands that need several rights: those that say which options channels and queues have, and
-#: the removal of several channels.
-SEVERAL: Final = (CreateChannel, CreateQueue, UpdateChannel, UpdateQueue, RemoveChannels)
+#: Commands that need several rights: those that say which options channels and queues have, the
+#: removal of several channels, and the move of a message.
+SEVERAL: Final = (
+    CreateChannel,
+    CreateQueue,
+    MoveMessage,
+    UpdateChannel,
+    UpdateQueue,
+    RemoveChannels,
+)
 
 
 def all_needs(command: Command) -> list[Need]:
@@ -417,6 +426,8 @@ def all_needs(command: Command) -> list[Need]:
     own = needed(command)
     assert own is not None, "somebody has decided that"
     found = [own]
+    if isinstance(command, MoveMessage):
+        found.append((PUSH, command.push.channel, command.push.queue_id, 0))
     for channel, queue_id in targets_of(command):
         found.append((PUSH, channel, queue_id, 0))
     if isinstance(command, CreateQueue) and command.source is not None:

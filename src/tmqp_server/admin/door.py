@@ -7,17 +7,18 @@ is asked what they may see.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 from typing import Final, final
 
-from tmqp.constants import MAX_QUEUE_ID
+from tmqp_server.admin.api.consuming import HttpConsumers
 from tmqp_server.admin.api.logins import WebLogIns
 from tmqp_server.admin.api.manner import ApiManner
 from tmqp_server.admin.api.openapi import description_of
 from tmqp_server.admin.api.operations import OPERATIONS, routes_of
 from tmqp_server.admin.api.overview import Overviews
+from tmqp_server.admin.api.pace import Pace
+from tmqp_server.admin.api.recalling import KEEPER, EventKeeper, KeptEvents
 from tmqp_server.admin.api.table import Api
 from tmqp_server.admin.api.views import Views
 from tmqp_server.admin.console.files import console_routes
@@ -29,115 +30,85 @@ from tmqp_server.admin.metrics.exposition import (
     TEXT_TYPE,
     wants_openmetrics,
 )
+from tmqp_server.admin.options import ADMIN, AdminOptions, read_choice
 from tmqp_server.admin.permitted import Permitted
 from tmqp_server.admin.probes import say_alive, say_ready
 from tmqp_server.admin.world import AdminWorld
+from tmqp_server.doors.http.door import HttpDoor
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.limits import HttpLimits
 from tmqp_server.doors.http.messages import HttpResponse, as_json
 from tmqp_server.doors.http.routes import Begin, Route
-from tmqp_server.doors.kinds import DoorContext, DoorKind
-from tmqp_server.doors.port import Door
-from tmqp_server.doors.tables import limits_from, record_of_options
+from tmqp_server.doors.kinds import DoorContext
+from tmqp_server.doors.port import DoorSession
+from tmqp_server.doors.tables import limits_from
 from tmqp_server.engine.commands import Command, SeeMetrics
-from tmqp_server.engine.operations.survey import QueueChoice
+from tmqp_server.engine.effects import Inform
 
-__all__ = ["AdminKind", "AdminOptions", "read_choice"]
-
-#: The door for programs that were written for ActiveMQ, and where their users look for a console.
-_ACTIVEMQ: Final = "openwire"
-_ACTIVEMQ_PORT: Final = 8161
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdminOptions:
-    """What the admin door can be told."""
-
-    metrics_queues: tuple[str, ...] = ()
-    """The queues that have metrics of their own: ``orders`` for all of that channel, ``bills-*/1``
-    for the queue 1 of channels whose names begin so; none if nothing is given."""
-
-    max_metrics_queues: int = 1_000
-    """How many of these are shown one by one; the others are summed."""
-
-    hosts: tuple[str, ...] = ()
-    """The names under which browsers and scripts reach this server, beside ``localhost`` and
-    addresses; requests for other hosts are refused."""
-
-    anonymous_metrics: bool = False
-    """Whether ``/metrics`` is shown to clients that do not log in."""
-
-    console: bool = True
-    """Whether ``/`` is the console."""
-
-    def __post_init__(self) -> None:
-        if self.max_metrics_queues < 1:
-            raise ValueError(f"max_metrics_queues must be positive, got {self.max_metrics_queues}")
-
-
-def read_choice(text: str) -> QueueChoice:
-    """Read one of ``metrics_queues``: ``CHANNELS`` or ``CHANNELS/QUEUE``.
-
-    :raises ValueError: for a filter that cannot be used.
-    """
-    pattern, slash, number = text.rpartition("/")
-    if not slash or not (number.isascii() and number.isdecimal()):
-        pattern, number = text, ""
-    if not pattern or "*" in pattern[1:-1]:
-        raise ValueError(
-            f"metrics_queues: a star is at the beginning, at the end or at both, not as in {text!r}"
-        )
-    if number and int(number) > MAX_QUEUE_ID:
-        raise ValueError(f"metrics_queues: {text!r}: the largest queue id is {MAX_QUEUE_ID}")
-    return QueueChoice(pattern, int(number) if number else -1)
+__all__ = ["AdminDoor", "open_door"]
 
 
 @final
-class AdminKind(DoorKind):
-    """The protocol of the admin door.
+class AdminDoor(HttpDoor):
+    """The admin door; ``kept`` are its last events."""
 
-    :param world: the server that it is about.
-    """
+    kept: KeptEvents
 
-    name = "admin"
-    number = 0
-    default_port = 2680
-    has_names = False
+    def open(self, session: int, now: float) -> DoorSession:
+        """A connection, or who keeps the events."""
+        if session == KEEPER:
+            return EventKeeper(self.kept)
+        return super().open(session, now)
 
-    def ports(self, beside: Collection[str]) -> tuple[int, ...]:
-        """Its own port, and that of ActiveMQ's web console where its programs connect."""
-        return (self.default_port, _ACTIVEMQ_PORT) if _ACTIVEMQ in beside else (self.default_port,)
+    def encode_event(self, effect: Inform) -> bytes:
+        """An event with its id."""
+        return self.kept.number(effect, super().encode_event(effect))
 
-    def __init__(self, world: AdminWorld) -> None:
-        self._world = world
-        #: What the operations of the door that was opened last work with.
-        self.api: Api
 
-    def open(self, context: DoorContext) -> Door:
-        """A door of HTTP."""
-        from tmqp_server.doors.http.door import HttpDoor  # noqa: PLC0415 - an extra
-
-        options = record_of_options(AdminOptions(), context.options)
-        limits = limits_from(HttpLimits(), context.limits)
-        world = self._world
-        logins = WebLogIns(world.random_bytes)
-        manner = ApiManner(logins, context.new_id, options.hosts, encrypted=context.encrypted)
-        api = self.api = Api(
-            world, manner, logins, Views(), partial(_described, world), Overviews(world)
-        )
-        door = HttpDoor(
-            context.new_id,
-            limits,
-            context.wall_clock_offset_s,
-            {} if context.native is None else {context.native.name: context.native},
-            routes=[*_routes(world, options), *routes_of(api)],
-            letters=context.letters,
-            manner=manner,
-            door_name=self.name,
-        )
-        door.name = self.name
-        door.for_operators = True
-        return door
+def open_door(
+    world: AdminWorld, context: DoorContext, options: AdminOptions
+) -> tuple[AdminDoor, Api]:
+    """A door, and what its operations work with."""
+    limits = limits_from(HttpLimits(), context.limits)
+    logins = WebLogIns(world.random_bytes)
+    manner = ApiManner(
+        logins,
+        context.new_id,
+        options.hosts,
+        options.origins,
+        encrypted=context.encrypted,
+    )
+    api = Api(
+        world,
+        manner,
+        logins,
+        Views(),
+        partial(_described, world),
+        Overviews(world),
+        HttpConsumers(world),
+        options,
+        Pace(options.requests_per_s),
+        KeptEvents(world),
+    )
+    choices = [read_choice(each) for each in options.metrics_queues]
+    collector = Collector(world, choices, options.max_metrics_queues)
+    collector.logins = logins
+    door = AdminDoor(
+        context.new_id,
+        limits,
+        context.wall_clock_offset_s,
+        {} if context.native is None else {context.native.name: context.native},
+        routes=[*_routes(world, options, collector), *routes_of(api)],
+        letters=context.letters,
+        manner=manner,
+        door_name=ADMIN,
+        tally=collector.requests,
+    )
+    door.name = ADMIN
+    door.for_operators = True
+    api.kept.door = door
+    door.kept = api.kept
+    return door, api
 
 
 def _described(world: AdminWorld) -> bytes:
@@ -145,9 +116,7 @@ def _described(world: AdminWorld) -> bytes:
     return as_json(description_of(OPERATIONS, world.build["version"]))
 
 
-def _routes(world: AdminWorld, options: AdminOptions) -> list[Route]:
-    choices = [read_choice(each) for each in options.metrics_queues]
-    collector = Collector(world, choices, options.max_metrics_queues)
+def _routes(world: AdminWorld, options: AdminOptions, collector: Collector) -> list[Route]:
     anonymous = options.anonymous_metrics
     page = console_routes() if options.console else []
     return [

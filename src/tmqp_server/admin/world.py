@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, final
+from typing import Any, Final, Protocol, final
 
 from tmqp_server.cluster.relay import ClusterStatistics
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.model.histograms import Histogram
 from tmqp_server.replication.view import GroupView
 from tmqp_server.shell.tallies import ProcessFacts
 from tmqp_server.shell.turn import Turn
 
-__all__ = ["AdminWorld"]
+__all__ = ["AdminWorld", "BackupDesk"]
 
 #: Seconds without a beat of the event loop's timer after which the server is not alive.
 _PULSE_S: Final = 10.0
@@ -21,9 +22,43 @@ def _no_random(count: int) -> bytes:
     raise NotImplementedError(f"nobody makes {count} random bytes here")
 
 
+def _ignore(_word: str) -> None:
+    """There is no log."""
+
+
+def _no_tls() -> None:
+    """There is none."""
+
+
+def _note_nothing(_who: str, _action: str, _code: int) -> None:
+    """There is no audit."""
+
+
+def _nothing() -> None:
+    """Nobody carries anything out."""
+
+
 def _never() -> float | None:
     """There is no certificate."""
     return None
+
+
+class BackupDesk(Protocol):
+    """Who makes backups.
+
+    Attributes: ``last``, the one that was begun last; ``possible``, there is something to copy.
+    """
+
+    @property
+    def possible(self) -> bool:
+        """Whether the server keeps anything."""
+
+    @property
+    def last(self) -> Mapping[str, Any] | None:
+        """What has become of the last one."""
+
+    def begin(self, directory: str) -> bool:
+        """Begin one in this directory; False while another one runs."""
 
 
 @final
@@ -41,13 +76,25 @@ class AdminWorld:
     event loop's timer fired last, in the engine's time, below 0 if never; ``reloads`` of the
     configuration by result, and ``last_reload_failed``; ``reload`` has the configuration read
     again, None where nobody can; ``settings`` of the configuration, by their names; ``random``
-    makes so many bytes that nobody can guess.
+    makes so many bytes that nobody can guess; ``beats``, called several times a second outside of
+    all turns, with the engine's time, and ``attend`` has carried out what they led to; ``log``, the
+    last lines; ``log_level`` and ``set_log_level``, one of ``settings.log.LEVELS``; ``tls``, how it
+    is set, None where there is none; ``renew_tls`` reads its files again and says what is wrong
+    with them; ``backups``, None where nobody can make any; ``note`` has audited who did what with
+    which result; ``log_lines``, how many there were by level; ``conversions`` of messages by
+    their door; ``syncs``, how long those of the storage took, None where there are none;
+    ``cluster_waiting``, bytes that wait for other servers.
     """
 
     def __init__(self) -> None:
         self.turn: Turn | None = None
         self.facts: Callable[[], ProcessFacts] = ProcessFacts
-        self.build: Mapping[str, str] = {"version": "", "python": "", "build": ""}
+        self.build: Mapping[str, str] = {
+            "version": "",
+            "python": "",
+            "build": "",
+            "backend": "",
+        }
         self.started_s = 0.0
         self.limits = EngineLimits()
         self.max_connections = 0
@@ -66,6 +113,19 @@ class AdminWorld:
         self.beat_s = -1.0
         self.reloads = {"done": 0, "failed": 0}
         self.last_reload_failed = False
+        self.beats: list[Callable[[float], None]] = []
+        self.attend: Callable[[], None] = _nothing
+        self.log: Callable[[], Sequence[Mapping[str, Any]]] = tuple
+        self.log_level: Callable[[], str] = str
+        self.set_log_level: Callable[[str], None] = _ignore
+        self.tls: Callable[[], Mapping[str, Any] | None] = _no_tls
+        self.renew_tls: Callable[[], str] = str
+        self.backups: BackupDesk | None = None
+        self.note: Callable[[str, str, int], None] = _note_nothing
+        self.log_lines: Mapping[str, int] = {}
+        self.conversions: Mapping[str, int] = {}
+        self.syncs: Histogram | None = None
+        self.cluster_waiting: Callable[[], int] = int
 
     def random_bytes(self, count: int) -> bytes:
         """So many bytes that nobody can guess."""

@@ -44,9 +44,13 @@ class LetterOwner(Protocol):
     """A protocol as :class:`Letters` sees it: its door, or its codec where no door is open."""
 
     name: str
+    number: int
 
     def letter(self, wire: object) -> Letter:
         """The contents of what the protocol keeps as a message's ``wire``."""
+
+    def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
+        """See ``Door.restored``."""
 
     def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
         """A message's ``wire`` with these text headers in the place of its own, and how many bytes
@@ -59,21 +63,27 @@ class Letters:
 
     :param owners: all protocols whose messages may come in, or were kept.
     :param wall_clock_offset_s: seconds to add to the engine's time for Unix time.
+
+    Attributes: ``conversions``, how many letters were made, by the door of the messages.
     """
 
-    __slots__ = ("_offset_s", "_owners")
+    __slots__ = ("_kept_by", "_offset_s", "_owners", "conversions")
 
     def __init__(
         self, owners: Iterable[LetterOwner] = (), wall_clock_offset_s: float = 0.0
     ) -> None:
         self._offset_s = wall_clock_offset_s
+        self.conversions: dict[str, int] = {}
         self._owners: dict[str, LetterOwner] = {}
+        #: The same by number, which is kept with what they keep.
+        self._kept_by: dict[int, LetterOwner] = {}
         for owner in owners:
             self.add(owner)
 
     def add(self, owner: LetterOwner) -> None:
         """Add a protocol; a door replaces the codec of the same name."""
         self._owners[owner.name] = owner
+        self._kept_by[owner.number] = owner
 
     def of(self, message: Message, channel: str = "") -> Letter:
         """A message's letter, with its present address: *channel*, or the producer's spelling.
@@ -105,6 +115,7 @@ class Letters:
 
         :raises LookupError: when nobody here reads its form.
         """
+        self.conversions[door] = self.conversions.get(door, 0) + 1
         if isinstance(wire, Frame):
             return letter_of_frame(wire)
         owner = self._owners.get(door)
@@ -131,6 +142,23 @@ class Letters:
         if isinstance(wire, Frame):
             return wire
         return frame_of_letter(self.of(message, channel), high_priority=message.high_priority)
+
+    def frame_of_kept(self, door: int, body: bytes, *, high_priority: bool) -> Frame:
+        """A message as it is kept, as the TMQP message that says the same.
+
+        :param door: the number of the door that it came in by.
+        :raises LookupError: when nobody here reads its form.
+        :raises ValueError: when it cannot be read.
+        """
+        owner = self._kept_by.get(door)
+        if owner is None:
+            raise LookupError(f"nobody here reads messages of the door {door}")
+        wire, message_id, source, channel, _ = owner.restored(body)
+        letter = owner.letter(wire)
+        letter.message_id = message_id
+        letter.source = source
+        letter.channel = channel.removeprefix(EXACT_MARK)
+        return frame_of_letter(letter, high_priority=high_priority)
 
     def frame_forwarded(self, effect: Forward) -> Frame:
         """What a client said to another one, as the TMQP message that it is or that says the same.

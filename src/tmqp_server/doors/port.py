@@ -20,10 +20,13 @@ from tmqp_server.engine.commands import Command, Push
 from tmqp_server.engine.effects import Deliver, DeliverRun, Effect, Forward, Inform
 from tmqp_server.engine.model.message import Message
 
-__all__ = ["SERVER_STOPS", "Door", "DoorSession", "IdSource", "OwnBodies", "QueuesOnly"]
+__all__ = ["SERVER_STOPS", "SYNTAX", "Door", "DoorSession", "IdSource", "OwnBodies", "QueuesOnly"]
 
 #: Why every session is closed in the end.
 SERVER_STOPS: Final = "the server stops"
+
+#: What a peer has broken whose bytes are not its protocol's.
+SYNTAX: Final = "syntax"
 
 #: Returns a new unique id, 32 lower-case hexadecimal characters (F45).
 IdSource = Callable[[], str]
@@ -40,7 +43,9 @@ class DoorSession:
     took beyond what all bytes take; ``hurried``, :meth:`apply` has made its deadline nearer, or
     lets the peer be read again; ``peer``, where the connection comes from (``127.0.0.1:40000``),
     empty if that is not known: set after the session was opened, before it gets any bytes;
-    ``trusted``, the session is the server's own, and nobody is asked what it may do.
+    ``violation``, the rule of the protocol that the peer broke, by which such ends are counted: one
+    of a few words, ``syntax`` where there are no others; ``trusted``, the session is the server's
+    own, and nobody is asked what it may do.
 
     A session stops its peer by ``reads``: while it is false no further chunk is read, so a peer
     waits in its own kernel.  It knows that its answers and deliveries left by ``wants_written``:
@@ -61,6 +66,7 @@ class DoorSession:
         self.outbound_bytes = 0
         self.work = 0
         self.peer = ""
+        self.violation = ""
         self.trusted = False
         self.hurried = False
         self.reads = True
@@ -108,6 +114,9 @@ class DoorSession:
         not to be sent, for their messages go to somebody else, and what is to be done about the
         others; nothing that the session still holds may be among the bytes."""
         return 0, ()
+
+    def gone(self) -> None:
+        """The connection is over, however it ended; nothing else is asked of the session."""
 
     def excuse_silence(self, now: float) -> None:
         """The peer was not read from until now, for a push of it waited for room

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final, Generic, TypeVar
 
 from tmqp._compat import mypyc_attr
-from tmqp_server.doors.port import DoorSession, IdSource
+from tmqp_server.doors.port import SYNTAX, DoorSession, IdSource
 from tmqp_server.engine.commands import Command, Connect, Disconnect
 from tmqp_server.engine.effects import Accept, CloseSession, Effect, Refuse
 
@@ -104,6 +104,7 @@ class WaitingSession(DoorSession, Generic[_Event]):
             return self.commands_of(events, now)
         fault = self.fault_of(events[0])
         if fault:
+            self.violation = SYNTAX
             return self.end(fault)
         self._early += events
         for event in events:

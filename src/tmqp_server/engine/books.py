@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tmqp.constants import RESULT_BUSY, RESULT_LIMIT_EXCEEDED
 from tmqp_server.engine.options import BindingOptions, ChannelOptions, QueueOptions
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "PENDING_BYTES",
     "PENDING_CURSOR_BYTES",
     "PULL_BYTES",
+    "QUEUE_OPTIONS",
     "SUBSCRIPTION_BYTES",
     "TLS_BYTES",
     "Books",
@@ -104,6 +106,8 @@ GRIP_BYTES: Final = 256
 BROWSE_BYTES: Final = 2_048
 #: A pull that waits, without its request.
 PULL_BYTES: Final = 1_024
+#: What stands for a limit that a queue's options set, in the place of a limit's name.
+QUEUE_OPTIONS: Final = "queue_options"
 #: A feed: itself, the consumer that it is, and its places in the lists of both queues.
 _FEED_BYTES: Final = 768
 _ROUTER_BYTES: Final = 320
@@ -140,9 +144,20 @@ _LEAST_RESERVE_BYTES: Final = 262_144
 class Books:
     """How much memory is taken: ``message_bytes`` by messages, ``state_bytes`` by all else."""
 
-    __slots__ = ("message_bytes", "state_bytes", "_most", "_most_to_move", "_most_with_reserve")
+    __slots__ = (
+        "limits_reached",
+        "message_bytes",
+        "state_bytes",
+        "_most",
+        "_most_to_move",
+        "_most_with_reserve",
+        "_short_of",
+    )
 
     def __init__(self, max_total_bytes: int) -> None:
+        #: How often something was refused for a limit, by the limit's name.
+        self.limits_reached: dict[str, int] = {}
+        self._short_of = ""
         #: Of all messages that are not settled, see Queue.bytes; ``flights.py`` keeps it.
         self.message_bytes = 0
         self.state_bytes = 0
@@ -167,6 +182,26 @@ class Books:
     def total_bytes(self) -> int:
         """All that is taken."""
         return self.message_bytes + self.state_bytes
+
+    # --- Limits that were reached ----------------------------------------------------------------
+
+    def reached(self, limit: str, code: int = RESULT_LIMIT_EXCEEDED) -> int:
+        """Count that something is refused for a limit of this name; the result code of that."""
+        self.limits_reached[limit] = self.limits_reached.get(limit, 0) + 1
+        return code
+
+    def short_of(self, limit: str, code: int = RESULT_LIMIT_EXCEEDED) -> int:
+        """Note why a message has no room; its push may wait, or others make way, so it is counted
+        only by :meth:`count_short`.  The result code of a refusal."""
+        self._short_of = limit
+        return code
+
+    def count_short(self, code: int) -> int:
+        """Count a message that was refused with this code for the limit that was noted last."""
+        if code in (RESULT_LIMIT_EXCEEDED, RESULT_BUSY) and self._short_of:
+            self.reached(self._short_of)
+        self._short_of = ""
+        return code
 
     def charge(self, size: int) -> None:
         """Take *size* bytes for something that was created."""

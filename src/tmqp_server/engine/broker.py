@@ -44,13 +44,13 @@ from tmqp_server.engine.commands import (
     SubscribeEvent,
 )
 from tmqp_server.engine.core import Core, Performers
-from tmqp_server.engine.delivery.batches import Batches
 from tmqp_server.engine.delivery.debts import DebtTimer
 from tmqp_server.engine.delivery.deferring import Deferring
 from tmqp_server.engine.delivery.direct import Direct
 from tmqp_server.engine.delivery.feeding import Feeder
 from tmqp_server.engine.delivery.feeds import Feeds
 from tmqp_server.engine.delivery.intake import Intake
+from tmqp_server.engine.delivery.moving import Moves
 from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.pulls import Puller
 from tmqp_server.engine.delivery.pump import Pump
@@ -174,7 +174,7 @@ class Broker:
         self._events = Subscribing(core)
         self._intake = Intake(core, directory, self._outcomes, self._workflow, self._direct)
         intake = self._intake
-        self._batches = batches = Batches(core, flights, directory, outcomes, workflow, intake)
+        self._batches = batches = Moves(core, flights, directory, outcomes, workflow, intake)
         self._deferring = Deferring(core, directory, flights, self._outcomes)
         self._runs = RunIntake(core, flights, self._workflow)
         self._routing = Routing(core)
@@ -184,7 +184,7 @@ class Broker:
         self._administration = Administration(core, directory, pump, workflow, feeds)
         self._information = Information(core)
         self._transactions = transactions = Transactions(core, flights, directory, self._pump)
-        self._browsing = Browsing(core, directory, self._deferring)
+        self._browsing = Browsing(core, directory, self._deferring, batches)
         self._cells = Cells(core)
         self._keeper = Keeper(
             core,

@@ -9,9 +9,10 @@ When the budget is used up, whoever has work left puts it into ``runnable``, ``a
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from typing import Final, TypeAlias
 
+from tmqp.constants import RESULT_BUSY
 from tmqp_server.engine.books import (
     ENDED_SESSION_BYTES,
     PENDING_BYTES,
@@ -192,6 +193,7 @@ class Core(Books):
         "fetches",
         "last_fetch",
         "counters",
+        "tables",
         "tally",
         "takes_nodes",
         "shares_decisions",
@@ -250,6 +252,8 @@ class Core(Books):
         self.last_fetch = 0
         self.counters = BrokerCounters()
         self.tally = EngineTally()
+        #: The tables of its parts whose sizes are limited, by what is in them, for who watches.
+        self.tables: dict[str, Sized] = {}
         #: Whether a session may be a node; else its Connect says so in vain.
         self.takes_nodes = False
         #: Whether nodes tell each other what their queues are done with (F63).
@@ -314,6 +318,10 @@ class Core(Books):
     def count_stray(self) -> None:
         """Count a command of a session that is not known."""
         self.counters.stray_commands += 1
+
+    def skip_confirms(self, count: int) -> None:
+        """Count confirms that are not made because the producer has gone (F77)."""
+        self.counters.confirms_skipped += count
 
     def count_unknown_ticket(self) -> None:
         """Count an answer of the storage to nothing that was asked."""
@@ -409,6 +417,10 @@ class Core(Books):
     def has_room_to_save(self, size: int) -> bool:
         """Whether the storage works, and has not too much to do already for *size* bytes more."""
         return self.storage_ok and self.unsynced_bytes + size <= self.limits.max_unsynced_bytes
+
+    def short_of_storage(self) -> int:
+        """Note that a message must go to a storage that fails, or has too much to do; 503."""
+        return self.short_of("max_unsynced_bytes" if self.storage_ok else "", RESULT_BUSY)
 
     def can_save(self, size: int) -> bool:
         """The same for what is accepted already: it goes alone where it fits at no time."""

@@ -7,7 +7,6 @@ failed opening which result code says why.
 from __future__ import annotations
 
 from tmqp.constants import (
-    RESULT_LIMIT_EXCEEDED,
     RESULT_NOT_FOUND,
     RESULT_OK,
     RESULT_UNACCEPTABLE,
@@ -75,7 +74,7 @@ class Directory:
             return RESULT_UNACCEPTABLE
         owned = 0 if creator.owned is None else len(creator.owned)
         if owned >= self._core.limits.max_owned_channels_per_session:
-            return RESULT_LIMIT_EXCEEDED
+            return self._core.reached("max_owned_channels_per_session")
         return RESULT_OK
 
     def create_queue(self, channel: Channel, queue_id: int, options: QueueOptions) -> Queue | None:

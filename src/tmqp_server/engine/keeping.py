@@ -223,7 +223,7 @@ class Keeper:
         self._flights.save(queue, saved)
         core.became_safe(queue, last)
         if told and not run.producer.alive:
-            self._outcomes.skip_confirms(len(told))
+            self._core.skip_confirms(len(told))
         elif told:
             first = run.messages[0]
             core.tally.count_confirms(len(told))
@@ -345,7 +345,7 @@ class Keeper:
         rare.held_confirm = None
         assert isinstance(held, Confirm)
         if not message.producer.alive:
-            self._outcomes.skip_confirms(1)
+            self._core.skip_confirms(1)
             return
         if not saved:
             held.positive = False

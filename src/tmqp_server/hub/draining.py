@@ -13,6 +13,7 @@ from tmqp_server.engine.commands import (
     Batch,
     Command,
     Connect,
+    MoveMessage,
     OpenTransaction,
     Publish,
     Push,
@@ -37,6 +38,6 @@ def refused_by_drain(command: Command) -> Sequence[Effect] | None:
         return [Refuse(command.session, command.request, RESULT_BUSY, command.client_id)]
     if isinstance(command, Batch) and any(isinstance(each, Push) for each in command.commands):
         return [Reply(command.session, command.request, RESULT_BUSY)]
-    if isinstance(command, (OpenTransaction, Publish, PushTransaction, SendDirect)):
+    if isinstance(command, (MoveMessage, OpenTransaction, Publish, PushTransaction, SendDirect)):
         return [Reply(command.session, command.request, RESULT_BUSY)]
     return None

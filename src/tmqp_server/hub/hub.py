@@ -121,10 +121,10 @@ class Hub(Restricted):
         takes_custom: bool = False,
         relay: Relay | None = None,
     ) -> None:
-        self.outside: list[Outside] = []
-        super().__init__(broker, Outlets(portion_bytes, broker, self.outside))
+        outside: list[Outside] = []
+        super().__init__(broker, Outlets(portion_bytes, broker, outside), outside)
         self.journal = journal
-        self.notified: int = 0
+        self.notified: dict[int, int] = {}
         self.customs_ignored: int = 0
         self.commands_dropped: int = 0
         if guarded:
@@ -154,6 +154,8 @@ class Hub(Restricted):
         if session is None:
             return False
         commands = session.receive(data, now)
+        if self.tracer.running:
+            self.tracer.read(number, len(data), commands, now)
         self._outlets.touch(number)
         if not self._outlets.weigh(number, session):
             stranger = number in self._outlets.strangers
@@ -198,6 +200,7 @@ class Hub(Restricted):
     def forget(self, number: int, now: float) -> None:
         """The transport is gone, for whatever reason; whatever the session held is given back."""
         if number in self._sessions:
+            self.tracer.gone(number, now)
             if self.auditor is not None:
                 self.auditor.gone(number, self._place(number), now)
             self._outlets.forget(number)
@@ -270,27 +273,6 @@ class Hub(Restricted):
         if commands:
             self._run(number, commands, now)
         return count
-
-    # -- what is to be sent ---------------------------------------------------------------------
-
-    def take_outbound(self) -> Sequence[tuple[int, bytes]]:
-        """What touched sessions have to send, in order; an empty piece ends one that is closed."""
-        pieces: list[tuple[int, bytes]] = []
-        for number in self._outlets.take_touched():
-            self._outlets.take_pieces(number, pieces)
-            if self.close_reason(number) and not self.has_more(number):
-                pieces.append((number, b""))
-        return pieces
-
-    def take_outside(self) -> Sequence[Outside]:
-        """What is for somebody outside, since the last call, in order."""
-        found = self.outside[:]
-        self.outside.clear()
-        return found
-
-    def send(self, number: int, data: bytes) -> None:
-        """Queue whole messages for a session, as they are to be sent."""
-        self._outlets.send((number,), data)
 
     def set_router_enabled(self, name: str, enabled: bool, now: float) -> bool:
         """Let a router work, or not; False when there is none of that name."""
@@ -499,6 +481,8 @@ class Hub(Restricted):
         following = self._following
         outlets = self._outlets
         while True:
+            if self.tracer.running:
+                effects = self.tracer.seen(effects, now)
             for effect in effects:
                 if isinstance(effect, Deliver):
                     outlets.deliver(effect)
@@ -517,7 +501,7 @@ class Hub(Restricted):
                     outlets.close_branch(effect.session, effect.branch)
                     self._apply(effect, now)
                 elif isinstance(effect, Notify):
-                    self.notified += 1
+                    self.notified[effect.event] = self.notified.get(effect.event, 0) + 1
                 elif isinstance(effect, TellNodes):
                     if self.relay is not None:
                         data, numbers = self.relay.tell(effect)

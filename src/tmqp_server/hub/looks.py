@@ -74,6 +74,11 @@ class Looks:
         session = self._sessions.get(number)
         return "" if session is None else session.close_reason
 
+    def violation(self, number: int) -> str:
+        """The rule of its protocol that the session's peer broke; empty for none."""
+        session = self._sessions.get(number)
+        return "" if session is None else session.violation
+
     def is_full(self) -> bool:
         """Whether some session has a portion to send, or a portion of work was done."""
         return self._outlets.full

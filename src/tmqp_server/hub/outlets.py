@@ -170,7 +170,7 @@ class Outlets:
         """A connection is gone; there must have been one."""
         for branch in self._branches.pop(number, ()):
             self._drop_branch(branch)
-        del self.sessions[number]
+        self.sessions.pop(number).gone()
         del self.doors[number]
         self._apart.pop(number, None)
         self._touched.pop(number, None)

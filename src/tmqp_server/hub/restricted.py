@@ -7,23 +7,24 @@ from collections.abc import Sequence
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.effects import Effect
-from tmqp_server.hub.audited import Audited
 from tmqp_server.hub.draining import refused_by_drain
 from tmqp_server.hub.outlets import Outlets
+from tmqp_server.hub.questions import Outside
 from tmqp_server.hub.standby import refused_by_standby
+from tmqp_server.hub.traced import Traced
 
 __all__ = ["Restricted"]
 
 
-class Restricted(Audited):
+class Restricted(Traced):
     """The sessions of a hub, with what it takes of them; ``Hub`` completes it.
 
     Attributes: ``draining``, no more is taken; ``stands_by``, another server takes clients, at
     ``leader_address`` if that is known; ``restricted``, either of them.
     """
 
-    def __init__(self, broker: Broker, outlets: Outlets) -> None:
-        super().__init__(broker, outlets)
+    def __init__(self, broker: Broker, outlets: Outlets, outside: list[Outside]) -> None:
+        super().__init__(broker, outlets, outside)
         self.draining = False
         self.stands_by = False
         self.leader_address = ""

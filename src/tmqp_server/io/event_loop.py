@@ -12,12 +12,21 @@ import importlib
 import importlib.util
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tmqp_server.config import ConfigError
 from tmqp_server.io.direct_loop import DirectLoop, direct_loop
 
-__all__ = ["BACKENDS", "asyncio_loop", "clock", "context_for_callbacks", "how_to_run"]
+__all__ = [
+    "BACKENDS",
+    "asyncio_loop",
+    "backend_name",
+    "clock",
+    "context_for_callbacks",
+    "how_to_run",
+    "thread_caller",
+]
 
 #: What a server may run on.
 BACKENDS = ("asyncio", "uvloop", "trio")
@@ -52,6 +61,17 @@ def asyncio_loop() -> asyncio.AbstractEventLoop | None:
     return asyncio.get_running_loop()
 
 
+def backend_name() -> str:
+    """Which of ``BACKENDS`` runs.
+
+    :raises RuntimeError: when no event loop runs.
+    """
+    loop = asyncio_loop()
+    if loop is None:
+        return "trio"
+    return "uvloop" if type(loop).__module__.partition(".")[0] == "uvloop" else "asyncio"
+
+
 def clock() -> Callable[[], float]:
     """What :func:`anyio.current_time` would call."""
     loop = asyncio_loop()
@@ -60,6 +80,17 @@ def clock() -> Callable[[], float]:
         return current_time
     # What asyncio's loop.time() calls; some loops have another.
     return time.monotonic if isinstance(loop, DirectLoop) else loop.time
+
+
+def thread_caller() -> Callable[[Callable[[], None]], object]:
+    """What other threads call to have something called in the running event loop, where it may call
+    anyio; it raises ``RuntimeError`` when the loop has ended."""
+    loop = asyncio_loop()
+    if loop is None:
+        token = importlib.import_module("trio").lowlevel.current_trio_token()
+        run_soon: Callable[[Callable[[], None]], object] = token.run_sync_soon
+        return run_soon
+    return partial(loop.call_soon_threadsafe, context=context_for_callbacks())
 
 
 def context_for_callbacks() -> contextvars.Context:

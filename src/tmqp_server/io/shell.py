@@ -120,6 +120,8 @@ class Shell:
         self._portion_waits = anyio.Event()
         self._store_work: _StoreWork | None = None
         self._store_called = anyio.Event()
+        self._worker = Worker("tmqp-server storage")
+        self._store_fault: BaseException | None = None
         self._store_closed = anyio.Event()
         self._none_left = anyio.Event()
         self._all_told = anyio.Event()
@@ -162,7 +164,7 @@ class Shell:
                 tasks.start_soon(self._run_timers)
                 tasks.start_soon(self._run_portions)
                 if self._store is not None:
-                    tasks.start_soon(self._run_store, self._store)
+                    tasks.start_soon(self._run_store)
                 if self._http is not None:
                     tasks.start_soon(self._http.run)
                 self.attend()
@@ -436,58 +438,74 @@ class Shell:
     def _work_on(self, effect: _StoreWork) -> None:
         assert self._store_work is None, "the store works on one thing at a time"
         self._store_work = effect
-        self._store_called.set()
+        if isinstance(effect, WriteBatch) and effect.at_once:
+            self._begin_work(effect)
+        else:
+            self._store_called.set()
 
-    async def _run_store(self, store: Store) -> None:
-        worker = Worker("tmqp-server storage")
+    async def _run_store(self) -> None:
+        """Begin what the store is to do, for ever: not before what else is ready in this round of
+        the event loop was heard."""
         while True:
+            await self._store_called.wait()
+            self._store_called = anyio.Event()
+            if self._store_fault is not None:
+                raise self._store_fault
             work = self._store_work
-            if work is None:
-                self._store_called = anyio.Event()
-                await self._store_called.wait()
-                continue
-            await self._carry_out(store, worker, work)
-            self.attend()
+            assert work is not None, "who calls has work"
+            self._begin_work(work)
 
-    async def _carry_out(self, store: Store, worker: Worker, work: _StoreWork) -> None:
+    def _begin_work(self, work: _StoreWork) -> None:
         turn = self.turn
+        store, worker = self._store, self._worker
+        assert store is not None, "it has work"
+        histogram: Histogram | None = None
+        do: Callable[[], object]
+        tell: Callable[[Exception | None, float], None]
         if isinstance(work, WriteBatch):
-            batch = turn.take_batch()
-            error = await self._timed(worker, turn.tally.write, partial(_write, store, batch))
-            turn.written(error, self.now())
+            histogram = turn.tally.write
+            do, tell = partial(_write, store, turn.take_batch()), turn.written
         elif isinstance(work, ReadBatch):
             assert self._journal is not None, "a store has a journal"
             answers: list[Command] = []
-            ask = partial(_read, store, self._journal, work.questions, answers, self.now())
-            error = await self._timed(worker, turn.tally.read, ask)
-            turn.read(answers, error, self.now())
+            histogram = turn.tally.read
+            do = partial(_read, store, self._journal, work.questions, answers, self.now())
+            tell = partial(turn.read, answers)
         elif isinstance(work, CatchUp):
-            error = await self._tried(worker, store.catch_up)
-            turn.caught_up(error, self.now())
+            do, tell = store.catch_up, turn.caught_up
         else:
-            error = await self._tried(worker, partial(store.close, work.clean))
+            do, tell = partial(store.close, work.clean), self._tell_closed
+            worker.give(do, partial(self._worked, tell, None, 0.0))
             worker.stop()
-            turn.store_closed(error)
-            self._store_closed.set()
+            return
+        worker.give(do, partial(self._worked, tell, histogram, self.now()))
 
-    async def _timed(
-        self, worker: Worker, histogram: Histogram, work: Callable[[], None]
-    ) -> Exception | None:
-        """As :meth:`_tried`; how long it took is counted."""
-        began = self.now()
-        error = await self._tried(worker, work)
-        histogram.observe(self.now() - began)
-        return error
-
-    async def _tried(self, worker: Worker, work: Callable[[], None]) -> Exception | None:
-        """Do something in the store's thread, which is free then; returns what it raised."""
-        error: Exception | None = None
-        try:
-            await worker.do(work)
-        except Exception as raised:  # noqa: BLE001 - the turn looks at it
-            error = raised
+    def _worked(
+        self,
+        tell: Callable[[Exception | None, float], None],
+        histogram: Histogram | None,
+        began: float,
+        error: BaseException | None,
+    ) -> None:
+        """The store has done its work; called by the event loop itself."""
+        if self._tasks is None:
+            return  # nobody waits for it any more
         self._store_work = None
-        return error
+        now = self.now()
+        if histogram is not None:
+            histogram.observe(now - began)
+        try:
+            if error is not None and not isinstance(error, Exception):
+                raise error
+            tell(error, now)
+            self.attend()
+        except BaseException as fault:  # noqa: BLE001 - a bug, which ends the task and the server
+            self._store_fault = fault
+            self._store_called.set()
+
+    def _tell_closed(self, error: Exception | None, _now: float) -> None:
+        self.turn.store_closed(error)
+        self._store_closed.set()
 
     async def finish_storage(self) -> None:
         """Have everything written and the store closed; no connection may be left."""

@@ -13,7 +13,16 @@ __all__ = ["ADMIN", "admin_settings"]
 #: The name of its protocol.
 ADMIN: Final = "admin"
 #: Its options, which are keys of the table; see ``AdminOptions``.
-_OPTIONS: Final = ("metrics_queues", "max_metrics_queues", "anonymous_metrics", "console", "hosts")
+_OPTIONS: Final = (
+    "metrics_queues",
+    "max_metrics_queues",
+    "anonymous_metrics",
+    "backups",
+    "console",
+    "hosts",
+    "origins",
+    "requests_per_s",
+)
 _KEYS: Final = ("listen", "tls", "as", "allow", "limits", "tls_client_auth")
 
 

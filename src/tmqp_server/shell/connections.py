@@ -508,7 +508,7 @@ class Connections(Judged):
         part(self.hub, out, self._world, now, goes_on=False)
         out.state = OVER
         out.waits = False
-        out.count_end()
+        out.count_end(self.hub.violation(number))
         self._tell_drained(out)
         del self._outs[number]
         self._timers.forget(number)

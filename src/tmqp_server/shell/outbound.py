@@ -243,9 +243,12 @@ class Outbound:
         """Note why the connection ends, for the counters; what was noted first counts."""
         self._closing = self._closing or closing
 
-    def count_end(self) -> None:
-        """Count that it is over: closed by its session, if nothing else was noted."""
+    def count_end(self, violation: str) -> None:
+        """Count that it is over: closed by its session, if nothing else was noted; *violation* is
+        the rule that its peer broke, empty for none."""
         count_one(self.tally.closed, self._closing or BY_SERVER)
+        if violation:
+            count_one(self.tally.violations, violation)
 
     def unsent(self, *, goes_on: bool) -> int:
         """How many of the bytes that wait have not left for certain.

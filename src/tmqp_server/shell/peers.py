@@ -3,13 +3,43 @@
 from __future__ import annotations
 
 import math
+from typing import Final, final
 
 from tmqp_server.shell.outbound import Marks, Outbound
 from tmqp_server.shell.tallies import ShellTally
 from tmqp_server.shell.timers import Timers
 from tmqp_server.shell.world import WARNING, Drained, Log, Wake, WorldEffect
 
-__all__ = ["Peers"]
+__all__ = ["Peers", "Pressure"]
+
+
+#: Connections of one portion.
+_PORTION: Final = 250
+
+
+@final
+class Pressure:
+    """What waits for peers; complete once :meth:`go_on` has returned True.
+
+    Attributes: ``blocked`` connections, whose deliveries are held back, and ``waiting`` bytes.
+    """
+
+    def __init__(self, outs: list[Outbound]) -> None:
+        self.blocked = 0
+        self.waiting = 0
+        self._outs = outs
+        self._at = 0
+
+    def go_on(self) -> bool:
+        """Add a portion up; True when that was all."""
+        end = min(self._at + _PORTION, len(self._outs))
+        for place in range(self._at, end):
+            out = self._outs[place]
+            self.waiting += out.bytes
+            if out.blocked:
+                self.blocked += 1
+        self._at = end
+        return end == len(self._outs)
 
 
 class Peers:
@@ -54,14 +84,9 @@ class Peers:
             out.awaited = False
             self._world.append(Drained(out.number))
 
-    def pressure(self) -> tuple[int, int]:
-        """How many connections are blocked, and how many bytes wait for all peers."""
-        blocked = waiting = 0
-        for out in self._outs.values():
-            waiting += out.bytes
-            if out.blocked:
-                blocked += 1
-        return blocked, waiting
+    def pressure(self) -> Pressure:
+        """What waits for all peers, to be added up in portions."""
+        return Pressure(list(self._outs.values()))
 
     def open_by_door(self) -> dict[str, int]:
         """How many connections are open, by the name of their door."""

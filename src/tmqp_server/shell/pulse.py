@@ -24,15 +24,17 @@ _KEPT: Final = 128
 @final
 class SlowTurn:
     """A turn that took too long: when it ended and how long it took, in seconds; and how long of
-    that the ``session`` took that took most, 0 for the server's own work."""
+    that the ``session`` took that took most, 0 for the server's own work; ``peer`` is where that
+    connects from."""
 
-    __slots__ = ("at", "session", "session_s", "took_s")
+    __slots__ = ("at", "peer", "session", "session_s", "took_s")
 
     def __init__(self, at: float, took_s: float, session: int, session_s: float) -> None:
         self.at = at
         self.took_s = took_s
         self.session = session
         self.session_s = session_s
+        self.peer = ""
 
 
 @final

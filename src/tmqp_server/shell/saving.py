@@ -8,7 +8,8 @@ so that a read finds what was written.
 
 *What a batch holds.*  :meth:`Saving.take` hands it out when the store's thread is about to begin,
 not when it is called: what other connections bring in the same round of the event loop belongs to
-it.  Else of 64 producers with one message each every second sync would be for one message.
+it.  Else of 64 producers with one message each every second sync would be for one message.  After a
+batch of one message the next begins at once: its producer is alone, and waits for each answer.
 
 *Confirms.*  Only the successful end of a batch makes the answer that confirms its messages, and
 only for the very batch that was handed out.
@@ -128,6 +129,8 @@ class Saving:
         self._asked: list[StorageQuestion] = []
         self._reads: deque[StorageQuestion] = deque()
         self._writing: Writing | None = None
+        #: Messages that the last batch brought.
+        self._last_count = 0
         self._due = math.inf
         self._failures = 0
         self._reads_fail = False
@@ -172,7 +175,7 @@ class Saving:
         self._asked.clear()
         if not self._journal.is_empty:
             self._enter(WRITING, now + self.patience_s)
-            self._world.append(WriteBatch())
+            self._world.append(WriteBatch(self._last_count == 1))
         else:
             self._read_on(now)
 
@@ -233,6 +236,7 @@ class Saving:
             return
         count = writing.batch.messages()
         if count:
+            self._last_count = count
             self._tally.batch.count(count)
             if self._taken_s >= 0.0:
                 self._tally.confirm.observe(now - self._taken_s, count)

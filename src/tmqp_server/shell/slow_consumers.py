@@ -34,6 +34,11 @@ class SlowConsumers:
         #: Since when deliveries are held back, and whether a line has said so.
         self._since: dict[int, tuple[float, bool]] = {}
 
+    def since(self) -> dict[int, float]:
+        """The sessions whose deliveries are held back for long enough to be slow, and since when;
+        those that were not looked at yet are not among them."""
+        return {number: since for number, (since, told) in self._since.items() if told}
+
     def blocked(self, number: int, now: float) -> None:
         """Deliveries to a session are held back from now on."""
         self._since[number] = (now, False)

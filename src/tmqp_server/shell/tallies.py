@@ -64,7 +64,15 @@ def count_one(counts: dict[str, int], key: str, count: int = 1) -> None:
 class DoorTally:
     """What is counted of the connections of one door."""
 
-    __slots__ = ("admitted", "closed", "denied", "opened", "received_bytes", "sent_bytes")
+    __slots__ = (
+        "admitted",
+        "closed",
+        "denied",
+        "opened",
+        "received_bytes",
+        "sent_bytes",
+        "violations",
+    )
 
     def __init__(self) -> None:
         self.opened = 0
@@ -75,6 +83,8 @@ class DoorTally:
         self.denied = 0
         self.received_bytes = 0
         self.sent_bytes = 0
+        #: Connections whose peers broke the protocol, by the rule.
+        self.violations: dict[str, int] = {}
 
 
 @final

@@ -217,6 +217,9 @@ class Turn(Connections):
 
     def turn_was_slow(self, slow: SlowTurn) -> None:
         """A turn of the event loop took too long: the log has a line, unless there are too many."""
+        out = self._outs.get(slow.session)
+        if out is not None:
+            slow.peer = out.wire.peer
         suppressed = self._slow_lines.note("", slow.at)
         if suppressed < 0:
             return

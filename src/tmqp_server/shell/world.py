@@ -192,9 +192,15 @@ class Abandon:
 @final
 class WriteBatch:
     """Have the store write the batch that :meth:`Turn.take_batch` gives when it can begin;
-    :meth:`Turn.written` hears how it went."""
+    :meth:`Turn.written` hears how it went.
 
-    __slots__ = ()
+    ``at_once`` says that it need not wait for what else comes in this round.
+    """
+
+    __slots__ = ("at_once",)
+
+    def __init__(self, at_once: bool = False) -> None:
+        self.at_once = at_once
 
 
 @final

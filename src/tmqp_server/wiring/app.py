@@ -12,9 +12,9 @@ import random
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.abc
@@ -61,7 +61,10 @@ from tmqp_server.wiring.auditing import Audit
 from tmqp_server.wiring.clustering import Filters, Membership, join_cluster
 from tmqp_server.wiring.datagrams import UdpSockets
 from tmqp_server.wiring.doors import Doors, OpenDoor, door_name, sealed_addresses
+from tmqp_server.wiring.log_lines import LogLines
+from tmqp_server.wiring.logs import LOG_LINES
 from tmqp_server.wiring.lookups import announcing
+from tmqp_server.wiring.operating import show_to_operators
 from tmqp_server.wiring.parts import (
     caller_of,
     judge_of,
@@ -157,13 +160,21 @@ class Server:
         self._arrivals = Arrivals(rates_of(config), self._turn.tally.waits)
         self._limit_rates(config)
         self.audit = Audit(self._hub, config.audit, offset_s)
+        self.log_lines = LogLines()
         self._show_to_operators()
 
     def _show_to_operators(self) -> None:
         """Let admin doors see what only the server knows."""
         watch(self.world, self.config, self._turn, lambda: self.sessions)
-        self.world.cluster = None if self.cluster is None else self.cluster.relay.statistics
+        if self.cluster is not None:
+            self.world.cluster = self.cluster.relay.statistics
+            self.world.cluster_waiting = self.cluster.waiting_bytes
+        self.world.log_lines = LOG_LINES
+        self.world.conversions = self.doors.native.letters.conversions
+        self.world.syncs = getattr(self._store, "syncs", None)  # not every store has a log
         self.world.audit = self.audit.file.ring
+        self.world.attend = self._shell.attend
+        show_to_operators(self.world, self)
         self.world.audit_fails = lambda: bool(self.audit.file.failing)
         self.world.certificate_expires_s = lambda: self.tls.expires_s
         if self._member is not None:
@@ -197,8 +208,7 @@ class Server:
 
     @property
     def leader_address(self) -> str:
-        """Where clients are sent while this server stands by in its group; empty when nobody is
-        known to lead."""
+        """Where clients are sent while this server stands by; empty when nobody leads."""
         return self._hub.leader_address
 
     async def listen(self) -> None:
@@ -268,6 +278,7 @@ class Server:
         """
         for each in self._asked:
             each.attach(self._forget_answers)
+        self.log_lines.begin()
         self.world.listening = True
         dialling = Dialling(self._shell, self._new_number, random.random)
         with anyio.CancelScope(shield=True):
@@ -286,8 +297,7 @@ class Server:
                 if self._member is None:
                     go_out()
                 else:
-                    addresses = tuple(self.addresses)
-                    tasks.start_soon(self._member.live, self._shell, addresses, go_out)
+                    tasks.start_soon(self._member.live, self._shell, tuple(self.addresses), go_out)
                 tasks.start_soon(beat, self.world)
                 self._udp.serve(tasks, self._shell, self._new_number)
                 await self._stopping.wait()
@@ -303,6 +313,7 @@ class Server:
         for each in self._asked:
             each.detach(self._forget_answers)
         self.audit.file.close()
+        self.log_lines.end()
         self._over.set()
 
     def _go_out(self, tasks: anyio.abc.TaskGroup, dialling: Dialling) -> None:
@@ -313,6 +324,11 @@ class Server:
             for peer in opened.kind.dials(settings.options):
                 dialling.serve(tasks, peer, door, settings.acts_as)
         tasks.start_soon(self._announcing.run)
+
+    def start_soon(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run something beside everything else, until the server ends."""
+        assert self._tasks is not None, "it runs"
+        self._tasks.start_soon(work)
 
     def _forget_answers(self, session: int | None) -> None:
         gate = self._hub.gate

@@ -43,6 +43,10 @@ class Membership:
             filters.custom,
         )
 
+    def waiting_bytes(self) -> int:
+        """Bytes that wait for the masters."""
+        return sum([link.outbox.waiting_bytes for link in self.links])
+
 
 def load_filter(name: str) -> NodeFilter:
     """Make the filter that a configuration names as ``module:Class``.

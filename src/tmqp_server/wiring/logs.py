@@ -14,7 +14,10 @@ from typing import Final
 
 from tmqp_server.settings.log import LogSettings
 
-__all__ = ["JsonFormatter", "PlainFormatter", "set_up_log"]
+__all__ = ["LOG_LINES", "JsonFormatter", "PlainFormatter", "set_up_log"]
+
+#: Lines that were written to the log since the process began, by their level in lower case.
+LOG_LINES: Final[dict[str, int]] = {}
 
 _PLAIN: Final = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 #: What is not written as it is: control characters, and what ends a line elsewhere.
@@ -58,16 +61,29 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line, ensure_ascii=False, default=str)
 
 
+class _Counting(logging.StreamHandler):  # type: ignore[type-arg]  # of a text stream
+    """Writes lines to standard error, and counts them in ``LOG_LINES``."""
+
+    def __init__(self) -> None:
+        super().__init__(sys.stderr)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line."""
+        level = record.levelname.lower()
+        LOG_LINES[level] = LOG_LINES.get(level, 0) + 1
+        super().emit(record)
+
+
 def set_up_log(settings: LogSettings) -> None:
     """Write the log to standard error in this way from now on; may be called again."""
     root = logging.getLogger()
     for handler in list(root.handlers):
-        if getattr(handler, "is_ours", False):
+        if isinstance(handler, _Counting):
             root.removeHandler(handler)
-    handler = logging.StreamHandler(sys.stderr)
-    handler.is_ours = True  # type: ignore[attr-defined]  # so that the next call finds it
+    handler = _Counting()
     handler.setFormatter(JsonFormatter() if settings.format == "json" else PlainFormatter())
     root.addHandler(handler)
     root.setLevel(settings.level.upper())
+    logging.getLogger("tmqp_server").setLevel(logging.NOTSET)  # what an operator has set is over
     for name in ("httpx", "httpcore"):  # they log whole URLs; what fails is told by ours
         logging.getLogger(name).setLevel(logging.WARNING)

@@ -24,9 +24,9 @@ from tmqp.address import Address
 from tmqp_server.config import ConfigError, ServerConfig
 from tmqp_server.engine.commands import ReportMembers
 from tmqp_server.hub.recovery import recover
+from tmqp_server.io.event_loop import thread_caller
 from tmqp_server.io.replica import Replica
 from tmqp_server.io.shell import Shell
-from tmqp_server.io.worker import caller
 from tmqp_server.replication.life import LifeSettings
 from tmqp_server.replication.view import GroupView
 from tmqp_server.settings.replication import ReplicationConfig
@@ -179,7 +179,7 @@ class GroupMember:
             forget_s=config.forget_s,
             most_kept=config.max_behind,
         )
-        self._call = caller()
+        self._call = thread_caller()
         token = uuid.uuid4().hex
         self._replica = replica = Replica(
             self._log, self.store, settings, token, self._claimed, self._ended, self._tell

@@ -12,11 +12,12 @@ from typing import Final
 import anyio
 
 import tmqp
-from tmqp_server.admin.door import AdminKind
+from tmqp_server.admin.kind import AdminKind
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.config import ConfigError, ServerConfig
 from tmqp_server.doors.kinds import DoorKind
 from tmqp_server.doors.registry import DoorRegistry
+from tmqp_server.io.event_loop import backend_name
 from tmqp_server.io.process import process_facts
 from tmqp_server.settings.sources import effective
 from tmqp_server.shell.turn import Turn
@@ -48,6 +49,7 @@ def watch(
         "version": tmqp.__version__,
         "python": platform.python_version(),
         "build": "compiled" if tmqp.compiled else "interpreted",
+        "backend": backend_name(),
     }
     world.started_s = time.time()
     world.random = secrets.token_bytes
@@ -69,4 +71,8 @@ async def beat(world: AdminWorld) -> None:
         now = anyio.current_time()
         world.beat_s = now
         turn.tally.lag.observe(now - due)
+        for each in world.beats:
+            each(now)
+        if world.beats:
+            world.attend()
         due = max(due, now - _BEAT_S)  # what was missed is not made up for

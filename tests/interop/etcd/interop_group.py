@@ -30,7 +30,14 @@ from tests.tmqp_server.killing import Ledger
 from tmqp.models import QueueOptions
 from tmqp_client import FAIL_OVER, Client, ClientError, OperationError, connect
 from tmqp_server.storage.etcd import EtcdAccess, EtcdLog
-from tmqp_server.storage.log import Leader, Seen, UnansweredError, WatchLog
+from tmqp_server.storage.log import (
+    Leader,
+    ListMembers,
+    Members,
+    Seen,
+    UnansweredError,
+    WatchLog,
+)
 from tmqp_server.storage.sqlite import back_up
 from tmqp_server.wiring.replicating import OVER
 
@@ -163,8 +170,10 @@ class Group:
 
     def stores(self) -> list[str]:
         """What each server has on its disk, all of them stopped in order."""
-        for each in self.brokers.values():
-            each.hold(signal.SIGTERM)
+        leader = self.leader().node
+        self._wait_for_all_but(leader)
+        for each in sorted(self.brokers.values(), key=lambda one: one.name == leader):
+            each.hold(signal.SIGTERM)  # the leader last, or another one would begin to lead
         command = [sys.executable, "-m", "tmqp_server", "export"]
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
         return [
@@ -177,6 +186,18 @@ class Group:
             ).stdout
             for name in self.brokers
         ]
+
+    def _wait_for_all_but(self, leader: str) -> None:
+        """Wait until all standbys have on their disks what the log has."""
+        end = time.monotonic() + _MOST_S
+        while time.monotonic() < end:
+            seen, found = self.log.ask(WatchLog(0, 0, 0.0)), self.log.ask(ListMembers())
+            assert isinstance(seen, Seen)
+            assert isinstance(found, Members)
+            if all(each.applied >= seen.last for each in found.members if each.node != leader):
+                return
+            time.sleep(0.2)
+        raise AssertionError("a standby stays behind")
 
     def close(self) -> None:
         """Kill everything."""

@@ -26,6 +26,7 @@ class Caller:
         self.fields = {"Host": "127.0.0.1:2680", **fields}
         self.number = stage.new_number()
         self.wire = stage.wires[self.number] = StubWire()
+        self.wire.peer = stage.wire_peer
         stage.turn.opened(self.number, stage.admin, self.wire, "host", stage.now)
 
     def send(self, method: str, target: str, body: object = None, **fields: str) -> None:
@@ -93,7 +94,9 @@ def _json(value: object) -> bytes:
 
 
 class ApiStage(Stage):
-    """A server in memory."""
+    """A server in memory; its callers come from ``wire_peer``."""
+
+    wire_peer = ""
 
     def prepare(self) -> None:
         """Have one of everything: queues c/1 and d/1, a message m, a client k, a router r."""
@@ -121,10 +124,6 @@ class ApiStage(Stage):
         self.end(caller.number)
         self.policy = policy
         return re.sub(r'"(taken_at_ms|examined)":[0-9]+', "", "\n".join(found))
-
-    def new_number(self) -> int:
-        """A number for a connection."""
-        return next(self._numbers)
 
     def caller(self, **fields: str) -> Caller:
         """A connection to the admin door."""

@@ -33,6 +33,7 @@ PAGES: Final = {
     "routers": "routers",
     "clients": "clients",
     "events": "events",
+    "log": "log",
     "storage": "storage",
     "limits": "limits",
 }

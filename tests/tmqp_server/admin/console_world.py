@@ -64,6 +64,7 @@ allow = ["http://127.0.0.1:9/"]
 
 [admin]
 listen = ["127.0.0.1:{admin}"]
+backups = "{backups}"
 
 [broker]
 max_queues_per_channel = 20_000
@@ -130,7 +131,7 @@ class World:
         self._stores = stores
         self.port, self.admin = _free_ports(2)
         self._folder = folder
-        text = _CONFIG.format(port=self.port, admin=self.admin)
+        text = _CONFIG.format(port=self.port, admin=self.admin, backups=folder)
         self._config = folder / "tmqp.toml"
         self._config.write_text(text + (_ACCESS if guarded else ""), encoding="utf-8")
         self.token = ADMIN if guarded else ""

@@ -13,7 +13,7 @@ from tests.tmqp_server.shell.stage import StubWire, marks
 from tmqp.frames import Frame
 from tmqp.limits import Limits
 from tmqp_server.access.gate import Question, Verdict
-from tmqp_server.admin.door import AdminKind
+from tmqp_server.admin.kind import AdminKind
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.doors.kinds import DoorContext
 from tmqp_server.doors.letters import Letters
@@ -65,9 +65,13 @@ class Stage:
         self.logs: list[Log] = []
         self._numbers = count(1)
 
+    def new_number(self) -> int:
+        """A session's number."""
+        return next(self._numbers)
+
     def connect(self, name: str) -> int:
         """A native client that is logged in; returns its number."""
-        number = next(self._numbers)
+        number = self.new_number()
         self.wires[number] = StubWire()
         self.turn.opened(number, self.native, self.wires[number], "host", self.now)
         self.say(number, greeting(name))
@@ -107,7 +111,7 @@ class Stage:
 
     def get(self, target: str, *fields: tuple[str, str], method: str = "GET") -> tuple[int, str]:
         """Ask the admin door, on a new connection; returns the status and the body."""
-        number = next(self._numbers)
+        number = self.new_number()
         wire = self.wires[number] = StubWire()
         self.turn.opened(number, self.admin, wire, "host", self.now)
         self.say(number, request(method, target, None, *fields))

@@ -187,6 +187,31 @@ def test_messages_are_moved_to_another_queue(stage: ApiStage, caller: Caller) ->
     assert caller.get(other).json["waiting"] == 250
 
 
+def test_a_transfer_tells_how_far_it_is_and_can_be_stopped(stage: ApiStage, caller: Caller) -> None:
+    with_messages(stage, caller, 250)
+    caller.ask("PUT", "/api/v1/channels/d/queues/2", {"status": "pull"})
+    asks = stage.caller()
+    asks.send("POST", f"{QUEUE}/transfers", {"to": {"channel": "d", "queue": 2}})
+    [running] = caller.get(f"{QUEUE}/transfers").items
+    assert (running["running"], 0 < running["moved"] < 250) == (True, True)
+    assert caller.ask("DELETE", f"{QUEUE}/transfers/none").status == 404
+    assert caller.ask("DELETE", f"{QUEUE}/transfers/{running['id']}").status == 204
+    stopped = asks.take().json
+    assert (stopped["id"], stopped["stopped"], stopped["more"]) == (running["id"], True, True)
+    assert caller.get(QUEUE).json["waiting"] == 250 - stopped["moved"] > 0
+    assert caller.get(f"{QUEUE}/transfers").items == []
+
+
+def test_a_transfer_ends_with_the_connection_of_its_client(stage: ApiStage, caller: Caller) -> None:
+    with_messages(stage, caller, 250)
+    caller.ask("PUT", "/api/v1/channels/d/queues/2", {"status": "pull"})
+    asks = stage.caller()
+    asks.send("POST", f"{QUEUE}/transfers", {"to": {"channel": "d", "queue": 2}})
+    assert len(caller.get(f"{QUEUE}/transfers").items) == 1
+    stage.end(asks.number)
+    assert caller.get(f"{QUEUE}/transfers").items == []
+
+
 def test_dead_letters_go_back_to_their_first_queues(stage: ApiStage, caller: Caller) -> None:
     dead = "/api/v1/channels/dead/queues/1"
     caller.ask("PUT", dead, {"status": "pull"})

@@ -18,6 +18,7 @@ from tmqp.hello import ConnectionInformation
 from tmqp.limits import Limits
 from tmqp_server.access.gate import AUTHENTICATE, Question
 from tmqp_server.admin.api.logins import WebLogIns
+from tmqp_server.admin.api.pace import Pace
 from tmqp_server.engine.commands import Connect, Credentials
 
 LOGIN = {"token": "good"}
@@ -290,3 +291,97 @@ def test_tmqp_is_spoken_over_a_websocket_with_the_rights_of_its_token() -> None:
 def test_a_websocket_of_another_page_is_refused() -> None:
     """A browser lets any page open one."""
     assert Socket(Guarded(), Origin="http://evil.example").status == 403
+
+
+# --- Pages of other origins ----------------------------------------------------------------------
+
+
+TOOLS = "https://tools.example.org"
+
+
+def test_a_page_of_another_origin_sees_answers_only_where_the_options_name_it() -> None:
+    stage = ApiStage(origins=(TOOLS,))
+    named = stage.caller(Origin=TOOLS).get("/api/v1/queues")
+    assert named.headers["Access-Control-Allow-Origin"] == TOOLS
+    assert named.headers["Vary"] == "Origin"
+    assert "Access-Control-Allow-Credentials" not in named.headers
+    for origin in ("https://tools.example.org.evil.example", "http://tools.example.org", "null"):
+        other = stage.caller(Origin=origin).get("/api/v1/queues")
+        assert "Access-Control-Allow-Origin" not in other.headers
+    none = ApiStage().caller(Origin=TOOLS).get("/api/v1/queues")
+    assert not [each for each in none.headers if each.startswith(("Access", "Vary"))]
+
+
+def test_a_browser_is_told_beforehand_what_such_a_page_may_send() -> None:
+    stage = ApiStage(origins=(TOOLS,))
+    fields = {"Origin": TOOLS, "Access-Control-Request-Method": "PUT"}
+    told = stage.caller(**fields).ask("OPTIONS", "/api/v1/channels/c/queues/1").headers
+    assert "PUT" in told["Access-Control-Allow-Methods"]
+    assert "Authorization" in told["Access-Control-Allow-Headers"]
+
+
+def test_such_a_page_has_no_use_of_a_session() -> None:
+    stage = ApiStage(origins=(TOOLS,), guarded=True)
+    caller = stage.caller()
+    logged_in = caller.ask("POST", "/api/v1/session", {"token": "t"})
+    cookie = logged_in.headers["Set-Cookie"].partition(";")[0]
+    seen: list[object] = []
+
+    def judge(question: Question) -> bool:
+        if isinstance(question.command, Connect):
+            seen.append(question.command.credentials)
+        return True
+
+    stage.policy = judge
+    stage.caller(Cookie=cookie, Origin=TOOLS).get("/api/v1/queues")
+    assert seen == [None], "the cookie was not looked at"
+    other = stage.caller(Origin=TOOLS).ask("POST", "/api/v1/session", {"token": "t"})
+    assert other.status == 403
+
+
+@pytest.mark.parametrize("wrong", ["*", "https://a.example/", "a.example", "https://*.a.example"])
+def test_an_origin_is_exact(wrong: str) -> None:
+    with pytest.raises(ValueError, match="origins"):
+        ApiStage(origins=(wrong,))
+
+
+# --- How fast ------------------------------------------------------------------------------------
+
+
+def test_who_asks_too_fast_is_told_when_to_come_again() -> None:
+    pace = Pace(50)
+    refused = 0
+    for number in range(130):
+        answer = pace.meet(b"ann", f"10.0.0.{number}", 1, 5.0)
+        refused += answer is not None
+    assert refused == 30, "a burst of two seconds, whatever the addresses"
+    late = pace.meet(b"ann", "10.0.0.1", 10, 5.0)
+    assert late is not None
+    assert (late.status, (b"Retry-After", b"1") in late.headers) == (429, True)
+    assert pace.meet(b"ann", "10.0.0.1", 10, 5.2) is None
+    assert pace.meet(b"bob", "10.0.0.9", 1, 5.0) is None
+
+
+def test_one_address_with_many_clients_is_no_faster() -> None:
+    pace = Pace(1)
+    answers = [pace.meet(b"%d" % each, f"2001:db8::{each:x}", 1, 5.0) for each in range(1, 9)]
+    assert [each is None for each in answers] == [True, True] + [False] * 6
+
+
+def test_this_machine_and_who_sets_no_bound_are_not_slowed_and_little_is_kept() -> None:
+    pace = Pace(1)
+    assert all(pace.meet(b"a", "127.0.0.1", 10, 5.0) is None for _ in range(50))
+    assert all(Pace(0).meet(b"a", "10.0.0.1", 10, 5.0) is None for _ in range(50))
+    for number in range(5_000):
+        pace.meet(b"%d" % number, f"10.0.{number // 256}.{number % 256}", 1, 5.0)
+    assert len(pace._buckets) == 2_048
+
+
+def test_a_request_that_looks_at_much_counts_as_ten() -> None:
+    stage = ApiStage(requests_per_s=10)
+    stage.wire_peer = "10.1.2.3:4000"
+    caller = stage.caller()
+    assert caller.get("/api/v1/queues?sort=name").status == 200
+    assert caller.get("/api/v1/queues?sort=name").status == 200
+    refused = caller.get("/api/v1/queues")
+    assert (refused.status, refused.headers["Retry-After"]) == (429, "1")

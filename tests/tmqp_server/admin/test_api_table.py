@@ -12,9 +12,10 @@ import pytest
 
 from tests.tmqp_server.admin.api_stage import ApiStage
 from tmqp_client.cli import cli
-from tmqp_server.access.gate import Question
+from tmqp_server.access.gate import AUTHENTICATE, Question
 from tmqp_server.access.needs import FREE, NEEDS, NO_QUEUE
 from tmqp_server.access.rights import RIGHTS
+from tmqp_server.access.roles import Role
 from tmqp_server.admin.api.openapi import description_of
 from tmqp_server.admin.api.operations import OPERATIONS, routes_of
 from tmqp_server.admin.api.schemas import SCHEMAS
@@ -25,12 +26,14 @@ from tmqp_server.engine.commands import (
     AskRight,
     CommitCursor,
     DescribeQueue,
+    Extend,
     Join,
     Leave,
     OpenCursor,
     Publish,
     Pull,
     Push,
+    Release,
 )
 
 #: What the command does that no server does for it.
@@ -40,10 +43,32 @@ CHECKS: Final = "server check "
 #: What only makes sense between two clients that stay connected.
 TALK: Final = {"request", "reply"}
 
-#: There is no cache queue, nothing was taken, nothing is deferred, and nobody has the tag.
-NOT_THERE: Final = {"readLatest", "acknowledge", "refuse", "removeMessage", "publishToRouter"}
-#: About what the connection itself has taken.
-OWN: Final = {"acknowledge", "refuse"}
+#: There is no certificate and no cache queue, nothing was taken or deferred, nobody has the tag.
+NOT_THERE: Final = {
+    "endTrace",
+    "getTrace",
+    "stopTransfer",
+    "renewTls",
+    "readLatest",
+    "acknowledge",
+    "refuse",
+    "removeMessage",
+    "publishToRouter",
+    "getConsumer",
+    "fetch",
+    "settle",
+    "closeConsumer",
+}
+#: About what the connection itself has taken, or what the client has made.
+OWN: Final = {
+    "acknowledge",
+    "refuse",
+    "listConsumersOfClient",
+    "getConsumer",
+    "fetch",
+    "settle",
+    "closeConsumer",
+}
 
 by_name = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.name)
 
@@ -77,8 +102,10 @@ def test_an_operation_is_whole(operation: Operation) -> None:
 @by_name
 def test_what_changes_something_is_audited(operation: Operation) -> None:
     """But for messages, which plain producers and consumers push and take, and cursors."""
+    if operation.name == "stopTransfer":
+        return  # what it has moved is recorded, and this is less
     plain = {Acknowledge, AskRight, CommitCursor, DescribeQueue, Join, Leave, OpenCursor}
-    plain |= {Publish, Pull, Push}
+    plain |= {Extend, Publish, Pull, Push, Release}
     changes = operation.method != "GET" and not set(operation.commands) <= plain
     assert bool(operation.audited) == (changes or operation.name == "browse")
 
@@ -134,11 +161,15 @@ BODIES: Final[dict[str, Any]] = {
         "routers": [{"name": "r2"}],
     },
     "logIn": {"token": "t"},
+    "createConsumer": {"channel": "c"},
+    "setLogLevel": {"level": "info"},
+    "settle": {"items": [{"id": "m"}]},
 }
 VALUES: Final = {
     "channel": "c",
     "queue": "1",
     "client": "k",
+    "consumer": "not-there",
     "router": "r",
     "binding": "b",
     "id": "m",
@@ -193,7 +224,8 @@ def test_who_may_nothing_gets_nothing(operation: Operation) -> None:
     if operation.tag in free:
         assert statuses <= {200, 201, 204}
     else:
-        assert statuses == ({404} if operation.name in OWN else {403})
+        none = {200} if operation.name == "listConsumersOfClient" else {404}
+        assert statuses == (none if operation.name in OWN else {403})
 
 
 @by_name
@@ -206,6 +238,29 @@ def test_all_other_rights_are_not_enough(operation: Operation) -> None:
     stage.policy = lambda question: question.right not in operation.rights
     status = call(stage, operation, prepare=False)
     assert (status, stage.state()) == (403, before)
+
+
+def for_other_names(question: Question) -> bool:
+    """All rights, but for names of others; where a right is about no name, it is the client's."""
+    role = Role("r", frozenset(RIGHTS), ("z",), (), ("z",), ("z",), ("z",), ("z",))
+    return question.right == AUTHENTICATE or role.allows(*question.need[:3])
+
+
+@by_name
+def test_all_rights_for_other_names_are_not_enough(operation: Operation) -> None:
+    about = re.findall(r"\{(channel|router)\}", operation.path)
+    if not about or operation.name in OWN:
+        return
+    statuses = set()
+    for there in (True, False):
+        stage = ApiStage(guarded=True)
+        if there:
+            stage.prepare()
+        before = stage.state()
+        stage.policy = for_other_names
+        statuses.add(call(stage, operation, prepare=False))
+        assert stage.state() == before
+    assert statuses == {403}
 
 
 @by_name

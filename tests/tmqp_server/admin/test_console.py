@@ -35,7 +35,8 @@ PAGES: Final = (
     ("clients", ("web-1", "tmqp", "In flight")),
     ("nodes", ("stands alone",)),
     ("events", ("Nothing has happened", "Pause")),
-    ("storage", ("saving", "Write of a batch", "Free")),
+    ("log", ("Log", "lines", "in the clear")),
+    ("storage", ("saving", "Write of a batch", "Free", "Back up")),
     ("limits", ("max_total_bytes", "How much is used")),
 )
 

@@ -276,3 +276,26 @@ def test_events_are_shown_as_they_happen(page: Browser, there: World) -> None:
     wait(page, "ClientDisconnected")
     put(page, "text", "loud")
     page.until("!document.querySelector('.log').innerText.includes('ClientDisconnected')")
+
+
+def choose(page: Browser, name: str, value: str) -> None:
+    """Choose from a list, as a user does."""
+    put(page, name, value)
+    page.run(f"document.querySelector('[name={name}]').dispatchEvent(new Event('change'))")
+
+
+def test_an_operator_logs_more_and_backs_up(page: Browser, there: World) -> None:
+    shown(page, there, "log")
+    choose(page, "level", "debug")
+    wait(page, "From now on debug")
+    assert api(page, "server/log-level") == {"level": "debug"}
+    shown(page, there, "storage")
+    page.click("Back up")
+    wait(page, "complete", "copied")
+    assert api(page, "server/backup")["last"]["complete"] is True
+    shown(page, there, "log")
+    wait(page, "is complete")
+    put(page, "text", "is complete")
+    page.until("document.querySelectorAll('ol.log li').length === 1")
+    choose(page, "level", "warning")
+    wait(page, "From now on warning")

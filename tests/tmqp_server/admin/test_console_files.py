@@ -18,7 +18,7 @@ from tests.tmqp_server.doors.http.stage import request
 from tests.tmqp_server.shell.stage import StubWire
 from tmqp_server.access.rights import CREATE_QUEUE, PUSH, RIGHTS, SEE_CHANNEL, SEE_ROUTERS
 from tmqp_server.admin.console.files import console_files
-from tmqp_server.admin.door import AdminKind
+from tmqp_server.admin.kind import AdminKind
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.config import ServerConfig, parse_config
 from tmqp_server.doors.facts import events_by_name
@@ -75,6 +75,16 @@ def test_every_module_imports_what_is_served_and_nothing_from_elsewhere() -> Non
     page = FILES["index.html"].data.decode() + FILES["style.css"].data.decode()
     assert "http" not in page.replace("http-equiv", "")
     assert "@import" not in page
+
+
+def test_every_colour_is_said_once() -> None:
+    palette = FILES["palette.css"].data.decode()
+    names = re.findall(r"--([a-z-]+): light-dark\(#[0-9a-f]{6}, #[0-9a-f]{6}\);", palette)
+    assert len(names) == len(set(names)) == palette.count("#") // 2
+    assert {*names, "columns"} >= set(
+        re.findall(r"var\(--([a-z-]+)\)", FILES["style.css"].data.decode())
+    )
+    assert not re.search(r"#[0-9a-fA-F]{3,8}\b", FILES["style.css"].data.decode())
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as prometheus
 
-from tmqp_server.admin.door import read_choice
+from tests.tmqp_server.admin.stage import Stage, value_of, values_of
 from tmqp_server.admin.metrics.catalogue import BY_NAME, CATALOGUE, COUNTER, Metric
 from tmqp_server.admin.metrics.exposition import (
     OPENMETRICS,
@@ -19,6 +19,8 @@ from tmqp_server.admin.metrics.exposition import (
     wants_openmetrics,
     written,
 )
+from tmqp_server.admin.options import read_choice
+from tmqp_server.doors.http.door import HttpDoor
 from tmqp_server.engine.model.histograms import SHORT_BOUNDS_US, Histogram
 
 pytestmark = pytest.mark.cold
@@ -74,8 +76,28 @@ def test_no_two_metrics_have_one_name() -> None:
 
 def test_the_series_without_queues_are_bounded() -> None:
     """Whatever clients do: labels have as many values as the operator has doors."""
-    bound = sum(each.bound for each in CATALOGUE if "channel" not in each.labels)
-    assert bound < 900
+    there = [each for each in CATALOGUE if "channel" not in each.labels]
+    assert sum(each.bound for each in there if "route" not in each.labels) < 1_300
+
+
+def test_a_route_is_a_template_and_a_method_one_that_there_is() -> None:
+    """What requests name would be series that clients make."""
+    stage = Stage()
+    assert isinstance(stage.admin, HttpDoor)
+    routes = {each.template for each in stage.admin.context.routes.routes}
+    assert len(routes) < BY_NAME["http_requests"].labels["route"]
+    stage.get("/api/v1/channels/one")
+    stage.get("/api/v1/channels/two")
+    stage.get("/three")
+    stage.get("/healthz", method="BREW")
+    text = stage.metrics()
+    one = '/api/v1/channels/{channel}"'
+    assert values_of(text, "tmqp_http_requests_total") == {
+        f'route="{one},method="GET",code="4xx"': 2,
+        'route="(none)",method="GET",code="4xx"': 1,
+        'route="(none)",method="other",code="4xx"': 1,
+    }
+    assert value_of(text, "tmqp_http_request_seconds_count", f'route="{one}') == 2
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,9 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as prometheus
 
 from tests.tmqp_server.admin.stage import Stage, value_of, values_of
+from tests.tmqp_server.doors.http.stage import request
 from tests.tmqp_server.peers import operation, push
+from tests.tmqp_server.shell.stage import StubWire
 from tmqp.constants import (
     OP_CREATE_QUEUE,
     OP_JOIN,
@@ -124,7 +126,7 @@ def test_a_queue_that_goes_while_a_survey_is_taken_is_counted_once() -> None:
     for number in range(4):
         stage.say(producer, push("c", number, f"m{number}", source="p"))
     survey = stage.hub.broker.survey()
-    assert not survey.go_on(stage.now, 1)
+    assert not survey.go_on(stage.now, 2)  # the channel, and a queue
     for number in (0, 3):  # one that was looked at, and one that was not
         stage.hub.broker.step(RemoveQueue(producer, None, "c", number), stage.now)
     while not survey.go_on(stage.now, 1):
@@ -177,6 +179,65 @@ def test_refused_pushes_are_counted_by_what_their_producers_were_told() -> None:
     text = stage.metrics()
     assert value_of(text, "tmqp_pushes_refused_total", 'reason="limit"') == 2
     assert value_of(text, "tmqp_queues_refused_total") == 2
+
+
+def test_limits_that_pushes_reach_are_counted_and_those_that_wait_are_not() -> None:
+    """A push that waits for room was counted each time that it was tried."""
+    stage = Stage()
+    producer = stage.connect("p")
+    limited = b'{"MessageLimit":1}'
+    headers = [("Queue-Id", "1"), ("Queue-Status", "pull")]
+    stage.say(producer, operation(OP_CREATE_QUEUE, "c", limited, headers=headers))
+    for number in range(3):
+        stage.say(producer, push("c", 1, f"m{number}", source="p"))
+    waits = push("c", 1, "w", source="p", pending_acknowledge=True, headers=[("Wait", "10000")])
+    stage.say(producer, waits)
+    for _ in range(20):
+        stage.now += 0.3
+        stage.turn.on_deadline(stage.now)
+    text = stage.metrics()
+    assert value_of(text, "tmqp_limit_reached_total", 'limit="queue_options"') == 2
+    assert value_of(text, "tmqp_limit_used_ratio", 'limit="max_channels"') == 1 / 10_000
+
+
+def test_connections_whose_peers_broke_the_protocol_are_counted_by_the_rule() -> None:
+    stage = Stage()
+    for said in (b"\xff" * 64, b"TMQP/9.9" + b"x" * 64):
+        stage.turn.opened(number := stage.new_number(), stage.native, StubWire(), "h", stage.now)
+        stage.say(number, said)
+    stage.get("/healthz", ("Content-Length", "-"))
+    text = stage.metrics()
+    assert values_of(text, "tmqp_protocol_errors_total") == {
+        'door="admin",rule="syntax"': 1,
+        'door="tmqp",rule="preamble"': 2,
+    }
+
+
+def test_streams_are_counted_while_they_go_on_however_they_end() -> None:
+    """One whose connection was cut was counted for ever."""
+    stage = Stage()
+    numbers = []
+    for _ in range(2):
+        numbers.append(number := stage.new_number())
+        stage.turn.opened(number, stage.admin, StubWire(), "host", stage.now)
+        stage.say(number, request("GET", "/api/v1/events?kind=ClientConnected", None))
+    assert value_of(stage.metrics(), "tmqp_event_streams") == 2
+    stage.end(numbers[0])
+    stage.turn.broken(numbers[1], "reset", stage.now)
+    text = stage.metrics()
+    assert value_of(text, "tmqp_event_streams") == 0
+    assert value_of(text, "tmqp_metrics_collect_seconds_count") >= 1
+
+
+def test_events_are_counted_by_their_names_and_routers_with_what_is_published() -> None:
+    stage = Stage()
+    stage.say(stage.connect("p"), CREATE)
+    text = stage.metrics()
+    assert value_of(text, "tmqp_events_total", 'event="QueueCreated"') == 1
+    assert value_of(text, "tmqp_routers") == 0
+    assert value_of(text, "tmqp_transactions") == 0
+    assert value_of(text, "tmqp_readers", 'kind="held_reads"') == 0
+    assert value_of(text, "tmqp_router_published_total") == 0
 
 
 def test_connections_are_counted_by_how_they_ended() -> None:

@@ -15,7 +15,9 @@ from tmqp_server.doors.wires import LetterWires
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.hub.hub import Hub
+from tmqp_server.storage.journal import Journal
 
 __all__ = ["DoorClient", "DoorWorld"]
 
@@ -25,6 +27,7 @@ class DoorWorld:
 
     :param make: makes the door, of what makes ids and what reads other doors' messages.
     :param bodies: what reads the door's own messages.
+    :param stores: whether there is a storage, which has nothing on disk until :meth:`save`.
     """
 
     def __init__(
@@ -32,11 +35,12 @@ class DoorWorld:
         make: Callable[[IdSource, Letters], Door],
         bodies: LetterOwner,
         engine_limits: EngineLimits | None = None,
+        *,
+        stores: bool = False,
     ) -> None:
         numbers = count(1)
         self.now = BEGAN
-        self.broker = Broker(engine_limits)
-        self.hub = Hub(self.broker, 0)
+        self.broker = Broker(engine_limits, BrokerOptions(storage=stores))
 
         def new_id() -> str:
             return f"{next(numbers):012x}".ljust(32, "0")
@@ -47,6 +51,8 @@ class DoorWorld:
         letters.add(bodies)
         self.broker.know_wires(LetterWires(letters))
         self.door = make(new_id, letters)
+        self.journal = Journal([self.native, self.door]) if stores else None
+        self.hub = Hub(self.broker, 0, self.journal)
         self._sessions = 0
 
     def client(self) -> DoorClient:
@@ -58,6 +64,15 @@ class DoorWorld:
     def run(self, number: int, command: Command) -> None:
         """Carry out a command of a session."""
         self.hub._run(number, [command], self.now)
+        self.settle()
+
+    def save(self, *, fails: bool = False) -> None:
+        """Let the disk have what it was asked to keep until now, or refuse it."""
+        assert self.journal is not None, "there is a storage"
+        for answer in self.journal.answers(self.journal.take(), not fails, 1_000):
+            self.hub.perform(answer, self.now)
+        for number in range(1, self._sessions + 1):
+            self.hub.go_on(number, self.now)
         self.settle()
 
     def settle(self, until: float | None = None) -> None:

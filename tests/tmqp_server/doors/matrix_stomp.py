@@ -87,6 +87,8 @@ def _letter_of(frame: StompFrame) -> Letter:
     letter = Letter(frame.body, frame.get("message-id"))
     for field, name in _FIELDS.items():
         setattr(letter, field, frame.get(name))
+    # Clients of STOMP send to a destination, which says what it is.
+    letter.reply_to = letter.reply_to.removeprefix("/queue/")
     for field, name in _NUMBERS.items():
         setattr(letter, field, int(frame.get(name) or getattr(letter, field)))
     hidden = (*_FIELDS.values(), *_NUMBERS.values(), *_OWN)

@@ -53,16 +53,18 @@ def test_late_bodies_are_made_once_when_a_message_needs_them() -> None:
     assert len(made) == 1
 
 
-def test_a_server_without_small_doors_does_not_load_their_messages() -> None:
+def test_a_server_without_small_and_admin_doors_does_not_load_what_they_need() -> None:
     code = """
 import sys
-from tmqp_server.doors.registry import DoorRegistry
-[kind.bodies() for kind in DoorRegistry() if kind.number]
+from tmqp_server.admin.world import AdminWorld
+from tmqp_server.wiring.watched import make_registry
+[kind.bodies() for kind in make_registry(AdminWorld()) if kind.number]
 doors = ("goms", "openwire", "smq", "stomp", "throttr")
 paths = [name.split(".") for name in sys.modules if name.endswith(".message")]
 print([path for path in paths if path[-2] in doors])
+print([name for name in sys.modules if name.startswith(("tmqp_server.admin.api.", "h11"))])
 """
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
-    assert done.stdout == "[]\n"
+    assert done.stdout == "[]\n[]\n"

@@ -14,6 +14,7 @@ from tmqp.constants import Operation
 from tmqp_server.doors.letter import Letter
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.native.door import NativeDoor
+from tmqp_server.doors.port import OwnBodies
 from tmqp_server.doors.selecting import (
     MAX_CONDITIONS,
     MAX_FILTER_BYTES,
@@ -122,16 +123,14 @@ def test_a_message_of_another_protocol_is_not_looked_at() -> None:
 
 
 def test_a_message_of_another_protocol_is_read_in_its_tmqp_form() -> None:
-    class Owner:
+    class Owner(OwnBodies):
         name = "other"
+        number = 200
 
         def letter(self, wire: object) -> Letter:
             letter = Letter(b"hello", "m", "p", "c", 1)
             letter.headers.append(("Sort", "order"))
             return letter
-
-        def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
-            return wire, 0
 
     strange = Message("m", Origin(1, "p", None, None, "other"), "c", 1, 3, b"raw", 0, 1)
     for found in (filter_of("headers", "sort=order"), filter_of("prefix", "hell")):

@@ -10,22 +10,21 @@ from tmqp.frames import Frame
 from tmqp.testing import write_frame
 from tmqp_server.doors.letter import Letter
 from tmqp_server.doors.letters import Letters
+from tmqp_server.doors.port import OwnBodies
 from tmqp_server.doors.wires import LetterWires
 from tmqp_server.engine.model.client import Origin
 from tmqp_server.engine.model.message import Message
 
 
-class Owner:
+class Owner(OwnBodies):
     """A protocol whose wire form is a letter."""
 
     name = "letters"
+    number = 200
 
     def letter(self, wire: object) -> Letter:
         assert isinstance(wire, Letter)
         return wire
-
-    def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
-        return wire, 0
 
 
 def key_of(wire: object, door: str = "tmqp") -> str:

@@ -363,6 +363,10 @@ CASES: Final[dict[str, Case]] = {
         (c.MakeCounter(ME, "r", "s", b"key", 0, YEARS_MS),),
         lambda n: c.DescribeCell(ME, n, "s", b"key"),
     ),
+    "MoveMessage": (
+        (queue(1, PULLED), queue(2, PULLED)),
+        lambda n: [push(n), c.MoveMessage(ME, "r", "ch", 1, f"{n:032x}", push(n, 2))],
+    ),
     "RemoveMessage": (
         (queue(1, PULLED),),
         lambda n: [push(n), c.RemoveMessage(ME, "r", "ch", 1, f"{n:032x}")],

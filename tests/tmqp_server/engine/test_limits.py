@@ -370,13 +370,33 @@ CASES: dict[str, Case] = {
 }
 
 
+#: What is refused without being counted as a limit that was reached: values that no option may
+#: have, what is left out of something, and what is only not sent.
+UNCOUNTED: Final = {
+    "max_acknowledge_timeout_ms",
+    "max_answer_bytes_while_blocked",
+    "max_clients_per_publish",
+    "max_dead_letter_hops",
+    "max_in_flight_per_session",
+    "max_name_bytes",
+    "max_pull_count",
+    "max_put_backs",
+    "max_questions_per_session",
+    "max_queues_per_publish",
+}
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_at_the_limit_it_works_and_one_above_is_refused(name: str) -> None:
     limits, attempt, refusal = CASES[name]
     options = case_options()
     limit = getattr(limits, name)
-    at_limit = attempt(World(limits, options), limit)
-    above = attempt(World(limits, options), limit + 1)
+    below, beyond = World(limits, options), World(limits, options)
+    at_limit = attempt(below, limit)
+    above = attempt(beyond, limit + 1)
+    assert below.broker.survey().limits_reached == {}
+    counted = {} if name in UNCOUNTED else {name: 1}
+    assert beyond.broker.survey().limits_reached == counted
     if refusal:
         assert refusal not in at_limit
         assert refusal in above

@@ -65,7 +65,7 @@ QUEUE_COUNTERS: Final = {
 }  # fmt: skip
 #: Which module changes a counter of ``BrokerCounters``.
 BROKER_COUNTERS: Final = {
-    "confirms_skipped": OUTCOMES,
+    "confirms_skipped": "core.py",
     "dead_lettered": OUTCOMES,
     "stray_commands": "core.py",
     "unknown_tickets": "core.py",

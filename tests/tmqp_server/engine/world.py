@@ -69,7 +69,7 @@ from tmqp_server.engine.model.snapshots import QueueSnapshot
 from tmqp_server.engine.model.times import NEVER
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueChanges, QueueOptions
 from tmqp_server.engine.routing.custom import CustomRouter
-from tmqp_sim.books import closed_in, commits_of, disk_bytes_of, state_of
+from tmqp_sim.books import closed_in, commits_of, disk_bytes_of, is_withheld, state_of
 
 __all__ = ["World", "holders_of", "queue_defaults"]
 
@@ -417,7 +417,7 @@ class World:
             batches = [each for each in core.tickets.values() if isinstance(each, PendingBatch)]
             for batch in batches + list(self.broker._batches._unfinished):
                 for item in batch.items[batch.done :]:
-                    if item.answer is None and item.queue.closed:
+                    if is_withheld(item) and item.queue.closed:
                         total += item.message.size + MESSAGE_OVERHEAD_BYTES
             total += sum([closed_in(commit) for commit in commits_of(self.broker)])
             assert core.total_bytes == total + core.state_bytes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
+from collections.abc import Callable
 
 import anyio
 import pytest
@@ -13,73 +13,102 @@ from tmqp_server.io.worker import Worker
 pytestmark = pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
 
 
+class Told:
+    """Takes what comes of work."""
+
+    def __init__(self) -> None:
+        self.failures: list[BaseException | None] = []
+        self.threads: set[int] = set()
+        self.event = anyio.Event()
+
+    def __call__(self, failure: BaseException | None) -> None:
+        self.failures.append(failure)
+        self.threads.add(threading.get_ident())
+        self.event.set()
+
+
+async def do(worker: Worker, work: Callable[[], object]) -> BaseException | None:
+    """Have something done; returns what it raised."""
+    told = Told()
+    worker.give(work, told)
+    with anyio.fail_after(10):
+        await told.event.wait()
+    assert told.threads == {threading.get_ident()}, "in the event loop"
+    (failure,) = told.failures
+    return failure
+
+
 async def test_work_is_done_in_one_thread_in_order() -> None:
     worker = Worker("the worker")
-    names = [await worker.do(lambda: threading.current_thread().name) for _ in range(3)]
-    assert names == ["the worker"] * 3
+    names: list[str] = []
     done: list[int] = []
+    told = Told()
+    for number in range(50):
 
-    async def add(number: int) -> None:
-        await worker.do(lambda: done.append(number))
+        def work(number: int = number) -> None:
+            names.append(threading.current_thread().name)
+            done.append(number)
 
-    with anyio.fail_after(10):
-        async with anyio.create_task_group() as tasks:
-            for number in range(50):
-                tasks.start_soon(add, number)
-    assert sorted(done) == list(range(50))
+        worker.give(work, told)
+    assert await do(worker, lambda: None) is None
+    assert set(names) == {"the worker"}
+    assert done == list(range(50))
+    assert told.failures == [None] * 50
     worker.stop()
 
 
-async def test_what_is_raised_is_raised_where_it_is_waited_for() -> None:
+async def test_who_gave_the_work_is_told_what_it_raised() -> None:
     worker = Worker("the worker")
 
     def fail() -> None:
         raise ValueError("as the test wants it")
 
     for _ in range(2):
-        with pytest.raises(ValueError, match="as the test wants it"):
-            await worker.do(fail)
-    assert await worker.do(lambda: 7) == 7
-    worker.stop()
-
-
-async def test_one_that_hangs_keeps_nobody() -> None:
-    worker = Worker("the worker")
-    go = threading.Event()
-    begun = time.monotonic()
-    with anyio.move_on_after(0.05) as scope:
-        await worker.do(lambda: go.wait(30))
-    assert scope.cancelled_caught
-    assert time.monotonic() - begun < 10
-    go.set()
-    # What nobody waited for is not taken for the answer to what comes next.
-    with anyio.fail_after(10):
-        assert await worker.do(lambda: "next") == "next"
+        assert str(await do(worker, fail)) == "as the test wants it"
+    assert await do(worker, lambda: 7) is None
     worker.stop()
 
 
 async def test_the_loop_goes_on_while_the_thread_works() -> None:
     worker = Worker("the worker")
     go = threading.Event()
+    found: list[bool] = []
+    told = Told()
+    worker.give(lambda: found.append(go.wait(10)), told)
+    await anyio.sleep(0.01)
+    assert told.failures == []
+    go.set()
+    with anyio.fail_after(10):
+        await told.event.wait()
+    assert found == [True]
+    worker.stop()
 
-    async def release() -> None:
-        await anyio.sleep(0.01)
-        go.set()
+
+async def test_what_is_called_may_use_the_event_loop() -> None:
+    worker = Worker("the worker")
+    ran = anyio.Event()
+
+    async def run() -> None:
+        ran.set()
 
     with anyio.fail_after(10):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(release)
-            assert await worker.do(lambda: go.wait(10))
+
+            def told(_: BaseException | None) -> None:
+                tasks.start_soon(run)
+
+            worker.give(lambda: None, told)
+            await ran.wait()
     worker.stop()
 
 
 def test_a_loop_that_ended_is_no_trouble(anyio_backend: str) -> None:
     worker = Worker("the worker")
     go = threading.Event()
+    told: list[BaseException | None] = []
 
     async def leave() -> None:
-        with anyio.move_on_after(0.02):
-            await worker.do(lambda: go.wait(10))
+        worker.give(lambda: go.wait(10), told.append)
 
     anyio.run(leave, backend=anyio_backend)
     (thread,) = [each for each in threading.enumerate() if each.name == "the worker"]
@@ -87,3 +116,4 @@ def test_a_loop_that_ended_is_no_trouble(anyio_backend: str) -> None:
     worker.stop()
     thread.join(10)
     assert not thread.is_alive()
+    assert told == []

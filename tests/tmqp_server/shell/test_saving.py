@@ -187,6 +187,26 @@ def test_what_came_in_the_same_round_missed_the_batch(desk: Desk) -> None:
     assert desk.read(1) == ["Fetched"]
 
 
+def test_a_batch_begins_at_once_where_the_last_one_had_a_single_message(desk: Desk) -> None:
+    def at_once(messages: int) -> bool:
+        for _ in range(messages):
+            desk.push()
+        desk.wake()
+        (work,) = desk.work()
+        assert isinstance(work, WriteBatch)
+        desk.saving.take()
+        desk.begun = True
+        desk.write()
+        return work.at_once
+
+    assert [at_once(count) for count in (1, 2, 1, 1)] == [False, True, False, True]
+    desk.settle(1)
+    desk.wake()
+    desk.pass_time()
+    desk.write()
+    assert at_once(1), "nobody waited for what was settled"
+
+
 def test_what_somebody_waits_for_takes_along_what_lingers(desk: Desk) -> None:
     desk.settle(1)
     desk.wake()

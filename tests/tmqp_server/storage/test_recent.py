@@ -81,6 +81,15 @@ def test_what_is_written_is_read() -> None:
     assert all(len(each) % ALIGNMENT == 0 for each in writes(5))
 
 
+def test_each_sync_of_the_log_is_timed(folder: Path) -> None:
+    store = SqliteStore(folder)
+    with_queue(store, 7)
+    before = sum(store.syncs.counts)
+    store.write(batch(appended={7: [message(1, b"body")]}), NOW_US)
+    assert sum(store.syncs.counts) == before + 1
+    store.close()
+
+
 def test_what_the_database_has_is_passed_over() -> None:
     data = b"".join(writes(5))
     assert [write.number for write in read_writes(data, 3, set())[0]] == [4, 5]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tmqp_server.settings.log import LogSettings
-from tmqp_server.wiring.logs import JsonFormatter, PlainFormatter, set_up_log
+from tmqp_server.wiring.logs import LOG_LINES, JsonFormatter, PlainFormatter, set_up_log
 
 
 def record(text: str, *arguments: Any, error: Exception | None = None) -> logging.LogRecord:
@@ -63,3 +63,16 @@ def test_the_log_can_be_set_up_again(root: logging.Logger) -> None:
     assert isinstance(ours, logging.StreamHandler)
     assert ours.stream is sys.stderr
     assert root.level == logging.DEBUG
+
+
+@pytest.mark.usefixtures("root")
+def test_lines_of_the_log_are_counted_by_their_level(capsys: pytest.CaptureFixture[str]) -> None:
+    set_up_log(LogSettings(level="info"))
+    before = dict(LOG_LINES)
+    log = logging.getLogger("tmqp_server.test")
+    log.warning("one")
+    log.warning("two")
+    log.debug("not written")
+    assert LOG_LINES.get("warning", 0) - before.get("warning", 0) == 2
+    assert LOG_LINES.get("debug", 0) == before.get("debug", 0)
+    assert capsys.readouterr().err.count("\n") == 2

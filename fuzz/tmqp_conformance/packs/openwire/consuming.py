@@ -208,8 +208,10 @@ CASES: Final[tuple[Case, ...]] = (
         say("a", consumer("a", browser=True, id=BROWSER)),
         Hear(
             "a",
+            # A server may begin to browse, and even end, before it has answered.
             Answer(response(2), message(b"1"), message(b"2"), end_of(BROWSER)),
-            # A server may begin to browse before it has answered.
+            Answer(message(b"1"), response(2), message(b"2"), end_of(BROWSER)),
+            Answer(message(b"1"), message(b"2"), response(2), end_of(BROWSER)),
             Answer(message(b"1"), message(b"2"), end_of(BROWSER), response(2)),
             fence=Fence.FIRST,
         ),

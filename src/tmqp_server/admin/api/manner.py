@@ -11,7 +11,7 @@ from typing import Final, final
 
 from tmqp_server.admin.api.logins import WebLogIns, is_csrf
 from tmqp_server.doors.http.credentials import credentials_of
-from tmqp_server.doors.http.manner import Manner
+from tmqp_server.doors.http.manner import Manner, is_same_origin
 from tmqp_server.doors.http.messages import (
     BadRequest,
     Headers,
@@ -47,6 +47,10 @@ _ALWAYS: Final = [
     (b"Cross-Origin-Opener-Policy", b"same-origin"),
     (b"Cross-Origin-Resource-Policy", b"same-origin"),
 ]
+#: Fields that pages of other origins may send.
+_ASKED_FIELDS: Final = (
+    b"Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID"
+)
 _STRICT_TRANSPORT: Final = (b"Strict-Transport-Security", b"max-age=31536000")
 
 
@@ -100,6 +104,7 @@ class ApiManner(Manner):
     """The manner of the admin door.
 
     :param hosts: the names under which it may be asked, beside ``localhost`` and addresses.
+    :param origins: other origins whose pages may ask, without cookies.
     :param encrypted: its connections are encrypted.
     """
 
@@ -112,12 +117,14 @@ class ApiManner(Manner):
         logins: WebLogIns,
         new_id: IdSource,
         hosts: tuple[str, ...] = (),
+        origins: tuple[str, ...] = (),
         *,
         encrypted: bool = False,
     ) -> None:
         self._logins = logins
         self._new_id = new_id
         self._hosts = {"localhost", *[host.lower() for host in hosts]}
+        self._origins = frozenset([each.encode() for each in origins])
         self._encrypted = encrypted
 
     # -- who asks -------------------------------------------------------------------------------
@@ -140,7 +147,7 @@ class ApiManner(Manner):
             credentials = credentials_in(request.body)
             return b"login " + hashlib.sha256(request.body).digest(), credentials
         given = request.header(b"authorization") or b""
-        cookie = "" if given else cookie_of(request)
+        cookie = "" if given or self._other_origin(request) else cookie_of(request)
         if not cookie:
             return given, credentials_of(given)
         found = self._logins.find(cookie, now)
@@ -156,15 +163,13 @@ class ApiManner(Manner):
             raise BadRequest(403, "X-Tmqp-Csrf must be what GET /api/v1/session tells")
         self._check_origin(request)
 
+    def _other_origin(self, request: HttpRequest) -> bytes:
+        """The origin of the page that asks, if it is one of those that the options name."""
+        origin = request.header(b"origin") or b""
+        return origin if origin in self._origins else b""
+
     def _check_origin(self, request: HttpRequest) -> None:
-        site = request.header(b"sec-fetch-site")
-        if site is not None:
-            if site not in (b"same-origin", b"none"):
-                raise BadRequest(403, "a page of another origin has sent this")
-            return
-        origin = request.header(b"origin")
-        host = request.header(b"host") or b""
-        if origin is not None and origin.partition(b"://")[2].lower() != host.lower():
+        if not is_same_origin(request):
             raise BadRequest(403, "a page of another origin has sent this")
 
     # -- answers --------------------------------------------------------------------------------
@@ -187,7 +192,27 @@ class ApiManner(Manner):
             value["instance"] = name
             response.body = as_json(value)
         response.headers.append((b"X-Request-Id", name.encode()))
+        if request is not None and self._origins:
+            self._tell_origin(response, request)
         return response
+
+    def _tell_origin(self, response: HttpResponse, request: HttpRequest) -> None:
+        """Let a page of another origin see the answer, if it may; caches keep them apart."""
+        response.headers.append((b"Vary", b"Origin"))
+        origin = self._other_origin(request)
+        if not origin:
+            return
+        response.headers += [
+            (b"Access-Control-Allow-Origin", origin),
+            (b"Access-Control-Expose-Headers", b"X-Request-Id, Retry-After, Allow"),
+        ]
+        if request.method == "OPTIONS":
+            allowed = dict(response.headers).get(b"Allow", b"")
+            response.headers += [
+                (b"Access-Control-Allow-Methods", allowed),
+                (b"Access-Control-Allow-Headers", _ASKED_FIELDS),
+                (b"Access-Control-Max-Age", b"600"),
+            ]
 
     def cookie(self, request: HttpRequest, value: str) -> tuple[bytes, bytes]:
         """The field that sets the cookie of a session; an empty one is taken away."""

@@ -11,9 +11,11 @@ from typing import Final
 from tmqp.constants import MAX_QUEUE_ID
 from tmqp_server.admin.api.channels import CHANNEL_OPERATIONS
 from tmqp_server.admin.api.clients import CLIENT_OPERATIONS
+from tmqp_server.admin.api.consumers import CONSUMER_OPERATIONS
 from tmqp_server.admin.api.definitions import DEFINITION_OPERATIONS
 from tmqp_server.admin.api.live import LIVE_OPERATIONS
 from tmqp_server.admin.api.messages import MESSAGE_OPERATIONS
+from tmqp_server.admin.api.operating import OPERATING_OPERATIONS
 from tmqp_server.admin.api.reading import READING_OPERATIONS
 from tmqp_server.admin.api.repeats import name_in
 from tmqp_server.admin.api.rights import tell_rights
@@ -28,6 +30,7 @@ from tmqp_server.admin.api.server import (
     tell_storage,
 )
 from tmqp_server.admin.api.sessions import log_in, log_out, tell_session
+from tmqp_server.admin.api.slowness import SLOWNESS_OPERATIONS
 from tmqp_server.admin.api.table import Api, Operation, integer, text
 from tmqp_server.admin.api.transfers import TRANSFER_OPERATIONS
 from tmqp_server.admin.probes import tell_health
@@ -180,10 +183,13 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         begin=log_out,
         status=204,
     ),
+    *OPERATING_OPERATIONS,
     *CHANNEL_OPERATIONS,
     *MESSAGE_OPERATIONS,
     *TRANSFER_OPERATIONS,
+    *CONSUMER_OPERATIONS,
     *CLIENT_OPERATIONS,
+    *SLOWNESS_OPERATIONS,
     *ROUTER_OPERATIONS,
     *READING_OPERATIONS,
     *DEFINITION_OPERATIONS,
@@ -194,6 +200,12 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
 def _begun(api: Api, operation: Operation) -> Begin:
     def begin(exchange: Exchange) -> Handler | None:
         operation.check(exchange.wanted)
+        host = exchange.peer.rpartition(":")[0]
+        cost = operation.cost(exchange.wanted)
+        too_soon = api.pace.meet(exchange.client.proof, host, cost, exchange.now)
+        if too_soon is not None:
+            exchange.respond(too_soon)
+            return None
         met = None
         if operation.repeats:
             met = api.repeats.meet(exchange.client.proof, exchange.wanted, exchange.now)

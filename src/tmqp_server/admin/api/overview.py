@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, Final, final
+from typing import Final, final
 
+from tmqp_server.admin.limits import limits_near
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.engine.operations.survey import Survey
+from tmqp_server.shell.peers import Pressure
 from tmqp_server.shell.turn import Turn
 
-__all__ = ["Overview", "Overviews", "limits_near", "turn_of"]
+__all__ = ["Overview", "Overviews", "turn_of"]
 
 #: For how long the numbers of a survey are what everybody gets.
 _SHARED_S: Final = 1.0
@@ -35,6 +36,7 @@ class Overview:
         self._world = world
         self._offset_s = offset_s
         self._survey = turn_of(world).hub.broker.survey()
+        self._pressure: Pressure | None = None
         self._portions = 0
         self._due = now
 
@@ -44,8 +46,11 @@ class Overview:
             return math.inf
         if now < self._due:
             return self._due
-        if self._survey.go_on(now):
-            self.value = _shown(self._world, self._survey, now, self._offset_s)
+        if self._pressure is None:
+            if self._survey.go_on(now):
+                self._pressure = turn_of(self._world).pressure()
+        elif self._pressure.go_on():
+            self.value = _shown(self._world, self._survey, self._pressure, now, self._offset_s)
             return math.inf
         self._portions += 1
         self._due = now if self._portions < _HURRIED else now + _PAUSE_S
@@ -68,13 +73,14 @@ class Overviews:
         return last
 
 
-def _shown(world: AdminWorld, survey: Survey, now: float, offset_s: float) -> dict[str, object]:
+def _shown(
+    world: AdminWorld, survey: Survey, pressure: Pressure, now: float, offset_s: float
+) -> dict[str, object]:
     turn = turn_of(world)
     levels = survey.levels()
     facts = world.facts()
     problems = world.problems()
     total, counters = survey.total, survey.total.counters
-    blocked, waiting = turn.pressure()
     doors: dict[str, dict[str, int]] = {}
     there = turn.open_by_door()
     for name, tally in sorted(turn.tally.doors.items()):
@@ -104,8 +110,8 @@ def _shown(world: AdminWorld, survey: Survey, now: float, offset_s: float) -> di
         "queues_without_consumers": survey.without,
         "clients": levels["sessions"],
         "connections": world.connections(),
-        "connections_blocked": blocked,
-        "outbound_waiting_bytes": waiting,
+        "connections_blocked": pressure.blocked,
+        "outbound_waiting_bytes": pressure.waiting,
         "messages": {
             "waiting": total.waiting,
             "spilled": total.on_disk,
@@ -135,20 +141,3 @@ def _shown(world: AdminWorld, survey: Survey, now: float, offset_s: float) -> di
             "max_fds": facts.max_fds,
         },
     }
-
-
-def limits_near(world: AdminWorld, levels: Mapping[str, int]) -> list[dict[str, Any]]:
-    """The limits of the whole server of which it is known how much is used."""
-    limits = world.limits
-    used = levels["message_bytes"] + levels["state_bytes"]
-    rows = (
-        ("max_total_bytes", used, limits.max_total_bytes),
-        ("max_unsynced_bytes", levels["unsynced_bytes"], limits.max_unsynced_bytes),
-        ("max_sessions", levels["sessions"], limits.max_sessions),
-        ("max_channels", levels["channels"], limits.max_channels),
-        ("max_connections", world.connections(), world.max_connections),
-    )
-    return [
-        {"name": name, "used": count, "limit": most, "near": most > 0 and count >= 0.85 * most}
-        for name, count, most in rows
-    ]

@@ -165,6 +165,10 @@ class Stepping(Handler):
         """Nothing more is asked."""
         self._steps.close()
 
+    def abandoned(self) -> None:
+        """Nothing more is asked."""
+        self._steps.close()
+
 
 #: What a negative confirm of a reason means.
 _CODES: Final = {

@@ -21,6 +21,7 @@ from tmqp_server.engine.option_table import (
     STATUS,
     Option,
 )
+from tmqp_server.settings.log import LEVELS
 from tmqp_server.settings.routers import ROUTE_METHODS
 
 __all__ = ["SCHEMAS", "schema_of_option"]
@@ -271,6 +272,57 @@ SCHEMAS: Final[dict[str, _Schema]] = {
     "Draining": _object({}, {"stop": {**_FLAG, "default": False}}, closed=True),
     "Drained": _object({"draining": _FLAG, "stop": _FLAG}),
     "Reloaded": _object({"reloads": {"type": "object", "additionalProperties": _COUNT}}),
+    "Slow": _object(
+        {
+            "slow_turn_ms": _REAL,
+            "count": _COUNT,
+            "turns": _list(
+                _object(
+                    {
+                        "at_ms": _COUNT,
+                        "took_ms": _REAL,
+                        "session": _COUNT,
+                        "session_ms": _REAL,
+                        "peer": _TEXT,
+                    }
+                )
+            ),
+            "consumers": _list(
+                _object(
+                    {
+                        "session": _COUNT,
+                        "peer": _TEXT,
+                        "waiting_bytes": _COUNT,
+                        "blocked_s": _REAL,
+                    }
+                )
+            ),
+        }
+    ),
+    "Tracing": {
+        "type": "object",
+        "properties": {"seconds": {"type": "integer", "minimum": 1, "maximum": 300}},
+        "additionalProperties": False,
+    },
+    "Trace": _object(
+        {
+            "client": _TEXT,
+            "running": _FLAG,
+            "ends_at_ms": _COUNT,
+            "count": _COUNT,
+            "lines": _list(
+                _object(
+                    {
+                        "number": _COUNT,
+                        "at_ms": _COUNT,
+                        "way": _TEXT,
+                        "what": _TEXT,
+                        "head": {"type": "object"},
+                    }
+                )
+            ),
+        }
+    ),
     "Audit": _object({"items": _list({"type": "object"})}),
     "Health": _object(
         {"alive": _FLAG, "ready": _FLAG, "problems": _list(_TEXT), "storage": _MAYBE_TEXT},
@@ -349,6 +401,145 @@ SCHEMAS: Final[dict[str, _Schema]] = {
     "BindingList": _items("Binding"),
     "Message": _object({}, _MESSAGE),
     "MessageList": _items("Message"),
+    "LogLines": _object(
+        {
+            "items": _list(
+                _object(
+                    {
+                        "number": _COUNT,
+                        "at_ms": _NUMBER,
+                        "level": _TEXT,
+                        "logger": _TEXT,
+                        "text": _TEXT,
+                    },
+                    {"exception": _TEXT},
+                )
+            ),
+            "last": {**_COUNT, "description": "The number of the last line that there is."},
+        }
+    ),
+    "LogLevel": _object({"level": _TEXT}),
+    "NewLogLevel": _object({"level": {"type": "string", "enum": list(LEVELS)}}, closed=True),
+    "Tls": _object(
+        {
+            "enabled": _FLAG,
+            "certificate_expires_at_ms": {"type": ["integer", "null"]},
+            "minimum_version": _MAYBE_TEXT,
+            "ciphers": _MAYBE_TEXT,
+            "client_certificates": _MAYBE_TEXT,
+        }
+    ),
+    "Backup": _object(
+        {
+            "possible": _FLAG,
+            "last": {
+                "anyOf": [
+                    {"type": "null"},
+                    _object(
+                        {
+                            "name": {**_TEXT, "description": "Of its directory."},
+                            "running": _FLAG,
+                            "complete": _FLAG,
+                            "began_at_ms": _NUMBER,
+                            "ended_at_ms": {"type": ["integer", "null"]},
+                            "said": {**_TEXT, "description": "What the copying has said."},
+                        }
+                    ),
+                ]
+            },
+        }
+    ),
+    "NewConsumer": _object(
+        {"channel": {**_TEXT, "minLength": 1}},
+        {
+            "window": {
+                "description": "So many may be unacknowledged at a time.",
+                "type": "integer",
+                "minimum": 1,
+                "maximum": 100_000,
+                "default": 1_000,
+            },
+            "ack_timeout_ms": {
+                **_COUNT,
+                "description": "Time to acknowledge; 0: as the queue has.",
+                "default": 0,
+            },
+            "idle_s": {
+                "description": "It ends when so long nothing was asked of it.",
+                "type": "integer",
+                "minimum": 1,
+                "maximum": 3_600,
+                "default": 60,
+            },
+            "filter": _TEXT,
+            "filter_language": _TEXT,
+        },
+        closed=True,
+    ),
+    "HttpConsumer": _object(
+        {
+            "id": _TEXT,
+            "channel": _TEXT,
+            "waiting": {**_COUNT, "description": "Delivered, and not yet fetched."},
+            "idle_s": _COUNT,
+            "ends_in_s": _COUNT,
+        }
+    ),
+    "HttpConsumers": _items("HttpConsumer"),
+    "Fetched": _object(
+        {
+            "items": _list(
+                _object(
+                    {
+                        "queue": _QUEUE_ID,
+                        "ack": {**_FLAG, "description": "It must be answered for."},
+                        "id": _TEXT,
+                    },
+                    _MESSAGE,
+                )
+            )
+        }
+    ),
+    "Answers": _object(
+        {
+            "items": {
+                **_list(
+                    _object(
+                        {"id": {**_TEXT, "minLength": 1}},
+                        {
+                            "queue": {**_QUEUE_ID, "default": 0},
+                            "outcome": {
+                                "type": "string",
+                                "enum": ["ack", "nack", "release", "extend"],
+                                "default": "ack",
+                            },
+                            "reason": {**_TEXT, "description": "Why it is refused."},
+                            "put_back": {"type": "string", "enum": ["end", "start"]},
+                            "delay_ms": _COUNT,
+                            "timeout_ms": {**_COUNT, "description": "More time, from now on."},
+                        },
+                        closed=True,
+                    )
+                ),
+                "minItems": 1,
+                "maxItems": 1_000,
+            }
+        },
+        closed=True,
+    ),
+    "Answered": _object(
+        {
+            "items": _list(
+                _object(
+                    {
+                        "id": _TEXT,
+                        "queue": _QUEUE_ID,
+                        "code": {**_COUNT, "description": "0; 404 if it is not the client's."},
+                    }
+                )
+            )
+        }
+    ),
     "Published": _object({"id": _TEXT}, {"receivers": _COUNT}),
     "Payload": {"description": "The payload of the message, of any type."},
     "Transfer": _object(
@@ -370,15 +561,18 @@ SCHEMAS: Final[dict[str, _Schema]] = {
         },
         closed=True,
     ),
+    "TransferList": _items("Transferred"),
     "Transferred": _object(
         {
+            "id": _TEXT,
             "count": {**_COUNT, "description": "Messages that fit."},
             "moved": _COUNT,
             "examined": _COUNT,
             "failed": _list(_object({"reason": _TEXT, "count": _COUNT})),
             "targets": _list(_object({"channel": _TEXT, "queue": _QUEUE_ID, "count": _COUNT})),
             "more": {**_FLAG, "description": "There may be more that fit."},
-            "running": {"const": False},
+            "stopped": {**_FLAG, "description": "Somebody has stopped it."},
+            "running": _FLAG,
         }
     ),
     "Record": {"type": "object"},

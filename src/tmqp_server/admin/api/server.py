@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from tmqp_server.access.rights import MANAGE_SERVER
-from tmqp_server.admin.api.overview import Overview, limits_near, turn_of
+from tmqp_server.admin.api.overview import Overview, turn_of
 from tmqp_server.admin.api.running import AskOnce, Telling
 from tmqp_server.admin.api.table import Api, body_of
+from tmqp_server.admin.limits import limits_near
 from tmqp_server.admin.permitted import Permitted
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.messages import HttpResponse, problem

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from tmqp_server.access.auditing import ACTIONS
+from tmqp_server.admin.api.consuming import HttpConsumers
 from tmqp_server.admin.api.logins import WebLogIns
 from tmqp_server.admin.api.manner import ApiManner, read_object
 from tmqp_server.admin.api.overview import Overviews
+from tmqp_server.admin.api.pace import DEAR, Pace
+from tmqp_server.admin.api.recalling import KeptEvents
 from tmqp_server.admin.api.repeats import Repeats
 from tmqp_server.admin.api.views import Views
+from tmqp_server.admin.options import AdminOptions
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.messages import BadRequest, HttpRequest
@@ -23,6 +27,7 @@ __all__ = [
     "Begin",
     "Operation",
     "Parameter",
+    "RunningTransfer",
     "body_of",
     "flag",
     "integer",
@@ -32,6 +37,16 @@ __all__ = [
 
 #: All paths begin so.
 PREFIX: Final = "/api/v1"
+
+
+class RunningTransfer(Protocol):
+    """A transfer in progress."""
+
+    def shown(self) -> dict[str, object]:
+        """What has become of it so far."""
+
+    def stop(self) -> None:
+        """Move no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +59,13 @@ class Api:
     views: Views
     description: Callable[[], bytes]
     overviews: Overviews
+    consumers: HttpConsumers
+    options: AdminOptions
+    pace: Pace
+    kept: KeptEvents
     repeats: Repeats = field(default_factory=Repeats)
+    #: Transfers in progress, by their queue and their id.
+    transfers: dict[tuple[str, int, str], RunningTransfer] = field(default_factory=dict)
 
 
 Begin = Callable[[Api, Exchange], Handler | None]
@@ -138,6 +159,10 @@ class Operation:
     def tag(self) -> str:
         """The resource that it is about."""
         return self.path.strip("/").partition("/")[0]
+
+    def cost(self, request: HttpRequest) -> int:
+        """What a request counts as, where they are counted (``pace.py``)."""
+        return DEAR if self.name in ("browse", "transfer") or "sort" in request.query else 1
 
     def check(self, request: HttpRequest) -> None:
         """Refuse parameters that it does not have.

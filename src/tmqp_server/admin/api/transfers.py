@@ -1,7 +1,9 @@
 """``.../transfers``: move messages to another queue, or dead letters back to where they were first.
 
-A message is pushed to where it goes and removed when that is confirmed: so a crash, or a consumer
-that takes it in between, may leave it in both queues, and never in none.
+The broker moves each message by itself: it is in one of both queues, and never in both or in none,
+whatever fails.  In a cluster, where other servers are told of pushes, that cannot be done: there it
+is pushed to where it goes and removed when that is confirmed, so a crash, or a consumer that takes
+it in between, may leave it in both.
 """
 
 from __future__ import annotations
@@ -9,7 +11,13 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, Final
 
-from tmqp.constants import MAX_QUEUE_ID, RESULT_OK, TYPE_QUEUE_MESSAGE
+from tmqp.constants import (
+    MAX_QUEUE_ID,
+    RESULT_BUSY,
+    RESULT_NOT_IMPLEMENTED,
+    RESULT_OK,
+    TYPE_QUEUE_MESSAGE,
+)
 from tmqp.errors import LocalProtocolError
 from tmqp.extensions import (
     DEAD_LETTER_HEADERS,
@@ -19,15 +27,22 @@ from tmqp.extensions import (
     HEADER_MESSAGE_TIMEOUT,
 )
 from tmqp.frames import Frame
-from tmqp_server.access.rights import CLEAR_MESSAGES
+from tmqp_server.access.rights import BROWSE, CLEAR_MESSAGES
 from tmqp_server.admin.api.channels import place_of
-from tmqp_server.admin.api.running import Stepping, Steps, need
+from tmqp_server.admin.api.running import AskOnce, Stepping, Steps, need
 from tmqp_server.admin.api.table import Api, Operation, body_of
+from tmqp_server.doors.http.contents import wanted_filter
 from tmqp_server.doors.http.exchange import Exchange, Handler
-from tmqp_server.doors.http.messages import BadRequest, HttpResponse
+from tmqp_server.doors.http.messages import BadRequest, HttpResponse, problem
 from tmqp_server.doors.rewriting import writable_headers
-from tmqp_server.doors.selecting import FilterError, filter_of, read_by
-from tmqp_server.engine.commands import AskRight, Browse, Command, Push, RemoveMessage
+from tmqp_server.engine.commands import (
+    AskRight,
+    Browse,
+    Command,
+    MoveMessage,
+    Push,
+    RemoveMessage,
+)
 from tmqp_server.engine.effects import Reply
 from tmqp_server.engine.model.snapshots import BROWSED_WAITING, BrowsedMessage, BrowseSnapshot
 
@@ -43,6 +58,9 @@ _PORTION: Final = 100
 _MOST_EXAMINED: Final = 20_000
 #: Seconds after a portion in which others have their turn.
 _PAUSE_S: Final = 0.001
+#: How often one that cannot be moved at this moment is tried, and seconds in between.
+_MOST_TRIES: Final = 5
+_RETRY_S: Final = 0.02
 #: What says when the copy of a message may be delivered; it may be so at once.
 _DROPPED: Final = frozenset(
     name.lower()
@@ -78,7 +96,10 @@ def _target_of(value: object) -> _Place | None:
 class _Transfer:
     """One transfer, as its request wants it, and what has become of it."""
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, api: Api, exchange: Exchange) -> None:
+        self._running = api.transfers
+        self._name = api.world.random_bytes(8).hex()
+        self._stopped = False
         self._exchange = exchange
         self._client = exchange.client
         self._place = place_of(exchange)
@@ -101,13 +122,9 @@ class _Transfer:
         if not 0 < self._count <= _MOST:
             raise BadRequest(422, f"count must be a whole number from 1 to {_MOST}")
         self._dry = given.get("dry_run", False)
-        self._filter = None
-        if "filter" in given or "filter_language" in given:
-            try:
-                self._filter = filter_of(given.get("filter_language"), given.get("filter"))
-            except FilterError as error:
-                raise BadRequest(422, str(error)) from error
-            read_by(self._filter, self._client.letters)
+        self._filter = wanted_filter(
+            given.get("filter_language"), given.get("filter"), self._client.letters, 422
+        )
         self._examined = 0
         self._matched = 0
         self._moved = 0
@@ -123,8 +140,19 @@ class _Transfer:
             raise BadRequest(422, f"ids must be a list of 1 to {_MOST_IDS} ids of messages")
         return list(dict.fromkeys(texts))
 
+    def stop(self) -> None:
+        """Move no more; what has been moved stays there."""
+        self._stopped = True
+
     def steps(self, session: int, request: object) -> Steps:
         """Look at the queue in portions, and move what fits."""
+        self._running[(*_key(self._place), self._name)] = self
+        try:
+            return (yield from self._moves(session, request))
+        finally:  # also when the connection of its client ends
+            del self._running[(*_key(self._place), self._name)]
+
+    def _moves(self, session: int, request: object) -> Steps:
         channel, queue_id = self._place
         if not self._dry:
             # Else everything would be pushed before it turns out that nothing may be removed.
@@ -133,9 +161,9 @@ class _Transfer:
         wanted: list[str] = self._ids or [""]
         for message_id in wanted:
             yield from self._walk(session, request, message_id)
-            if self._matched >= self._count:
+            if self._matched >= self._count or self._stopped:
                 break
-        return HttpResponse.json(200, self._result())
+        return HttpResponse.json(200, {**self.shown(), "running": False})
 
     def _browse(self, session: int, request: object, first: int, message_id: str) -> Browse:
         channel, queue_id = self._place
@@ -161,7 +189,8 @@ class _Transfer:
             body = need((yield self._browse(session, request, first, message_id)), _NO_QUEUE)
             assert isinstance(body, BrowseSnapshot), "it is the answer"
             for each in body.items:
-                if self._matched >= self._count or self._examined >= _MOST_EXAMINED:
+                done = self._matched >= self._count or self._examined >= _MOST_EXAMINED
+                if done or self._stopped:
                     self._more = True
                     return
                 yield from self._meet(session, request, each)
@@ -191,23 +220,43 @@ class _Transfer:
         except LocalProtocolError as error:
             self._fail(str(error))
             return
+        move = MoveMessage(session, request, *self._place, item.message_id, push)
+        reply = yield move
+        for _ in range(_MOST_TRIES):
+            if reply.code != RESULT_BUSY:
+                break
+            yield _RETRY_S  # the storage answers for it soon
+            reply = yield move
+        if reply.code == RESULT_OK:
+            self._moved += 1
+        elif reply.code == RESULT_NOT_IMPLEMENTED:
+            yield from self._push_and_remove(session, request, push)
+        else:
+            self._refused(reply.code)
+
+    def _push_and_remove(
+        self, session: int, request: object, push: Push
+    ) -> Generator[Command | float, Reply, None]:
+        """The same in two steps, where other servers of a cluster are told of the first."""
         confirms = self._client.confirms
-        if item.message_id in confirms:
+        if push.message_id in confirms:
             self._fail("a message with this id is not confirmed yet")
             return
-        confirms[item.message_id] = request
+        confirms[push.message_id] = request
         reply = yield push
-        confirms.pop(item.message_id, None)
+        confirms.pop(push.message_id, None)
         if reply.code != RESULT_OK:
-            words = {401: "not allowed", 404: "no such queue", 482: "a limit is reached"}
-            self._fail(words.get(reply.code, f"refused with {reply.code}"))
+            self._refused(reply.code)
             return
-        channel, queue_id = self._place
-        reply = yield RemoveMessage(session, request, channel, queue_id, item.message_id)
+        reply = yield RemoveMessage(session, request, *self._place, push.message_id)
         if reply.code == RESULT_OK:
             self._moved += 1
         else:
             self._fail("copied, and no longer there to be removed")
+
+    def _refused(self, code: int) -> None:
+        words = {401: "not allowed", 404: "no such queue or message", 482: "a limit is reached"}
+        self._fail(words.get(code, f"refused with {code}"))
 
     def _fail(self, words: str) -> None:
         self._failed[words] = self._failed.get(words, 0) + 1
@@ -236,8 +285,10 @@ class _Transfer:
             copy,
         )
 
-    def _result(self) -> dict[str, object]:
+    def shown(self) -> dict[str, object]:
+        """What has become of it so far."""
         return {
+            "id": self._name,
             "count": self._matched,
             "moved": self._moved,
             "examined": self._examined,
@@ -247,12 +298,51 @@ class _Transfer:
                 for (channel, queue_id), count in self._targets.items()
             ],
             "more": self._more,
-            "running": False,
+            "stopped": self._stopped,
+            "running": True,
         }
 
 
-def _transfer(_api: Api, exchange: Exchange) -> Handler:
-    return Stepping(exchange, _Transfer(exchange).steps)
+def _key(place: _Place) -> _Place:
+    """A queue, however its channel is spelt."""
+    return place[0].lower(), place[1]
+
+
+def _transfer(api: Api, exchange: Exchange) -> Handler:
+    return Stepping(exchange, _Transfer(api, exchange).steps)
+
+
+def _tell(api: Api, exchange: Exchange) -> Handler:
+    """The transfers out of a queue in progress, for who may see what is in it."""
+    place = place_of(exchange)
+
+    def answer(_body: object) -> HttpResponse:
+        key = _key(place)
+        found = [each.shown() for name, each in api.transfers.items() if name[:2] == key]
+        return HttpResponse.json(200, {"items": found})
+
+    return AskOnce(
+        exchange, lambda session, request: AskRight(session, request, BROWSE, *place), answer
+    )
+
+
+def _stop(api: Api, exchange: Exchange) -> Handler:
+    """End one of them, for who may remove what is in its queue."""
+    place = place_of(exchange)
+    name = (*_key(place), exchange.wanted.text("id"))
+
+    def answer(_body: object) -> HttpResponse:
+        found = api.transfers.get(name)
+        if found is None:
+            return problem(404, "there is no such transfer in progress")
+        found.stop()
+        return HttpResponse(204)
+
+    return AskOnce(
+        exchange,
+        lambda session, request: AskRight(session, request, CLEAR_MESSAGES, *place),
+        answer,
+    )
 
 
 TRANSFER_OPERATIONS: Final[tuple[Operation, ...]] = (
@@ -264,9 +354,30 @@ TRANSFER_OPERATIONS: Final[tuple[Operation, ...]] = (
         " back to their first queues.",
         begin=_transfer,
         rights=("browse", "clear-messages", "push"),
-        commands=(AskRight, Browse, Push, RemoveMessage),
+        commands=(AskRight, Browse, MoveMessage, Push, RemoveMessage),
         body="Transfer",
         answer="Transferred",
         failures=(404, 409, 422),
+    ),
+    Operation(
+        name="listTransfers",
+        method="GET",
+        path="/channels/{channel}/queues/{queue:int}/transfers",
+        summary="The transfers out of a queue in progress, and how far they are.",
+        begin=_tell,
+        rights=("browse",),
+        commands=(AskRight,),
+        answer="TransferList",
+    ),
+    Operation(
+        name="stopTransfer",
+        method="DELETE",
+        path="/channels/{channel}/queues/{queue:int}/transfers/{id}",
+        summary="Stop a transfer; what has been moved stays there.",
+        begin=_stop,
+        rights=("clear-messages",),
+        commands=(AskRight,),
+        status=204,
+        failures=(404,),
     ),
 )

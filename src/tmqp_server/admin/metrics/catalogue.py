@@ -11,10 +11,12 @@ can have.
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Final, final
 
 from tmqp_server.access.auditing import ACTIONS
 from tmqp_server.access.rights import RIGHTS
+from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.shell.rates import RATES
 from tmqp_server.shell.tallies import CLOSINGS, REFUSALS
 
@@ -28,6 +30,7 @@ __all__ = [
     "HISTOGRAM",
     "PREFIX",
     "QUEUE_COUNTERS",
+    "READERS",
     "REFUSED_PUSHES",
     "Metric",
 ]
@@ -39,6 +42,11 @@ PREFIX: Final = "tmqp_"
 
 #: Doors of one server, for the bound of a label: as many as an operator has configured.
 _DOORS: Final = 10
+#: Rules that peers can break, and words for limits, at most.
+_RULES: Final = 60
+_LIMITS: Final = len(fields(EngineLimits)) + 2
+#: Templates of the routes of the admin door, at most.
+_ROUTES: Final = 100
 #: The most queues that are shown, unless ``max_metrics_queues`` says otherwise.
 _QUEUES: Final = 1_000
 
@@ -127,6 +135,9 @@ CLUSTER_COUNTERS: Final = (
     "filter_errors",
 )
 
+#: Reads that wait, as ``Survey.levels`` names them.
+READERS: Final = ("reads", "held_reads", "browses")
+
 #: Reasons of refused pushes by result code.
 REFUSED_PUSHES: Final = {
     401: "not_accepted",
@@ -147,6 +158,7 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
         version=1,
         python=1,
         build=1,
+        backend=1,
     ),
     Metric("start_time_seconds", GAUGE, "When the server started, in Unix time."),
     Metric("ready", GAUGE, "1 if /readyz answers 200, else 0."),
@@ -199,6 +211,14 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     Metric("outbound_waiting_bytes", GAUGE, "Bytes that wait for peers to read."),
     Metric("received_bytes", COUNTER, "Bytes read from connections.", door=_DOORS),
     Metric("sent_bytes", COUNTER, "Bytes written to connections.", door=_DOORS),
+    Metric(
+        "protocol_errors",
+        COUNTER,
+        "Connections whose peers broke the protocol, by the rule: one of docs/protocol.md at the "
+        "door of TMQP, syntax elsewhere.",
+        door=_DOORS,
+        rule=_RULES,
+    ),
     Metric("authentications", COUNTER, "Log-ins that were decided.", door=_DOORS, result=2),
     Metric(
         "rate_waits",
@@ -238,6 +258,14 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
         reason=len(REFUSED_PUSHES) + 1,
     ),
     Metric(
+        "conversions",
+        COUNTER,
+        "Messages that were translated for another door, or read by a filter, by the door that "
+        "they came in by.",
+        door=_DOORS,
+    ),
+    Metric("router_published", COUNTER, "Messages that were published to routers."),
+    Metric(
         "push_to_delivery_seconds",
         HISTOGRAM,
         "From a message's push to its first delivery. Of messages that are sent in one go, all "
@@ -252,6 +280,15 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     # -- queues ---------------------------------------------------------------------------------
     Metric("channels", GAUGE, "Channels."),
     Metric("queues", GAUGE, "Queues."),
+    Metric("routers", GAUGE, "Routers."),
+    Metric("transactions", GAUGE, "Open transactions."),
+    Metric(
+        "readers",
+        GAUGE,
+        "Clients' reads that wait: for the storage (reads), for something new (held_reads), or "
+        "while a queue is browsed (browses).",
+        kind=len(READERS),
+    ),
     Metric("queues_messages", GAUGE, "Messages in queues.", state=4),
     Metric(
         "queues_oldest_age_seconds",
@@ -286,11 +323,29 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
         kind=4,
     ),
     Metric("memory_limit_bytes", GAUGE, "Limits of that: of all charges, and of unsynced.", kind=2),
-    Metric("limit_used_ratio", GAUGE, "How much of a limit is used, 1 is all.", limit=4),
+    Metric(
+        "limit_used_ratio",
+        GAUGE,
+        "How much of a limit of the whole server is used, 1 is all.",
+        limit=_LIMITS,
+    ),
+    Metric(
+        "limit_reached",
+        COUNTER,
+        "What was refused for a limit, by the limit; queue_options are the limits that queues set "
+        "themselves. Option values beyond what is allowed are not counted.",
+        limit=_LIMITS,
+    ),
     # -- storage --------------------------------------------------------------------------------
     Metric("storage_saving", GAUGE, "1 while the storage saves messages, 0 while it fails."),
     Metric("storage_failures", COUNTER, "Writes that failed."),
     Metric("storage_write_seconds", HISTOGRAM, "How long a batch took, sync included."),
+    Metric(
+        "storage_sync_seconds",
+        HISTOGRAM,
+        "How long syncs of the log of recent writes took; a large batch that goes to the database "
+        "at once is synced by SQLite and counts in storage_write_seconds only.",
+    ),
     Metric("storage_read_seconds", HISTOGRAM, "How long reading from the storage took."),
     Metric("storage_batch_messages", HISTOGRAM, "Messages that a batch brought."),
     Metric("storage_unsynced_messages", GAUGE, "Messages that are not on disk yet."),
@@ -298,7 +353,12 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     Metric("storage_free_bytes", GAUGE, "Free space on the disk of the data directory."),
     Metric("storage_floor_bytes", GAUGE, "Free space below which durable messages are refused."),
     # -- further --------------------------------------------------------------------------------
-    Metric("events", COUNTER, "Events of the broker, whether or not anybody is told of them."),
+    Metric(
+        "events",
+        COUNTER,
+        "Events of the broker that its own log or somebody else listens to, told or not.",
+        event=12,
+    ),
     Metric("events_lost", COUNTER, "Events that were not told to their handlers or subscribers."),
     Metric("router_failures", COUNTER, "Failures of routers in Python."),
     Metric(
@@ -322,6 +382,7 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
         "connections of nodes that were refused; failures of filters.",
         what=len(CLUSTER_COUNTERS),
     ),
+    Metric("cluster_buffer_bytes", GAUGE, "Bytes that wait for other servers."),
     Metric(
         "replication_role",
         GAUGE,
@@ -337,6 +398,7 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     Metric(
         "replication_behind", GAUGE, "Entries of the log that this server knows of and has not."
     ),
+    Metric("log_lines", COUNTER, "Lines of the log.", level=5),
     Metric("log_suppressed", COUNTER, "Lines left out of the log: too many of their kind."),
     Metric(
         "audit_records",
@@ -348,6 +410,29 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     Metric("audit_failing", GAUGE, "1 while the file of the audit cannot be written."),
     Metric("config_reload_success", GAUGE, "0 if the last reload of the configuration failed."),
     Metric("config_reloads", COUNTER, "Reloads of the configuration.", result=2),
+    Metric(
+        "http_requests",
+        COUNTER,
+        "Requests to the admin door that were answered; a stream of events counts at its end.",
+        route=_ROUTES,
+        method=8,
+        code=5,
+    ),
+    Metric(
+        "http_request_seconds",
+        HISTOGRAM,
+        "From the head of a request to the admin door to the end of its answer.",
+        route=_ROUTES,
+    ),
+    Metric("admin_sessions", GAUGE, "Sessions of browsers that are logged in."),
+    Metric("websockets", GAUGE, "Open WebSockets of the admin door."),
+    Metric("event_streams", GAUGE, "Streams of server-sent events of the admin door."),
+    Metric(
+        "metrics_collect_seconds",
+        HISTOGRAM,
+        "From the beginning of a page of metrics to its end, with what was done between its "
+        "portions.",
+    ),
     Metric("metrics_series", GAUGE, "Time series of this answer."),
     Metric(
         "metrics_queues_left_out", GAUGE, "Chosen queues beyond max_metrics_queues: only summed."

@@ -9,20 +9,26 @@ of the time.  Who comes while a page is made, or within a second of its beginnin
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 from typing import Final, final
 
+from tmqp_server.admin.limits import limits_near
 from tmqp_server.admin.metrics.catalogue import (
+    BY_NAME,
     CLUSTER_COUNTERS,
     GROUP_ROLES,
     QUEUE_COUNTERS,
+    READERS,
     REFUSED_PUSHES,
 )
 from tmqp_server.admin.metrics.exposition import OPENMETRICS, Family, Row, series_of, written
+from tmqp_server.admin.metrics.requests import RequestTally
 from tmqp_server.admin.world import AdminWorld
-from tmqp_server.engine.model.histograms import Histogram
+from tmqp_server.engine.events import event_name
+from tmqp_server.engine.model.histograms import SHORT_BOUNDS_US, Histogram
 from tmqp_server.engine.operations.survey import QueueChoice, QueueSample, Survey
 from tmqp_server.shell.draining import SERVING
+from tmqp_server.shell.peers import Pressure
 from tmqp_server.shell.rates import RATES
 from tmqp_server.shell.turn import Turn
 
@@ -44,8 +50,9 @@ _Families = Iterator[Family]
 class Page:
     """One answer; ``text`` is complete once :meth:`go_on` has returned infinity."""
 
-    def __init__(self, steps: Iterator[str], began_s: float) -> None:
+    def __init__(self, steps: Iterator[str], began_s: float, collected: Histogram) -> None:
         self.began_s = began_s
+        self._collected = collected
         self.text = b""
         self.done = False
         self._steps = steps
@@ -66,6 +73,7 @@ class Page:
                 self.text = "".join(self._pieces).encode()
                 self._pieces.clear()
                 self.done = True
+                self._collected.observe(now - self.began_s)
                 return math.inf
             self._pieces.append(piece)
             size += len(piece) or _PORTION_CHARACTERS
@@ -86,6 +94,10 @@ class Collector:
         self._choices = choices
         self._max_queues = max_queues
         self._pages: dict[int, Page] = {}
+        self._collected = Histogram(SHORT_BOUNDS_US)
+        #: What is counted of the door that shows the pages, and of its browsers.
+        self.requests = RequestTally()
+        self.logins: Sized = ()
         #: First deliveries of messages that have not waited, as last told.
         self._at_once = 0
 
@@ -93,7 +105,7 @@ class Collector:
         """The page that is to be answered with: one in the making, or of this second, or new."""
         page = self._pages.get(form)
         if page is None or (page.done and now - page.began_s >= _SHARED_S):
-            page = self._pages[form] = Page(self._steps(form, now), now)
+            page = self._pages[form] = Page(self._steps(form, now), now, self._collected)
         return page
 
     def _steps(self, form: int, now: float) -> Iterator[str]:
@@ -103,8 +115,11 @@ class Collector:
         while not survey.go_on(now):
             yield ""
         yield ""
+        pressure = turn.pressure()
+        while not pressure.go_on():
+            yield ""
         series = 1
-        for family in self._families(turn, survey):
+        for family in self._families(turn, survey, pressure):
             series += series_of(family)
             yield from written(family, form)
         yield from written(Family("metrics_series", [_one(series)]), form)
@@ -125,17 +140,18 @@ class Collector:
 
     # -- the families, in the order of the catalogue -------------------------------------------
 
-    def _families(self, turn: Turn, survey: Survey) -> _Families:
+    def _families(self, turn: Turn, survey: Survey, pressure: Pressure) -> _Families:
         yield from self._of_process(turn)
-        yield from _of_connections(turn)
+        yield from _of_connections(turn, pressure)
         yield from self._of_messages(turn, survey)
         yield from _of_queues(survey)
-        yield from self._of_memory(turn, survey)
+        yield from self._of_memory(survey, pressure)
         yield from self._of_storage(turn, survey)
         expiry = _if_known(self._world.certificate_expires_s())
         yield Family("tls_certificate_expiry_timestamp_seconds", expiry)
         levels = survey.levels()
-        yield Family("events", [_one(turn.hub.notified)])
+        told = sorted(turn.hub.notified.items())
+        yield Family("events", [((event_name(event),), count) for event, count in told])
         yield Family("events_lost", [_one(turn.lost_events + levels["events_skipped"])])
         yield Family("router_failures", [_one(turn.router_failures)])
         calls: list[Row] = [((how,), n) for how, n in sorted(turn.calls.counts.items())]
@@ -145,7 +161,10 @@ class Collector:
         if cluster is not None:
             passed: list[Row] = [((what,), getattr(cluster, what)) for what in CLUSTER_COUNTERS]
             yield Family("cluster_messages", passed)
+            yield Family("cluster_buffer_bytes", [_one(self._world.cluster_waiting())])
         yield from self._of_group()
+        lines: list[Row] = [((level,), n) for level, n in sorted(self._world.log_lines.items())]
+        yield Family("log_lines", lines)
         yield Family("log_suppressed", [_one(turn.unlogged)])
         world = self._world
         auditor = turn.hub.auditor
@@ -159,13 +178,24 @@ class Collector:
         yield Family("config_reload_success", [_one(int(not world.last_reload_failed))])
         reloads: list[Row] = [((how,), count) for how, count in world.reloads.items()]
         yield Family("config_reloads", reloads)
+        yield from self._of_web()
         if survey.samples:
             yield Family("metrics_queues_left_out", [_one(survey.left_out)])
+
+    def _of_web(self) -> _Families:
+        tally = self.requests
+        yield Family("http_requests", sorted(tally.requests.items()))
+        seconds: list[Row] = [((route,), tally.seconds[route]) for route in sorted(tally.seconds)]
+        yield Family("http_request_seconds", seconds)
+        yield Family("websockets", [_one(tally.websockets)])
+        yield Family("event_streams", [_one(tally.streams)])
+        yield Family("admin_sessions", [_one(len(self.logins))])
+        yield Family("metrics_collect_seconds", [_one(self._collected)])
 
     def _of_process(self, turn: Turn) -> _Families:
         world = self._world
         facts = world.facts()
-        build = (world.build["version"], world.build["python"], world.build["build"])
+        build = tuple([world.build[key] for key in BY_NAME["build_info"].labels])
         yield Family("build_info", [(build, 1)])
         yield Family("start_time_seconds", [_one(world.started_s)])
         yield Family("ready", [_one(int(not world.problems()))])
@@ -203,6 +233,9 @@ class Collector:
         for code, count in survey.refusals.items():
             refused[REFUSED_PUSHES.get(code, "other")] += count
         yield Family("pushes_refused", [((reason,), count) for reason, count in refused.items()])
+        converted: list[Row] = [((door,), n) for door, n in sorted(self._world.conversions.items())]
+        yield Family("conversions", converted)
+        yield Family("router_published", [_one(survey.published)])
         yield Family("push_to_delivery_seconds", [_one(self._latency(survey))])
         yield Family("push_to_confirm_seconds", [_one(turn.tally.confirm)])
 
@@ -216,28 +249,26 @@ class Collector:
         found.count(0, self._at_once)
         return found
 
-    def _of_memory(self, turn: Turn, survey: Survey) -> _Families:
+    def _of_memory(self, survey: Survey, pressure: Pressure) -> _Families:
         levels = survey.levels()
         limits = self._world.limits
-        used = levels["message_bytes"] + levels["state_bytes"]
-        _, waiting = turn.pressure()
         rows: list[Row] = [
             (("messages",), levels["message_bytes"]),
             (("state",), levels["state_bytes"]),
             (("unsynced",), levels["unsynced_bytes"]),
-            (("outbound",), waiting),
+            (("outbound",), pressure.waiting),
         ]
         yield Family("memory_used_bytes", rows)
         most = [(("all",), limits.max_total_bytes), (("unsynced",), limits.max_unsynced_bytes)]
         yield Family("memory_limit_bytes", most)
-        shares = (
-            ("max_total_bytes", used, limits.max_total_bytes),
-            ("max_unsynced_bytes", levels["unsynced_bytes"], limits.max_unsynced_bytes),
-            ("max_sessions", levels["sessions"], limits.max_sessions),
-            ("max_connections", self._world.connections(), self._world.max_connections),
-        )
-        ratios: list[Row] = [((name,), count / most) for name, count, most in shares if most]
+        ratios: list[Row] = [
+            ((each["name"],), each["used"] / each["limit"])
+            for each in limits_near(self._world, levels)
+            if each["limit"]
+        ]
         yield Family("limit_used_ratio", ratios)
+        reached: list[Row] = [((name,), n) for name, n in sorted(survey.limits_reached.items())]
+        yield Family("limit_reached", reached)
 
     def _of_storage(self, turn: Turn, survey: Survey) -> _Families:
         if turn.saving is None:
@@ -246,6 +277,8 @@ class Collector:
         yield Family("storage_saving", [_one(int(self._world.saves()))])
         yield Family("storage_failures", [_one(tally.failures)])
         yield Family("storage_write_seconds", [_one(tally.write)])
+        if self._world.syncs is not None:
+            yield Family("storage_sync_seconds", [_one(self._world.syncs)])
         yield Family("storage_read_seconds", [_one(tally.read)])
         yield Family("storage_batch_messages", [_one(tally.batch)])
         unsynced = survey.levels()["unsynced_messages"]
@@ -261,7 +294,7 @@ def _if_known(value: float | None) -> list[Row]:
     return [] if value is None else [_one(value)]
 
 
-def _of_connections(turn: Turn) -> _Families:
+def _of_connections(turn: Turn, pressure: Pressure) -> _Families:
     tally = turn.tally
     doors = sorted(tally.doors.items())
     there = turn.open_by_door()
@@ -273,15 +306,18 @@ def _of_connections(turn: Turn) -> _Families:
     yield Family("connections_closed", closed)
     refused: list[Row] = [((why,), count) for why, count in sorted(tally.refused.items())]
     yield Family("connections_refused", refused)
-    blocked, waiting = turn.pressure()
-    yield Family("connections_blocked", [_one(blocked)])
+    yield Family("connections_blocked", [_one(pressure.blocked)])
     yield Family("slow_consumers", [_one(turn.slow_consumers.count)])
-    yield Family("outbound_waiting_bytes", [_one(waiting)])
+    yield Family("outbound_waiting_bytes", [_one(pressure.waiting)])
     yield Family("received_bytes", [((door,), each.received_bytes) for door, each in doors])
     yield Family("sent_bytes", [((door,), each.sent_bytes) for door, each in doors])
     decided: list[Row] = []
     for door, each in doors:
         decided += [((door, "admitted"), each.admitted), ((door, "refused"), each.denied)]
+    broken: list[Row] = []
+    for door, each in doors:
+        broken += [((door, rule), count) for rule, count in sorted(each.violations.items())]
+    yield Family("protocol_errors", broken)
     yield Family("authentications", decided)
     yield Family("rate_waits", [((rate,), tally.waits.get(rate, 0)) for rate in RATES])
     shaken: list[Row] = [((how,), count) for how, count in sorted(tally.handshakes.items())]
@@ -297,6 +333,9 @@ def _of_queues(survey: Survey) -> _Families:
     levels = survey.levels()
     yield Family("channels", [_one(levels["channels"])])
     yield Family("queues", [_one(survey.queues)])
+    yield Family("routers", [_one(levels["routers"])])
+    yield Family("transactions", [_one(levels["transactions"])])
+    yield Family("readers", [((kind,), levels[kind]) for kind in READERS])
     yield Family("queues_messages", _states((), total))
     yield Family("queues_oldest_age_seconds", [_one(total.oldest_age_s)])
     yield Family("queues_without_consumers", [_one(survey.without)])

@@ -19,6 +19,7 @@ from tmqp_server.doors.answers import PlainAnswers, RowChoice
 from tmqp_server.doors.bodies import bytes_around
 from tmqp_server.doors.goms.context import GomsContext
 from tmqp_server.doors.goms.message import DOOR, QUEUE, GomsRun, NotMine
+from tmqp_server.doors.port import SYNTAX
 from tmqp_server.doors.waiting import NOTHING, WaitingSession
 from tmqp_server.engine.commands import (
     AcknowledgeRun,
@@ -111,7 +112,9 @@ class GomsSession(WaitingSession[Event]):
             elif isinstance(event, Logout):
                 self._log_out(event.topics, commands)
             else:
-                why = event.text if isinstance(event, Violation) else "the client closed"
+                why = "the client closed"
+                if isinstance(event, Violation):
+                    self.violation, why = SYNTAX, event.text
                 commands += self.end(why)
                 break
         return commands

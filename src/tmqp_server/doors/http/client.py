@@ -14,7 +14,7 @@ from tmqp_server.doors.http.manner import Manner
 from tmqp_server.doors.http.messages import HttpRequest
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.port import IdSource
-from tmqp_server.engine.commands import Connect
+from tmqp_server.engine.commands import Connect, Credentials
 
 __all__ = ["CONNECTED", "STRANGER", "WAITING", "ClientState"]
 
@@ -92,15 +92,27 @@ class ClientState:
 
         :raises BadRequest: for credentials that cannot be read.
         """
-        given, credentials = self._manner.identify(request, now)
-        name = "" if credentials is None else credentials.user
-        self._credentials = given
+        self._credentials, credentials = self._manner.identify(request, now)
         self.standing = WAITING
+        return self._introduced(self.number, request, door, credentials)
+
+    def introduce(self, number: int, request: HttpRequest, door: str, now: float) -> Connect:
+        """Ask the broker to accept another session of the same client, which has this number.
+
+        :raises BadRequest: for credentials that cannot be read.
+        """
+        _, credentials = self._manner.identify(request, now)
+        return self._introduced(number, request, door, credentials)
+
+    def _introduced(
+        self, number: int, request: HttpRequest, door: str, credentials: Credentials | None
+    ) -> Connect:
+        name = "" if credentials is None else credentials.user
         agent = (request.header(b"user-agent") or b"").decode("latin-1")[:_MAX_AGENT_CHARACTERS]
         kept = {"User-Agent": agent} if agent else {}
         who = ConnectionInformation("", name, DOOR_NAME, "", kept)
         return Connect(
-            self.number,
+            number,
             None,
             self.new_id(),
             name or None,

@@ -7,16 +7,25 @@ needs to know of it stands in that message's header.
 from __future__ import annotations
 
 import base64
-from typing import Final
+from typing import Final, final
 
 from tmqp.constants import TYPE_QUEUE_MESSAGE
 from tmqp.errors import LocalProtocolError
-from tmqp.extensions import STATE_DEFERRED, STATE_IN_FLIGHT, STATE_WAITING
+from tmqp.extensions import (
+    HEADER_DELAY,
+    HEADER_DELIVER_AT,
+    HEADER_MESSAGE_TIMEOUT,
+    STATE_DEFERRED,
+    STATE_IN_FLIGHT,
+    STATE_WAITING,
+)
 from tmqp.frames import Frame
 from tmqp.names import fault_of_name
 from tmqp_server.doors.http.messages import BadRequest, HttpRequest, HttpResponse
 from tmqp_server.doors.letters import Letters
-from tmqp_server.engine.model.message import Message
+from tmqp_server.doors.selecting import FilterError, filter_of, read_by
+from tmqp_server.engine.commands import PushExtras
+from tmqp_server.engine.model.message import Message, SubscriptionFilter
 from tmqp_server.engine.model.snapshots import (
     BROWSED_DEFERRED,
     BROWSED_IN_FLIGHT,
@@ -24,7 +33,23 @@ from tmqp_server.engine.model.snapshots import (
     BrowsedMessage,
 )
 
-__all__ = ["browsed_item", "frame_of", "item_of", "raw_answer", "sent_headers"]
+__all__ = [
+    "MOST_DELAY_MS",
+    "MOST_REASON_BYTES",
+    "PublishTimes",
+    "browsed_item",
+    "built_frame",
+    "frame_of",
+    "item_of",
+    "raw_answer",
+    "sent_headers",
+    "wanted_filter",
+]
+
+#: The longest time that a message may be told to wait, in milliseconds.
+MOST_DELAY_MS: Final = 1 << 40
+#: UTF-8 of why a delivery is refused.
+MOST_REASON_BYTES: Final = 200
 
 #: A field with this prefix is a header of the message.
 _PREFIX: Final = b"tmqp-header-"
@@ -56,39 +81,103 @@ def sent_headers(request: HttpRequest) -> list[tuple[str, str]]:
     return headers
 
 
-def frame_of(
-    request: HttpRequest,
-    source: str,
+def wanted_filter(
+    language: str | None, text: str | None, letters: Letters, status: int = 400
+) -> SubscriptionFilter | None:
+    """The filter that a client says; None where it says none.
+
+    :raises BadRequest: with this status, when it cannot be understood.
+    """
+    if text is None and language is None:
+        return None
+    try:
+        chosen = filter_of(language, text)
+    except FilterError as error:
+        raise BadRequest(status, str(error)) from error
+    read_by(chosen, letters)
+    return chosen
+
+
+@final
+class PublishTimes:
+    """When a message may be delivered, and until when; 0 says nothing.
+
+    :param deliver_at_ms: in Unix time.
+    """
+
+    __slots__ = ("delay_ms", "deliver_at_ms", "expires_ms")
+
+    def __init__(self, delay_ms: int = 0, expires_ms: int = 0, deliver_at_ms: int = 0) -> None:
+        self.delay_ms = delay_ms
+        self.expires_ms = expires_ms
+        self.deliver_at_ms = deliver_at_ms
+
+    def headers(self) -> list[tuple[str, str]]:
+        """As those of a TMQP push say it: consumers and other servers of the cluster read them."""
+        said = (
+            (HEADER_DELAY, self.delay_ms),
+            (HEADER_DELIVER_AT, self.deliver_at_ms),
+            (HEADER_MESSAGE_TIMEOUT, self.expires_ms),
+        )
+        return [(name, str(value)) for name, value in said if value]
+
+    def extras(self, *, counts_receivers: bool = False) -> PushExtras | None:
+        """What the push carries; None if that is nothing."""
+        if not (self.headers() or counts_receivers):
+            return None
+        return PushExtras(
+            expires_in_ms=self.expires_ms,
+            delay_ms=self.delay_ms,
+            counts_receivers=counts_receivers,
+        )
+
+
+def built_frame(
+    place: tuple[str, int],
     message_id: str,
-    times: list[tuple[str, str]],
+    source: str,
+    headers: list[tuple[str, str]],
+    payload: bytes,
+    timing: PublishTimes,
     *,
     high: bool,
 ) -> Frame:
-    """The message of a publish.
+    """The message that a client publishes.
 
-    :param times: headers that say when it may be delivered, as those of a TMQP push do: consumers
-        and other servers of the cluster read them.
+    :param place: the channel and the queue.
     :raises BadRequest: when it cannot be one.
     """
-    channel = request.text("channel")
+    channel, queue_id = place
     if fault := fault_of_name(channel) or fault_of_name(message_id):
         raise BadRequest(400, f"a name has {fault}")
+    times = timing.headers()
     said = {name.lower() for name, _ in times}
-    headers = [pair for pair in sent_headers(request) if pair[0].lower() not in said]
     try:
         return Frame.build(
             TYPE_QUEUE_MESSAGE,
             channel,
-            request.number("queue"),
-            request.body,
+            queue_id,
+            payload,
             message_id=message_id,
             source=source,
-            headers=headers + times,
+            headers=[pair for pair in headers if pair[0].lower() not in said] + times,
             high_priority=high,
             pending_acknowledge=True,
         )
     except LocalProtocolError as error:
         raise BadRequest(400, str(error)) from error
+
+
+def frame_of(
+    request: HttpRequest, source: str, message_id: str, timing: PublishTimes, *, high: bool
+) -> Frame:
+    """The message of a publish by HTTP.
+
+    :raises BadRequest: when it cannot be one.
+    """
+    place = request.text("channel"), request.number("queue")
+    headers = sent_headers(request)
+    return built_frame(place, message_id, source, headers, request.body, timing, high=high)
 
 
 def browsed_item(

@@ -10,6 +10,7 @@ from tmqp_server.doors.http.bodies import DOOR_NAME
 from tmqp_server.doors.http.limits import HttpLimits
 from tmqp_server.doors.http.manner import Manner
 from tmqp_server.doors.http.routes import Route, RouteTable
+from tmqp_server.doors.http.tally import HttpTally
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.port import Door, IdSource
 
@@ -35,6 +36,7 @@ class HttpContext:
         "new_id",
         "offset_s",
         "routes",
+        "tally",
     )
 
     def __init__(
@@ -47,6 +49,7 @@ class HttpContext:
         letters: Letters,
         manner: Manner | None = None,
         door_name: str = DOOR_NAME,
+        tally: HttpTally | None = None,
     ) -> None:
         self.manner = Manner() if manner is None else manner
         self.door_name = door_name
@@ -56,6 +59,7 @@ class HttpContext:
         self.inner = dict(inner)
         self.routes = RouteTable(routes, answers_head=self.manner.answers_head)
         self.offset_s = wall_clock_offset_s
+        self.tally = HttpTally() if tally is None else tally
         self._second = -1
         self._date = b""
 

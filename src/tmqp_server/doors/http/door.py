@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from tmqp.frames import Frame
 from tmqp_server.doors.http.bodies import DOOR_NAME, HttpBodies
 from tmqp_server.doors.http.context import HttpContext
 from tmqp_server.doors.http.events import event_bytes, follow
 from tmqp_server.doors.http.exchange import Exchange
+from tmqp_server.doors.http.json_door import JsonDoor, push_for_node
+from tmqp_server.doors.http.json_requests import JSON_V1
 from tmqp_server.doors.http.limits import HttpLimits
-from tmqp_server.doors.http.manner import Manner
+from tmqp_server.doors.http.manner import Manner, is_same_origin
 from tmqp_server.doors.http.messages import BadRequest, HttpResponse
 from tmqp_server.doors.http.queues import (
     acknowledge,
@@ -24,11 +25,11 @@ from tmqp_server.doors.http.queues import (
 )
 from tmqp_server.doors.http.routes import Route
 from tmqp_server.doors.http.session import HttpSession
+from tmqp_server.doors.http.tally import HttpTally
 from tmqp_server.doors.http.websocket import offered_protocols
 from tmqp_server.doors.letters import Letters
-from tmqp_server.doors.port import Door, IdSource, QueuesOnly
-from tmqp_server.doors.rewriting import frame_for_node, without_exact_name
-from tmqp_server.engine.commands import Command, Push
+from tmqp_server.doors.port import Door, DoorSession, IdSource, QueuesOnly
+from tmqp_server.engine.commands import Command
 from tmqp_server.engine.effects import Deliver, Inform
 
 __all__ = ["HttpDoor", "queue_routes"]
@@ -62,11 +63,13 @@ class HttpDoor(QueuesOnly):
     :param new_id: makes ids of messages and clients.
     :param limits: what one peer may cost.
     :param wall_clock_offset_s: seconds to add to the engine's time for Unix time.
-    :param inner: the doors whose protocols are spoken in WebSocket messages, by subprotocol.
+    :param inner: the doors whose protocols are spoken in WebSocket messages, by subprotocol; if
+        there are any, JSON is spoken, too.
     :param routes: what is served beside the WebSocket; the queues if None.
     :param letters: reads what came in by doors of other kinds.
     :param manner: how requests are answered.
     :param door_name: the door whose messages clients push, if it is not this one.
+    :param tally: counts the requests.
     """
 
     name = HttpBodies.name
@@ -82,19 +85,21 @@ class HttpDoor(QueuesOnly):
         letters: Letters | None = None,
         manner: Manner | None = None,
         door_name: str = DOOR_NAME,
+        tally: HttpTally | None = None,
     ) -> None:
         super().__init__(HttpBodies())
         inner = {} if inner is None else inner
         table = list(queue_routes() if routes is None else routes)
-        if inner:
-            table.append(Route("GET", "/api/v1/ws", self._upgrade, public=True))
         limits = HttpLimits() if limits is None else limits
         letters = Letters() if letters is None else letters
+        if inner:
+            table.append(Route("GET", "/api/v1/ws", self._upgrade, public=True))
+            inner = {**inner, JSON_V1: JsonDoor(new_id, limits, letters, door_name)}
         self.context = HttpContext(
-            new_id, limits, wall_clock_offset_s, inner, table, letters, manner, door_name
+            new_id, limits, wall_clock_offset_s, inner, table, letters, manner, door_name, tally
         )
 
-    def open(self, session: int, now: float) -> HttpSession:
+    def open(self, session: int, now: float) -> DoorSession:
         """A new connection."""
         return HttpSession(self.context, session, now)
 
@@ -104,11 +109,14 @@ class HttpDoor(QueuesOnly):
         offered = offered_protocols(exchange.wanted)
         if exchange.http_1_0:
             raise BadRequest(426, "a WebSocket needs HTTP/1.1")
-        if exchange.client.client_id:
+        if exchange.client.client_id and not exchange.asks_who:
             raise BadRequest(409, "the upgrade must be the first request of its connection")
         for protocol in offered:
             if protocol in self.context.inner:
                 exchange.upgrade = protocol
+                exchange.asks_who = protocol == JSON_V1
+                if exchange.asks_who and not is_same_origin(exchange.wanted):
+                    raise BadRequest(403, "a page of another origin opens this")
                 return
         known = ", ".join(self.context.inner)
         raise BadRequest(400, f"Sec-WebSocket-Protocol must name one of: {known}")
@@ -125,13 +133,4 @@ class HttpDoor(QueuesOnly):
 
     def encode_for_node(self, command: Command) -> bytes | None:
         """A published message, one hop older; nothing else is passed on."""
-        if not isinstance(command, Push):
-            return None
-        wire = command.wire
-        if isinstance(wire, Frame):
-            frame = without_exact_name(wire)
-        else:
-            context = self.context
-            letter = context.letters.of_wire(wire, context.door_name)
-            frame = frame_for_node(letter, command)
-        return frame.forwarded(frame.first_acquirer, frame.pending_acknowledge, frame.ttl - 1)
+        return push_for_node(command, self.context.letters, self.context.door_name)

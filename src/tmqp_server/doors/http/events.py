@@ -9,6 +9,7 @@ from tmqp.constants import MAX_QUEUE_ID, RESULT_FAILED, RESULT_OK
 from tmqp_server.doors.facts import events_by_name, model_of_event
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.messages import BadRequest, HttpResponse, of_result, problem
+from tmqp_server.doors.http.recall import EventRecall
 from tmqp_server.engine.commands import Command, SubscribeEvent
 from tmqp_server.engine.effects import Effect, Inform, Reply
 from tmqp_server.engine.events import event_name
@@ -18,6 +19,8 @@ __all__ = ["event_bytes", "follow"]
 _EVENTS: Final = events_by_name()
 _MAX_KINDS: Final = 16
 _COMMENT: Final = b":\n\n"
+#: There were more events behind the one that a client has seen last than are kept.
+_MISSED: Final = b"event: missed\ndata: {}\n\n"
 #: The last event of a stream.
 _END: Final = b'event: end\ndata: {"reason":"the channel or the queue was removed"}\n\n'
 
@@ -28,9 +31,12 @@ def event_bytes(effect: Inform) -> bytes:
     return b"event: %b\ndata: %b\n\n" % (event_name(effect.event).encode(), body)
 
 
-def follow(exchange: Exchange) -> Handler:
+def follow(exchange: Exchange, recall: EventRecall | None = None) -> Handler:
     """``GET .../events?kind=&channel=&queue=``: a stream that ends with the connection, or with the
-    channel or queue that it is about."""
+    channel or queue that it is about.
+
+    :param recall: keeps events for who comes back with the field ``Last-Event-ID``.
+    """
     request = exchange.wanted
     request.check_query("kind", "channel", "queue")
     if not request.accepts("text/event-stream"):
@@ -45,16 +51,23 @@ def follow(exchange: Exchange) -> Handler:
     if "queue" in request.query:
         queue_id = request.count("queue", 0, 0, MAX_QUEUE_ID)
     kinds = [_EVENTS[name] for name in dict.fromkeys(names)]
-    return _Follow(exchange, kinds, request.query.get("channel", ""), queue_id)
+    channel = request.query.get("channel", "")
+    return _Follow(exchange, kinds, channel, queue_id, recall or EventRecall())
 
 
 class _Follow(Handler):
     """One stream; a peer that does not read it is cut off like any slow reader."""
 
     def __init__(
-        self, exchange: Exchange, kinds: list[int], channel: str, queue_id: int | None
+        self,
+        exchange: Exchange,
+        kinds: list[int],
+        channel: str,
+        queue_id: int | None,
+        recall: EventRecall,
     ) -> None:
         super().__init__(exchange)
+        self._recall = recall
         self._kinds = kinds
         self._channel = channel
         self._queue_id = queue_id
@@ -84,8 +97,22 @@ class _Follow(Handler):
             self.exchange.stream(HttpResponse.stream(b"text/event-stream"))
             self.exchange.send(_COMMENT)
             self._begun = True
+            self._catch_up()
             self.due = now + self.exchange.client.limits.event_interval_s
         return ()
+
+    def _catch_up(self) -> None:
+        """Tell what was missed; what is not known any more is said to be missing."""
+        place = (self._kinds, self._channel, self._queue_id)
+        self._recall.followed(*place)
+        last = self.exchange.wanted.header(b"last-event-id")
+        if last is None:
+            return
+        whole, missed = self._recall.missed(last.decode("latin-1"), *place)
+        if not whole:
+            self.exchange.send(_MISSED)
+        for data in missed:
+            self.exchange.send(data)
 
     def event(self, data: bytes) -> None:
         if self._begun:

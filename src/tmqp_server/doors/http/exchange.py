@@ -12,6 +12,7 @@ import h11
 from tmqp_server.doors.http.client import ClientState
 from tmqp_server.doors.http.manner import Manner
 from tmqp_server.doors.http.messages import BadRequest, HttpRequest, HttpResponse
+from tmqp_server.doors.http.tally import NO_ROUTE, HttpTally
 from tmqp_server.doors.ordered import OrderedAnswers, Slot
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.effects import Effect
@@ -21,6 +22,10 @@ __all__ = ["Exchange", "Handler", "Plan"]
 
 class Plan(Protocol):
     """How the requests of one route are carried out; see ``Route``."""
+
+    @property
+    def template(self) -> str:
+        """The path, with its parameters in braces."""
 
     @property
     def begin(self) -> Callable[[Exchange], Handler | None]:
@@ -86,6 +91,9 @@ class Handler:
         """The server closes the connection, and the answer has begun: complete it, or leave it
         visibly incomplete."""
 
+    def abandoned(self) -> None:
+        """The connection is over: nobody hears the answer, and nothing more is asked."""
+
 
 class Exchange:
     """A request as it comes in, and the way for its answer.
@@ -93,11 +101,13 @@ class Exchange:
     :param client: what the session knows of its client.
     :param date: the value of the field Date at a time.
     :param manner: how it is answered.
+    :param tally: counts it when it is answered.
 
     Attributes: ``request``, None until the head is complete; ``route``, None for a request that
     was refused; ``handler``, None unless something is asked of the broker; ``answered``, nothing
     may be added; ``closes``, the connection ends behind this answer; ``upgrade``, the WebSocket
-    subprotocol to be spoken from here on; ``due``, when the request must be complete.
+    subprotocol to be spoken from here on; ``asks_who``, the client must have logged in for that;
+    ``due``, when the request must be complete; ``peer``, where it comes from.
     """
 
     def __init__(
@@ -108,6 +118,7 @@ class Exchange:
         manner: Manner,
         most_head_bytes: int,
         due: float,
+        tally: HttpTally,
     ) -> None:
         self.client = client
         self.machine = h11.Connection(h11.SERVER, max_incomplete_event_size=most_head_bytes)
@@ -115,6 +126,8 @@ class Exchange:
         self.route: Plan | None = None
         self.handler: Handler | None = None
         self.upgrade: str = ""
+        self.asks_who = False
+        self.peer = ""
         self.due = due
         self.answered = False
         self.closes = False
@@ -130,6 +143,10 @@ class Exchange:
         self._slot: Slot = answers.open()
         self._date = date
         self._manner = manner
+        self._tally = tally
+        self._heard_s = 0.0
+        self._status = 0
+        self._streams = False
         #: What the clock reads.
         self.now = 0.0
         #: Puts an answer into another form.
@@ -148,6 +165,7 @@ class Exchange:
 
     def heard_head(self, event: h11.Request) -> None:
         """The head is complete."""
+        self._heard_s = self.now
         self._is_head = event.method == b"HEAD"
         self.http_1_0 = event.http_version < b"1.1"
         self.head_bytes = 0
@@ -160,6 +178,7 @@ class Exchange:
 
     def switch(self, headers: list[tuple[bytes, bytes]]) -> None:
         """Tell the client that another protocol begins here."""
+        self._status = 101
         self._write(
             h11.InformationalResponse(
                 status_code=101, headers=headers, reason=b"Switching Protocols"
@@ -186,6 +205,8 @@ class Exchange:
         """Begin an answer whose body follows by :meth:`send` and :meth:`end`."""
         if not self.answered:
             self._head(self._manner.completed(response, self.request), False)
+            self._streams = True
+            self._tally.streams += 1
 
     def send(self, data: bytes) -> None:
         """A piece of the body."""
@@ -199,6 +220,7 @@ class Exchange:
             self._finish()
 
     def _head(self, response: HttpResponse, closes: bool) -> None:
+        self._status = response.status
         headers = self._manner.fields(response, self._date(self.now))
         if closes or self.machine.their_state in (h11.SEND_BODY, h11.ERROR):
             # What is left of the request would be taken for the next one.
@@ -213,8 +235,18 @@ class Exchange:
 
     def _finish(self) -> None:
         self.answered = True
+        self.abandon()
+        method = "" if self.request is None else self.request.method
+        template = NO_ROUTE if self.route is None else self.route.template
+        self._tally.answered(template, method, self._status, self.now - self._heard_s)
         self.closes = self.machine.our_state is h11.MUST_CLOSE
         self._answers.finish(self._slot)
+
+    def abandon(self) -> None:
+        """No more of a stream follows, whether or not it is complete."""
+        if self._streams:
+            self._streams = False
+            self._tally.streams -= 1
 
     def held_bytes(self) -> int:
         """About how much memory the request takes."""

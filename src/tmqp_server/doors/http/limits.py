@@ -69,6 +69,13 @@ class HttpLimits:
     max_websocket_fragments: int = 1_024
     """Fragments of a WebSocket message; more end the connection with the close code 1008."""
 
+    max_websocket_joins: int = 64
+    """Channels that a client of `tmqp.json.v1` joins; one more is answered with a problem."""
+
+    max_websocket_unconfirmed: int = 1_024
+    """Pushes of a client of `tmqp.json.v1` that wait for their confirms; beyond that no more is
+    read from it until some are confirmed."""
+
     websocket_ping_interval_s: float = 20.0
     """Seconds without received data after which a WebSocket peer is pinged; after as many more
     without an answer the connection is closed."""

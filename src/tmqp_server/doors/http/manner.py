@@ -17,7 +17,7 @@ from tmqp_server.doors.http.messages import (
 )
 from tmqp_server.engine.commands import Credentials
 
-__all__ = ["MOST_DROPPED_BYTES", "Manner"]
+__all__ = ["MOST_DROPPED_BYTES", "Manner", "is_same_origin"]
 
 #: Go's library reads so much of a body that nobody wants, to keep the connection.
 MOST_DROPPED_BYTES: Final = 262_144
@@ -25,6 +25,16 @@ MOST_DROPPED_BYTES: Final = 262_144
 #: On every answer: no browser guesses a type, and it is cached only where it says so itself.
 _NO_SNIFF: Final = (b"X-Content-Type-Options", b"nosniff")
 _NO_STORE: Final = (b"Cache-Control", b"no-store")
+
+
+def is_same_origin(request: HttpRequest) -> bool:
+    """Whether no page of another origin has sent a request, as far as its browser tells."""
+    site = request.header(b"sec-fetch-site")
+    if site is not None:
+        return site in (b"same-origin", b"none")
+    origin = request.header(b"origin")
+    host = request.header(b"host") or b""
+    return origin is None or origin.partition(b"://")[2].lower() == host.lower()
 
 
 class Manner:

@@ -8,9 +8,17 @@ from typing import Final
 
 from tmqp.backoff import Backoff
 from tmqp.constants import MAX_QUEUE_ID, RESULT_OK, RESULT_UNAUTHORIZED, NoContent
-from tmqp.extensions import HEADER_DELAY, HEADER_DELIVER_AT, HEADER_MESSAGE_TIMEOUT
 from tmqp.frames import Frame
-from tmqp_server.doors.http.contents import browsed_item, frame_of, item_of, raw_answer
+from tmqp_server.doors.http.contents import (
+    MOST_DELAY_MS,
+    MOST_REASON_BYTES,
+    PublishTimes,
+    browsed_item,
+    frame_of,
+    item_of,
+    raw_answer,
+    wanted_filter,
+)
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.messages import (
     JSON,
@@ -20,7 +28,6 @@ from tmqp_server.doors.http.messages import (
     of_result,
     problem,
 )
-from tmqp_server.doors.selecting import FilterError, filter_of, read_by
 from tmqp_server.engine.commands import (
     Acknowledge,
     Browse,
@@ -30,10 +37,8 @@ from tmqp_server.engine.commands import (
     Leave,
     Pull,
     Push,
-    PushExtras,
 )
 from tmqp_server.engine.effects import AnswerPull, Confirm, DeliverPulled, Effect, EndPull, Reply
-from tmqp_server.engine.model.message import SubscriptionFilter
 from tmqp_server.engine.model.snapshots import BrowseSnapshot
 
 __all__ = ["acknowledge", "cancel", "look", "publish", "read_latest", "refuse", "take"]
@@ -42,7 +47,6 @@ _RAW: Final = "application/octet-stream"
 _DEFAULT_WAIT_S: Final = 10.0
 #: Pauses between two looks at an empty queue.
 _PAUSES: Final = Backoff(0.05, 0.5, 0.0)
-_MAX_DELAY_MS: Final = 1 << 40
 _MAX_UNIX_MS: Final = 1 << 49
 _MAX_SEQUENCE: Final = 10**15 - 1
 #: Messages that one look shows, and at most.
@@ -50,7 +54,6 @@ _SHOWN: Final = 100
 _MOST_SHOWN: Final = 1_000
 #: What a look shows, as bits of the engine's.
 _STATES: Final = {"all": 7, "waiting": 1, "deferred": 2, "in-flight": 4}
-_MAX_REASON_BYTES: Final = 200
 #: Reasons of a negative confirm that may pass.
 _PASSING: Final = ("busy", "error", "storage")
 
@@ -61,20 +64,6 @@ def _place(exchange: Exchange) -> tuple[str, int]:
     if queue_id > MAX_QUEUE_ID:
         raise BadRequest(404, f"the largest queue id is {MAX_QUEUE_ID}")
     return request.text("channel"), queue_id
-
-
-def _filter_of(exchange: Exchange) -> SubscriptionFilter | None:
-    """Which messages are wanted; None for all."""
-    query = exchange.wanted.query
-    text, language = query.get("filter"), query.get("filter_language")
-    if text is None and language is None:
-        return None
-    try:
-        chosen = filter_of(language, text)
-    except FilterError as error:
-        raise BadRequest(400, str(error)) from error
-    read_by(chosen, exchange.client.letters)
-    return chosen
 
 
 class _Publish(Handler):
@@ -92,28 +81,16 @@ class _Publish(Handler):
         if self._id in client.confirms:
             raise BadRequest(409, "a message with this id is not confirmed yet")
         high = request.word("priority", ("normal", "high")) == "high"
-        delay_ms = request.count("delay_ms", 0, 0, _MAX_DELAY_MS)
+        delay_ms = request.count("delay_ms", 0, 0, MOST_DELAY_MS)
         self._deliver_at_ms = request.count("deliver_at_ms", 0, 0, _MAX_UNIX_MS)
         if self._deliver_at_ms and "delay_ms" in request.query:
             raise BadRequest(400, "either delay_ms or deliver_at_ms, not both")
-        expires_ms = request.count("expires_ms", 0, 0, _MAX_DELAY_MS)
+        expires_ms = request.count("expires_ms", 0, 0, MOST_DELAY_MS)
         self._wait_s = request.seconds("wait", _DEFAULT_WAIT_S, client.limits.max_wait_s)
-        times = [
-            (name, str(value))
-            for name, value in (
-                (HEADER_DELAY, delay_ms),
-                (HEADER_DELIVER_AT, self._deliver_at_ms),
-                (HEADER_MESSAGE_TIMEOUT, expires_ms),
-            )
-            if value
-        ]
-        self._frame: Frame = frame_of(request, client.client_id, self._id, times, high=high)
-        self._extras = None
+        timing = PublishTimes(delay_ms, expires_ms, self._deliver_at_ms)
+        self._frame: Frame = frame_of(request, client.client_id, self._id, timing, high=high)
         counts = request.word("receivers", ("no", "yes")) == "yes"
-        if delay_ms or expires_ms or counts or self._deliver_at_ms:
-            self._extras = PushExtras(
-                expires_in_ms=expires_ms, delay_ms=delay_ms, counts_receivers=counts
-            )
+        self._extras = timing.extras(counts_receivers=counts)
         request.body = b""  # the frame has it
 
     def start(self, now: float) -> Sequence[Command]:
@@ -194,7 +171,10 @@ class _Peek(Handler):
         self._limit = request.count("max", _SHOWN, 1, _MOST_SHOWN)
         self._states = _STATES[request.word("state", tuple(_STATES))]
         self._id = request.query.get("id", "")
-        self._filter = _filter_of(exchange)
+        query = request.query
+        self._filter = wanted_filter(
+            query.get("filter_language"), query.get("filter"), exchange.client.letters
+        )
 
     def start(self, now: float) -> Sequence[Command]:
         return [
@@ -434,8 +414,8 @@ def refuse(exchange: Exchange) -> Handler:
     request = exchange.wanted
     request.check_query("reason")
     reason = request.query.get("reason") or "error"
-    if len(reason.encode()) > _MAX_REASON_BYTES or not reason.isprintable():
-        raise BadRequest(400, f"reason must be a line of at most {_MAX_REASON_BYTES} bytes")
+    if len(reason.encode()) > MOST_REASON_BYTES or not reason.isprintable():
+        raise BadRequest(400, f"reason must be a line of at most {MOST_REASON_BYTES} bytes")
     return _Answer(exchange, reason)
 
 

@@ -26,6 +26,7 @@ from tmqp.frames import Frame
 from tmqp_server.doors.http.client import CONNECTED, STRANGER, WAITING, ClientState
 from tmqp_server.doors.http.context import HttpContext
 from tmqp_server.doors.http.exchange import Exchange, Handler
+from tmqp_server.doors.http.json_door import JsonDoor
 from tmqp_server.doors.http.messages import (
     BadRequest,
     HttpRequest,
@@ -35,7 +36,7 @@ from tmqp_server.doors.http.messages import (
 from tmqp_server.doors.http.reading import NO_REQUEST, RequestReader, has_body, problem_of
 from tmqp_server.doors.http.websocket import WebSocketLayer, upgrade_headers
 from tmqp_server.doors.ordered import OrderedAnswers
-from tmqp_server.doors.port import Door, DoorSession
+from tmqp_server.doors.port import SYNTAX, Door, DoorSession
 from tmqp_server.engine.commands import Command, Disconnect
 from tmqp_server.engine.effects import (
     Accept,
@@ -149,6 +150,7 @@ class HttpSession(DoorSession):
         socket = self._socket
         self.outbound_bytes = self._answers.ready_bytes
         if socket is not None:
+            self.reads = socket.inner.reads
             self.outbound_bytes += socket.waiting_bytes()
             if socket.reason and not self.closed:
                 self.closed = True
@@ -159,7 +161,7 @@ class HttpSession(DoorSession):
         """Nothing is read any more, and no answer comes but those that are ready."""
         self.closed = True
         self.close_reason = self.close_reason or reason
-        self._begun.clear()
+        self._abandon_all()
         self._reading = self._complete = None
         self._later = b""
         self._answers.clear()
@@ -170,6 +172,19 @@ class HttpSession(DoorSession):
             return []
         client.standing = STRANGER
         return [Disconnect(client.number)]
+
+    def gone(self) -> None:
+        """The connection is over: count what was open no more."""
+        self._abandon_all()
+        if self._socket is not None:
+            self._context.tally.websockets -= 1
+
+    def _abandon_all(self) -> None:
+        for each in self._begun:
+            each.abandon()
+            if each.handler is not None and not each.answered:
+                each.handler.abandoned()
+        self._begun.clear()
 
     def _drop(self, count: int, now: float, commands: list[Command]) -> None:
         """What comes behind the last request is read for a while, and dropped."""
@@ -200,7 +215,9 @@ class HttpSession(DoorSession):
                     self._context.manner,
                     self._limits.max_head_bytes,
                     due,
+                    self._context.tally,
                 )
+                exchange.peer = self.peer
                 exchange.machine.receive_data(self._later)
                 exchange.head_bytes = len(self._later)
                 self._later = b""
@@ -238,6 +255,7 @@ class HttpSession(DoorSession):
                     self._completed(exchange)
                     return True
         except h11.RemoteProtocolError as error:
+            self.violation = SYNTAX
             self._refuse(exchange, *problem_of(error, exchange, self._limits))
         except BadRequest as error:
             self._refuse(exchange, error.status, error.detail)
@@ -315,6 +333,10 @@ class HttpSession(DoorSession):
                         return
                     raise BadRequest(421, "a connection belongs to one client: open another one")
             exchange.handler = route.begin(exchange)
+            if exchange.asks_who and client.standing == STRANGER:
+                commands.append(client.connect(request, self._context.door_name, now))
+                self._complete = exchange
+                return
         except BadRequest as error:
             closes = error.status in (400, 421) and client.standing == STRANGER
             self._refuse(exchange, error.status, error.detail)
@@ -362,11 +384,16 @@ class HttpSession(DoorSession):
     def _switch(self, exchange: Exchange, now: float, commands: list[Command]) -> None:
         """Another protocol begins behind this request."""
         door = self._inner = self._context.inner[exchange.upgrade]
-        inner = door.open(self._client.number, now)
+        number = self._client.number
+        if isinstance(door, JsonDoor):
+            inner: DoorSession = door.open_for(number, self._client.client_id)
+        else:
+            inner = door.open(number, now)
         exchange.switch(upgrade_headers(exchange.wanted, exchange.upgrade))
         self._begun.clear()
         later, self._later = self._later, b""
         self._socket = WebSocketLayer(inner, self._limits, now)
+        self._context.tally.websockets += 1
         if later:
             commands += self._socket.receive(later, now)
 
@@ -374,9 +401,9 @@ class HttpSession(DoorSession):
 
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
         """Carry out an effect meant for this session."""
-        due = self._due()
+        due, reads = self._due(), self.reads
         commands = self._apply(effect, now)
-        self.hurried = self._due() < due
+        self.hurried = self._due() < due or (self.reads and not reads)
         return commands
 
     def _apply(self, effect: Effect, now: float) -> Sequence[Command]:

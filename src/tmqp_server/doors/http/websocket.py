@@ -2,7 +2,8 @@
 
 Once the upgrade is accepted, :class:`WebSocketLayer` stands between the bytes of the connection
 and a session of the inner door: each message received is a chunk of the inner stream, and what the
-inner session has to send goes out in binary messages.  Compression is not offered.
+inner session has to send goes out in binary messages.  Of the subprotocol of JSON messages are
+texts, one for each line of the inner session.  Compression is not offered.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from collections.abc import Sequence
 from typing import Any, Final, final
 
 from wsproto.connection import Connection, ConnectionState, ConnectionType
-from wsproto.events import BytesMessage, CloseConnection, Message, Ping, Pong
+from wsproto.events import BytesMessage, CloseConnection, Message, Ping, Pong, TextMessage
 from wsproto.frame_protocol import CloseReason
 from wsproto.utilities import generate_accept_token
 
+from tmqp_server.doors.http.json_session import JsonSession
 from tmqp_server.doors.http.limits import HttpLimits
 from tmqp_server.doors.http.messages import BadRequest, HttpRequest
 from tmqp_server.doors.port import DoorSession
@@ -27,6 +29,8 @@ __all__ = ["WebSocketLayer", "offered_protocols", "upgrade_headers"]
 
 _VERSION: Final = b"13"
 _KEY_BYTES: Final = 16
+#: Codes for which a session that speaks JSON may have better ones.
+_OF_THE_SERVER: Final = (CloseReason.NORMAL_CLOSURE, CloseReason.GOING_AWAY)
 #: A larger piece of the inner stream goes out in several messages.
 _PIECE_BYTES: Final = 65_536
 
@@ -80,6 +84,8 @@ class WebSocketLayer:
     def __init__(self, inner: DoorSession, limits: HttpLimits, now: float) -> None:
         self.inner = inner
         self.reason = ""
+        #: The inner session if it speaks JSON.
+        self._lines = inner if isinstance(inner, JsonSession) else None
         self._limits = limits
         self._machine = Connection(ConnectionType.SERVER)
         self._out: list[bytes] = []
@@ -128,9 +134,10 @@ class WebSocketLayer:
         return self._end("the peer closed the WebSocket", now)
 
     def _message_part(self, event: Message[Any], now: float) -> Sequence[Command]:
-        if not isinstance(event, BytesMessage):
-            return self.close(CloseReason.UNSUPPORTED_DATA, "messages must be binary", now)
-        self._message += event.data
+        if isinstance(event, TextMessage) != (self._lines is not None):
+            kind = "binary" if self._lines is None else "text"
+            return self.close(CloseReason.UNSUPPORTED_DATA, f"messages must be {kind}", now)
+        self._message += event.data.encode() if isinstance(event, TextMessage) else event.data
         if len(self._message) > self._limits.max_websocket_message_bytes:
             return self.close(CloseReason.MESSAGE_TOO_BIG, "the message is too large", now)
         if event.frame_finished:
@@ -189,6 +196,10 @@ class WebSocketLayer:
 
     def _gather(self) -> None:
         while data := self.inner.next_to_send():
+            if self._lines is not None:
+                for each in data.decode().split("\n")[:-1]:
+                    self._out.append(self._machine.send(TextMessage(data=each)))
+                continue
             for at in range(0, len(data), _PIECE_BYTES):
                 piece = data[at : at + _PIECE_BYTES]
                 self._out.append(self._machine.send(BytesMessage(data=piece)))
@@ -220,6 +231,8 @@ class WebSocketLayer:
         return commands
 
     def _say_goodbye(self, code: int, reason: str, now: float) -> None:
+        if self._lines is not None and code in _OF_THE_SERVER:
+            code = self._lines.close_code
         if self._closing_due == math.inf:
             self._closing_due = now + self._limits.websocket_close_timeout_s
             if self._machine.state is ConnectionState.OPEN:

@@ -9,7 +9,9 @@ Which topic and which selector a subscription is for is told by the tag of its q
 subscription: the queue is removed with what it holds, and made again (JMS 1.1, 6.11.1).
 
 A door looks for the queue first (:func:`look`), and then carries out what :func:`begin` says of the
-answer.
+answer.  The broker answers for what is made when it is on disk, and the client is told that it has
+subscribed when all of that is answered for (:func:`waits_for`): what is sent from then on is kept,
+whatever becomes of the server.
 """
 
 from __future__ import annotations
@@ -31,7 +33,15 @@ from tmqp_server.engine.effects import Reply
 from tmqp_server.engine.model.snapshots import QueueSnapshot
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
 
-__all__ = ["ONE_CONSUMER", "QUEUE", "DurableSubscription", "begin", "durable_channel", "look"]
+__all__ = [
+    "ONE_CONSUMER",
+    "QUEUE",
+    "DurableSubscription",
+    "begin",
+    "durable_channel",
+    "look",
+    "waits_for",
+]
 
 #: The queue of every channel.
 QUEUE: Final = 0
@@ -124,3 +134,13 @@ def begin(
         ),
     ]
     return commands
+
+
+def waits_for(commands: list[Command], request: object) -> int:
+    """How many answers to a request there will be."""
+    return sum(
+        [
+            isinstance(each, (AddFeed, CreateQueue, RemoveChannel)) and each.request is request
+            for each in commands
+        ]
+    )

@@ -14,7 +14,7 @@ from tmqp.constants import (
     TYPE_SERVER,
     NoContent,
 )
-from tmqp.extensions import HEADER_FROM, HEADER_MAX_BYTES, OP_DESCRIBE_CELL
+from tmqp.extensions import HEADER_FROM, HEADER_MAX_BYTES, OP_DESCRIBE_CELL, OP_READ_RANGE
 from tmqp.frames import Frame
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.native.answers import (
@@ -30,6 +30,7 @@ from tmqp_server.doors.native.http import http_answer
 from tmqp_server.doors.native.information import AnswerTooLargeError, rendered
 from tmqp_server.doors.native.parameters import number_header
 from tmqp_server.doors.native.pulls import end_of_pull, pull_answer, pulled_message
+from tmqp_server.doors.native.translated import translated
 from tmqp_server.doors.port import DoorSession
 from tmqp_server.engine.commands import Blocks, CellPortion, CellSnapshot
 from tmqp_server.engine.effects import (
@@ -127,7 +128,10 @@ class AnsweringSession(DoorSession):
         body = b""
         headers: list[tuple[str, str]] = []
         if isinstance(effect.body, Blocks):
-            self._answer_blocks(frame, code, effect.body)
+            blocks = effect.body
+            if frame.content_type == OP_READ_RANGE:
+                blocks = translated(blocks, self._letters)
+            self._answer_blocks(frame, code, blocks)
             return
         if isinstance(effect.body, str):
             self._reply(frame, code, effect.body.encode("utf-8", "replace"))

@@ -15,6 +15,7 @@ from tmqp.blocks import (
 )
 from tmqp.frames import Frame
 from tmqp_server.doors.letters import Letters
+from tmqp_server.doors.native.translated import NATIVE
 from tmqp_server.engine.commands import Blocks
 from tmqp_server.engine.model.snapshots import (
     BROWSED_IN_FLIGHT,
@@ -24,8 +25,6 @@ from tmqp_server.engine.model.snapshots import (
 
 __all__ = ["browsed_blocks"]
 
-#: The number of this door: what it writes is what it received.
-_NATIVE: Final = 1
 _SECOND_US: Final = 1_000_000
 _MAX_COUNT: Final = 65_535
 
@@ -49,7 +48,7 @@ def browsed_blocks(snapshot: BrowseSnapshot, letters: Letters, offset_s: float) 
 
 
 def _stored(item: BrowsedMessage, frame: Frame, offset_s: float) -> StoredMessage:
-    flags = _NATIVE << FLAG_DOOR_SHIFT
+    flags = NATIVE << FLAG_DOOR_SHIFT
     if item.high_priority:
         flags |= FLAG_HIGH
     if item.wants_confirm:

@@ -530,6 +530,8 @@ class NativeSession(AnsweringSession):
     def _closed(self, event: Event, commands: list[Command]) -> None:
         assert isinstance(event, ConnectionClosed)
         error = self._connection.error
+        if error is not None:
+            self.violation = error.rule
         if not self.close_reason:
             self.close_reason = event.reason if error is None else f"{event.reason}: {error}"
         if self._connected:

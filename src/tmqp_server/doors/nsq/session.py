@@ -27,6 +27,7 @@ from tmqp_server.doors.nsq.publishing import MadeTopic
 from tmqp_server.doors.nsq.writing import CONNECTED, NEVER, NOTHING, STRANGER, WAITING
 from tmqp_server.doors.nsq_world import NsqClient
 from tmqp_server.doors.ordered import Slot
+from tmqp_server.doors.port import SYNTAX
 from tmqp_server.engine.commands import Command, Connect, Credentials, SetTerms, Terms
 from tmqp_server.engine.effects import (
     Accept,
@@ -251,6 +252,7 @@ class NsqSession(ConsumingSession):
 
     def _violation(self, event: Event, commands: list[Command], now: float) -> None:
         assert isinstance(event, Violation)
+        self.violation = SYNTAX
         self._why = event.text.decode("utf-8", "replace")
         answer = event.answer
         if event.text == b"E_BAD_PROTOCOL":

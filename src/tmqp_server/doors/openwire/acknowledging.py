@@ -104,7 +104,8 @@ class AcknowledgingSession(ProducerSession):
             if transaction is None:
                 commands += self._acknowledged(consumer, numbers)
             else:
-                if len(numbers) < (ack.count if kind == ACK_STANDARD else 1):
+                wanted = ack.count if kind == ACK_STANDARD else 1
+                if consumer.lacks(numbers, wanted, ack.destination):
                     # The rest of the transaction must not be done without it.
                     text = "an answer is about a message that the consumer has no longer"
                     self._spoil(ack.transaction, text)

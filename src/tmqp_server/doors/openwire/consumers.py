@@ -128,6 +128,26 @@ class Consumer:
                 return number
         return 0
 
+    def lacks(self, found: list[int], wanted: int, destination: Destination | None) -> bool:
+        """Whether an answer is about a delivery that it has no longer.
+
+        Of what a topic sends nothing is in hand, unless the subscription is durable: there is
+        nothing to be answered for.
+
+        :param found: the dispatches in hand that the answer is about, of so many that are *wanted*.
+        :param destination: where the last of them came from.
+        """
+        if not self.kept_in:
+            if not found:
+                return destination is None or not destination.is_topic
+            if self._has_topics():
+                return False  # the rest may have come from there
+        return len(found) < wanted
+
+    def _has_topics(self) -> bool:
+        places = [*self.channels.values(), *self.patterns]
+        return any([each.destination.is_topic for each in places])
+
     def between(self, first: MessageId | None, last: MessageId | None, count: int) -> list[int]:
         """The dispatches that an answer is about, in their order."""
         end = self.find(last)
@@ -159,16 +179,22 @@ class StagedAnswer:
 @final
 class JoinedConsumer:
     """What the answers are about by which a consumer begins; ``must`` says that it cannot begin
-    without this one."""
+    without this one, ``makes`` that what is made by it may be there already."""
 
-    __slots__ = ("asked", "consumer", "must")
+    __slots__ = ("asked", "consumer", "makes", "must")
 
     def __init__(
-        self, asked: AskedCommand | None, consumer: Consumer | None, *, must: bool
+        self,
+        asked: AskedCommand | None,
+        consumer: Consumer | None,
+        *,
+        must: bool,
+        makes: bool = False,
     ) -> None:
         self.asked = asked
         self.consumer = consumer
         self.must = must
+        self.makes = makes
 
 
 @final

@@ -12,6 +12,7 @@ from typing import Final
 
 from tmqp.constants import (
     PUT_BACK_START,
+    RESULT_DUPLICATE,
     RESULT_LIMIT_EXCEEDED,
     RESULT_NOT_FOUND,
     RESULT_OK,
@@ -201,13 +202,13 @@ class ConsumerSession(AcknowledgingSession):
         asked = joined.asked
         if not joined.must or asked is None:
             return ()  # whether it is there after all shows when it is joined
-        if code == RESULT_OK:
+        if code == RESULT_OK or (joined.makes and code == RESULT_DUPLICATE):
             self._settle(asked)
             return ()
         consumer = joined.consumer
         assert consumer is not None, "it must be joined"
         name, text = fault_of_code(code)
-        if code == RESULT_LIMIT_EXCEEDED and consumer.kept_in:
+        if code == RESULT_LIMIT_EXCEEDED and consumer.kept_in and not joined.makes:
             name, text = JMS, "the durable subscription is in use"
         elif code == RESULT_NOT_FOUND:
             name = INVALID_DESTINATION
@@ -217,8 +218,10 @@ class ConsumerSession(AcknowledgingSession):
 
     def _drop(self, consumer: Consumer) -> Sequence[EngineCommand]:
         """A consumer could not begin."""
-        self._consumers.pop(consumer.info.consumer.key, None)
-        self._end_durable(consumer)
+        key = consumer.info.consumer.key
+        if self._consumers.get(key) is consumer:
+            del self._consumers[key]
+            self._end_durable(consumer)
         if self._by_index.pop(consumer.index, None) is None:
             return ()
         return (CloseBranch(self._number, None, consumer.number),)

@@ -6,7 +6,6 @@ from typing import Final, final
 
 from tmqp.constants import PUT_BACK_START, STATUS_ROUND_ROBIN
 from tmqp_server.doors.jms.shapes import JmsShapes
-from tmqp_server.doors.jms.topic_copies import TopicCopies
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.names import DoorNames
 from tmqp_server.doors.openwire.message import OpenwireMessage, message_of_letter
@@ -36,7 +35,6 @@ class OpenwireContext:
         "_keeps",
         "_last",
         "_offset_s",
-        "copies",
         "broker_id",
         "in_use",
         "letters",
@@ -67,7 +65,6 @@ class OpenwireContext:
         self.names = names
         self._offset_s = wall_clock_offset_s
         self._keeps = durable
-        self.copies = TopicCopies(asked=durable)
         self.broker_id = f"ID:tmqp-{new_id()[:12]}-0:1"
         self.wire_format = WireFormat(
             silence_ms=options.inactivity_ms,

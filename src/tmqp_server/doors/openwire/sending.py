@@ -17,7 +17,6 @@ from tmqp.constants import (
     RESULT_UNACCEPTABLE,
 )
 from tmqp_server.doors.bodies import bytes_around
-from tmqp_server.doors.jms.topic_copies import SentToTopic
 from tmqp_server.doors.letter import REGULAR_PRIORITY
 from tmqp_server.doors.openwire.answering import (
     INVALID_DESTINATION,
@@ -288,22 +287,12 @@ class ProducerSession(RespondingSession):
         else:
             push = pushes[0]
             if asked.number:
-                if message.persistent and self._waits_for_copies(message):
-                    commands.append(self._context.copies.batch_of(asked, push))
-                    return
                 if push.message_id in self._unconfirmed:
                     self._fail(asked, JMS, "a message with this id is being sent already")
                     return
                 push.wants_confirm = True
                 self._unconfirmed[push.message_id] = asked
             commands.append(push)
-
-    def _waits_for_copies(self, message: Message) -> bool:
-        """Whether the client is answered when durable subscriptions have a message on disk."""
-        place = self._places_of(message.destination)[0]
-        return self._context.copies.are_asked_for(
-            is_topic=place.is_topic, is_temporary=place.is_temporary
-        )
 
     def _pushes_of(self, message: Message, now: float) -> list[Push]:
         """The pushes that a message means, one a destination.
@@ -363,17 +352,6 @@ class ProducerSession(RespondingSession):
             self._settle(asked)
         else:
             self._fail(asked, *fault_of_code(code))
-
-    def _sent_to_topic(self, effect: Reply, sent: SentToTopic) -> Sequence[EngineCommand]:
-        """A message is with all subscribers of a topic, or was refused."""
-        asked = sent.asked
-        assert isinstance(asked, AskedCommand), "it is this door's"
-        push = self._context.copies.push_instead(sent, effect.code)
-        if push is None:
-            self._sent(asked, effect.code)
-            return ()
-        self._unconfirmed[push.message_id] = asked
-        return (push,)
 
     def _confirmed(self, effect: Confirm) -> None:
         asked = self._unconfirmed.pop(effect.message_id, None)

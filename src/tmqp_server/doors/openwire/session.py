@@ -12,7 +12,6 @@ from typing import Any, Final, final
 
 from tmqp.constants import RESULT_BUSY, RESULT_MISDIRECTED
 from tmqp.greetings import FirstBytes
-from tmqp_server.doors.jms.topic_copies import SentToTopic
 from tmqp_server.doors.openwire.acknowledging import GivenUp
 from tmqp_server.doors.openwire.answering import INVALID_CLIENT, JMS
 from tmqp_server.doors.openwire.browsing import Browsed, LookingSession
@@ -22,6 +21,7 @@ from tmqp_server.doors.openwire.message import DOOR, OpenwireMessage
 from tmqp_server.doors.openwire.places import ADVISORY
 from tmqp_server.doors.openwire.sending import Committed, Made, Sent
 from tmqp_server.doors.openwire.subscribing import Listed, LookedFor, Unsubscribed
+from tmqp_server.doors.port import SYNTAX
 from tmqp_server.doors.waiting import NOTHING, STRANGER
 from tmqp_server.engine.commands import Command as EngineCommand
 from tmqp_server.engine.commands import Connect, Credentials
@@ -143,6 +143,7 @@ class OpenwireSession(LookingSession):
             if self.closed or self._ending:
                 break
             if isinstance(event, Fault):
+                self.violation = SYNTAX
                 self._wire.send_refusal(event.text)
                 self.outbound_bytes += 1
                 commands += self.end(event.text)
@@ -293,8 +294,6 @@ class OpenwireSession(LookingSession):
             self._granted(request, now)
         elif isinstance(request, Sent):
             self._sent(request.asked, effect.code)
-        elif isinstance(request, SentToTopic):
-            return self._sent_to_topic(effect, request)
         elif isinstance(request, LookedFor):
             return self._looked(effect, request)
         elif isinstance(request, Listed):

@@ -16,8 +16,9 @@ from tmqp_server.doors.jms.durable import (
     begin,
     durable_channel,
     look,
+    waits_for,
 )
-from tmqp_server.doors.jms.patterns import matches
+from tmqp_server.doors.jms.patterns import listed_by, name_like
 from tmqp_server.doors.jms.virtual_topics import virtual_topic_of
 from tmqp_server.doors.openwire.advising import AdvisingSession
 from tmqp_server.doors.openwire.answering import (
@@ -30,7 +31,7 @@ from tmqp_server.doors.openwire.answering import (
 from tmqp_server.doors.openwire.consumers import Consumer, JoinedConsumer
 from tmqp_server.doors.openwire.context import OpenwireContext
 from tmqp_server.doors.openwire.message import QUEUE
-from tmqp_server.doors.openwire.places import JmsPlace, destination_of, place_of, plain_name
+from tmqp_server.doors.openwire.places import JmsPlace, place_of
 from tmqp_server.engine.commands import AddFeed, CreateQueue, ListChannels, RemoveChannel
 from tmqp_server.engine.commands import Command as EngineCommand
 from tmqp_server.engine.effects import Deliver, Reply
@@ -108,7 +109,8 @@ class SubscriberSession(AdvisingSession):
             self._watch_channels(commands)
             asked.left += 1
             listed = Listed(asked, consumer, pattern)
-            commands.append(ListChannels(self._number, listed, _filter_of(pattern)))
+            like = listed_by(is_topic=pattern.is_topic)
+            commands.append(ListChannels(self._number, listed, like))
 
     # -- durable subscriptions --------------------------------------------------------------------
 
@@ -143,18 +145,21 @@ class SubscriberSession(AdvisingSession):
             return self._drop(consumer)
         if self._consumers.get(consumer.info.consumer.key) is not consumer:
             return ()
+        asked = looked.asked
+        made = JoinedConsumer(asked, consumer, must=True, makes=True)
         commands = begin(
             self._number,
-            JoinedConsumer(None, consumer, must=False),
+            made,
             looked.subscription,
             effect,
-            self._context.shape(place_of(Destination(TOPIC, "-"), self._context.names)),
+            self._context.shapes.of_topic,
             self._context.durable_shape(),
+            JoinedConsumer(None, consumer, must=False),
         )
-        self._enter(consumer, looked.asked, commands)
-        looked.asked.left = 0
+        asked.left = waits_for(commands, made)
+        self._enter(consumer, asked, commands)
         for place in consumer.channels.values():
-            self._join(consumer, place, looked.asked, commands)
+            self._join(consumer, place, asked, commands)
         return commands
 
     def _end_durable(self, consumer: Consumer) -> None:
@@ -207,14 +212,10 @@ class SubscriberSession(AdvisingSession):
 
     def _like(self, pattern: JmsPlace, channel: str) -> JmsPlace | None:
         """The destination that a channel is, if it is like a name."""
-        name = self._context.names.foreign_name(channel).decode("utf-8", "replace")
-        destination = destination_of(plain_name(name))
+        names = self._context.names
         wanted = pattern.destination
-        if destination.type != wanted.type or "://" in destination.name:
-            return None
-        if not matches(wanted.name, destination.name):
-            return None
-        return place_of(destination, self._context.names)
+        name = name_like(wanted.name, channel, names, is_topic=pattern.is_topic)
+        return place_of(Destination(wanted.type, name), names) if name else None
 
     def _join_one(self, consumer: Consumer, place: JmsPlace, commands: list[EngineCommand]) -> None:
         most = self._context.limits.max_matches
@@ -269,9 +270,3 @@ class SubscriberSession(AdvisingSession):
         shape = self._context.shape(place)
         commands.append(CreateQueue(self._number, made, place.channel, QUEUE, shape))
         commands.append(AddFeed(self._number, made, topic.channel, QUEUE, place.channel, QUEUE))
-
-
-def _filter_of(pattern: JmsPlace) -> str:
-    """What finds, among all channels, those that may be like a name; a name's capitals may be
-    escaped in its channel, so more cannot be said."""
-    return "topic://*" if pattern.is_topic else "*"

@@ -19,6 +19,7 @@ from tmqp.greetings import FirstBytes
 from tmqp_server.doors.answers import PlainAnswers, RowChoice
 from tmqp_server.doors.bodies import bytes_around
 from tmqp_server.doors.ordered import OrderedAnswers, Slot
+from tmqp_server.doors.port import SYNTAX
 from tmqp_server.doors.smq.context import SmqContext
 from tmqp_server.doors.smq.message import DOOR, QUEUE, SmqMessage, SmqRun
 from tmqp_server.doors.waiting import NOTHING, WaitingSession
@@ -134,6 +135,7 @@ class SmqSession(WaitingSession[Event]):
         return commands
 
     def _fault(self, event: Violation) -> str:
+        self.violation = SYNTAX
         return f"{self._first.sent()}: {event.text}"
 
     def _channel(self, queue: bytes) -> str:

@@ -7,7 +7,6 @@ from typing import Final, final
 from tmqp.constants import PUT_BACK_START, STATUS_ROUND_ROBIN
 from tmqp_server.doors.answers import CountedIds
 from tmqp_server.doors.jms.shapes import JmsShapes
-from tmqp_server.doors.jms.topic_copies import TopicCopies
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.names import DoorNames
 from tmqp_server.doors.port import IdSource
@@ -30,7 +29,6 @@ class StompContext:
     __slots__ = (
         "_durable",
         "_offset_s",
-        "copies",
         "heart_beat",
         "ids",
         "letters",
@@ -67,7 +65,6 @@ class StompContext:
         )
         self.heart_beat = HeartBeat(options.heart_beat_ms, options.heart_beat_ms)
         self._durable = durable
-        self.copies = TopicCopies(asked=durable)
         temporary = self.kept_queue()
         temporary.durable = None
         self.shapes = JmsShapes(self.kept_queue(), temporary, options.send_wait_ms)

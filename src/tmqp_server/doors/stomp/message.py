@@ -21,6 +21,7 @@ from tmqp_server.doors.letter import (
 )
 from tmqp_server.doors.names import exact_channel, foreign_name
 from tmqp_server.doors.port import OwnBodies
+from tmqp_server.doors.stomp.places import path_of
 from tmqp_server.engine.model.message import Message
 from tmqp_wires.common import kept
 from tmqp_wires.stomp.frames import V1_2, header_lines, read_header_lines
@@ -49,6 +50,7 @@ GROUP: Final = "JMSXGroupID"
 _GROUP_LINE: Final = b"JMSXGroupID:"
 #: What a letter calls it.
 _GROUP_KEY: Final = "group-key"
+_REPLY_TO: Final = "reply-to"
 #: Headers that the server writes in front of a message, or of which it makes something else.
 OF_DELIVERIES: Final = frozenset(
     {
@@ -66,7 +68,7 @@ _FIELDS: Final = frozenset(
     {
         "content-type",
         "correlation-id",
-        "reply-to",
+        _REPLY_TO,
         "type",
         "priority",
         "expires",
@@ -152,7 +154,10 @@ def _read_field(letter: Letter, name: str, value: str) -> None:
 
 def headers_of(letter: Letter) -> list[tuple[str, str]]:
     """Another protocol's message as headers; what would read as another header is left out."""
-    found = [(GROUP if name == _GROUP_KEY else name, text) for name, text in text_fields(letter)]
+    found: list[tuple[str, str]] = []
+    for name, text in text_fields(letter):
+        value = path_of(text) if name == _REPLY_TO else text
+        found.append((GROUP if name == _GROUP_KEY else name, value))
     if letter.priority != REGULAR_PRIORITY:
         found.append(("priority", str(letter.priority)))
     if letter.expires_ms > 0:

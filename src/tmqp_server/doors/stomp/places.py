@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from tmqp_server.doors.jms.patterns import MAX_COMPOSITE, has_wildcards
+from tmqp_server.doors.jms.patterns import MAX_COMPOSITE, TOPIC_SCHEME, has_wildcards
 from tmqp_server.doors.names import DoorNames
 
-__all__ = ["Place", "place_of", "places_of", "seen_by_others"]
+__all__ = ["Place", "path_of", "place_of", "places_of", "seen_by_others"]
 
 _QUEUE: Final = "/queue/"
 _TOPIC: Final = "/topic/"
@@ -91,7 +91,7 @@ def place_of(destination: str, connection: str, names: DoorNames) -> Place:
             name = destination[len(prefix) :]
             _check(name, destination)
             is_topic = prefix == _TOPIC
-            said = f"topic://{name}" if is_topic else name
+            said = TOPIC_SCHEME + name if is_topic else name
             channel = names.exact_channel(said.encode())
             return Place(destination, channel, is_topic=is_topic, is_temporary=False, own=True)
     for table, own in ((_TEMPORARY, True), (_REMOTE, False)):
@@ -129,3 +129,13 @@ def seen_by_others(destination: str, connection: str) -> str:
             name = destination[len(prefix) :]
             return f"/remote-{prefix[1:]}{connection}/{name}"
     return destination
+
+
+def path_of(channel: str) -> str:
+    """The destination that other protocols call by the name of its channel."""
+    if channel.startswith("/"):
+        return channel
+    for prefix, scheme in ((_TOPIC, TOPIC_SCHEME), *_REMOTE.items()):
+        if channel.startswith(scheme):
+            return prefix + channel[len(scheme) :]
+    return _QUEUE + channel

@@ -11,7 +11,6 @@ from typing import Final, final
 
 from tmqp.constants import RESULT_DUPLICATE, RESULT_OK
 from tmqp_server.doors.bodies import bytes_around
-from tmqp_server.doors.jms.topic_copies import SentToTopic
 from tmqp_server.doors.letter import REGULAR_PRIORITY, TOP_PRIORITY
 from tmqp_server.doors.stomp.context import StompContext
 from tmqp_server.doors.stomp.message import OF_DELIVERIES, QUEUE, StompMessage, number_of
@@ -139,25 +138,11 @@ class SendingSession(ReceiptSession):
             commands += self._settle(asked)
         else:
             asked.left = len(pushes)
-            waits = asked.slot is not None and self._waits_for_copies(destination)
             for push in pushes:
-                if waits:
-                    commands.append(self._context.copies.batch_of(asked, push))
-                    continue
                 if asked.slot is not None:
                     push.wants_confirm = True
                     self._unconfirmed[push.message_id] = asked
                 commands.append(push)
-
-    def _waits_for_copies(self, destination: str) -> bool:
-        """Whether the receipt comes when durable subscriptions have a message on disk."""
-        copies = self._context.copies
-        return any(
-            [
-                copies.are_asked_for(is_topic=place.is_topic, is_temporary=place.is_temporary)
-                for place in self._places_of(destination)
-            ]
-        )
 
     def _pushes_of(
         self,
@@ -268,18 +253,6 @@ class SendingSession(ReceiptSession):
             if asked.left > 0:
                 return NOTHING
         return self._settle(asked)
-
-    def _sent_to_topic(self, effect: Reply, sent: SentToTopic) -> Sequence[Command]:
-        """A message is with all subscribers of a topic, or was refused."""
-        asked = sent.asked
-        assert isinstance(asked, AskedFrame), "it is this door's"
-        push = self._context.copies.push_instead(sent, effect.code)
-        if push is not None:
-            self._unconfirmed[push.message_id] = asked
-            return (push,)
-        if effect.code:
-            return self._fail(asked, words_of(effect.code))
-        return self._sent(asked)
 
     # -- transactions ---------------------------------------------------------------------------
 

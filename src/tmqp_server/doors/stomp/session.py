@@ -12,8 +12,7 @@ from typing import Final, final
 
 from tmqp.constants import RESULT_BUSY
 from tmqp.greetings import FirstBytes
-from tmqp_server.doors.jms.topic_copies import SentToTopic
-from tmqp_server.doors.port import SERVER_STOPS
+from tmqp_server.doors.port import SERVER_STOPS, SYNTAX
 from tmqp_server.doors.stomp.browsing import Browser
 from tmqp_server.doors.stomp.context import StompContext
 from tmqp_server.doors.stomp.message import DOOR, StompMessage
@@ -118,6 +117,7 @@ class StompSession(WildcardSession):
             if self.closed or self._ending:
                 break
             if isinstance(event, Violation):
+                self.violation = SYNTAX
                 commands += self._fail(None, event.text, event.detail)
                 continue
             handle = _HANDLERS.get(event.command)
@@ -180,8 +180,6 @@ class StompSession(WildcardSession):
         request = effect.request
         if isinstance(request, StompMessage):
             return self._not_sent(request, effect.code)
-        if isinstance(request, SentToTopic):
-            return self._sent_to_topic(effect, request)
         if isinstance(request, MadeTemporary):
             return self._made(effect, request)
         if isinstance(request, Joined):

@@ -12,7 +12,13 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from tmqp.constants import RESULT_DUPLICATE, RESULT_LIMIT_EXCEEDED, RESULT_NOT_FOUND, RESULT_OK
-from tmqp_server.doors.jms.durable import DurableSubscription, begin, durable_channel, look
+from tmqp_server.doors.jms.durable import (
+    DurableSubscription,
+    begin,
+    durable_channel,
+    look,
+    waits_for,
+)
 from tmqp_server.doors.selecting import FilterError
 from tmqp_server.doors.selector import NoLocal, SelectorFilter, selector_filter
 from tmqp_server.doors.stomp.browsing import BrowsingSession
@@ -56,7 +62,8 @@ _EXCLUSIVE: Final = "activemq.exclusive"
 @final
 class Joined:
     """What the answers to SUBSCRIBE are about: each of its commands must succeed, where ``must`` is
-    not false; the ``last`` one shows that all have.  What is made may be there already."""
+    not false.  Those that make something, which may be there already, are answered when it is on
+    disk; those and the ``last`` one show that all have succeeded."""
 
     __slots__ = ("asked", "last", "makes", "must", "subscription")
 
@@ -312,6 +319,7 @@ class SubscribingSession(BrowsingSession):
             context.kept_queue(),
             Joined(asked, subscription, must=False),
         )
+        asked.left = waits_for(commands, made) + 1
         commands.append(self._branch(subscription, asked))
         joined = Joined(asked, subscription, last=True)
         channel = looked.wanted.channel
@@ -325,10 +333,14 @@ class SubscribingSession(BrowsingSession):
     def _subscribed(self, effect: Reply, joined: Joined) -> Sequence[Command]:
         """One of the commands of a SUBSCRIBE was answered."""
         code = effect.code
-        if not joined.must or (joined.makes and code == RESULT_DUPLICATE):
+        if not joined.must:
             return NOTHING
-        if code == RESULT_OK:
-            return self._settle(joined.asked) if joined.last else NOTHING
+        if code == RESULT_OK or (joined.makes and code == RESULT_DUPLICATE):
+            if not (joined.makes or joined.last):
+                return NOTHING
+            asked = joined.asked
+            asked.left -= 1
+            return self._settle(asked) if asked.left <= 0 else NOTHING
         text = words_of(code)
         if code == RESULT_NOT_FOUND:
             text = "there is no such destination, and it may not be made"

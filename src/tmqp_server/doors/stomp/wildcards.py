@@ -1,18 +1,16 @@
 """Destinations with wildcards: ``/queue/a.*`` and ``/topic/a.>`` of SUBSCRIBE.
 
-Such a subscription joins what is like its name: what there is, which the broker lists, and what is
-made later, of which the broker tells.  A session that is told so joins when all that is queued has
-left, as other commands of its own.
+Such a subscription joins what is like its name (``doors/jms/patterns.py``).  A session that is told
+of a new channel joins when all that is queued has left, as other commands of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, final
+from typing import final
 
 from tmqp.constants import RESULT_OK
-from tmqp.names import EXACT_MARK
-from tmqp_server.doors.jms.patterns import matches
+from tmqp_server.doors.jms.patterns import listed_by, name_like
 from tmqp_server.doors.stomp.consuming import StompSubscription
 from tmqp_server.doors.stomp.context import StompContext
 from tmqp_server.doors.stomp.places import Place, place_of
@@ -25,8 +23,6 @@ from tmqp_server.engine.model.message import SubscriptionFilter
 from tmqp_server.engine.model.snapshots import ChannelSnapshot
 
 __all__ = ["ListedChannels", "WildcardSession", "news_of"]
-
-_TOPIC: Final = "topic://"
 
 
 @final
@@ -85,8 +81,7 @@ class WildcardSession(SubscribingSession):
             commands.append(SubscribeEvent(self._number, None, CHANNEL_CREATED))
         for at, place in enumerate(patterns, 1):
             listed = ListedChannels(asked, subscription, place, last=at == len(patterns))
-            # A name's capitals may be escaped in its channel, so more cannot be said.
-            like = f"{_TOPIC}*" if place.is_topic else "*"
+            like = listed_by(is_topic=place.is_topic)
             commands.append(ListChannels(self._number, listed, like))
 
     def _listed(self, effect: Reply, listed: ListedChannels) -> Sequence[Command]:
@@ -107,10 +102,9 @@ class WildcardSession(SubscribingSession):
     def _like(self, wanted: Place, channel: str) -> Place | None:
         """The destination that a channel is, if it is like a name."""
         names = self._context.names
-        name = names.foreign_name(channel.removeprefix(EXACT_MARK)).decode("utf-8", "replace")
-        is_topic = name.startswith(_TOPIC)
-        name = name.removeprefix(_TOPIC)
-        if is_topic != wanted.is_topic or "://" in name or not matches(wanted.pattern, name):
+        is_topic = wanted.is_topic
+        name = name_like(wanted.pattern, channel, names, is_topic=is_topic)
+        if not name:
             return None
         try:
             found = place_of(f"/{'topic' if is_topic else 'queue'}/{name}", self._name, names)

@@ -58,7 +58,7 @@ class AskedFrame:
     """What an answer of the broker is about: the frame, and the place of its receipt.
 
     ``what`` is the frame as an ERROR names it, ``receipt`` the id of its receipt, None for none;
-    ``left`` is how many of its messages are not confirmed.
+    ``left`` is how many answers of the broker it still takes.
     """
 
     __slots__ = ("left", "receipt", "slot", "what")

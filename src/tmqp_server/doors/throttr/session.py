@@ -15,6 +15,7 @@ from typing import Final, final
 from tmqp.constants import RESULT_LIMIT_EXCEEDED, RESULT_OK
 from tmqp.greetings import FirstBytes
 from tmqp_server.doors.ordered import Slot
+from tmqp_server.doors.port import SYNTAX
 from tmqp_server.doors.throttr.context import (
     EVERYBODY,
     ThrottrContext,
@@ -154,6 +155,7 @@ class ThrottrSession(ThrottrWriter):
         return self._fault(event)
 
     def _fault(self, event: Violation) -> str:
+        self.violation = SYNTAX
         return f"{self._first.sent()}: {event.text}"
 
     def text_bytes_of(self, event: Event) -> int:

@@ -19,7 +19,7 @@ from tmqp.constants import (
     RESULT_MISDIRECTED,
 )
 from tmqp.greetings import FirstBytes
-from tmqp_server.doors.port import DoorSession
+from tmqp_server.doors.port import SYNTAX, DoorSession
 from tmqp_server.doors.zmtp.context import ZmtpContext
 from tmqp_server.doors.zmtp.message import DOOR, ZmtpRun
 from tmqp_server.doors.zmtp.roles import SocketRole
@@ -152,6 +152,7 @@ class ZmtpSession(DoorSession):
         if isinstance(event, PeerError):
             return f"the peer refused: {event.reason}"
         assert isinstance(event, Violation), "nothing else comes before READY"
+        self.violation = SYNTAX
         return f"{self._first.sent()}: {event.text}"
 
     def _meet(self, peer: PeerReady) -> Sequence[Command]:

@@ -12,6 +12,7 @@ __all__ = [
     "Acknowledge",
     "Batch",
     "CancelMessage",
+    "MoveMessage",
     "Pull",
     "Push",
     "PushExtras",
@@ -277,6 +278,33 @@ class RemoveMessage(SessionCommand):
         self.channel = channel
         self.queue_id = queue_id
         self.message_id = message_id
+
+
+class MoveMessage(SessionCommand):
+    """Push a copy of the first waiting message with an id into another queue, and remove it, all
+    together or nothing of it: never is it in both, or in none, also when the server is killed.
+
+    Answered as ``RemoveMessage``, and as a batch with this ``push``: 0 when it is safe, with 406
+    for the queue that it is in, 501 in a cluster.  Nobody sees the message meanwhile.
+    """
+
+    __slots__ = ("request", "channel", "queue_id", "message_id", "push")
+
+    def __init__(
+        self,
+        session: int,
+        request: object,
+        channel: str,
+        queue_id: int,
+        message_id: str,
+        push: Push,
+    ) -> None:
+        super().__init__(session)
+        self.request = request
+        self.channel = channel
+        self.queue_id = queue_id
+        self.message_id = message_id
+        self.push = push
 
 
 class CancelMessage(SessionCommand):

@@ -19,10 +19,9 @@ What is only in memory (messages of queues that are not durable) is done or not 
 rest as long as the server lives; a server that is killed loses it as it always does.
 
 *Copies.*  A source that keeps nothing, such as a broadcast, has its messages copied by its feeds
-when the batch is finished; of those that durable queues get, the storage is asked then.  So the
-client is told when the storage has answered for one ticket more, which has nothing to do: what was
-asked before is on disk by then.  A server that is killed between the two tickets loses these
-copies.  Of a push that ``awaits_copies`` they are part of the batch instead, and none is lost.
+when the batch is finished, and the client is told when the storage has answered for one ticket
+more, behind these copies.  A server that is killed between the two tickets loses them.  Of a push
+that ``awaits_copies`` they are part of the batch instead, and none is lost.
 
 A delivery that several consumers have is settled when the last of them answers.  If that is not
 this batch, then its answer is in memory only, like every such answer.
@@ -36,13 +35,12 @@ from typing import Final, TypeAlias
 from tmqp.constants import (
     PUT_BACK_NO,
     RESULT_BUSY,
-    RESULT_LIMIT_EXCEEDED,
     RESULT_NOT_FOUND,
     RESULT_NOT_IMPLEMENTED,
     RESULT_OK,
     RESULT_UNACCEPTABLE,
 )
-from tmqp_server.engine.books import batch_bytes
+from tmqp_server.engine.books import QUEUE_OPTIONS, batch_bytes
 from tmqp_server.engine.commands import Acknowledge, Batch, Command, Push, Release, SessionCommand
 from tmqp_server.engine.core import Core, PendingWrite
 from tmqp_server.engine.delivery.feed_commits import target_of
@@ -76,29 +74,32 @@ from tmqp_server.engine.model.message import (
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session
 
-__all__ = ["Batches", "PendingBatch"]
+__all__ = ["Batches", "Item", "PendingBatch"]
 
 _KEPT: Final = MARK_SAVED | MARK_SAVING
 
 _Answer: TypeAlias = Acknowledge | Release
 
 
-class _Item:
+class Item:
     """One part of a batch, checked: a message to be pushed, or a delivery to be answered for.
 
     ``answer`` is None for a push, else it is that of ``consumer``: the client, or one of its
     branches.  ``kept`` says that the storage keeps the message with the batch, or forgets it;
-    ``settles`` that the answer is the last one.
+    ``settles`` that the answer is the last one; ``fed``, that feeds copy it with the batch;
+    ``from_disk``, that a message which is moved was on disk only.
     """
 
-    __slots__ = ("queue", "message", "consumer", "answer", "decision", "kept", "settles", "fed")
+    __slots__ = (
+        "queue", "message", "consumer", "answer", "decision", "kept", "settles", "fed", "from_disk",
+    )  # fmt: skip
 
     def __init__(
         self,
         queue: Queue,
         message: Message,
         consumer: Session,
-        answer: _Answer | None,
+        answer: Command | None,
         decision: Decision,
     ) -> None:
         self.queue = queue
@@ -108,7 +109,7 @@ class _Item:
         self.decision = decision
         self.kept = False
         self.settles = False
-        self.fed = False  # what feeds copy of it is part of the batch, too
+        self.fed = self.from_disk = False
 
 
 class PendingBatch(PendingWrite):
@@ -125,7 +126,7 @@ class PendingBatch(PendingWrite):
         self.is_finished = False
         self.session = session
         self.request = request
-        self.items: list[_Item] = []
+        self.items: list[Item] = []
         self.size = 0
         self.memory = 0
         self.done = 0
@@ -186,7 +187,7 @@ class Batches:
             elif isinstance(each, (Acknowledge, Release)):
                 code = self._check_answer(batch, each)
         if code == RESULT_OK:
-            code = self._problem_of_room(batch, command)
+            code = self._problem_of_room(batch, len(command.commands))
         if code != RESULT_OK:
             for item in batch.items:
                 if item.answer is not None:
@@ -206,7 +207,7 @@ class Batches:
         if core.takes_nodes or core.masters:
             return RESULT_NOT_IMPLEMENTED  # other servers of a cluster would see parts of it
         if len(batch.commands) > core.limits.max_batch_length:
-            return RESULT_LIMIT_EXCEEDED
+            return core.reached("max_batch_length")
         size = 0
         for each in batch.commands:
             if not isinstance(each, SessionCommand) or _one_of(session, each.session) is None:
@@ -215,16 +216,14 @@ class Batches:
                 size += each.size
             elif not isinstance(each, Release):
                 return RESULT_UNACCEPTABLE
-        return RESULT_LIMIT_EXCEEDED if size > core.limits.max_batch_bytes else RESULT_OK
+        return RESULT_OK if size <= core.limits.max_batch_bytes else core.reached("max_batch_bytes")
 
     def _check_push(self, batch: PendingBatch, push: Push, rooms: dict[int, _Room]) -> int:
         """0 when a push can be part of a batch; it is noted there then."""
         queue = self._directory.open_queue_of(push)
         if queue is None:
             return self._directory.problem
-        room = rooms.get(queue.key)
-        if room is None:
-            room = rooms[queue.key] = _Room()
+        room = rooms.setdefault(queue.key, _Room())
         code = self._outcomes.problem_of_queue(queue, push.size, room.pushes, room.size)
         if code != RESULT_OK:
             self._outcomes.count_refused(queue, code)
@@ -241,13 +240,14 @@ class Batches:
             self._outcomes.count_refused(queue, RESULT_UNACCEPTABLE)
             return RESULT_UNACCEPTABLE
         if queue.options.ephemeral and queue.bounded and queue.is_over(message, False):
-            return RESULT_LIMIT_EXCEEDED
-        item = _Item(queue, message, batch.session, None, decision)
+            return self._core.reached(QUEUE_OPTIONS)
+        item = Item(queue, message, batch.session, None, decision)
         item.kept = self._outcomes.will_save(queue, message, decision)
         if item.kept:
             if queue.disk_bytes + room.size > queue.disk_cap:
-                self._outcomes.count_refused(queue, RESULT_LIMIT_EXCEEDED)
-                return RESULT_LIMIT_EXCEEDED
+                code = self._core.short_of(QUEUE_OPTIONS)
+                self._outcomes.count_refused(queue, code)
+                return code
             batch.size += push.size
         batch.items.append(item)
         if push.extras is not None and push.extras.awaits_copies:
@@ -285,14 +285,14 @@ class Batches:
         room.pushes += 1
         room.size += message.size
         if code == RESULT_OK and target.saves and target.disk_bytes + room.size > target.disk_cap:
-            code = RESULT_LIMIT_EXCEEDED
+            code = self._core.short_of(QUEUE_OPTIONS)
         if code != RESULT_OK:
             feed.skipped += 1
-            return code
+            return self._core.count_short(code)
         copy = copy_of(feed, message, self._core.now)
         copy.sequence = target.sequence + room.pushes
         decision = self._receipt_of(target, copy)
-        item = _Item(target, copy, batch.session, None, decision)
+        item = Item(target, copy, batch.session, None, decision)
         item.kept = self._outcomes.will_save(target, copy, decision)
         if item.kept:
             batch.size += copy.size
@@ -348,7 +348,7 @@ class Batches:
         decision = ALLOW
         if isinstance(answer, Acknowledge) and queue.hooks & HOOK_ACKNOWLEDGED:
             decision = self._outcomes.ask(HOOK_ACKNOWLEDGED, queue, message, session, answer)
-        item = _Item(queue, message, session, answer, decision)
+        item = Item(queue, message, session, answer, decision)
         holders = message.holders
         is_last = message.holder is session or (holders is not None and len(holders) == 1)
         goes_back = message.marks & MARK_BACK or decision.put_back != PUT_BACK_NO
@@ -359,7 +359,7 @@ class Batches:
         batch.items.append(item)
         return RESULT_OK
 
-    def _problem_of_room(self, batch: PendingBatch, command: Batch) -> int:
+    def _problem_of_room(self, batch: PendingBatch, parts: int) -> int:
         """0 when there is memory for all of it, and the storage can take its part.
 
         What it settles makes room for what it pushes: or consumers that push what they make of
@@ -379,13 +379,13 @@ class Batches:
                     answers += item.answer.size
                 if item.settles:
                     memory -= size
-        batch.memory = batch_bytes(len(command.commands), answers) if kept else 0
+        batch.memory = batch_bytes(parts, answers) if kept else 0
         if memory > 0 and not core.has_room(memory + batch.memory):
-            return RESULT_BUSY
+            return core.reached("max_total_bytes", RESULT_BUSY)
         if not core.has_room_for_client(batch.memory):
-            return RESULT_BUSY
+            return core.reached("max_total_bytes", RESULT_BUSY)
         if kept and not core.has_room_to_save(batch.size):
-            return RESULT_BUSY
+            return core.count_short(core.short_of_storage())
         return RESULT_OK
 
     # --- Doing -----------------------------------------------------------------------------------
@@ -419,18 +419,9 @@ class Batches:
                 tail = queue.tail_of(message)
                 if tail is not None:
                     tail.skip[sequence] = None
+                name = queue.channel_name
                 appended.append(
-                    Append(
-                        0,
-                        message,
-                        queue.channel_name,
-                        queue.queue_id,
-                        queue.key,
-                        sequence,
-                        False,
-                        0,
-                        0,
-                    )
+                    Append(0, message, name, queue.queue_id, queue.key, sequence, False, 0, 0)
                 )
                 continue
             rare = message.rarely()
@@ -440,21 +431,24 @@ class Batches:
             if rare.stored:
                 erased.append(Erase(0, queue.key, rare.stored))
         core.unsynced_bytes += batch.size
+        self._ask(batch, CommitBatch(appended, erased, core.now))
+
+    def _ask(self, batch: PendingBatch, effect: CommitBatch) -> None:
+        core = self._core
         core.charge(batch.memory)
         core.last_ticket += 1
         core.tickets[core.last_ticket] = batch
-        effect = CommitBatch(appended, erased, core.now)
         effect.ticket = core.last_ticket
         core.out.append(effect)
 
     def synced(self, batch: PendingBatch, ok: bool) -> None:
         """The storage has answered for a batch."""
         core = self._core
+        core.refund(batch.memory)
         if batch.is_finished:
             self._tell(batch, RESULT_OK if ok else RESULT_BUSY)
             return
         core.unsynced_bytes -= batch.size
-        core.refund(batch.memory)
         for item in batch.items:
             if item.kept and item.answer is None:
                 self._answered(item, ok)
@@ -463,7 +457,7 @@ class Batches:
         else:
             self._give_up(batch)
 
-    def _answered(self, item: _Item, ok: bool) -> None:
+    def _answered(self, item: Item, ok: bool) -> None:
         """A message that is pushed is safe, or is not."""
         message = item.message
         message.marks &= ~MARK_SAVING
@@ -525,16 +519,15 @@ class Batches:
         return found
 
     def _await_copies(self, batch: PendingBatch) -> None:
-        """Tell the client when what was asked of the storage so far is done."""
+        """Tell the client when what was asked so far is safe; nothing more of it is kept."""
         batch.is_finished = True
-        core = self._core
-        core.last_ticket += 1
-        core.tickets[core.last_ticket] = batch
-        effect = CommitBatch([], [], core.now)
-        effect.ticket = core.last_ticket
-        core.out.append(effect)
+        self._core.work += len(batch.items)
+        batch.items = []
+        batch.done = batch.size = 0
+        batch.memory = batch_bytes(0, 0)
+        self._ask(batch, CommitBatch([], [], self._core.now))
 
-    def _push(self, item: _Item) -> None:
+    def _push(self, item: Item) -> None:
         queue = item.queue
         message = item.message
         self._flights.withhold(queue, -1)
@@ -549,7 +542,7 @@ class Batches:
         else:
             self._workflow.receive_safe(queue, message, item.decision, self._core.now)
 
-    def _take_answer(self, item: _Item, answer: _Answer, session: Session) -> None:
+    def _take_answer(self, item: Item, answer: Command, session: Session) -> None:
         queue = item.queue
         message = item.message
         message.break_promise(session)
@@ -562,6 +555,7 @@ class Batches:
             self._flights.release(queue, message, session)
             self._workflow.mark_released(message, answer, now)
         else:
+            assert isinstance(answer, Acknowledge)
             self._flights.answer_for(queue, message, session, answer.positive)
             if item.decision is not ALLOW:
                 outcomes = self._outcomes
@@ -584,8 +578,11 @@ class Batches:
                 self._flights.let_go(item.queue, item.message)
                 batch.session.pushed -= 1
             else:
-                item.message.break_promise(item.consumer)
+                self._give_back(item)
         self._tell(batch, RESULT_BUSY)
+
+    def _give_back(self, item: Item) -> None:
+        item.message.break_promise(item.consumer)
 
     def _tell(self, batch: PendingBatch, code: int) -> None:
         self._core.work += len(batch.items)
@@ -595,6 +592,5 @@ class Batches:
 
 def _one_of(client: Session, number: int) -> Session | None:
     """Whom of a client a command is of: the client, or one of its branches."""
-    if number == client.number:
-        return client
-    return None if client.branches is None else client.branches.get(number)
+    branches = client.branches or {}
+    return client if number == client.number else branches.get(number)

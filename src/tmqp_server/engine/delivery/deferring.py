@@ -32,10 +32,10 @@ from tmqp_server.engine.model.sessions import Session
 from tmqp_server.engine.model.snapshots import BrowsedMessage
 from tmqp_server.engine.model.tails import Tail
 
-__all__ = ["Deferring"]
+__all__ = ["CANCELLED", "Deferring"]
 
 #: The reason of the negative confirm of a message that is cancelled before it was confirmed.
-_CANCELLED: Final = "cancelled"
+CANCELLED: Final = "cancelled"
 
 
 class Deferring:
@@ -115,7 +115,7 @@ class Deferring:
         core = self._core
         message.marks |= MARK_NEGATIVE
         if message.marks & (MARK_WANTS | MARK_CONFIRMED) == MARK_WANTS:
-            self._outcomes.confirm(message, False, _CANCELLED, "", None)
+            self._outcomes.confirm(message, False, CANCELLED, "", None)
         if message.marks & MARK_SHARED:
             tell(core.out, core.channels, queue, message)
         stored = message.rarely().stored or message.sequence

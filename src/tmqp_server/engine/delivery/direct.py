@@ -11,7 +11,7 @@ was asked (``questions.py``); others are dropped and counted too.
 
 from __future__ import annotations
 
-from tmqp.constants import RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_NOT_FOUND
+from tmqp.constants import RESULT_BUSY, RESULT_NOT_FOUND
 from tmqp_server.engine.books import question_bytes
 from tmqp_server.engine.commands import (
     BY_ID,
@@ -54,7 +54,8 @@ class Direct:
         assert isinstance(command, SendDirect)
         core = self._core
         if command.size > core.limits.max_message_bytes:
-            core.out.append(Reply(session.number, command.request, RESULT_LIMIT_EXCEEDED))
+            code = core.reached("max_message_bytes")
+            core.out.append(Reply(session.number, command.request, code))
             return
         receivers = self.receivers(command.by, command.who)
         if receivers:
@@ -76,6 +77,7 @@ class Direct:
         if command.asks and not session.node:
             size = question_bytes(command.message_id, len(receivers))
             if not self._core.has_room(size):
+                self._core.reached("max_total_bytes")
                 return False
         self._core.out.append(Forward(receivers, command.wire, session.door))
         self._expect(receivers, command, session)

@@ -33,6 +33,7 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp_server.engine.core import Core
+from tmqp_server.engine.delivery.awaited_copies import CopyingStep
 from tmqp_server.engine.delivery.debts import owes_copies
 from tmqp_server.engine.delivery.feed_commits import Commit, FeedCommits, target_of
 from tmqp_server.engine.delivery.feed_copies import copy_of
@@ -55,6 +56,7 @@ from tmqp_server.engine.model.delivery import (
 )
 from tmqp_server.engine.model.feeds import Feed, FeedTimer
 from tmqp_server.engine.model.message import (
+    MARK_AWAITS,
     MARK_FED,
     MARK_OWED,
     MARK_SAVED,
@@ -227,7 +229,12 @@ class Feeder(FeedPort):
         if not was_fed:
             message.marks |= MARK_FED
             self._core.budget -= _copy_work(queue)
+            step = None
+            if message.marks & MARK_AWAITS:
+                step = CopyingStep(self._core, queue, message)
             taken, decision = self._copy_to_all(queue, message, decision, now, asked)
+            if step is not None:
+                step.copied()
         sent = False
         if queue.audience.subscriptions:
             rare = message.rare

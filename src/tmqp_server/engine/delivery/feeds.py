@@ -13,7 +13,6 @@ from tmqp.constants import (
     RESULT_BAD_REQUEST,
     RESULT_BUSY,
     RESULT_DUPLICATE,
-    RESULT_LIMIT_EXCEEDED,
     RESULT_NOT_FOUND,
     RESULT_OK,
     RESULT_UNACCEPTABLE,
@@ -110,18 +109,18 @@ class Feeds:
         if source.options.group_keys != NO_KEYS or self._reaches(target, source):
             return RESULT_UNACCEPTABLE
         there = 0 if source.feeds is None else len(source.feeds)
-        if (
-            there >= limits.max_feeds_per_queue
-            or len(target.fed_by) >= limits.max_feeds_into_queue
-            or self._count >= limits.max_feeds
-        ):
-            return RESULT_LIMIT_EXCEEDED
         core = self._core
+        if there >= limits.max_feeds_per_queue:
+            return core.reached("max_feeds_per_queue")
+        if len(target.fed_by) >= limits.max_feeds_into_queue:
+            return core.reached("max_feeds_into_queue")
+        if self._count >= limits.max_feeds:
+            return core.reached("max_feeds")
         size = feed_bytes(target.channel_name, text)
         # The first feed moves what waits, and so makes room.
         is_first = there == 0 and source.waiting_count() + source.spilled > 0
         has_room = core.has_room_to_move(size) if is_first else core.has_room(size)
-        return RESULT_OK if has_room else RESULT_BUSY
+        return RESULT_OK if has_room else core.reached("max_total_bytes", RESULT_BUSY)
 
     def _reaches(self, start: Queue, wanted: Queue) -> bool:
         """Whether messages of a queue come into another, or are there already."""
@@ -248,7 +247,8 @@ class Feeds:
         feeds = [feed for queue in queues for feed in queue.feeds or ()]
         most = command.most_items or core.limits.max_list_items
         if len(feeds) > min(most, core.limits.max_list_items):
-            core.out.append(Reply(session.number, command.request, RESULT_LIMIT_EXCEEDED))
+            code = core.reached("max_list_items")
+            core.out.append(Reply(session.number, command.request, code))
             return
         core.work += 2 * len(feeds)  # each is long: the largest list is a portion of its own
         body = [FeedSnapshot(feed) for feed in feeds]

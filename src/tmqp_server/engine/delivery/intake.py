@@ -14,7 +14,7 @@ from tmqp.constants import (
     RESULT_UNACCEPTABLE,
     RESULT_UNAUTHORIZED,
 )
-from tmqp_server.engine.books import DEFERRAL_BYTES
+from tmqp_server.engine.books import DEFERRAL_BYTES, QUEUE_OPTIONS
 from tmqp_server.engine.commands import (
     Acknowledge,
     Command,
@@ -26,17 +26,17 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.deferral_flights import LOOK_AHEAD_S
+from tmqp_server.engine.delivery.awaited_copies import NACK_STORAGE, CopyingStep
 from tmqp_server.engine.delivery.direct import Direct
 from tmqp_server.engine.delivery.holding import HeldPush, Holding
-from tmqp_server.engine.delivery.outcomes import NACK_STORAGE, Outcomes
+from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.workflow import Workflow
 from tmqp_server.engine.directory import Directory
-from tmqp_server.engine.effects import Append, Confirm, Deliver, Effect, Reply
+from tmqp_server.engine.effects import Confirm, Deliver, Effect, Reply
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.message import (
     MARK_CONFIRMED,
     MARK_HIGH,
-    MARK_SAVING,
     MARK_WANTS,
     Message,
 )
@@ -104,12 +104,6 @@ def take_extras(queue: Queue, message: Message, extras: PushExtras, now: float) 
         message.marks |= MARK_CONFIRMED
         queue.expect_nameless()
     return timeout_s
-
-
-def _skipped(queue: Queue) -> int:
-    """How often the feeds of a queue had no room."""
-    feeds = queue.feeds
-    return 0 if feeds is None else sum([feed.skipped for feed in feeds])
 
 
 def _is_deferred(command: Push) -> bool:
@@ -213,15 +207,15 @@ class Intake:
             return RESULT_OK
         core = self._core
         limits = core.limits
-        if (
-            extras.delay_ms > limits.max_delay_ms
-            or len(queue.deferred) + more >= limits.max_deferred_per_queue
-            or queue.deferred.size() + more_bytes + command.size
-            > limits.max_deferred_bytes_per_queue
-        ):
-            return RESULT_LIMIT_EXCEEDED
+        if extras.delay_ms > limits.max_delay_ms:
+            return core.short_of("max_delay_ms")
+        if len(queue.deferred) + more >= limits.max_deferred_per_queue:
+            return core.short_of("max_deferred_per_queue")
+        size = queue.deferred.size() + more_bytes + command.size
+        if size > limits.max_deferred_bytes_per_queue:
+            return core.short_of("max_deferred_bytes_per_queue")
         if not core.has_room(command.size + MESSAGE_OVERHEAD_BYTES + DEFERRAL_BYTES):
-            return RESULT_BUSY
+            return core.short_of("max_total_bytes", RESULT_BUSY)
         if queue.spills_deferred():
             is_soon = extras.delay_ms / 1000 <= LOOK_AHEAD_S
             others = queue.deferred.in_memory() + more
@@ -232,9 +226,9 @@ class Intake:
     def _problem_of_spilling(self, queue: Queue, size: int) -> int:
         """The same for a message that would be on disk only."""
         if not self._core.has_room_to_save(size):
-            return RESULT_BUSY
+            return self._core.short_of_storage()
         if queue.disk_bytes + size > queue.disk_cap:
-            return RESULT_LIMIT_EXCEEDED
+            return self._core.short_of(QUEUE_OPTIONS)
         return RESULT_OK
 
     def route(self, command: Push, session: Session) -> bool:
@@ -275,45 +269,11 @@ class Intake:
         if extras is not None and extras.counts_receivers:
             self._receive_counting(queue, message, now)
         elif extras is not None and extras.awaits_copies and queue.feeds is not None:
-            self._receive_copied(queue, message, now)
+            step = CopyingStep(self._core, queue, message)
+            self._workflow.receive(queue, message, now)
+            step.received()
         else:
             self._workflow.receive(queue, message, now)
-
-    def _receive_copied(self, queue: Queue, message: Message, now: float) -> None:
-        """Take a message in, and have its confirm wait for the storage with the last of its copies:
-        the storage answers for them in their order.
-
-        A queue that keeps nothing passes over a feed without room: then the confirm is negative.
-        """
-        out = self._core.out
-        before = len(out)
-        skipped = _skipped(queue)
-        self._workflow.receive(queue, message, now)
-        told = -1
-        last: Message | None = None
-        for place in range(before, len(out)):
-            effect = out[place]
-            if isinstance(effect, Confirm):
-                is_ours = effect.session == message.producer.number
-                if is_ours and effect.positive and effect.message_id == message.message_id:
-                    told = place
-            elif isinstance(effect, Append) and effect.message.wire is message.wire:
-                last = effect.message
-        if told < 0:
-            return
-        confirm = out[told]
-        assert isinstance(confirm, Confirm), "it was found"
-        if _skipped(queue) != skipped:
-            self._core.tally.count_confirms(-1)
-            self._core.tally.count_confirms(1, False)
-            confirm.positive = False
-            confirm.reason = NACK_STORAGE
-            confirm.source = ""
-            confirm.forwarded = None
-        elif last is not None and last.marks & MARK_SAVING:
-            self._core.tally.count_confirms(-1)  # it is counted when it goes
-            del out[told]
-            last.rarely().held_confirm = confirm
 
     def _receive_counting(self, queue: Queue, message: Message, now: float) -> None:
         """Take a message in, and note to how many consumers it goes at once.
@@ -380,7 +340,7 @@ class Intake:
         if command.timeout_ms < 1:
             code = RESULT_BAD_REQUEST
         elif command.timeout_ms > core.limits.max_acknowledge_timeout_ms:
-            code = RESULT_LIMIT_EXCEEDED
+            code = core.reached("max_acknowledge_timeout_ms")
         elif queue is not None:
             code = self._workflow.extend(queue, session, command, core.now)
         core.reply(session, command.request, code)

@@ -32,6 +32,7 @@ from tmqp.constants import (
 from tmqp.extensions import LAPSE_REMOVED
 from tmqp_server.engine.commands import Acknowledge
 from tmqp_server.engine.core import Core
+from tmqp_server.engine.delivery.awaited_copies import NACK_STORAGE, tell_held
 from tmqp_server.engine.delivery.dead_letters import moved_letter
 from tmqp_server.engine.delivery.debts import Debts
 from tmqp_server.engine.delivery.rooms import Rooms
@@ -58,6 +59,7 @@ from tmqp_server.engine.model.delivery import (
 )
 from tmqp_server.engine.model.message import (
     MARK_ANSWERED,
+    MARK_AWAITS,
     MARK_BACK,
     MARK_BACK_END,
     MARK_BACK_START,
@@ -78,14 +80,11 @@ from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.times import AT_ONCE, NEVER
 from tmqp_server.engine.options import DEAD_LETTER, REFUSE
 
-__all__ = ["NACK_STORAGE", "Outcomes"]
+__all__ = ["Outcomes"]
 
-#: With one of these something in its queue refers to a message.
-_LINKED: Final = MARK_SHARED | MARK_KEYED
-
+#: With one of these something refers to a message, or waits for it.
+_LINKED: Final = MARK_SHARED | MARK_KEYED | MARK_AWAITS
 _NOT_A_DECISION: Final = "a delivery handler must return a Decision"
-#: The reason of the negative confirm of a message that the storage cannot save now.
-NACK_STORAGE: Final = "storage"
 #: The reason told when an ephemeral queue has no room.
 _NO_ROOM: Final = "limit-exceeded"
 #: Messages that make way for one push.
@@ -175,7 +174,7 @@ class Outcomes(Rooms):
     def count_refused(self, queue: Queue, code: int) -> None:
         """Count a push that was not accepted, and is answered with this result code."""
         queue.counters.refused += 1
-        self._core.tally.count_refusal(code)
+        self._core.tally.count_refusal(self._core.count_short(code))
 
     def dequeued(self, queue: Queue, message: Message) -> None:
         """Count a message that leaves the lists without being put back, and tell the handler."""
@@ -240,7 +239,7 @@ class Outcomes(Rooms):
         message.marks |= MARK_CONFIRMED
         producer = message.producer
         if not producer.alive:
-            self.skip_confirms(1)
+            self._core.skip_confirms(1)
             return
         effect = Confirm(
             producer.number,
@@ -261,10 +260,6 @@ class Outcomes(Rooms):
         else:
             self._core.tally.count_confirms(1, positive)
             self._core.out.append(effect)
-
-    def skip_confirms(self, count: int) -> None:
-        """Count confirms that are not made because the producer has gone (F77)."""
-        self._core.counters.confirms_skipped += count
 
     def _save(self, queue: Queue, message: Message) -> bool:
         """Ask the storage to keep a message, once; a queue that stores nothing saves nothing.
@@ -372,6 +367,8 @@ class Outcomes(Rooms):
                 forget(queue, message)
             if marks & MARK_KEYED:
                 freed = let_go(self._core, queue, message, True)
+            if marks & MARK_AWAITS:
+                tell_held(self._core, message)
         if marks & (MARK_SAVED | MARK_SAVING):
             self._flights.unstore(queue, message.size)
             self.saver.erase(queue, message)

@@ -126,8 +126,10 @@ class Puller:
         if queue.waiting_count() + queue.spilled <= queue.reserved:
             return _EMPTY
         if len(session.pulls) >= limits.max_pulls_per_session:
+            self._core.reached("max_pulls_per_session")
             return _UNACCEPTABLE
         if not self._core.has_room_for_client(PULL_BYTES + command.size):
+            self._core.reached("max_total_bytes")
             return _UNACCEPTABLE
         return ""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tmqp.constants import (
     RESULT_BUSY,
-    RESULT_LIMIT_EXCEEDED,
     RESULT_OK,
     RESULT_UNAUTHORIZED,
 )
+from tmqp_server.engine.books import QUEUE_OPTIONS
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.message import MARK_SAVED, MARK_SAVING, Message
@@ -40,7 +40,7 @@ class Rooms:
         if problem == RESULT_OK:
             memory = size + more_bytes + (more + 1) * MESSAGE_OVERHEAD_BYTES
             if self._core.total_bytes + memory > self._limits.max_total_bytes:
-                problem = RESULT_BUSY
+                problem = self._core.short_of("max_total_bytes", RESULT_BUSY)
         return problem
 
     def problem_of_queue(
@@ -52,21 +52,24 @@ class Rooms:
         *more* messages of *more_bytes* bytes are to enter before it.
         """
         limits = self._limits
+        core = self._core
         if queue.discipline.refuses:
             return RESULT_UNAUTHORIZED
         options = queue.options
-        if 0 < options.message_size_limit < size or size > limits.max_message_bytes:
-            return RESULT_LIMIT_EXCEEDED
+        if 0 < options.message_size_limit < size:
+            return core.short_of(QUEUE_OPTIONS)
+        if size > limits.max_message_bytes:
+            return core.short_of("max_message_bytes")
         if not queue.discipline.replaces:
             waiting = queue.waiting_count() + queue.spilled + len(queue.deferred)
             waiting += queue.withheld + more
             if 0 < options.message_limit <= waiting:
-                return RESULT_LIMIT_EXCEEDED
+                return core.short_of(QUEUE_OPTIONS)
         if queue.count + more >= limits.max_messages_per_queue:
-            return RESULT_LIMIT_EXCEEDED
+            return core.short_of("max_messages_per_queue")
         size += more_bytes
         if queue.bytes + size > queue.byte_cap:
-            return RESULT_LIMIT_EXCEEDED
+            return core.short_of("max_queue_bytes")
         return self._problem_of_storage(queue, size, has_disk)
 
     def _problem_of_storage(self, queue: Queue, size: int, has_disk: bool) -> int:
@@ -75,10 +78,10 @@ class Rooms:
         if not queue.must_save():
             return RESULT_OK
         if not self._core.has_room_to_save(size):
-            return RESULT_BUSY
+            return self._core.short_of_storage()
         if has_disk or queue.disk_bytes + size <= queue.disk_cap:
             return RESULT_OK
-        return RESULT_LIMIT_EXCEEDED
+        return self._core.short_of(QUEUE_OPTIONS)
 
     def replaced_in(self, queue: Queue) -> Message | None:
         """The message of a cache that makes way for the next one, in the same step; None if there

@@ -33,6 +33,7 @@ from tmqp_server.engine.model.counters import QueueCounters
 from tmqp_server.engine.model.delivery import HandlerRegistry
 from tmqp_server.engine.model.disciplines import DISCIPLINES
 from tmqp_server.engine.model.levels import LevelGauge
+from tmqp_server.engine.model.progress import SurveyInProgress
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Audience, Session
 from tmqp_server.engine.model.timers import Sleeper
@@ -44,6 +45,8 @@ __all__ = ["Channel", "ChannelTable", "IdleTimer", "is_channel_name", "is_dispos
 _TAGGED: Final = 65_536
 #: Stars of a filter with one inside; a filter with more fits nothing, for each costs time.
 _MOST_STARS: Final = 8
+#: Walks over all queues that are told of queues that go.
+_MOST_SURVEYS: Final = 16
 
 
 def is_channel_name(name: str, max_bytes: int) -> bool:
@@ -238,6 +241,7 @@ class ChannelTable:
         "compared",
         "gone",
         "gauge",
+        "_surveys",
         "_bearers",
         "_books",
         "_handlers",
@@ -273,6 +277,7 @@ class ChannelTable:
         self.compared = 0
         #: What the queues have counted that are not there any more, so that sums never fall.
         self.gone = QueueCounters()
+        self._surveys: list[SurveyInProgress] = []
         #: Who tells the priorities of messages.
         self.gauge = LevelGauge()
 
@@ -381,9 +386,9 @@ class ChannelTable:
         if problem != RESULT_OK:
             return problem
         if len(self.by_key) >= self._limits.max_channels:
-            return RESULT_LIMIT_EXCEEDED
+            return self._books.reached("max_channels")
         if not self._books.has_room(channel_bytes(name, options)):
-            return RESULT_BUSY
+            return self._books.reached("max_total_bytes", RESULT_BUSY)
         return RESULT_OK
 
     def problem_of_change(self, channel: Channel, options: ChannelOptions) -> int:
@@ -402,7 +407,7 @@ class ChannelTable:
                 channel.name, channel.options
             )
             if more > 0 and not self._books.has_room(more):
-                return RESULT_BUSY
+                return self._books.reached("max_total_bytes", RESULT_BUSY)
         return problem
 
     def problem_of_rules(self, options: ChannelOptions) -> int:
@@ -509,10 +514,10 @@ class ChannelTable:
             return RESULT_UNACCEPTABLE
         if there and not rules.allow_multiple_queues:
             return RESULT_LIMIT_EXCEEDED
-        if (rules.queue_limit and there >= rules.queue_limit) or (
-            there >= self._limits.max_queues_per_channel
-        ):
+        if rules.queue_limit and there >= rules.queue_limit:
             return RESULT_LIMIT_EXCEEDED
+        if there >= self._limits.max_queues_per_channel:
+            return self._books.reached("max_queues_per_channel")
         problem = self.problem_of_options(options)
         if problem == RESULT_OK:
             problem = rules.problem_of_queue(options)
@@ -521,7 +526,7 @@ class ChannelTable:
             if channel is None:
                 size += channel_bytes(name, rules)
             if not self._books.has_room(size):
-                return RESULT_BUSY
+                return self._books.reached("max_total_bytes", RESULT_BUSY)
         return problem
 
     def create_queue(self, channel: Channel, queue_id: int, options: QueueOptions) -> Queue:
@@ -550,10 +555,27 @@ class ChannelTable:
         self.renew()
         return queue
 
+    def begin_survey(self) -> SurveyInProgress:
+        """What a walk over all queues must be told of those that go; the oldest of many that were
+        never ended is forgotten."""
+        if len(self._surveys) >= _MOST_SURVEYS:
+            self._surveys.pop(0)
+        found = SurveyInProgress()
+        self._surveys.append(found)
+        return found
+
+    def end_survey(self, survey: SurveyInProgress) -> None:
+        """A walk is over."""
+        if survey in self._surveys:
+            self._surveys.remove(survey)
+
     def remove_queue(self, channel: Channel, queue: Queue) -> None:
         """Forget a queue."""
         channel.audience.used = True
         del channel.queues[queue.queue_id]
+        for each in self._surveys:
+            if queue.key not in each.seen:
+                each.left.add(queue.counters)
         self.gone.add(queue.counters)
         queue.counters = self.gone  # what is still counted of it: its messages go bit by bit
         self._books.refund(queue.memory)

@@ -22,6 +22,7 @@ from tmqp_server.engine.records import Record
 
 __all__ = [
     "MARK_ANSWERED",
+    "MARK_AWAITS",
     "MARK_AWAY",
     "MARK_BACK",
     "MARK_BACK_END",
@@ -103,6 +104,8 @@ MARK_OWED: Final = 2_097_152
 MARK_AWAY: Final = 4_194_304
 #: Its event MessageProduced waits for the storage's answer, as its confirm does.
 MARK_UNTOLD: Final = 8_388_608
+#: Its confirm waits until the feeds of its queue have it; see ``awaited_copies.py``.
+MARK_AWAITS: Final = 16_777_216
 
 
 class Timing:

@@ -60,17 +60,18 @@ class EngineTally:
 
     Attributes: ``confirms`` and ``negative_confirms``, messages whose producers were told what
     became of them; ``ended``, what sessions have counted that are over, by the name of their door;
-    ``refusals``, pushes that were refused, by the result code; ``latency``, how long messages
-    waited that could not be delivered at once.
+    ``refusals``, pushes that were refused, by the result code; ``published``, messages that were
+    published to routers; ``latency``, how long messages waited that could not be delivered at once.
     """
 
-    __slots__ = ("confirms", "ended", "latency", "negative_confirms", "refusals")
+    __slots__ = ("confirms", "ended", "latency", "negative_confirms", "published", "refusals")
 
     def __init__(self) -> None:
         self.confirms = 0
         self.negative_confirms = 0
         self.ended: dict[str, SessionTotals] = {}
         self.refusals: dict[int, int] = {}
+        self.published = 0
         self.latency = Histogram()
 
     def count_confirms(self, count: int, positive: bool = True) -> None:

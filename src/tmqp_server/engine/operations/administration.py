@@ -319,9 +319,9 @@ class Administration:
         if 0 < client_limit <= len(audience.subscriptions):
             return RESULT_LIMIT_EXCEEDED
         if self._joined(session) >= core.limits.max_subscriptions_per_session:
-            return RESULT_LIMIT_EXCEEDED
+            return core.reached("max_subscriptions_per_session")
         if not core.has_room_for_client(SUBSCRIPTION_BYTES):
-            return RESULT_BUSY
+            return core.reached("max_total_bytes", RESULT_BUSY)
         core.charge(SUBSCRIPTION_BYTES)
         subscription = Subscription(session, audience, command.credit, command.filter, core.now)
         session.subscriptions[channel.key] = subscription
@@ -486,7 +486,7 @@ class Administration:
             return RESULT_BAD_REQUEST
         more = queue_bytes(options) - queue_bytes(queue.options)
         if more > 0 and not core.has_room(more):
-            return RESULT_BUSY
+            return core.reached("max_total_bytes", RESULT_BUSY)
         if queue.spilled and options.status == STATUS_CACHE:
             return RESULT_UNACCEPTABLE  # which message is the latest stands on disk only
         if queue.feeds is not None and options.group_keys != NO_KEYS:

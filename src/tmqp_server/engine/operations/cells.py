@@ -14,7 +14,6 @@ from tmqp.constants import (
     RESULT_BAD_REQUEST,
     RESULT_BUSY,
     RESULT_DUPLICATE,
-    RESULT_LIMIT_EXCEEDED,
     RESULT_NOT_FOUND,
     RESULT_OK,
     RESULT_UNACCEPTABLE,
@@ -67,6 +66,7 @@ class Cells:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._spaces: dict[str, Space] = {}
+        core.tables["cell_spaces"] = self._spaces
         self._wheel = CellWheel()
         self._timer = CellTimer()
 
@@ -151,23 +151,23 @@ class Cells:
         core = self._core
         limits = core.limits
         if len(key) > limits.max_cell_key_bytes:
-            return RESULT_LIMIT_EXCEEDED
+            return core.reached("max_cell_key_bytes")
         space = self._spaces.get(name)
         if space is not None and space.count >= limits.max_cells_per_space:
             core.work += self._sweep(now_ns, _MOST_FREED)
             space = self._spaces.get(name)
             if space is not None and space.count >= limits.max_cells_per_space:
-                return RESULT_LIMIT_EXCEEDED
+                return core.reached("max_cells_per_space")
         size = cell_bytes(key, value)
         more = 0
         if space is None:
             if len(name.encode("utf-8", "replace")) > limits.max_name_bytes or not name:
                 return RESULT_BAD_REQUEST
             if len(self._spaces) >= limits.max_cell_spaces:
-                return RESULT_LIMIT_EXCEEDED
+                return core.reached("max_cell_spaces")
             more = space_bytes(name)
         if not core.has_room(size + more):
-            return RESULT_BUSY
+            return core.reached("max_total_bytes", RESULT_BUSY)
         if space is None:
             space = self._spaces[name] = Space(name)
             space.memory = more
@@ -226,7 +226,7 @@ class Cells:
         if due_ns < 0:
             return RESULT_BAD_REQUEST
         if len(value) > core.limits.max_cell_value_bytes:
-            return RESULT_LIMIT_EXCEEDED
+            return core.reached("max_cell_value_bytes")
         cell = self._find(command.space, command.key, now_ns)
         if cell is None:
             made = self._make(command.space, command.key, VALUE, value, due_ns, now_ns)
@@ -238,7 +238,7 @@ class Cells:
                 return RESULT_UNACCEPTABLE
             size = cell_bytes(command.key, value)
             if size > cell.memory and not core.has_room(size - cell.memory):
-                return RESULT_BUSY
+                return core.reached("max_total_bytes", RESULT_BUSY)
             core.charge(size - cell.memory)
             cell.memory = size
             cell.space.put(cell, value)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from tmqp.constants import (
     RESULT_BAD_REQUEST,
     RESULT_BUSY,
-    RESULT_LIMIT_EXCEEDED,
     RESULT_NOT_FOUND,
     RESULT_OK,
 )
@@ -133,9 +132,9 @@ class Clients:
         if older is not None:
             return RESULT_OK if command.take_over else RESULT_BUSY
         if self._core.client_count() >= limits.max_sessions:
-            return RESULT_LIMIT_EXCEEDED
+            return self._core.reached("max_sessions")
         if not self._core.has_room_for_client(size):
-            return RESULT_LIMIT_EXCEEDED  # 503 says that the id is in use (F32)
+            return self._core.reached("max_total_bytes")  # 503 says that the id is in use (F32)
         return RESULT_OK
 
     def disconnect(self, command: Command, session: Session) -> None:
@@ -189,9 +188,9 @@ class Clients:
         )
         code = RESULT_OK
         if opened >= core.limits.max_branches_per_session:
-            code = RESULT_LIMIT_EXCEEDED
+            code = core.reached("max_branches_per_session")
         elif not core.has_room_for_client(size):
-            code = RESULT_BUSY
+            code = core.reached("max_total_bytes", RESULT_BUSY)
         if code != RESULT_OK:
             if command.request is not None:
                 core.out.append(Reply(session.number, command.request, code))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tmqp.constants import RESULT_LIMIT_EXCEEDED, RESULT_NOT_FOUND, RESULT_OK
+from tmqp.constants import RESULT_NOT_FOUND, RESULT_OK
 from tmqp_server.engine.commands import (
     Command,
     DescribeChannel,
@@ -77,7 +77,8 @@ class Information:
         :param size: the same with what a large item counts more.
         """
         if self._is_too_long(command, items, size):
-            self._reply(session, command.request, RESULT_LIMIT_EXCEEDED, None)
+            code = self._core.reached("max_list_items")
+            self._reply(session, command.request, code, None)
             return False
         self._core.work += size
         return True
@@ -95,7 +96,7 @@ class Information:
         there = core.channels.by_key
         items = 0 if pattern or visible is not None else len(there)
         if self._is_too_long(command, items, items):
-            self._reply(session, command.request, RESULT_LIMIT_EXCEEDED, None)
+            self._reply(session, command.request, core.reached("max_list_items"), None)
             return
         core.charge_names(len(there))
         channels: list[Channel] = []

@@ -2,9 +2,13 @@
 
 Theory of operation.  A walk over ten thousand queues takes as long as a thousand messages, so it is
 divided: whoever wants it calls :meth:`Survey.go_on` until it is done, and lets others work between.
-The broker changes meanwhile.  So that no sum is ever smaller than that of the survey before, the
-counters that are to be added are found at the beginning: those of what is gone already, and those
-of every queue and session that is there, which are read later, whether or not it still is.
+The broker changes meanwhile.  So that no sum is ever smaller than that of the survey before, what
+is gone at the beginning is read then, and each queue that goes before the survey has come to it
+says what it has counted (:class:`SurveyInProgress`).  Sessions are found at the beginning and read
+later, whether or not they are still there.
+
+*Bounded.*  Nothing is done at once for all queues: the channels are noted at the beginning, which
+is a copy of pointers, and the queues of each when it has its turn.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from typing import Final, final
 
 from tmqp_server.engine.core import Core, PendingRun
 from tmqp_server.engine.model.ages import oldest_since
-from tmqp_server.engine.model.channels import matches
+from tmqp_server.engine.model.channels import Channel, matches
 from tmqp_server.engine.model.counters import QueueCounters
 from tmqp_server.engine.model.histograms import Histogram
 from tmqp_server.engine.model.queues import Queue
@@ -106,6 +110,7 @@ def levels_of(core: Core) -> dict[str, int]:
         "answers_dropped": counters.answers_dropped,
         "events_skipped": core.notices.skipped,
         "withheld": counters.withheld,
+        **{name: len(table) for name, table in core.tables.items()},
     }
 
 
@@ -119,7 +124,8 @@ class Survey:
     Attributes: ``total``, the sum of all queues; ``queues``, how many there are, ``without`` of
     them have messages waiting and no consumer; ``samples`` of chosen queues, ``left_out`` of which
     only the sum is there; ``doors``, what sessions have counted, by the name of their door;
-    ``confirms`` and ``negative_confirms``; ``refusals`` by result code; ``latency``.
+    ``confirms`` and ``negative_confirms``; ``refusals`` by result code; ``limits_reached`` by the
+    limit; ``published``, messages for routers; ``latency``.
     """
 
     __slots__ = (
@@ -127,7 +133,9 @@ class Survey:
         "doors",
         "latency",
         "left_out",
+        "limits_reached",
         "negative_confirms",
+        "published",
         "queues",
         "refusals",
         "samples",
@@ -136,11 +144,14 @@ class Survey:
         "_allowed",
         "_at",
         "_channel",
+        "_channels",
         "_choices",
         "_core",
-        "_counters",
         "_most",
+        "_next",
+        "_progress",
         "_queues",
+        "_session",
         "_sessions",
         "_sum",
     )
@@ -151,6 +162,7 @@ class Survey:
         self.left_out = 0
         self.total = QueueSample("", -1)
         self.total.counters.add(core.channels.gone)
+        self._progress = core.channels.begin_survey()
         self.samples: list[QueueSample] = []
         tally = core.tally
         self.doors: dict[str, SessionTotals] = {
@@ -159,6 +171,8 @@ class Survey:
         self.confirms = tally.confirms
         self.negative_confirms = tally.negative_confirms
         self.refusals: dict[int, int] = dict(tally.refusals)
+        self.limits_reached: dict[str, int] = dict(core.limits_reached)
+        self.published: int = tally.published
         self.latency: Histogram = tally.latency.copy()
         self._core = core
         self._choices = choices
@@ -166,31 +180,55 @@ class Survey:
         self._sum: QueueSample | None = None
         self._channel = ""
         self._allowed: list[int] = []
+        self._channels: list[Channel] = list(core.channels.by_key.values())
         self._queues: list[Queue] = []
-        for channel in core.channels.by_key.values():
-            self._queues.extend(channel.queues.values())
-        self._counters = [queue.counters for queue in self._queues]
         self._sessions: list[Session] = list(core.sessions.values())
+        #: The next channel, the next of the queues of the one before, and the next session.
+        self._next = 0
         self._at = 0
+        self._session = 0
 
     def go_on(self, now: float, portion: int = _PORTION) -> bool:
-        """Look at so many queues or sessions more; True when that was all."""
-        end = self._at + portion
-        queues = self._queues
-        for place in range(self._at, min(end, len(queues))):
-            self._look(queues[place], self._counters[place], now)
-        at = max(self._at - len(queues), 0)
-        self._at = end
-        for session in self._sessions[at : max(end - len(queues), 0)]:
-            self._count(session)
-        if end < len(queues) + len(self._sessions):
-            return False
-        self._queues = []
-        self._counters = []
-        self._sessions = []
-        return True
+        """Look at so many queues or sessions more; True when that was all.
 
-    def _look(self, queue: Queue, counters: QueueCounters, now: float) -> None:
+        A channel counts as another queue.
+        """
+        left = portion
+        while left > 0 and self._at < len(self._queues):
+            self._look(self._queues[self._at], now)
+            self._at += 1
+            left -= 1
+        while left > 0 and self._next < len(self._channels):
+            self._queues = list(self._channels[self._next].queues.values())
+            self._next += 1
+            left -= 1
+            count = min(left, len(self._queues))
+            for place in range(count):
+                self._look(self._queues[place], now)
+            self._at = count
+            left -= count
+        if self._next < len(self._channels) or self._at < len(self._queues):
+            return False
+        if self._channels:
+            self._channels = []
+            self._end_with_queues()
+        last = min(self._session + max(left, 0), len(self._sessions))
+        for session in self._sessions[self._session : last]:
+            self._count(session)
+        self._session = last
+        return last == len(self._sessions)
+
+    def _end_with_queues(self) -> None:
+        self._queues = []
+        self._at = 0
+        self.total.counters.add(self._progress.left)
+        self._core.channels.end_survey(self._progress)
+
+    def _look(self, queue: Queue, now: float) -> None:
+        counters = queue.counters
+        if counters is self._core.channels.gone:
+            return  # it has gone, and has said so
+        self._progress.seen.add(queue.key)
         self.total.add(queue, counters, now)
         if queue.closed:
             return

@@ -13,6 +13,7 @@ from tmqp_server.engine.commands import (
     SurveyClients,
     SurveyCommand,
     SurveyQueues,
+    connection_of,
 )
 from tmqp_server.engine.core import Core, Performers
 from tmqp_server.engine.effects import CloseSession
@@ -57,6 +58,11 @@ class Surveying:
             DescribeClient: self.describe_client,
             DisconnectClient: self.disconnect_client,
         }
+
+    def number_of(self, client_id: str) -> int:
+        """The number of a client's connection; 0 when it is not connected."""
+        session = self._core.clients.get(client_id)
+        return 0 if session is None else connection_of(session.number)
 
     def levels(self) -> dict[str, int]:
         """How much there is of everything but queues and messages at this moment."""
@@ -172,7 +178,7 @@ class Surveying:
                 joined.append(SubscriptionSnapshot(channel, subscription, core.now))
         core.work += 1 + len(joined)
         if len(joined) > core.limits.max_list_items:
-            core.reply(session, command.request, RESULT_LIMIT_EXCEEDED)
+            core.reply(session, command.request, core.reached("max_list_items"))
             return
         body = ClientDetails(SurveyedClient(client, core.now), joined)
         core.reply(session, command.request, RESULT_OK, body)

@@ -61,6 +61,7 @@ class StorageQuestions:
         self._core = core
         self.store_id = ""
         self._asked: dict[int, Asked] = {}
+        core.tables["reads"] = self._asked
         self._last = 0
 
     # --- Asking ----------------------------------------------------------------------------------
@@ -78,8 +79,10 @@ class StorageQuestions:
             if asked.session is session:
                 own += 1
         limits = core.limits
-        if count >= limits.max_reads or own >= limits.max_reads_per_session:
-            return RESULT_BUSY
+        if count >= limits.max_reads:
+            return core.reached("max_reads", RESULT_BUSY)
+        if own >= limits.max_reads_per_session:
+            return core.reached("max_reads_per_session", RESULT_BUSY)
         return RESULT_OK
 
     def next_number(self) -> int:

@@ -23,17 +23,22 @@ from typing import Final
 from tmqp._compat import mypyc_attr
 from tmqp.constants import RESULT_BUSY, RESULT_FORBIDDEN, RESULT_NOT_FOUND, RESULT_OK
 from tmqp_server.engine.books import BROWSE_BYTES
-from tmqp_server.engine.commands import Browse, Command, Fetched, KeptMessage, RemoveMessage
+from tmqp_server.engine.commands import (
+    Browse,
+    Command,
+    Fetched,
+    KeptMessage,
+    MoveMessage,
+    RemoveMessage,
+)
 from tmqp_server.engine.core import Core, PendingRead, Performers
 from tmqp_server.engine.delivery.deferring import Deferring
+from tmqp_server.engine.delivery.moving import Moves
 from tmqp_server.engine.directory import Directory
-from tmqp_server.engine.model.client import Origin
 from tmqp_server.engine.model.deferrals import Deferral
 from tmqp_server.engine.model.message import (
     MARK_GONE,
     MARK_HIGH,
-    MARK_SAVED,
-    MARK_SAVING,
     Message,
     verdict,
 )
@@ -47,7 +52,7 @@ from tmqp_server.engine.model.snapshots import (
     BrowseSnapshot,
 )
 from tmqp_server.engine.model.tails import Tail
-from tmqp_server.engine.model.times import AT_ONCE, NEVER
+from tmqp_server.engine.reading.browsed import of_kept, of_message
 
 __all__ = ["Browsing", "PendingBrowse"]
 
@@ -65,12 +70,19 @@ _PLACE_BYTES: Final = 8
 class _Found:
     """A message that fits, in the heap of those with the lowest sequences: the highest is first."""
 
-    __slots__ = ("item", "message", "sequence")
+    __slots__ = ("item", "kept", "message", "sequence")
 
-    def __init__(self, sequence: int, message: Message | None, item: BrowsedMessage | None) -> None:
+    def __init__(
+        self,
+        sequence: int,
+        message: Message | None,
+        item: BrowsedMessage | None = None,
+        kept: KeptMessage | None = None,
+    ) -> None:
         self.sequence = sequence
         self.message = message
         self.item = item
+        self.kept = kept
 
     def __lt__(self, other: _Found) -> bool:
         return self.sequence > other.sequence
@@ -96,6 +108,7 @@ class _Look:
         "most",
         "place",
         "queue",
+        "removal",
         "removes",
         "session",
         "shelved",
@@ -104,7 +117,7 @@ class _Look:
     )
 
     def __init__(
-        self, session: Session, command: Browse, queue: Queue, most: int, removes: bool
+        self, session: Session, command: Browse, queue: Queue, most: int, removal: Command | None
     ) -> None:
         self.session = session
         self.command = command
@@ -125,7 +138,8 @@ class _Look:
         self.charged = 0
         #: What is found is to be removed; how often it was looked for, and what the queue's state
         #: was when that began.
-        self.removes = removes
+        self.removal = removal
+        self.removes = removal is not None
         self.tries = 0
         self.stamp = (0, 0)
         self.appended = queue.appended
@@ -156,27 +170,31 @@ class PendingBrowse(PendingRead):
 class Browsing:
     """Serves those who look into queues."""
 
-    __slots__ = ("_core", "_deferring", "_directory", "_looks")
+    __slots__ = ("_core", "_deferring", "_directory", "_looks", "_moves")
 
-    def __init__(self, core: Core, directory: Directory, deferring: Deferring) -> None:
+    def __init__(
+        self, core: Core, directory: Directory, deferring: Deferring, moves: Moves
+    ) -> None:
         self._core = core
+        self._moves = moves
         self._deferring = deferring
         self._directory = directory
         #: By session, in the order of asking; those that wait for the storage as well.
         self._looks: dict[int, _Look] = {}
+        core.tables["browses"] = self._looks
 
     def performers(self) -> Performers:
         """The methods for the commands served here."""
-        return {Browse: self.browse, RemoveMessage: self.remove}
+        return {Browse: self.browse, MoveMessage: self.remove, RemoveMessage: self.remove}
 
     def browse(self, command: Command, session: Session) -> None:
         """Begin to look; each session looks into one queue at a time."""
         assert isinstance(command, Browse)
-        self._open(command, session, False)
+        self._open(command, session, None)
 
     def remove(self, command: Command, session: Session) -> None:
-        """Look for a waiting message by its id, to remove it."""
-        assert isinstance(command, RemoveMessage)
+        """Look for a waiting message by its id, to remove it, or to move it to another queue."""
+        assert isinstance(command, (MoveMessage, RemoveMessage))
         look = Browse(
             session.number,
             command.request,
@@ -188,9 +206,9 @@ class Browsing:
             BROWSED_WAITING,
             command.message_id,
         )
-        self._open(look, session, True)
+        self._open(look, session, command)
 
-    def _open(self, command: Browse, session: Session, removes: bool) -> None:
+    def _open(self, command: Browse, session: Session, removal: Command | None) -> None:
         core = self._core
         queue = self._directory.find_queue(command.channel, command.queue_id)
         if queue is None:
@@ -206,10 +224,13 @@ class Browsing:
         most = limits.max_browse_messages
         if command.limit:
             most = min(most, command.limit)
-        look = _Look(session, command, queue, most, removes)
-        busy = session.number in self._looks or len(self._looks) >= limits.max_browses
-        if busy or not self._begin(look):
+        look = _Look(session, command, queue, most, removal)
+        if session.number in self._looks:
             core.reply(session, command.request, RESULT_BUSY)
+        elif len(self._looks) >= limits.max_browses:
+            core.reply(session, command.request, core.reached("max_browses", RESULT_BUSY))
+        elif not self._begin(look):
+            core.reply(session, command.request, core.reached("max_total_bytes", RESULT_BUSY))
 
     def _begin(self, look: _Look) -> bool:
         """Copy the places of a queue; False when there is no room for that."""
@@ -311,7 +332,7 @@ class Browsing:
             return
         if not verdict(command.filter, message):
             return
-        self._keep(look, _Found(sequence, message, None))
+        self._keep(look, _Found(sequence, message))
 
     def _consider_deferred(self, look: _Look, entry: Deferral, high_priority: bool) -> None:
         """The same for a deferred message; of one that is on disk only, note where it is."""
@@ -378,12 +399,12 @@ class Browsing:
         for kept in command.messages:
             if (wanted and kept.message_id != wanted) or not asked.is_there(kept.sequence):
                 continue
-            item = _of_kept(look.queue, kept, asked.high_priority, self._core.now)
+            item = of_kept(look.queue, kept, asked.high_priority, self._core.now)
             if look.removes and not item.state & BROWSED_WAITING:
                 continue
             if not verdict(look.command.filter, item.message):
                 continue
-            self._keep(look, _Found(kept.sequence, None, item))
+            self._keep(look, _Found(kept.sequence, None, item, kept))
         if not look.awaited:
             self._core.change = 0
             self._answer(look)
@@ -442,8 +463,9 @@ class Browsing:
             if self._begin(look):
                 return
             code = RESULT_BUSY
-        elif look.found and self._take_out(queue, look.found[0]):
-            code = RESULT_OK
+        elif look.found and self._is_there(queue, look.found[0]):
+            self._take_out(look, look.found[0])
+            return
         elif look.found or look.stamp != _stamp_of(queue):
             look.tries += 1
             look.first = 0
@@ -454,26 +476,38 @@ class Browsing:
             code = RESULT_BUSY  # it may be on its way to the disk, where nobody finds it
         core.reply(look.session, look.command.request, code)
 
-    def _take_out(self, queue: Queue, found: _Found) -> bool:
-        """Remove a message that was found; False when it waits there no more."""
+    def _is_there(self, queue: Queue, found: _Found) -> bool:
+        """Whether a message that was found still waits there."""
         item = found.item
         if item is None:
             message = found.message
             assert message is not None, "one of the two"
             waiting = queue.high if message.marks & MARK_HIGH else queue.regular
-            if message.sequence != found.sequence or not waiting.holds(message):
-                return False
-            self._deferring.remove(queue, message)
-            return True
+            return message.sequence == found.sequence and waiting.holds(message)
         tail = queue.high_tail if item.high_priority else queue.regular_tail
-        if (
-            tail is None
-            or not tail.after < item.sequence <= tail.last
-            or item.sequence in tail.skip
-        ):
-            return False
-        self._deferring.remove_from_disk(queue, tail, item)
-        return True
+        return (
+            tail is not None
+            and tail.after < item.sequence <= tail.last
+            and item.sequence not in tail.skip
+        )
+
+    def _take_out(self, look: _Look, found: _Found) -> None:
+        """Remove or move a message that waits."""
+        queue = look.queue
+        item = found.item
+        message = found.message
+        if isinstance(look.removal, MoveMessage):
+            high_priority = item is not None and item.high_priority
+            self._moves.move(look.removal, look.session, queue, message, found.kept, high_priority)
+            return
+        if item is None:
+            assert message is not None, "one of the two"
+            self._deferring.remove(queue, message)
+        else:
+            tail = queue.high_tail if item.high_priority else queue.regular_tail
+            assert tail is not None, "it is there"
+            self._deferring.remove_from_disk(queue, tail, item)
+        self._core.reply(look.session, look.command.request, RESULT_OK)
 
     def _item(self, found: _Found) -> BrowsedMessage | None:
         """What was found as it is now; None when it is gone, or has another place."""
@@ -482,34 +516,7 @@ class Browsing:
             return found.item
         if message.marks & MARK_GONE or message.sequence != found.sequence:
             return None
-        return self._of_message(message)
-
-    def _of_message(self, message: Message) -> BrowsedMessage:
-        """A message in memory as it is now."""
-        rare = message.rare
-        state = BROWSED_WAITING
-        due_s: float | None = None
-        if message.holder is not None or message.holders:
-            state = BROWSED_IN_FLIGHT
-        elif rare is not None and rare.due_at != AT_ONCE:
-            state = BROWSED_DEFERRED
-            due_s = rare.due_at
-        kept = message.marks & (MARK_SAVED | MARK_SAVING) != 0
-        return BrowsedMessage(
-            message.sequence,
-            message.message_id,
-            message.source,
-            message,
-            message.size,
-            message.high_priority,
-            message.wants_confirm,
-            kept,
-            state,
-            message.attempts,
-            message.put_backs,
-            _moment(message.expires_at),
-            due_s,
-        )
+        return of_message(message)
 
     def _end(self, look: _Look) -> None:
         self._core.refund(look.charged)
@@ -517,37 +524,6 @@ class Browsing:
         look.lists = []
         look.deferred = []
         self._looks.pop(look.session.number, None)
-
-
-def _of_kept(queue: Queue, kept: KeptMessage, high_priority: bool, now: float) -> BrowsedMessage:
-    """A message that waits on disk only, or has not come back from there since the start."""
-    deferred = kept.due_at > now
-    producer = Origin(0, kept.source, None, None, kept.door)
-    message = Message(
-        kept.message_id,
-        producer,
-        queue.channel_name if kept.channel is None else kept.channel,
-        queue.queue_id,
-        kept.size,
-        kept.wire,
-        MARK_HIGH if high_priority else 0,
-        kept.sequence,
-    )
-    return BrowsedMessage(
-        kept.sequence,
-        kept.message_id,
-        kept.source,
-        message,
-        kept.size,
-        high_priority,
-        kept.wants_confirm,
-        True,
-        BROWSED_DEFERRED if deferred else BROWSED_WAITING,
-        kept.attempts,
-        kept.put_backs,
-        _moment(kept.expires_at),
-        kept.due_at if deferred else None,
-    )
 
 
 def _stamp_of(queue: Queue) -> tuple[int, int]:
@@ -563,10 +539,6 @@ def _has_unsynced(queue: Queue) -> bool:
     return (high is not None and high.unsynced > 0) or (
         regular is not None and regular.unsynced > 0
     )
-
-
-def _moment(expires_at: float) -> float | None:
-    return None if expires_at == NEVER else expires_at
 
 
 def _sequence_of(found: _Found) -> int:

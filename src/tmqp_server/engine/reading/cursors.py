@@ -7,7 +7,7 @@ another has put there, and the storage has not answered for, is told to the stor
 
 from __future__ import annotations
 
-from tmqp.constants import RESULT_BAD_REQUEST, RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_OK
+from tmqp.constants import RESULT_BAD_REQUEST, RESULT_BUSY, RESULT_OK
 from tmqp.names import fault_of_name
 from tmqp_server.engine.books import PENDING_BYTES, cursor_bytes
 from tmqp_server.engine.core import Core
@@ -40,13 +40,15 @@ class Cursors:
         if name in queue.cursors:
             return RESULT_OK
         if len(queue.cursors) >= self._core.limits.max_cursors_per_queue:
-            return RESULT_LIMIT_EXCEEDED
+            return self._core.reached("max_cursors_per_queue")
         return self.problem_of_memory(1, name)
 
     def problem_of_memory(self, count: int, name: str) -> int:
         """0 when there is memory for so many more cursors, else the result code to answer."""
         size = count * (cursor_bytes(name) + PENDING_BYTES)
-        return RESULT_OK if self._core.has_room(size) else RESULT_BUSY
+        if self._core.has_room(size):
+            return RESULT_OK
+        return self._core.reached("max_total_bytes", RESULT_BUSY)
 
     def restore(self, queue: Queue, name: str, sequence: int) -> None:
         """Put a cursor where it was before."""

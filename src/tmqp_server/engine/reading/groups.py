@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from tmqp.constants import (
     RESULT_BAD_REQUEST,
-    RESULT_LIMIT_EXCEEDED,
     RESULT_NOT_FOUND,
     RESULT_NOT_IMPLEMENTED,
     RESULT_OK,
@@ -121,10 +120,10 @@ class Groups:
         if wanted is None and command.filter is not None and not command.too_many:
             selected = self._questions.select(command.filter, command.queue_id, None)
             if selected is None:
-                return queues, sequences, RESULT_LIMIT_EXCEEDED
+                return queues, sequences, self._core.reached("max_queues_per_read")
             return selected, sequences, RESULT_OK
         if wanted is None or len(wanted) > self._core.limits.max_queues_per_read:
-            return queues, sequences, RESULT_LIMIT_EXCEEDED
+            return queues, sequences, self._core.reached("max_queues_per_read")
         self._questions.charge_queues(len(wanted))
         questions = self._questions
         for place in wanted:
@@ -285,14 +284,14 @@ class Groups:
         if code == RESULT_OK:
             selected = self._questions.select(command.filter, command.queue_id, command.visible)
             if selected is None:
-                code = RESULT_LIMIT_EXCEEDED
+                code = core.reached("max_queues_per_read")
             for queue in selected or []:
                 for name in queue.cursors:
                     if not command.cursor or name == command.cursor:
                         queues.append(queue)
                         found.append(self._cursors.snapshot(queue, name))
             if len(found) > core.limits.max_queues_per_read:
-                code = RESULT_LIMIT_EXCEEDED
+                code = core.reached("max_queues_per_read")
         if code != RESULT_OK or not found:
             core.reply(session, command.request, code, found if code == RESULT_OK else None)
             return

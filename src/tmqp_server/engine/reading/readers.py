@@ -23,7 +23,6 @@ from typing import Final
 from tmqp.constants import (
     RESULT_BAD_REQUEST,
     RESULT_BUSY,
-    RESULT_LIMIT_EXCEEDED,
     RESULT_NOT_FOUND,
     RESULT_OK,
     RESULT_REQUESTED_RANGE_NOT_SATISFIABLE,
@@ -131,7 +130,7 @@ class Readers:
             return
         queues = self._questions.select(command.filter, command.queue_id, command.visible)
         if queues is None or len(command.known) > core.limits.max_queues_per_read:
-            core.reply(session, command.request, RESULT_LIMIT_EXCEEDED)
+            core.reply(session, command.request, core.reached("max_queues_per_read"))
             return
         watch: Watch | None = None
         if command.wait_ms:

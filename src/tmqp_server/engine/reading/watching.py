@@ -14,7 +14,7 @@ whose time is over.
 
 from __future__ import annotations
 
-from tmqp.constants import RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_OK
+from tmqp.constants import RESULT_BUSY, RESULT_OK
 from tmqp_server.engine.books import watch_bytes
 from tmqp_server.engine.commands import KnownQueue, ListOffsets
 from tmqp_server.engine.core import Core
@@ -86,6 +86,7 @@ class Watching:
         self._questions = questions
         #: All watches by number, those that the storage is being asked for included.
         self._all: dict[int, Watch] = {}
+        core.tables["held_reads"] = self._all
         self._held: dict[int, Watch] = {}
         #: Held ones for which something has happened.
         self._look: dict[int, Watch] = {}
@@ -100,8 +101,10 @@ class Watching:
         for watch in self._all.values():
             if watch.session is session:
                 own += 1
-        if len(self._all) >= limits.max_held_reads or own >= limits.max_held_reads_per_session:
-            return RESULT_BUSY
+        if len(self._all) >= limits.max_held_reads:
+            return self._core.reached("max_held_reads", RESULT_BUSY)
+        if own >= limits.max_held_reads_per_session:
+            return self._core.reached("max_held_reads_per_session", RESULT_BUSY)
         return RESULT_OK
 
     def begin(self, session: Session, command: ListOffsets, queues: int) -> Watch | None:
@@ -109,6 +112,7 @@ class Watching:
         for it."""
         size = watch_bytes(command.filter, len(command.known) + queues)
         if not self._core.has_room(size):
+            self._core.reached("max_total_bytes")
             return None
         self._core.charge(size)
         wait_ms = min(command.wait_ms, self._core.limits.max_read_wait_ms)
@@ -233,7 +237,7 @@ class Watching:
         if queues is None:
             self.end(watch)
             core.change = 0  # it waits for no change
-            core.reply(watch.session, command.request, RESULT_LIMIT_EXCEEDED)
+            core.reply(watch.session, command.request, core.reached("max_queues_per_read"))
             return
         if watch.due > core.now and len(queues) == len(watch.ends):
             for queue in queues:

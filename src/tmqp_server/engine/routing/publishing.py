@@ -22,7 +22,6 @@ from typing import Final
 from tmqp.constants import (
     RESULT_FAILED,
     RESULT_INTERNAL_SERVER_ERROR,
-    RESULT_LIMIT_EXCEEDED,
     RESULT_NOT_FOUND,
     RESULT_OK,
 )
@@ -118,6 +117,7 @@ class Publishing:
         self._direct = direct
         self._intake = intake
         self._calls: dict[int, _Call] = {}
+        core.tables["http_calls"] = self._calls
         self._call_bytes = 0
         self._last_ticket = 0
 
@@ -125,12 +125,13 @@ class Publishing:
         """Give a message to a router, and say what came of it (F123)."""
         assert isinstance(command, Publish)
         if command.size > self._core.limits.max_message_bytes:
-            self._reply(session, command.request, RESULT_LIMIT_EXCEEDED)
+            self._reply(session, command.request, self._core.reached("max_message_bytes"))
             return
         router = self._routing.find(command.router)
         if router is None or not router.enabled:
             self._reply(session, command.request, RESULT_NOT_FOUND)
             return
+        self._core.tally.published += 1
         publication = Publication(router, session, command, self._core.limits)
         if router.custom is not None:
             self._to_targets(publication)
@@ -311,11 +312,12 @@ class Publishing:
 
     def _to_url(self, options: BindingOptions, publication: Publication) -> bool:
         """Have a program called, if there is room in the table (F120)."""
-        limits = self._core.limits
-        if (
-            len(self._calls) >= limits.max_http_calls
-            or self._call_bytes + publication.size > limits.max_http_call_bytes
-        ):
+        core = self._core
+        if len(self._calls) >= core.limits.max_http_calls:
+            core.reached("max_http_calls")
+            return False
+        if self._call_bytes + publication.size > core.limits.max_http_call_bytes:
+            core.reached("max_http_call_bytes")
             return False
         message = publication.envelope.as_http()
         method = _POST if options.content_type is None else options.content_type

@@ -9,7 +9,6 @@ from __future__ import annotations
 from tmqp.constants import (
     RESULT_BAD_REQUEST,
     RESULT_BUSY,
-    RESULT_LIMIT_EXCEEDED,
     RESULT_NOT_FOUND,
     RESULT_OK,
     RESULT_UNAUTHORIZED,
@@ -125,6 +124,7 @@ class Routing:
         self.rules = HttpRules(core.options.http_prefixes)
         #: By name, in the order of creation; the case counts (F46).
         self._routers: dict[str, Router] = {}
+        core.tables["routers"] = self._routers
         #: Router and name of each binding that was not restored.
         self.left_out: list[tuple[str, str]] = []
 
@@ -206,9 +206,9 @@ class Routing:
         elif not is_channel_name(command.router, limits.max_name_bytes):
             code = RESULT_BAD_REQUEST
         elif len(self._routers) >= limits.max_routers:
-            code = RESULT_LIMIT_EXCEEDED
+            code = self._core.reached("max_routers")
         elif not self._core.has_room(router_bytes(command.router)):
-            code = RESULT_BUSY
+            code = self._core.reached("max_total_bytes", RESULT_BUSY)
         else:
             router = Router(command.router, command.method)
             self._core.charge(router_bytes(command.router))
@@ -269,10 +269,10 @@ class Routing:
         if router.find(options.name) >= 0:
             return RESULT_OK
         if len(router.bindings) >= limits.max_bindings_per_router:
-            return RESULT_LIMIT_EXCEEDED
+            return self._core.reached("max_bindings_per_router")
         size = binding_bytes(options)
         if not self._core.has_room(size):
-            return RESULT_BUSY
+            return self._core.reached("max_total_bytes", RESULT_BUSY)
         self._core.charge(size)
         router.add(Binding(options))
         self._keep(router)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tmqp.constants import RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_OK
+from tmqp.constants import RESULT_BUSY, RESULT_OK
 from tmqp_server.engine.commands import MessageSet, Segment
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.effects import DropStaged, StageSegment
@@ -43,17 +43,18 @@ class Holdings:
 
     def problem(self, transaction: Transaction, message_sets: list[MessageSet]) -> int:
         """0 when a transaction can take these."""
-        limits = self._core.limits
+        core = self._core
+        limits = core.limits
         more = 0
         for message_set in message_sets:
             more += message_set.weight + MESSAGE_SET_BYTES
         if transaction.held + more > limits.max_transaction_bytes:
-            return RESULT_LIMIT_EXCEEDED
+            return core.reached("max_transaction_bytes")
         if self.held + more > limits.max_transactions_bytes:
-            return RESULT_BUSY
+            return core.reached("max_transactions_bytes", RESULT_BUSY)
         if self.memory + more > limits.max_transactions_memory_bytes:
-            return RESULT_BUSY
-        return RESULT_OK if self._core.has_room(more) else RESULT_BUSY
+            return core.reached("max_transactions_memory_bytes", RESULT_BUSY)
+        return RESULT_OK if core.has_room(more) else core.reached("max_total_bytes", RESULT_BUSY)
 
     def add(self, transaction: Transaction, queue: Queue, message_set: MessageSet) -> None:
         """Stage a message set, and have its segment put aside if there is enough in memory."""

@@ -133,6 +133,7 @@ class Transactions:
         self._pump = pump
         self.timer = TransactionTimer()
         self._open: dict[int, Transaction] = {}
+        core.tables["transactions"] = self._open
         #: Those with a part, by application, epoch, part and attempt.
         self._by_name: dict[tuple[str, int, int, int], Transaction] = {}
         self._last = 0
@@ -170,7 +171,7 @@ class Transactions:
                 self._tell_committed(session, command.request, command.application, command.epoch)
                 return
             if timeout_ms > limits.max_transaction_timeout_ms:
-                code = RESULT_LIMIT_EXCEEDED
+                code = core.reached("max_transaction_timeout_ms")
         name: tuple[str, int, int, int] | None = None
         older: Transaction | None = None
         if command.part is not None:
@@ -180,9 +181,9 @@ class Transactions:
             if older is not None and older.state == COMMITTING:
                 code = RESULT_CONFLICT
             elif older is None and len(self._open) >= limits.max_transactions:
-                code = RESULT_LIMIT_EXCEEDED
+                code = core.reached("max_transactions")
             elif older is None and not core.has_room(transaction_bytes(command.application)):
-                code = RESULT_BUSY
+                code = core.reached("max_total_bytes", RESULT_BUSY)
         if code != RESULT_OK:
             core.reply(session, command.request, code)
             return
@@ -313,7 +314,7 @@ class Transactions:
             if queue.key not in transaction.staged:
                 new[queue.key] = None
                 if len(transaction.staged) + len(new) > most_queues:
-                    return RESULT_LIMIT_EXCEEDED
+                    return self._core.reached("max_queues_per_transaction")
             queues.append(queue)
         return RESULT_OK
 
@@ -364,9 +365,9 @@ class Transactions:
             code = self._problem_of_whole(whole)
         marks = len(self._marks) + len(self._committing)
         if code == RESULT_OK and mark is None and marks >= core.limits.max_transaction_marks:
-            code = RESULT_LIMIT_EXCEEDED
+            code = core.reached("max_transaction_marks")
         if code == RESULT_OK and mark is None and not core.has_room(mark_bytes(application)):
-            code = RESULT_BUSY
+            code = core.reached("max_total_bytes", RESULT_BUSY)
         if code == RESULT_OK and not core.storage_ok:
             code = RESULT_BUSY
         if code != RESULT_OK:

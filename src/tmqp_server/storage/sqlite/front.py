@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Final
 
 from tmqp.blocks import FLAG_TRANSIENT
+from tmqp_server.engine.model.histograms import Histogram
 from tmqp_server.storage.pending import GatheredWrites
 from tmqp_server.storage.port import (
     CheckReport,
@@ -93,6 +94,11 @@ class SqliteStore(Front):
     def problems(self) -> list[str]:
         """The damage that was passed over."""
         return self._problems + self._database.problems
+
+    @property
+    def syncs(self) -> Histogram:
+        """How long syncs of the log took."""
+        return self._log.syncs
 
     # --- Opening and closing ---------------------------------------------------------------------
 

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from pathlib import Path
 from typing import Final
 
+from tmqp_server.engine.model.histograms import SHORT_BOUNDS_US, Histogram
 from tmqp_server.storage.port import StoreBatch
 from tmqp_server.storage.sqlite.schema import size_of, sync_directory
 from tmqp_server.storage.writes import encode_write
@@ -28,13 +30,15 @@ _STEP: Final = 1 << 20
 
 
 class RecentLog:
-    """The log of a directory, as a file of at most ``size`` bytes."""
+    """The log of a directory, as a file of at most ``size`` bytes; ``syncs`` is how long its syncs
+    took."""
 
-    __slots__ = ("_end", "_file", "_length", "_owed", "_turn", "directory", "size")
+    __slots__ = ("_end", "_file", "_length", "_owed", "_turn", "directory", "size", "syncs")
 
     def __init__(self, directory: Path, size: int) -> None:
         self.directory = directory
         self.size = size
+        self.syncs = Histogram(SHORT_BOUNDS_US)
         self._file = -1
         self._length = 0
         self._end = 0
@@ -123,7 +127,9 @@ class RecentLog:
 
     def _put(self, data: bytes) -> None:
         self._write(data, self._end)
+        began_s = time.monotonic()
         os.fdatasync(self._file)
+        self.syncs.observe(time.monotonic() - began_s)
 
     def _grow(self, end: int) -> None:
         if self._file < 0:

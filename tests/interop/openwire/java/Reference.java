@@ -4,7 +4,8 @@ import org.apache.activemq.broker.BrokerService;
 /**
  * ActiveMQ itself, which ends with its standard input: Reference [PORT [FOLDER]].
  *
- * <p>It listens to a free port unless one is named, and keeps nothing unless a folder is.
+ * <p>It listens to a free port unless one is named, and keeps nothing unless a folder is.  It
+ * delays messages, as it does where its configuration says so.
  */
 public final class Reference {
     private Reference() {
@@ -17,6 +18,7 @@ public final class Reference {
         if (arguments.length > 1) {
             broker.setDataDirectoryFile(new File(arguments[1]));
         }
+        broker.setSchedulerSupport(true);
         broker.setUseJmx(false);
         broker.setUseShutdownHook(false);
         broker.addConnector("tcp://127.0.0.1:" + (arguments.length > 0 ? arguments[0] : "0"));

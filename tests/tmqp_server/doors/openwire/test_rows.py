@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.tmqp_server.doors.openwire.talk import (
     Client,
     Q,
@@ -66,25 +64,17 @@ def test_groups_in_one_chunk_stay_with_their_consumers() -> None:
     assert sorted(shares) == [["0", "2", "4", "6", "8"], ["1", "3", "5", "7", "9"]]
 
 
-@pytest.mark.parametrize("in_cluster", [False, True])
-def test_a_persistent_message_to_a_topic_is_answered_with_and_without_batches(
-    in_cluster: bool,
-) -> None:
+def test_a_persistent_message_to_a_topic_is_answered_in_a_cluster_too() -> None:
     world = world_with()
-    context = world.door.context  # type: ignore[attr-defined]
-    context.copies.asked = True
     subscriber, producer = Client(world), Client(world)
     subscriber.consume(T)
-    world.broker._core.takes_nodes = in_cluster
+    world.broker._core.takes_nodes = True
     assert fine(producer.send("1", T))
-    assert fine(producer.send("2", T))
-    assert texts(subscriber.hear()) == ["1", "2"]
-    assert context.copies.asked is not in_cluster
+    assert texts(subscriber.hear()) == ["1"]
 
 
 def test_a_message_to_a_topic_that_is_refused() -> None:
     world = world_with(engine=EngineLimits(max_message_bytes=1_000))
-    world.door.context.copies.asked = True  # type: ignore[attr-defined]
     producer = Client(world)
     assert fine(producer.send("small", T))
     assert error(producer.send("x" * 1_000, T)) == "ResourceAllocationException"

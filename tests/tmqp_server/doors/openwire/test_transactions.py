@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.tmqp_server.doors.openwire.talk import (
     Client,
+    T,
     dispatches,
     error,
     failed,
@@ -164,4 +165,22 @@ def test_an_answer_about_a_message_that_was_removed_is_not_missing_in_a_transact
     client.ack(one, transaction=1)
     client.tell(client.message("instead of a", transaction=client.transaction()))
     assert error(client.transact(COMMIT)) == "TransactionRolledBackException"
+    assert kept(world) == 0
+
+
+def test_an_answer_about_a_message_of_a_topic_was_missing_in_a_transaction() -> None:
+    world = world_with()
+    client = Client(world)
+    client.consume(T)
+    (first,) = dispatches(client.send("1", T))
+    client.begin()
+    client.ack(first, transaction=1)
+    assert fine(client.transact(COMMIT))
+    both = Destination(QUEUE, "q,topic://t")
+    client.consume(both, number=2)
+    of_topic = dispatches(client.send("2", T))[-1]
+    (of_queue,) = dispatches(client.send("3"))
+    client.begin(2)
+    client.ack(of_topic, of_queue, transaction=2)
+    assert fine(client.transact(COMMIT, 2))
     assert kept(world) == 0

@@ -17,6 +17,7 @@ from tmqp_server.doors.letter import (
     Property,
 )
 from tmqp_server.doors.letters import Letters
+from tmqp_server.doors.port import OwnBodies
 from tmqp_server.doors.selecting import MAX_FILTER_BYTES, FilterError
 from tmqp_server.doors.selector import SelectorFilter, read_selector, selector_filter
 from tmqp_server.doors.selector.grammar import MAX_DEPTH
@@ -262,17 +263,15 @@ def _message(letter: Letter) -> Message:
     return Message("the-id", origin, "c", 0, 1, letter, 0, 1)
 
 
-class _Owner:
+class _Owner(OwnBodies):
     """Its messages are letters."""
 
     name = "test"
+    number = 200
 
     def letter(self, wire: object) -> Letter:
         assert isinstance(wire, Letter)
         return wire
-
-    def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
-        return wire, 0
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,9 @@ from tests.tmqp_server.doors.stomp.talk import (
     receipts,
     world_with,
 )
+from tmqp_server.doors.letter import Letter
 from tmqp_server.doors.stomp.browsing import _PAGE
+from tmqp_server.doors.stomp.message import headers_of
 from tmqp_wires.stomp.frames import V1_1
 
 TOPIC = "/topic/prices"
@@ -255,3 +257,21 @@ def test_older_versions_and_other_names_of_the_header() -> None:
     producer.send(b"x", TOPIC)
     client = Client(world, (V1_1,), **{"client-id": "you"})
     assert bodies(client.subscribe(TOPIC, **{"durable-subscription-name": "n"})) == [b"x"]
+
+
+@pytest.mark.parametrize(
+    ("channel", "destination"),
+    [
+        ("answers", "/queue/answers"),
+        ("topic://news", "/topic/news"),
+        ("temp-queue://ID:c-1:7", "/remote-temp-queue/ID:c-1:7"),
+        ("temp-topic://x/1", "/remote-temp-topic/x/1"),
+        ("/queue/answers", "/queue/answers"),
+    ],
+)
+def test_the_reply_to_of_another_protocol_was_no_destination(
+    channel: str, destination: str
+) -> None:
+    letter = Letter(b"x")
+    letter.reply_to = channel
+    assert dict(headers_of(letter))["reply-to"] == destination

@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import pytest
 
+from tests.tmqp_server.doors.door_world import DoorWorld
 from tests.tmqp_server.doors.stomp.talk import Client, bodies, error, receipts, world_with
 from tmqp_server.doors.stomp.door import StompDoor
+from tmqp_server.doors.stomp.message import StompBodies
 
 
 @pytest.mark.parametrize("in_cluster", [False, True])
-def test_a_receipt_of_a_topic_comes_with_and_without_batches(in_cluster: bool) -> None:
-    world = world_with()
-    assert isinstance(world.door, StompDoor)
-    copies = world.door.context.copies
-    copies.asked = True
-    subscriber, producer = Client(world), Client(world)
-    subscriber.subscribe("/topic/t")
+def test_a_receipt_of_a_topic_comes_when_its_durable_subscription_has_it(in_cluster: bool) -> None:
+    world = DoorWorld(
+        lambda new_id, letters: StompDoor(new_id, letters=letters, durable=True),
+        StompBodies(),
+        stores=True,
+    )
+    subscriber, producer = Client(world, **{"client-id": "me"}), Client(world)
+    subscriber.subscribe("/topic/t", **{"activemq.subscriptionName": "news"})
+    world.save()
     world.broker._core.takes_nodes = in_cluster
-    for text in ("1", "2"):
-        assert receipts(producer.send(text.encode(), "/topic/t,/queue/q", receipt=text)) == [text]
-    assert bodies(subscriber.hear()) == [b"1", b"2"]
-    assert copies.asked is not in_cluster
+    assert producer.send(b"1", "/topic/t,/queue/q", receipt="1") == []
+    assert bodies(subscriber.hear()) == [b"1"]
+    world.save()
+    assert receipts(producer.hear()) == ["1"]
+    assert producer.send(b"2", "/topic/t", receipt="2") == []
+    world.save(fails=True)
+    assert "not taken" in error(producer.hear())
 
 
 def test_a_message_to_a_topic_that_is_refused() -> None:
-    world = world_with()
-    assert isinstance(world.door, StompDoor)
-    world.door.context.copies.asked = True
-    client = Client(world)
+    client = Client(world_with())
     too_long = "/topic/" + "t" * 1_000
     assert "SEND to '/topic/ttt" in error(client.send(b"x", too_long, receipt="1"))

@@ -10,6 +10,7 @@ import { page as channels } from "./channels.js";
 import { page as clients } from "./clients.js";
 import { page as events } from "./events.js";
 import { page as limits } from "./limits.js";
+import { page as log } from "./log.js";
 import { page as login } from "./login.js";
 import { page as messages } from "./messages.js";
 import { page as nodes } from "./nodes.js";
@@ -30,6 +31,7 @@ const PAGES = [
   ["clients", "Clients", "c", "see-clients", clients],
   ["nodes", "Nodes", "n", "see-nodes", nodes],
   ["events", "Events", "e", "subscribe", events],
+  ["log", "Log", "d", "see-server", log],
   ["storage", "Storage", "s", "see-server", storage],
   ["limits", "Limits", "l", "see-server", limits],
 ];

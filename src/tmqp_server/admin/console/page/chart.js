@@ -50,7 +50,14 @@ function span(history) {
   return [Math.min(now - 60, Math.max(now - KEPT_S, history.times[0] ?? now)), now];
 }
 
-const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+/** A colour of the palette; a canvas must be told which of the two it is. */
+function color(name) {
+  const root = document.documentElement;
+  const value = getComputedStyle(root).getPropertyValue(name).trim();
+  const both = value.match(/^light-dark\((\S+), *(\S+)\)$/);
+  const theme = root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+  return both ? both[theme === "dark" ? 2 : 1] : value;
+}
 /** Steps of an axis of whole numbers, and of one of bytes. */
 const STEPS = { count: [...Array(12).keys()].flatMap((power) => [1, 2, 5].map((each) => each * 10 ** power)), bytes: [...Array(50).keys()].map((power) => 2 ** power) };
 const WORDS = { rate, count, bytes };

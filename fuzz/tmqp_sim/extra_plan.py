@@ -1,0 +1,94 @@
+"""What some plans have beside the ordinary: little memory, fleeting channels, movers, other doors.
+
+Each is drawn from a stream of its own, so that what is added here leaves all other plans as they
+were.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final
+
+from tmqp.constants import STATUS_PULL
+from tmqp_sim.consumers import Habits
+from tmqp_sim.planned import ClientPlan, Plan
+from tmqp_sim.raw import RAW_ROLES
+from tmqp_sim.sprayers import SPRAYER
+
+__all__ = [
+    "draw_epochs",
+    "draw_fleeting",
+    "draw_foreign",
+    "draw_memory",
+    "draw_moves",
+    "draw_web",
+]
+
+#: How many of the plans have a channel that is destroyed when it is empty, and of which kinds.
+_FLEETING_SHARE: Final = 0.25
+_FLEETING: Final = ("work", "saved", "durable", "spill", "brief", "pull")
+_FILLING_ROLES: Final = ("stranger", SPRAYER, *RAW_ROLES)
+#: Runs in which somebody speaks HTTP, of each kind.
+_WEB_SHARE: Final = 0.2
+#: Runs in which clients come in by a door of another kind.
+_FOREIGN_SHARE: Final = 0.1
+
+
+def draw_epochs(plan: Plan) -> None:
+    """Now and then somebody writes epochs."""
+    own = Random(f"{plan.seed}/epochs")
+    if own.random() < 0.15:
+        plan.epochs = own.choice((3, 6, 12))
+
+
+def draw_memory(plan: Plan) -> None:
+    """Now and then a server that has room for ten messages or so."""
+    own = Random(f"{plan.seed}/memory")
+    if own.random() < 0.2:
+        plan.memory_bytes = own.choice((6_000, 6_000, 12_000))
+        # They would fill it for ever, with queues of their own (seed 1040932).
+        plan.clients = [each for each in plan.clients if each.role not in _FILLING_ROLES]
+
+
+def draw_fleeting(plan: Plan) -> None:
+    """Now and then a channel that is destroyed when it is empty; who comes next makes it anew.
+
+    Its options are those of all queues that nobody declares, so it has no limit, and nobody writes
+    epochs, whose queue would be one of them.
+    """
+    own = Random(f"{plan.seed}/fleeting")
+    able = [place for place in plan.places if place.kind in _FLEETING and not place.message_limit]
+    if own.random() < _FLEETING_SHARE and able and not plan.epochs:
+        own.choice(able).fleeting = True
+
+
+def draw_moves(plan: Plan) -> None:
+    """Now and then somebody moves items in batches, unless its queues would be fleeting ones, or
+    what was moved would fill the memory for ever (seeds 885, 1496 and 2493)."""
+    own = Random(f"{plan.seed}/moves")
+    able = not plan.is_narrow and not any(place.fleeting for place in plan.places)
+    if own.random() < 0.15 and able:
+        plan.moves = own.choice((4, 10, 25))
+
+
+def draw_web(plan: Plan) -> None:
+    """Now and then somebody publishes by HTTP, and somebody takes messages so."""
+    own = Random(f"{plan.seed}/web")
+    if own.random() < _WEB_SHARE:
+        plan.web_producer = own.randrange(plan.producers)
+        if plan.web_producer == plan.bulk_producer:
+            plan.web_producer = -1
+    if plan.quiet:
+        return
+    for number, place in enumerate(plan.places):
+        if place.status == STATUS_PULL and own.random() < _WEB_SHARE:
+            habits = Habits(work_s=own.choice((0.0, 0.02, 0.2)), forget=own.choice((0, 0, 300)))
+            at = own.random() * plan.duration_s * 0.5
+            plan.clients.append(ClientPlan(f"web-{number}", "web-puller", number, habits, at, True))
+
+
+def draw_foreign(plan: Plan) -> None:
+    """Now and then some clients, or all, come in by a door of another kind."""
+    own = Random(f"{plan.seed}/foreign")
+    if own.random() < _FOREIGN_SHARE:
+        plan.foreign = own.choice((300, 500, 800, 1000))

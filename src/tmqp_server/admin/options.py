@@ -1,0 +1,76 @@
+"""What the admin door can be told."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from tmqp.constants import MAX_QUEUE_ID
+from tmqp_server.engine.operations.survey import QueueChoice
+
+__all__ = ["ADMIN", "AdminOptions", "read_choice"]
+
+_ORIGIN: Final = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?")
+#: The name of the door.
+ADMIN: Final = "admin"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminOptions:
+    """What the admin door can be told."""
+
+    metrics_queues: tuple[str, ...] = ()
+    """The queues that have metrics of their own: ``orders`` for all of that channel, ``bills-*/1``
+    for the queue 1 of channels whose names begin so; none if nothing is given."""
+
+    max_metrics_queues: int = 1_000
+    """How many of these are shown one by one; the others are summed."""
+
+    hosts: tuple[str, ...] = ()
+    """The names under which browsers and scripts reach this server, beside ``localhost`` and
+    addresses; requests for other hosts are refused."""
+
+    anonymous_metrics: bool = False
+    """Whether ``/metrics`` is shown to clients that do not log in."""
+
+    origins: tuple[str, ...] = ()
+    """Other origins whose pages may ask, with a token and never with a cookie, such as
+    ``https://tools.example.org``; none if nothing is given."""
+
+    requests_per_s: int = 50
+    """Requests a second from one client, and from one address that is not this machine's; twice as
+    many may come at once.  One that sorts or browses counts as ten; 0 for no bound."""
+
+    backups: str = ""
+    """The directory in which backups are made that operators ask for over HTTP; without it, none
+    are."""
+
+    console: bool = True
+    """Whether ``/`` is the console."""
+
+    def __post_init__(self) -> None:
+        if self.max_metrics_queues < 1:
+            raise ValueError(f"max_metrics_queues must be positive, got {self.max_metrics_queues}")
+        if self.requests_per_s < 0:
+            raise ValueError(f"requests_per_s must not be negative, got {self.requests_per_s}")
+        for each in self.origins:
+            if not _ORIGIN.fullmatch(each):
+                raise ValueError(f"origins: {each!r} is not like https://host or https://host:port")
+
+
+def read_choice(text: str) -> QueueChoice:
+    """Read one of ``metrics_queues``: ``CHANNELS`` or ``CHANNELS/QUEUE``.
+
+    :raises ValueError: for a filter that cannot be used.
+    """
+    pattern, slash, number = text.rpartition("/")
+    if not slash or not (number.isascii() and number.isdecimal()):
+        pattern, number = text, ""
+    if not pattern or "*" in pattern[1:-1]:
+        raise ValueError(
+            f"metrics_queues: a star is at the beginning, at the end or at both, not as in {text!r}"
+        )
+    if number and int(number) > MAX_QUEUE_ID:
+        raise ValueError(f"metrics_queues: {text!r}: the largest queue id is {MAX_QUEUE_ID}")
+    return QueueChoice(pattern, int(number) if number else -1)

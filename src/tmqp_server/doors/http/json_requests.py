@@ -1,0 +1,500 @@
+"""What clients of the WebSocket subprotocol ``tmqp.json.v1`` may ask: one table, read three ways.
+
+A request is a JSON object in a text message: ``op`` says what is wanted, ``ref``, if there is one,
+comes back with the answer.  The table says which members an operation has, what a client needs for
+it, and which commands it becomes; documents and the matrix of rights are made of it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+from tmqp.constants import MAX_QUEUE_ID, PUT_BACK_END, PUT_BACK_START
+from tmqp.names import fault_of_name
+from tmqp_server.doors.facts import events_by_name
+from tmqp_server.doors.http.contents import MOST_DELAY_MS, MOST_REASON_BYTES, wanted_filter
+from tmqp_server.doors.http.messages import BadRequest
+from tmqp_server.doors.letters import Letters
+from tmqp_server.engine.commands import (
+    Acknowledge,
+    Command,
+    Extend,
+    Grant,
+    Join,
+    Leave,
+    Push,
+    Release,
+    SetTerms,
+    SubscribeEvent,
+    Terms,
+)
+from tmqp_server.engine.model.message import SubscriptionFilter
+
+__all__ = [
+    "JSON_V1",
+    "SOCKET_OPERATIONS",
+    "Behind",
+    "RefusedRequest",
+    "SocketMember",
+    "SocketOperation",
+    "SocketRequest",
+    "read_request",
+]
+
+#: The name of the subprotocol.
+JSON_V1: Final = "tmqp.json.v1"
+
+_MOST_REF_CHARACTERS: Final = 128
+_MOST_CREDIT: Final = 1 << 31
+_HIGHEST_PRIORITY: Final = 127
+_PLACES: Final = {"start": PUT_BACK_START, "end": PUT_BACK_END}
+_EVENTS: Final = events_by_name()
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SocketMember:
+    """A member of a request; ``kind`` is a word for documents, ``needed`` that it must be there."""
+
+    kind: str
+    meaning: str
+    needed: bool = False
+
+
+@final
+class SocketRequest:
+    """One request, read.
+
+    Attributes: ``operation``, its row; ``ref`` as the client has said it, None if it has not;
+    ``session``, who asks; ``failed``, the client knows that it went wrong.
+    """
+
+    __slots__ = ("_values", "failed", "operation", "ref", "session")
+
+    def __init__(
+        self, operation: SocketOperation, ref: str | int | None, session: int, values: Any
+    ) -> None:
+        self.operation = operation
+        self.ref = ref
+        self.session = session
+        self.failed = False
+        self._values: Mapping[str, Any] = values
+
+    def has(self, name: str) -> bool:
+        """Whether it has a member."""
+        return name in self._values
+
+    def text(self, name: str, default: str = "") -> str:
+        """A text.
+
+        :raises BadRequest: when it is something else, or no UTF-8 can be made of it.
+        """
+        value = self._values.get(name, default)
+        if not isinstance(value, str):
+            raise BadRequest(400, f"{name} must be a text")
+        return _whole(name, value)
+
+    def name(self, member: str) -> str:
+        """The name of a channel, or the id of a message.
+
+        :raises BadRequest: when it cannot be one.
+        """
+        value = self.text(member)
+        if fault := fault_of_name(value):
+            raise BadRequest(400, f"{member} has {fault}")
+        return value
+
+    def number(self, name: str, default: int, least: int, most: int) -> int:
+        """A whole number.
+
+        :raises BadRequest: when it is something else, or beyond a bound.
+        """
+        value = self._values.get(name, default)
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise BadRequest(400, f"{name} must be a whole number from {least} to {most}")
+        return value
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        """True or false.
+
+        :raises BadRequest: when it is something else.
+        """
+        value = self._values.get(name, default)
+        if not isinstance(value, bool):
+            raise BadRequest(400, f"{name} must be true or false")
+        return value
+
+    def word(self, name: str, words: Sequence[str]) -> str:
+        """One of some words, the first one if nothing is said.
+
+        :raises BadRequest: for another.
+        """
+        value = self._values.get(name, words[0])
+        if value not in words:
+            raise BadRequest(400, f"{name} must be one of {', '.join(words)}")
+        assert isinstance(value, str), "all words are texts"
+        return value
+
+    def pairs(self, name: str) -> list[tuple[str, str]]:
+        """Names and values: an object, or a list of pairs, as messages show their headers.
+
+        :raises BadRequest: when it is something else.
+        """
+        value = self._values.get(name, {})
+        found = list(value.items()) if isinstance(value, dict) else value
+        if not isinstance(found, list):
+            raise BadRequest(400, f"{name} must be an object of texts")
+        for each in found:
+            pair = isinstance(each, (list, tuple)) and len(each) == 2
+            if not pair or not isinstance(each[0], str) or not isinstance(each[1], str):
+                raise BadRequest(400, f"{name} must have texts for names and values")
+        return [(_whole(name, key), _whole(name, text)) for key, text in found]
+
+    def payload(self) -> bytes:
+        """What ``text`` or ``base64`` says.
+
+        :raises BadRequest: when it is both, or cannot be read.
+        """
+        if not self.has("base64"):
+            return self.text("text").encode()
+        if self.has("text"):
+            raise BadRequest(400, "a message has either text or base64, not both")
+        try:
+            return base64.b64decode(self.text("base64"), validate=True)
+        except (ValueError, binascii.Error):
+            raise BadRequest(400, "base64 cannot be read") from None
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """The channel and the queue."""
+        return self.name("channel"), self.number("queue", 0, 0, MAX_QUEUE_ID)
+
+
+def _whole(name: str, value: str) -> str:
+    """The text, if UTF-8 can be made of it.
+
+    :raises BadRequest: if not.
+    """
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise BadRequest(400, f"{name} has half a character") from None
+    return value
+
+
+@final
+class Behind:
+    """Stands behind a request that the broker answers only when it fails."""
+
+    __slots__ = ("request",)
+
+    def __init__(self, request: SocketRequest) -> None:
+        self.request = request
+
+
+_Make = Callable[[SocketRequest, Letters], Sequence[Command]]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SocketOperation:
+    """A row of the table.
+
+    :ivar name: the value of ``op``.
+    :ivar summary: what it does, in one line.
+    :ivar rights: what a client needs.
+    :ivar members: what a request may have beside ``op`` and ``ref``.
+    :ivar commands: what it asks of the broker.
+    :ivar make: the commands of a request; None where the session makes them.
+    """
+
+    name: str
+    summary: str
+    rights: tuple[str, ...] = ()
+    members: Mapping[str, SocketMember]
+    commands: tuple[type[Command], ...]
+    make: _Make | None = None
+
+
+def _filter_of(request: SocketRequest, letters: Letters) -> SubscriptionFilter | None:
+    language = request.text("filter_language") or None
+    text = request.text("filter") if request.has("filter") else None
+    return wanted_filter(language, text, letters)
+
+
+def _join(request: SocketRequest, letters: Letters) -> Sequence[Command]:
+    terms = Terms(
+        request.number("window", -1, -1, _MOST_CREDIT),
+        request.number("ack_timeout_ms", 0, -1, MOST_DELAY_MS),
+        PUT_BACK_START,
+        request.number("priority", 0, 0, _HIGHEST_PRIORITY),
+    )
+    return [
+        Join(
+            request.session,
+            request,
+            request.name("channel"),
+            request.number("credit", -1, -1, _MOST_CREDIT),
+            _filter_of(request, letters),
+            terms,
+            hears_lapses=True,
+        )
+    ]
+
+
+def _leave(request: SocketRequest, _letters: Letters) -> Sequence[Command]:
+    return [Leave(request.session, request, request.name("channel"))]
+
+
+def _grant(request: SocketRequest, _letters: Letters) -> Sequence[Command]:
+    """More credit, another window, or both; the answer is that of the last one."""
+    channel = request.name("channel")
+    session = request.session
+    if not (request.has("credit") or request.has("window")):
+        raise BadRequest(400, "grant needs credit, window or both")
+    commands: list[Command] = []
+    sets_credit = request.has("credit")
+    if request.has("window"):
+        window = request.number("window", -1, -1, _MOST_CREDIT)
+        commands.append(SetTerms(session, None if sets_credit else request, channel, Terms(window)))
+    if sets_credit:
+        credit = request.number("credit", -1, -1, _MOST_CREDIT)
+        commands.append(Grant(session, channel, credit, request))
+    return commands
+
+
+def _told(request: SocketRequest, command: Command) -> Sequence[Command]:
+    """A command that is answered only when it fails, and behind it one that always is."""
+    if request.ref is None:
+        return [command]
+    behind = SetTerms(request.session, Behind(request), request.name("channel"), Terms())
+    return [command, behind]
+
+
+def _ack(request: SocketRequest, _letters: Letters) -> Sequence[Command]:
+    channel, queue_id = request.place
+    name = request.name("id")
+    return _told(request, Acknowledge(request.session, name, channel, queue_id, request=request))
+
+
+def _nack(request: SocketRequest, _letters: Letters) -> Sequence[Command]:
+    channel, queue_id = request.place
+    reason = request.text("reason") or "error"
+    if len(reason.encode()) > MOST_REASON_BYTES or not reason.isprintable():
+        raise BadRequest(400, f"reason must be a line of at most {MOST_REASON_BYTES} bytes")
+    name = request.name("id")
+    refusal = Acknowledge(request.session, name, channel, queue_id, False, reason, request=request)
+    return _told(request, refusal)
+
+
+def _release(request: SocketRequest, _letters: Letters) -> Sequence[Command]:
+    channel, queue_id = request.place
+    release = Release(
+        request.session,
+        request,
+        request.name("id"),
+        channel,
+        queue_id,
+        _PLACES[request.word("put_back", ("end", "start"))],
+        request.number("delay_ms", 0, 0, MOST_DELAY_MS),
+    )
+    return _told(request, release)
+
+
+def _extend(request: SocketRequest, _letters: Letters) -> Sequence[Command]:
+    channel, queue_id = request.place
+    timeout_ms = request.number("timeout_ms", 0, 1, MOST_DELAY_MS)
+    return [Extend(request.session, request, request.name("id"), channel, queue_id, timeout_ms)]
+
+
+def _subscribe(request: SocketRequest, _letters: Letters) -> Sequence[Command]:
+    return _follow(request, wanted=True)
+
+
+def _unsubscribe(request: SocketRequest, _letters: Letters) -> Sequence[Command]:
+    return _follow(request, wanted=False)
+
+
+def _follow(request: SocketRequest, *, wanted: bool) -> Sequence[Command]:
+    name = request.text("event")
+    if name not in _EVENTS:
+        raise BadRequest(400, f"{name[:64]!r} is no event; there are {', '.join(_EVENTS)}")
+    queue_id: int | None = None
+    if request.has("queue"):
+        queue_id = request.number("queue", 0, 0, MAX_QUEUE_ID)
+    channel = request.name("channel")
+    return [SubscribeEvent(request.session, request, _EVENTS[name], channel, queue_id, wanted)]
+
+
+_CHANNEL: Final = SocketMember("text", "the channel", needed=True)
+_QUEUE: Final = SocketMember("number", "the id of the queue; 0 if nothing is said")
+_ID: Final = SocketMember("text", "the id of the message", needed=True)
+_CREDIT: Final = SocketMember("number", "so many deliveries may still be sent; -1 for no bound")
+_WINDOW: Final = SocketMember("number", "so many may be unacknowledged at a time; -1 for no bound")
+_EVENT: Final = {
+    "event": SocketMember("text", "the name of an event", needed=True),
+    "channel": SocketMember("text", "the channel that it is about"),
+    "queue": SocketMember("number", "the queue that it is about"),
+}
+_DELIVERY: Final = {"channel": _CHANNEL, "queue": _QUEUE, "id": _ID}
+
+_ROWS: Final = (
+    SocketOperation(
+        name="push",
+        summary="Publish a message; confirmed when the broker has it.",
+        rights=("push",),
+        members={
+            "channel": _CHANNEL,
+            "queue": _QUEUE,
+            "text": SocketMember("text", "the payload as text"),
+            "base64": SocketMember("text", "the payload in base64"),
+            "id": SocketMember("text", "the id of the message; a new one if nothing is said"),
+            "headers": SocketMember("object", "headers of the message, texts by name"),
+            "priority": SocketMember("word", "`normal` or `high`"),
+            "delay_ms": SocketMember("number", "milliseconds until it may be delivered"),
+            "expires_ms": SocketMember("number", "milliseconds until it expires"),
+            "confirm": SocketMember("flag", "false for no confirm"),
+        },
+        commands=(Push,),
+    ),
+    SocketOperation(
+        name="join",
+        summary="Consume: get the messages of a channel's queues, or other terms for that.",
+        rights=("join",),
+        members={
+            "channel": _CHANNEL,
+            "credit": _CREDIT,
+            "window": _WINDOW,
+            "filter": SocketMember("text", "only messages that a filter accepts"),
+            "filter_language": SocketMember("text", "the language of the filter"),
+            "ack_timeout_ms": SocketMember(
+                "number", "time to acknowledge; 0: as the queue has, -1: no end"
+            ),
+            "priority": SocketMember("number", "consumers of a higher one come first, 0 to 127"),
+        },
+        commands=(Join,),
+        make=_join,
+    ),
+    SocketOperation(
+        name="leave",
+        summary="Consume no more; what is unacknowledged can still be acknowledged.",
+        members={"channel": _CHANNEL},
+        commands=(Leave,),
+        make=_leave,
+    ),
+    SocketOperation(
+        name="grant",
+        summary="Set credit or window to another number.",
+        members={"channel": _CHANNEL, "credit": _CREDIT, "window": _WINDOW},
+        commands=(Grant, SetTerms),
+        make=_grant,
+    ),
+    SocketOperation(
+        name="ack",
+        summary="Acknowledge a delivery.",
+        rights=("answer",),
+        members=_DELIVERY,
+        commands=(Acknowledge,),
+        make=_ack,
+    ),
+    SocketOperation(
+        name="nack",
+        summary="Refuse a delivery.",
+        rights=("answer",),
+        members={**_DELIVERY, "reason": SocketMember("text", "why, a line of at most 200 bytes")},
+        commands=(Acknowledge,),
+        make=_nack,
+    ),
+    SocketOperation(
+        name="release",
+        summary="Give a delivery back: the message waits again.",
+        members={
+            **_DELIVERY,
+            "put_back": SocketMember("word", "`end` or `start` of the queue"),
+            "delay_ms": SocketMember("number", "milliseconds until it is delivered again"),
+        },
+        commands=(Release,),
+        make=_release,
+    ),
+    SocketOperation(
+        name="extend",
+        summary="Take more time to acknowledge.",
+        members={
+            **_DELIVERY,
+            "timeout_ms": SocketMember("number", "milliseconds from now", needed=True),
+        },
+        commands=(Extend,),
+        make=_extend,
+    ),
+    SocketOperation(
+        name="subscribe",
+        summary="Be told of an event.",
+        rights=("subscribe",),
+        members=_EVENT,
+        commands=(SubscribeEvent,),
+        make=_subscribe,
+    ),
+    SocketOperation(
+        name="unsubscribe",
+        summary="Be told of an event no more.",
+        members=_EVENT,
+        commands=(SubscribeEvent,),
+        make=_unsubscribe,
+    ),
+)
+
+#: All operations, by name.
+SOCKET_OPERATIONS: Final[Mapping[str, SocketOperation]] = {each.name: each for each in _ROWS}
+
+
+class RefusedRequest(Exception):  # noqa: N818 - it is an answer
+    """A request that cannot be carried out; ``ref`` is its own, None if that cannot be read."""
+
+    def __init__(self, detail: str, ref: str | int | None, op: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.ref = ref
+        self.op = op
+
+
+def read_request(data: bytes, session: int) -> SocketRequest:
+    """The request in a text message.
+
+    :raises RefusedRequest: when it is none.
+    """
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        raise RefusedRequest("the message is not JSON", None, "") from None
+    if not isinstance(found, dict):
+        raise RefusedRequest("the message must be a JSON object", None, "")
+    name, ref = found.pop("op", None), found.pop("ref", None)
+    if ref is not None and not _is_ref(ref):
+        words = (
+            f"ref must be a whole number, or a text of at most {_MOST_REF_CHARACTERS} characters"
+        )
+        raise RefusedRequest(words, None, "")
+    operation = SOCKET_OPERATIONS.get(name) if isinstance(name, str) else None
+    if operation is None:
+        known = ", ".join(SOCKET_OPERATIONS)
+        raise RefusedRequest(f"op must be one of {known}", ref, "")
+    for key in found:
+        if key not in operation.members:
+            known = ", ".join(operation.members)
+            words = f"{operation.name} has no member {key[:64]!r}; there are {known}"
+            raise RefusedRequest(words, ref, operation.name)
+    for key, member in operation.members.items():
+        if member.needed and key not in found:
+            raise RefusedRequest(f"{operation.name} needs {key}", ref, operation.name)
+    return SocketRequest(operation, ref, session, found)
+
+
+def _is_ref(ref: object) -> bool:
+    if isinstance(ref, str):
+        return len(ref) <= _MOST_REF_CHARACTERS
+    return isinstance(ref, int) and not isinstance(ref, bool) and abs(ref) < 1 << 53

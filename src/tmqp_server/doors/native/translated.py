@@ -1,0 +1,80 @@
+"""What is kept of a queue, for who reads it: messages of other doors as TMQP messages.
+
+What a door keeps is in its protocol's form, which a reader does not know.  So these messages are
+written anew, as the TMQP messages that say the same; blocks without such go out as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp.block_writing import encode_block
+from tmqp.blocks import (
+    FLAG_DOOR_SHIFT,
+    FLAG_HIGH,
+    HEAD_SIZE,
+    BlockError,
+    StoredMessage,
+    decode_block,
+    doors_in,
+)
+from tmqp_server.doors.letters import Letters
+from tmqp_server.engine.commands import Blocks
+
+__all__ = ["NATIVE", "translated"]
+
+#: The number of the door of TMQP.
+NATIVE: Final = 1
+_ALL_NATIVE: Final = frozenset({NATIVE})
+_OTHER_FLAGS: Final = (1 << FLAG_DOOR_SHIFT) - 1
+
+
+def translated(blocks: Blocks, letters: Letters) -> Blocks:
+    """The same for a reader of TMQP; what nobody here reads, or is damaged, stays as it is."""
+    others = [_has_others(piece) for piece in blocks.pieces]
+    if not any(others):
+        return blocks
+    return Blocks(
+        [
+            _translated(piece, letters) if is_other else piece
+            for piece, is_other in zip(blocks.pieces, others, strict=True)
+        ]
+    )
+
+
+def _has_others(data: bytes) -> bool:
+    # A block that was cut short is for its reader to refuse.
+    return len(data) >= HEAD_SIZE and not _ALL_NATIVE.issuperset(doors_in(data))
+
+
+def _translated(data: bytes, letters: Letters) -> bytes:
+    try:
+        block = decode_block(data)
+        return encode_block(block.key, [_message(each, letters) for each in block.messages()])
+    except BlockError:
+        return data  # whoever reads it is told
+
+
+def _message(stored: StoredMessage, letters: Letters) -> StoredMessage:
+    door = stored.flags >> FLAG_DOOR_SHIFT
+    if door == NATIVE:
+        return stored
+    high = stored.flags & FLAG_HIGH != 0
+    try:
+        frame = letters.frame_of_kept(door, stored.body, high_priority=high)
+    except (LookupError, ValueError):
+        return stored
+    size = frame.payload_size
+    return StoredMessage(
+        stored.sequence,
+        stored.timestamp_us,
+        stored.expires_us,
+        stored.due_us,
+        (stored.flags & _OTHER_FLAGS) | NATIVE << FLAG_DOOR_SHIFT,
+        stored.attempts,
+        stored.put_backs,
+        stored.hops,
+        len(frame.raw) - size,
+        size,
+        frame.raw,
+    )

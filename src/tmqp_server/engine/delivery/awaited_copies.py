@@ -1,0 +1,131 @@
+"""Confirms of messages in memory that wait for the copies that feeds make (``awaits_copies``).
+
+A source that keeps nothing, such as a broadcast, has nothing for the storage, so its confirm would
+wait for no disk.  Of a push that asks for it the confirm waits for the last of the copies that
+durable queues get: the storage answers for them in their order.  Mostly the copies are made in the
+step of the push.  A message that has to wait for its turn bears its confirm with it until then
+(``MARK_AWAITS``), and if it comes to an end before, by its age or by an operator, it is confirmed.
+
+A feed without room is passed over; then the confirm is negative.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from tmqp_server.engine.core import Core
+from tmqp_server.engine.effects import Append, Confirm
+from tmqp_server.engine.model.message import MARK_AWAITS, MARK_FED, MARK_GONE, MARK_SAVING, Message
+from tmqp_server.engine.model.queues import Queue
+
+__all__ = ["NACK_STORAGE", "CopyingStep", "tell_held"]
+
+#: The reason of the negative confirm of a message that the storage cannot save now.
+NACK_STORAGE: Final = "storage"
+
+
+@final
+class CopyingStep:
+    """What is copied of a message, from now on, and what becomes of its confirm."""
+
+    __slots__ = ("_before", "_core", "_message", "_queue", "_skipped")
+
+    def __init__(self, core: Core, queue: Queue, message: Message) -> None:
+        self._core = core
+        self._queue = queue
+        self._message = message
+        self._before = len(core.out)
+        self._skipped = _skipped(queue)
+
+    def received(self) -> None:
+        """The message was taken in, and copied unless it has to wait."""
+        core = self._core
+        message = self._message
+        place = self._place_of_confirm()
+        if place < 0:
+            return
+        confirm = core.out[place]
+        assert isinstance(confirm, Confirm), "it was found"
+        del core.out[place]
+        core.tally.count_confirms(-1)  # it is counted when it goes
+        queue = self._queue
+        waits = not message.marks & (MARK_FED | MARK_GONE | MARK_SAVING)
+        if waits and queue.discipline.sends and not queue.exclusive:
+            message.marks |= MARK_AWAITS
+            message.rarely().held_confirm = confirm
+        else:
+            self._tell(confirm)
+
+    def copied(self) -> None:
+        """The message had to wait, and its turn has come."""
+        message = self._message
+        message.marks &= ~MARK_AWAITS
+        rare = message.rarely()
+        confirm = rare.held_confirm
+        rare.held_confirm = None
+        assert isinstance(confirm, Confirm), "it has waited with the message"
+        self._tell(confirm)
+
+    def _tell(self, confirm: Confirm) -> None:
+        """Confirm what was copied, when it is safe."""
+        core = self._core
+        if _skipped(self._queue) != self._skipped:
+            confirm.positive = False
+            confirm.reason = NACK_STORAGE
+            confirm.source = ""
+            confirm.forwarded = None
+        else:
+            last = self._last_copy()
+            if last is not None and last.marks & MARK_SAVING:
+                last.rarely().held_confirm = confirm
+                return
+        _send(core, self._message, confirm)
+
+    def _place_of_confirm(self) -> int:
+        """Where the positive confirm of the message is among the effects; -1 if there is none."""
+        out = self._core.out
+        message = self._message
+        for place in range(self._before, len(out)):
+            effect = out[place]
+            if (
+                isinstance(effect, Confirm)
+                and effect.positive
+                and effect.session == message.producer.number
+                and effect.message_id == message.message_id
+            ):
+                return place
+        return -1
+
+    def _last_copy(self) -> Message | None:
+        """The last copy that the storage was asked to keep."""
+        out = self._core.out
+        wire = self._message.wire
+        for place in range(len(out) - 1, self._before - 1, -1):
+            effect = out[place]
+            if isinstance(effect, Append) and effect.message.wire is wire:
+                return effect.message
+        return None
+
+
+def tell_held(core: Core, message: Message) -> None:
+    """Confirm a message that came to its end before it was copied."""
+    message.marks &= ~MARK_AWAITS
+    rare = message.rarely()
+    confirm = rare.held_confirm
+    rare.held_confirm = None
+    assert isinstance(confirm, Confirm), "it has waited with the message"
+    _send(core, message, confirm)
+
+
+def _send(core: Core, message: Message, confirm: Confirm) -> None:
+    if not message.producer.alive:
+        core.skip_confirms(1)
+        return
+    core.tally.count_confirms(1, confirm.positive)
+    core.out.append(confirm)
+
+
+def _skipped(queue: Queue) -> int:
+    """How often the feeds of a queue had no room."""
+    feeds = queue.feeds
+    return 0 if feeds is None else sum([feed.skipped for feed in feeds])

@@ -1,0 +1,18 @@
+"""What a walk over all queues must be told while it is taken in portions."""
+
+from __future__ import annotations
+
+from tmqp_server.engine.model.counters import QueueCounters
+
+__all__ = ["SurveyInProgress"]
+
+
+class SurveyInProgress:
+    """A walk over all queues: the keys of those that it has ``seen``, and what those had counted
+    that went before it came to them (``left``)."""
+
+    __slots__ = ("left", "seen")
+
+    def __init__(self) -> None:
+        self.seen: set[int] = set()
+        self.left = QueueCounters()

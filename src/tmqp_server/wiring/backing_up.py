@@ -1,0 +1,85 @@
+"""Backups that an operator asks a running server for.
+
+A copy is made by a process of its own, the command ``tmqp-server backup``: it needs nothing of the
+server but the files, and takes no time of its event loop.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, final
+
+import anyio
+
+__all__ = ["Backups"]
+
+logger = logging.getLogger("tmqp_server.backup")
+
+_Start = Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
+
+
+@final
+class Backups:
+    """The backups of one server.
+
+    :param data: its data directory; empty where nothing is kept.
+    :param start: runs something beside everything else.
+
+    Attributes: ``last``, the one that was begun last, None if there was none.
+    """
+
+    def __init__(self, data: str, start: _Start) -> None:
+        self._data = data
+        self._start = start
+        self.last: dict[str, Any] | None = None
+
+    @property
+    def possible(self) -> bool:
+        """Whether there is anything to be copied."""
+        return self._data != ""
+
+    def begin(self, directory: str) -> bool:
+        """Begin one, in a new directory of this one; False while another one runs."""
+        if self.last is not None and self.last["running"]:
+            return False
+        now = time.time()
+        name = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
+        target = Path(directory) / name
+        for count in range(2, 100):
+            if not target.exists():
+                break
+            target = Path(directory) / f"{name}-{count}"
+        made = self.last = {
+            "name": target.name,
+            "running": True,
+            "began_at_ms": int(now * 1_000),
+            "ended_at_ms": None,
+            "complete": False,
+            "said": "",
+        }
+
+        async def run() -> None:
+            await self._copy(target, made)
+
+        self._start(run)
+        return True
+
+    async def _copy(self, target: Path, made: dict[str, Any]) -> None:
+        command = [sys.executable, "-m", "tmqp_server", "backup", self._data, str(target)]
+        try:
+            done = await anyio.run_process(command, check=False)
+            said = (done.stdout + b"\n" + done.stderr).decode("utf-8", "replace").split("\n")
+            made["said"] = "\n".join([line.strip() for line in said if line.strip()])[-2_000:]
+            made["complete"] = done.returncode in (0, 1)
+        except OSError as error:
+            made["said"] = str(error)
+        made["running"] = False
+        made["ended_at_ms"] = int(time.time() * 1_000)
+        if made["complete"]:
+            logger.info("backup %s is complete: %s", target, made["said"])
+        else:
+            logger.error("there is no backup %s: %s", target, made["said"])
