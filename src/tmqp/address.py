@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from tmqp.errors import LocalProtocolError
 
-__all__ = ["DEFAULT_PORT", "Address", "parse_address"]
+__all__ = ["DEFAULT_PORT", "Address", "parse_address", "parse_addresses"]
 
 #: The specification names no port; this is the one that clients of the protocol default to.
 DEFAULT_PORT = 2622
@@ -92,6 +92,19 @@ def parse_address(text: str) -> Address:
         raise LocalProtocolError(f"{text!r}: the path may hold no space or colon")
     host, port = _split_port(text, authority)
     return Address(host, port, tls=scheme.lower() == "tmqs", path=f"/{path}" if slash else "/")
+
+
+def parse_addresses(text: str) -> tuple[Address, ...]:
+    """Read one address or several with commas between: ``tmq://a:2622,tmq://b:2622``.
+
+    The path of a Unix socket may have commas, if it stands alone.
+
+    :raises LocalProtocolError: with a sentence that says what is wrong with one of them.
+    """
+    text = text.strip()
+    if text.startswith("unix:") and ",unix:" not in text and ",tmq" not in text:
+        return (parse_address(text),)
+    return tuple([parse_address(each) for each in text.split(",")])
 
 
 def _split_port(text: str, authority: str) -> tuple[str, int]:

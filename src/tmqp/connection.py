@@ -47,7 +47,6 @@ from tmqp.events import (
     EventSubscriptionReceived,
     HandshakeAccepted,
     HandshakeReceived,
-    HandshakeRefused,
     MessageDropped,
     PingReceived,
     PongReceived,
@@ -61,7 +60,7 @@ from tmqp.events import (
     ServerMessageReceived,
     TerminateReceived,
 )
-from tmqp.farewells import farewell
+from tmqp.farewells import farewell, refusal, refused
 from tmqp.frames import Frame
 from tmqp.greetings import name_greeting
 from tmqp.header_names import HeaderNames
@@ -377,7 +376,7 @@ class Connection:
             self.client_id = frame.target or self.client_id  # adopt it (F31)
             events.append(HandshakeAccepted(self.client_id))
         elif action == int(Action.RECEIVE_REFUSAL):
-            events.append(HandshakeRefused(frame.content_type))
+            events.append(refused(frame))
             self._end("refused", events)
         else:
             illegal = f"a message of type 0x{kind:02x} is not legal here"
@@ -423,14 +422,16 @@ class Connection:
         self._work(b"", events)
         return events
 
-    def refuse(self, code: int, message_id: str = "") -> list[Event]:
-        """Server: refuse the client with a result code (401, 482, 503; F32, F33) and close.
+    def refuse(self, code: int, message_id: str = "", address: str = "") -> list[Event]:
+        """Server: refuse the client with a result code (401, 421, 482, 503; F32, F33) and close.
 
+        :param address: of the server that takes clients instead, for ``Node-Address``; empty if
+            that is not known.
         :raises LocalProtocolError: unless a client waits for the decision.
         """
-        reply = Frame.build(TYPE_SERVER, "", code, message_id=message_id, first_acquirer=True)
+        reply = refusal(code, message_id, address)
         self._demand(Input.REFUSE, "refuse")
-        self._out.append(reply.raw)
+        self._out.append(reply)
         events: list[Event] = []
         self._end("refused", events)
         return events

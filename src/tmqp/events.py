@@ -92,12 +92,16 @@ class HandshakeAccepted(Event):
 
 
 class HandshakeRefused(Event):
-    """Client: the server refused with this result code (401, 503 ...; F32, F33)."""
+    """Client: the server refused with this result code (401, 421, 503 ...; F32, F33).
 
-    __slots__ = ("code",)
+    ``address`` is where another server takes clients, as this one says, and empty if it does not.
+    """
 
-    def __init__(self, code: int) -> None:
+    __slots__ = ("address", "code")
+
+    def __init__(self, code: int, address: str = "") -> None:
         self.code = code
+        self.address = address
 
     def __repr__(self) -> str:
         return f"<HandshakeRefused {self.code}>"

@@ -74,11 +74,12 @@ from tmqp_client.operations.reading import KeptMessages
 from tmqp_client.parts import Multipart
 from tmqp_client.pull import Pull
 from tmqp_client.reading import KeptEntry, KeptMessage, PeekedMessage
-from tmqp_client.reconnect import ReconnectPolicy
+from tmqp_client.reconnect import FAIL_OVER, ReconnectPolicy
 from tmqp_client.statistics import ClientStatistics
 from tmqp_client.unclaimed import Unclaimed
 
 __all__ = [
+    "FAIL_OVER",
     "AcknowledgeMode",
     "AlreadyAcknowledged",
     "AlreadyConsuming",

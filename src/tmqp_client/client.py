@@ -68,14 +68,16 @@ def connect(
             await client.push("orders", 1, b"one pizza")
 
     :param address: ``tmq://host:port``, ``tmqs://host:port`` (TLS), ``unix:/path``, or several, of
-        which the first that answers is taken.
+        which the first that takes clients is taken; a server of a group that stands by sends the
+        client to the one that leads.
     :param client_id: unique on the server; random if None (F30).
     :param name: not unique; others may address direct messages to it, or to ``type``.
     :param token: what the server's authenticator checks.
     :param properties: further properties for the server's own use.
     :param limits: bounds and time limits; :class:`ClientLimits` documents each default.
     :param ssl_context: for ``tmqs://``; the system's authorities if None.
-    :param reconnect: how to come back when the connection is lost; None for not at all.
+    :param reconnect: how to come back when the connection is lost; None for not at all, and
+        ``FAIL_OVER`` for a group of servers that replace each other.
     :param when_full: what becomes of a message that would have to wait to be sent, because too much
         is unanswered, unsent, or waiting for a connection: ``block`` lets it wait; ``drop`` drops
         and counts it when nobody waits for its answer, else raises; ``raise`` raises
@@ -153,6 +155,8 @@ class Client(
         if linger_s is not None and not linger_s >= 0:
             raise LocalProtocolError(f"linger_s is a number of seconds or None, got {linger_s!r}")
         self.addresses = tuple(addresses)
+        if reconnect is not None:
+            limits = limits.hurried(reconnect.attempt_timeout_s, reconnect.silence_s)
         self.limits = limits
         self.linger_s = linger_s
         self._machine = ClientMachine(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
+from math import inf
 
 from tmqp.errors import LocalProtocolError
 from tmqp.limits import Limits
@@ -73,6 +74,16 @@ class ClientLimits:
 
     unclaimed_bytes: int = 1_048_576
     """Bytes of these messages; as ``unclaimed_messages``."""
+
+    def hurried(self, handshake_s: float | None, silence_s: float | None) -> ClientLimits:
+        """The same, with no longer a handshake and no longer a silence of the server than these."""
+        protocol = self.protocol
+        handshake = min(protocol.handshake_timeout_s, handshake_s or inf)
+        interval = min(protocol.ping_interval_s, silence_s or inf)
+        if (handshake, interval) == (protocol.handshake_timeout_s, protocol.ping_interval_s):
+            return self
+        hurried = replace(protocol, handshake_timeout_s=handshake, ping_interval_s=interval)
+        return replace(self, protocol=hurried)
 
     def __post_init__(self) -> None:
         for declared in fields(self):

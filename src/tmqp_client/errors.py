@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tmqp.constants import ResultCode
+from tmqp.constants import RESULT_MISDIRECTED, ResultCode
 from tmqp.errors import TmqpError
 from tmqp.models import ModelError, OffsetsInformation
 from tmqp_client._causes import cause
@@ -95,14 +95,22 @@ class ConnectFailed(ClientError):
 
 
 class ConnectRefused(ConnectFailed):
-    """The server does not want this client (F32, F33); ``code`` is its result code."""
+    """The server does not want this client (F32, F33); ``code`` is its result code.
 
-    def __init__(self, address: str, code: int) -> None:
-        super().__init__(address, f"the server refused: {code_words(code)}")
+    ``node_address`` is where another server of its group takes clients, as this one says with 421;
+    empty if it knows of none.
+    """
+
+    def __init__(self, address: str, code: int, node_address: str = "") -> None:
+        words = f"the server refused: {code_words(code)}"
+        if code == RESULT_MISDIRECTED:
+            words = "the server stands by" + (f", {node_address} leads" if node_address else "")
+        super().__init__(address, words)
         self.code = code
+        self.node_address = node_address
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (type(self), (self.address, self.code))
+        return (type(self), (self.address, self.code, self.node_address))
 
 
 class ConnectionLost(ClientError):

@@ -21,12 +21,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tmqp.address import Address
+from tmqp.address import Address, parse_address
 from tmqp.backoff import Backoff
 from tmqp.constants import ResultCode
 from tmqp.errors import LocalProtocolError
 
-__all__ = ["Attempt", "ReconnectPolicy", "Schedule"]
+__all__ = ["FAIL_OVER", "Attempt", "ReconnectPolicy", "Schedule", "leader_of"]
 
 _LOGIN_REFUSALS: Final = frozenset(
     {
@@ -78,6 +78,14 @@ class ReconnectPolicy:
     retry_first: bool = False
     """Try again as after a loss when the very first connection fails, too."""
 
+    attempt_timeout_s: float | None = None
+    """Seconds after which an attempt to connect is given up, and as many for the handshake; those
+    of :class:`ClientLimits` if None or shorter."""
+
+    silence_s: float | None = None
+    """Seconds without a word of the server after which it is pinged; after as many again it counts
+    as gone.  The ``ping_interval_s`` of :class:`tmqp.Limits` if None or shorter."""
+
     def __post_init__(self) -> None:
         for name in ("initial_delay_s", "max_delay_s", "max_refusals", "max_sends"):
             if not getattr(self, name) > 0:
@@ -86,12 +94,42 @@ class ReconnectPolicy:
             raise LocalProtocolError(
                 f"steady_after_s must not be negative, got {self.steady_after_s!r}"
             )
-        for name in ("max_attempts", "max_outage_s"):
+        for name in ("max_attempts", "max_outage_s", "attempt_timeout_s", "silence_s"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise LocalProtocolError(f"{name} must be positive or None, got {value!r}")
         if not 0 <= self.jitter <= 1:
             raise LocalProtocolError(f"jitter is between 0 and 1, got {self.jitter!r}")
+
+
+#: For a group of servers that replace each other: what has gone is noticed within two seconds, and
+#: the one that leads then is found as soon as it takes clients.
+FAIL_OVER: Final = ReconnectPolicy(
+    initial_delay_s=0.05,
+    max_delay_s=0.5,
+    steady_after_s=0.0,
+    retry_first=True,
+    attempt_timeout_s=1.0,
+    silence_s=1.0,
+)
+
+
+def leader_of(told: str, asked: Address) -> Address | None:
+    """Where a client goes that was refused because another server leads; None if nowhere.
+
+    Nobody is sent from an encrypted connection to one in the clear: the client's token would be on
+    it.
+
+    :param told: what the server said, which may be anything.
+    :param asked: the server that said it.
+    """
+    try:
+        address = parse_address(told)
+    except LocalProtocolError:
+        return None
+    if address == asked or (asked.tls and not address.tls):
+        return None
+    return address
 
 
 class Attempt:

@@ -46,6 +46,7 @@ Examples:
   tmqp-server                                    listen on tmq://127.0.0.1:2622
   tmqp-server -l tmq://127.0.0.1:0 -l unix:/tmp/tmqp.sock
   tmqp-server --data ./tmqp-data                 durable queues survive there
+  tmqp-server --data ./a --replicate etcd://e1:2379,e2:2379,e3:2379/shop
   tmqp-server --config tmqp.toml                 keys: see docs/server.md
   tmqp-server config check tmqp.toml             say what would be served, and stop
   tmqp-server hash-token --new                   a token for its table [access]
@@ -85,6 +86,12 @@ Without a command the broker runs.""",
     "data",
     type=click.Path(file_okay=False),
     help="A directory for durable queues; made if it is missing.  Without it nothing is kept.",
+)
+@click.option(
+    "--replicate",
+    metavar="ETCD",
+    help="etcd://HOST:PORT,HOST:PORT,HOST:PORT/NAME: be one of a group of servers whose durable"
+    " queues survive the loss of any of them; needs --data.",
 )
 @click.option(
     "--tls-cert",
@@ -139,6 +146,7 @@ def main(
     doors: tuple[str, ...],
     config_path: Path | None,
     data: str | None,
+    replicate: str | None,
     tls_certificate: str | None,
     tls_key: str | None,
     checked_path: Path | None,
@@ -166,6 +174,7 @@ def main(
         listen=listen,
         doors=doors,
         data=data,
+        replicate=replicate,
         tls={"certificate": tls_certificate, "key": tls_key},
         allow_remote=allow_remote,
         max_payload=max_payload,

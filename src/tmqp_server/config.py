@@ -39,6 +39,7 @@ from tmqp_server.settings.options import (
     queue_changes,
 )
 from tmqp_server.settings.rates import RateSettings, rate_settings
+from tmqp_server.settings.replication import ReplicationConfig, replication_settings
 from tmqp_server.settings.routers import DeclaredRouter, declared_routers
 from tmqp_server.settings.tls import NO_CERTIFICATE, TlsSettings, tls_settings
 
@@ -289,9 +290,15 @@ class ServerConfig:
     cluster: ClusterConfig | None = None
     """This server's part in a cluster; None while it stands alone."""
 
+    replication: ReplicationConfig | None = None
+    """This server's part in a group whose durable queues survive the loss of any of them; None
+    while its disk alone has them."""
+
     def __attrs_post_init__(self) -> None:
         if not (self.listen or self.web.listen or self.doors):
             raise ConfigError("listen must be one or more addresses, or there must be [[doors]]")
+        if self.replication is not None:
+            self._check_group(self.replication)
         for door in self.doors:
             if door.tls and not self.tls.certificate:
                 raise ConfigError(
@@ -315,6 +322,14 @@ class ServerConfig:
                     f"{address} can be reached from other machines and nobody is authenticated;"
                     " set allow_remote (--allow-remote) if that is wanted"
                 )
+
+    def _check_group(self, replication: ReplicationConfig) -> None:
+        """Check that a server of a group has what it needs."""
+        if self.data is None:
+            raise ConfigError("replication needs data, a directory for this server's copy (--data)")
+        if self.cluster is not None:
+            raise ConfigError("cluster and replication exclude each other")
+        replication.told(self.listen)
 
     def _check_entry(self, door: DoorSettings) -> None:
         """Check who clients of a door are that bring no credentials."""
@@ -409,6 +424,7 @@ _READERS: dict[str, Callable[[Any], object]] = {
     "audit": lambda value: audit_settings(table_of(value, "audit")),
     "rates": lambda value: rate_settings(table_of(value, "rates")),
     "cluster": lambda value: cluster_settings(table_of(value, "cluster")),
+    "replication": lambda value: replication_settings(table_of(value, "replication")),
 }
 
 

@@ -23,6 +23,7 @@ __all__ = [
     "InvalidSchema",
     "JavaMissing",
     "SparkError",
+    "StandsBy",
     "TlsMistake",
 ]
 
@@ -78,6 +79,20 @@ class TlsMistake(SparkError):
 
 class ConnectionBroken(SparkError):
     """The connection is gone; what was asked on it may be asked again on another."""
+
+
+class StandsBy(ConnectionBroken):
+    """The server takes no clients, for another one of its group leads; ``leader`` is its address,
+    empty if nobody is known to lead."""
+
+    def __init__(self, url: str, leader: str) -> None:
+        where = f"{leader} leads" if leader else "nobody leads"
+        super().__init__(f"{url}: the server stands by, {where}")
+        self.url = url
+        self.leader = leader
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.url, self.leader))
 
 
 class JavaMissing(SparkError):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, Final, TypeVar
 
-from tmqp.address import parse_address
+from tmqp.address import parse_addresses
 from tmqp.errors import LocalProtocolError
 from tmqp_spark.errors import InvalidOption
 
@@ -137,7 +137,7 @@ def _filled(text: str) -> str:
 
 def _url(text: str) -> str:
     try:
-        parse_address(text)
+        parse_addresses(text)
     except LocalProtocolError as error:
         raise ValueError(f"an address such as tmq://broker:2622 ({error})") from None
     return text.strip()
@@ -183,7 +183,12 @@ def option(
 class ConnectionOptions:
     """Where the broker is and how it is spoken to."""
 
-    url: str = option("url", _url, "address of the broker: `tmq://host:port`, `tmqs://`, `unix:`")
+    url: str = option(
+        "url",
+        _url,
+        "address of the broker: `tmq://host:port`, `tmqs://`, `unix:`; those of a group with commas"
+        " between",
+    )
     client_id: str = option("clientId", _text, "beginning of the ids of all connections", "")
     client_name: str = option("clientName", _text, "name that the broker shows", "tmqp-spark")
     client_type: str = option("clientType", _text, "type that the broker shows", "spark")

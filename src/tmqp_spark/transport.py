@@ -39,14 +39,21 @@ from tmqp import (
     ResultCode,
     Role,
 )
-from tmqp.address import parse_address
+from tmqp.address import Address, parse_addresses
 from tmqp.backoff import Backoff
 from tmqp_client._core.answers import Answers
 from tmqp_client._core.ids import IdSource
 from tmqp_client._core.outcomes import Counters
 from tmqp_client._core.pending import NO_QUEUE, Kind, Pending
 from tmqp_client.errors import code_words
-from tmqp_spark.errors import BrokerRefused, BrokerUnreachable, ConnectionBroken, TlsMistake
+from tmqp_client.reconnect import leader_of
+from tmqp_spark.dialling import dial
+from tmqp_spark.errors import (
+    BrokerRefused,
+    BrokerUnreachable,
+    ConnectionBroken,
+    StandsBy,
+)
 from tmqp_spark.large import LargeAnswer, begin
 from tmqp_spark.options import ConnectionOptions
 
@@ -58,9 +65,9 @@ _LARGEST_READ: Final = 8 << 20
 _LONGEST_PAUSE_S: Final = 5.0
 #: An answer is as large as was asked for; the wire's own bounds remain.
 _LIMITS: Final = Limits(max_payload_bytes=1 << 31)
+#: The servers of a group replace each other: one that is silent has probably gone.
+_GROUP_LIMITS: Final = replace(_LIMITS, ping_interval_s=2.0)
 _NUMBERS: Final = itertools.count(1)
-#: What OpenSSL says when the peer answers a TLS hello with something else.
-_NO_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNEXPECTED_EOF_WHILE_READING"})
 
 
 class BrokerLink:
@@ -87,6 +94,9 @@ class BrokerLink:
         self.owner = os.getpid()
         self._clock = clock
         self._sleep = sleep
+        self._addresses = parse_addresses(options.url)
+        #: The address that was good last, which may be one that a server has told.
+        self._good = self._addresses[0]
         self._socket: socket.socket | None = None
         self._connection: Connection | None = None
         self._accepted = False
@@ -305,15 +315,39 @@ class BrokerLink:
         """
         if self._socket is not None:
             return
+        ahead = list(dict.fromkeys([self._good, *self._addresses]))
+        tried: list[Address] = []
+        failure: ConnectionBroken | None = None
+        while ahead:
+            address = ahead.pop(0)
+            tried.append(address)
+            try:
+                self._open_at(address)
+            except StandsBy as error:
+                failure = error
+                leader = leader_of(error.leader, address)
+                if leader is not None and leader not in tried:
+                    ahead.insert(0, leader)
+            except ConnectionBroken as error:
+                failure = error
+            else:
+                self._good = address
+                return
+        assert failure is not None, "there is one address at least"
+        raise failure
+
+    def _open_at(self, address: Address) -> None:
         options = self.options
         now = self._clock()
-        deadline = now + options.connect_timeout_ms / 1000
+        wait_s = options.connect_timeout_ms / 1000 / len(self._addresses)
+        deadline = now + wait_s
         try:
-            self._socket = _connect(options, options.connect_timeout_ms / 1000)
+            self._socket = dial(options, address, wait_s)
         except OSError as error:
-            raise ConnectionBroken(f"cannot connect to {options.url}: {error}") from None
+            raise ConnectionBroken(f"cannot connect to {address}: {error}") from None
         self._low_water = 1
-        self._connection = Connection(Role.CLIENT, _LIMITS, now=now)
+        limits = _GROUP_LIMITS if len(self._addresses) > 1 else _LIMITS
+        self._connection = Connection(Role.CLIENT, limits, now=now)
         self._answers.clear()
         self._asked.pendings.clear()
         self.connections += 1
@@ -436,6 +470,8 @@ class BrokerLink:
                 self._accepted = True
             elif isinstance(event, HandshakeRefused):
                 self.close()
+                if event.code == ResultCode.MISDIRECTED_REQUEST:
+                    raise StandsBy(self.options.url, event.address)
                 raise BrokerRefused(
                     f"{self.options.url} refused the connection: {code_words(event.code)};"
                     " see the options token, tokenFile and clientName",
@@ -517,72 +553,3 @@ def read_token(options: ConnectionOptions) -> str:
             f"option tokenFile: {options.token_file} cannot be read on"
             f" {socket.gethostname()}: {error}"
         ) from None
-
-
-def _connect(options: ConnectionOptions, timeout_s: float) -> socket.socket:
-    address = parse_address(options.url)
-    if address.socket_path:
-        plain = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            plain.settimeout(timeout_s)
-            plain.connect(address.socket_path)
-        except BaseException:
-            plain.close()
-            raise
-        return plain
-    sock = socket.create_connection((address.host, address.port), timeout_s)
-    try:
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if not (address.tls or options.tls):
-            return sock
-        context = _tls_context(options)
-        return context.wrap_socket(sock, server_hostname=address.host)
-    except ssl.SSLCertVerificationError as error:
-        sock.close()
-        trusted = f"the authorities in {options.tls_ca}" if options.tls_ca else "the system's"
-        raise TlsMistake(
-            f"{options.url}: the broker's certificate is refused: {error.verify_message}"
-            f" (trusted are {trusted}; see the option tls.ca)"
-        ) from None
-    except ssl.SSLError as error:
-        sock.close()
-        if error.reason in _NO_TLS:
-            raise TlsMistake(
-                f"{options.url} does not speak TLS ({error.reason}); is it plain (tmq://)?"
-            ) from None
-        raise
-    except BaseException:
-        sock.close()
-        raise
-
-
-def _tls_context(options: ConnectionOptions) -> ssl.SSLContext:
-    """What TLS is set up with.
-
-    :raises TlsMistake: when a file of it cannot be used; the text names the file.
-    """
-    for name, path in (
-        ("tls.ca", options.tls_ca),
-        ("tls.cert", options.tls_cert),
-        ("tls.key", options.tls_key),
-    ):
-        try:
-            if path:
-                Path(path).read_bytes()
-        except OSError as error:
-            raise TlsMistake(f"{name}: cannot read {path}: {error.strerror}") from None
-    try:
-        context = ssl.create_default_context(cafile=options.tls_ca or None)
-    except ssl.SSLError as error:
-        words = f"tls.ca: {options.tls_ca} holds no certificates ({error.reason or error})"
-        raise TlsMistake(words) from None
-    try:
-        if options.tls_cert:
-            context.load_cert_chain(options.tls_cert, options.tls_key or None)
-    except ssl.SSLError as error:
-        files = (
-            f"{options.tls_cert} with {options.tls_key}" if options.tls_key else options.tls_cert
-        )
-        words = f"tls.cert, tls.key: {files} is no certificate with its key"
-        raise TlsMistake(f"{words} ({error.reason or error})") from None
-    return context

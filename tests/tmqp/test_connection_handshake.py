@@ -91,6 +91,22 @@ def test_a_refusal_ends_a_client(code: int) -> None:
     assert connection.data_to_send() == b""
 
 
+def test_a_refusal_tells_where_another_server_takes_clients() -> None:
+    refusing = server(PREAMBLE + HELLO)
+    refusing.refuse(421, "3" * 32, "tmqs://b:2622")
+    connection = waiting_client()
+    refused = connection.receive(refusing.data_to_send(), 0.0)[1]
+    assert isinstance(refused, HandshakeRefused)
+    assert (refused.code, refused.address) == (421, "tmqs://b:2622")
+
+
+def test_a_refusal_with_headers_that_are_no_text_raises_nothing() -> None:
+    frame = Frame.build(0x10, "", 421, headers=[("Node-Address", "x")]).raw
+    connection = waiting_client()
+    events = connection.receive(PREAMBLE + frame.replace(b": x", b": \xff"), 0.0)
+    assert types(events)[-1] == ConnectionClosed
+
+
 @pytest.mark.parametrize(
     "reply", [b"TMQ/1.01", b"TMQP/2.1", b"HTTP/1.1 400 Bad", b"X", b"TMQP/2\0"]
 )

@@ -14,6 +14,7 @@ from tmqp_bench import (
     large_commit,
     overview,
     ranges,
+    replicated,
     storage,
     transactions,
     waiting,
@@ -128,6 +129,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     transactions.add_arguments(commands)
     large_commit.add_arguments(commands)
+    replicated.add_arguments(commands)
     return parser
 
 
@@ -150,6 +152,7 @@ def main(arguments: list[str] | None = None) -> int:
         "storage": storage.run,
         "transactions": transactions.run,
         "large-commit": large_commit.run,
+        "replicated": replicated.run,
     }
     run = others.get(options.command, _codec)
     return run(options)

@@ -178,7 +178,12 @@ class QueueInformation(Model):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeInformation(Model):
-    """One node of a cluster; item of the answer of 621 (F59, F69)."""
+    """One node of a cluster; item of the answer of 621 (F59, F69).
+
+    A server of a group with one log has a ``role`` (``leader``, ``standby``, ``claiming``), the
+    number of the leader's claim (``epoch``), the last entry of the log that it has (``applied``),
+    and how many more there are (``behind``); its ``host`` is where clients reach it.
+    """
 
     id: str | None = field(default=None, metadata=text("Id"))
     name: str | None = field(default=None, metadata=text("Name"))
@@ -186,6 +191,11 @@ class NodeInformation(Model):
     slave: bool = field(default=False, metadata=flag("Slave"))
     connected: bool = field(default=False, metadata=flag("Connected"))
     lifetime_ms: int = field(default=0, metadata=integer("Lifetime", INT64))
+    role: str | None = field(default=None, metadata=extension(text("Role")))
+    shard: int | None = field(default=None, metadata=extension(integer("Shard", LIMIT31)))
+    epoch: int | None = field(default=None, metadata=extension(integer("Epoch", UINT63)))
+    applied: int | None = field(default=None, metadata=extension(integer("Applied", UINT63)))
+    behind: int | None = field(default=None, metadata=extension(integer("Behind", UINT63)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,16 +46,24 @@ class Lost:
 
     ``reason`` is a slug as in :class:`ConnectionLost`, or ``local`` if this side closed it;
     ``rule`` names the rule that was broken, if one was; ``code`` is the result code of a refusal,
-    else 0.
+    else 0; ``node_address`` is where another server takes clients, as the one that refused says.
     """
 
-    __slots__ = ("code", "message", "reason", "rule")
+    __slots__ = ("code", "message", "node_address", "reason", "rule")
 
-    def __init__(self, reason: str, message: str, rule: str = "", code: int = 0) -> None:
+    def __init__(
+        self,
+        reason: str,
+        message: str,
+        rule: str = "",
+        code: int = 0,
+        node_address: str = "",
+    ) -> None:
         self.reason = reason
         self.message = message
         self.rule = rule
         self.code = code
+        self.node_address = node_address
 
     def error(self) -> ClientError:
         """A new exception of it, for one who was waiting."""
@@ -75,7 +83,7 @@ def ended(reason: str, fault: Lost | None, greeted: bool) -> Lost:
     :param greeted: whether the server had accepted this client.
     """
     if fault is not None:
-        return Lost(reason, fault.message, fault.rule, fault.code)
+        return Lost(reason, fault.message, fault.rule, fault.code, fault.node_address)
     if reason == "terminated":
         return Lost(reason, "the server ended it (Terminate)")
     if reason == "local":

@@ -166,7 +166,7 @@ class Reception:
                 self._accept(event.client_id, now, outcomes)
             elif isinstance(event, HandshakeRefused):
                 words = f"the server refused: {code_words(event.code)}"
-                self._fault = Lost("refused", words, "", event.code)
+                self._fault = Lost("refused", words, "", event.code, event.address)
             elif isinstance(event, ProtocolViolated):
                 self._fault = Lost("violation", event.error.message, event.error.rule)
             elif isinstance(event, ConnectionClosed):

@@ -12,11 +12,13 @@ from __future__ import annotations
 import random
 import ssl
 from collections.abc import Sequence
+from typing import Final
 
 import anyio
 import anyio.abc
 
 from tmqp.address import Address
+from tmqp.constants import RESULT_MISDIRECTED
 from tmqp.hello import ConnectionInformation
 from tmqp_client._core.machine import ClientMachine
 from tmqp_client._core.outcomes import Lost, NotRestored
@@ -31,9 +33,12 @@ from tmqp_client.connection_events import (
     Watchers,
 )
 from tmqp_client.errors import ConnectFailed, ConnectRefused
-from tmqp_client.reconnect import ReconnectPolicy, Schedule
+from tmqp_client.reconnect import ReconnectPolicy, Schedule, leader_of
 
 __all__ = ["Supervisor"]
+
+#: How often one attempt is sent on: two servers may each take the other for the leader.
+_MOST_LEADERS: Final = 3
 
 
 class Supervisor:
@@ -96,10 +101,25 @@ class Supervisor:
         tasks.start_soon(self._run, tasks)
 
     async def _try(self, tasks: anyio.abc.TaskGroup, address: Address) -> ConnectFailed | None:
-        """Try one address; return what went wrong."""
+        """Try one address, and those of leaders that it leads to; return what went wrong."""
+        failure = await self._try_one(tasks, address)
+        for _ in range(_MOST_LEADERS):
+            if not isinstance(failure, ConnectRefused) or failure.code != RESULT_MISDIRECTED:
+                break
+            leader = leader_of(failure.node_address, address)
+            if leader is None:
+                break
+            address = leader
+            failure = await self._try_one(tasks, address)
+        return failure
+
+    async def _try_one(self, tasks: anyio.abc.TaskGroup, address: Address) -> ConnectFailed | None:
         limits = self._machine.limits
+        timeout_s = limits.connect_timeout_s
+        if self._policy is not None and self._policy.attempt_timeout_s is not None:
+            timeout_s = min(timeout_s, self._policy.attempt_timeout_s)
         try:
-            transport = await open_transport(address, limits.connect_timeout_s, self._ssl_context)
+            transport = await open_transport(address, timeout_s, self._ssl_context)
         except ConnectFailed as error:
             return error
         over = self._line.lost
@@ -114,7 +134,7 @@ class Supervisor:
             return None
         self.address = before
         if lost.reason == "refused":
-            return ConnectRefused(str(address), lost.code)
+            return ConnectRefused(str(address), lost.code, lost.node_address)
         return ConnectFailed(str(address), lost.message)
 
     # -- every other time -----------------------------------------------------------------------
@@ -163,10 +183,13 @@ class Supervisor:
         self._connected_at = anyio.current_time()
 
     def _schedule(self, policy: ReconnectPolicy) -> Schedule:
-        # The address that was good last is the first to be tried.
-        first = 0 if self.address is None else self._addresses.index(self.address)
+        # The address that was good last is the first to be tried, even one that was only told.
+        addresses = self._addresses
+        if self.address is not None and self.address not in addresses:
+            addresses = (self.address, *addresses)
+        first = 0 if self.address is None else addresses.index(self.address)
         now = anyio.current_time()
-        return Schedule(policy, self._addresses, self._random.random, now, first, self._doublings)
+        return Schedule(policy, addresses, self._random.random, now, first, self._doublings)
 
     async def _go_on(
         self, tasks: anyio.abc.TaskGroup, schedule: Schedule, failure: ConnectFailed

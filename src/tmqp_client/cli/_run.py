@@ -18,7 +18,7 @@ import anyio
 import click
 
 from tmqp import Limits, TmqpError
-from tmqp.address import DEFAULT_PORT, Address, parse_address
+from tmqp.address import DEFAULT_PORT, Address, parse_addresses
 from tmqp.errors import LocalProtocolError
 from tmqp_client import (
     Client,
@@ -42,11 +42,13 @@ __all__ = [
     "EXIT_USAGE",
     "KEEP_TRYING",
     "CommandError",
+    "GroupAddress",
     "address_option",
     "connected",
     "exit_code",
     "header_option",
     "json_option",
+    "places_of",
     "printable",
     "report",
     "run",
@@ -85,9 +87,40 @@ def _to_address(
     if value is None:
         return None
     try:
-        return parse_address(value)
+        return GroupAddress.of(value)
     except LocalProtocolError as error:
         raise click.BadParameter(str(error)) from None
+
+
+class GroupAddress(Address):
+    """The address of a server, or of the first of a group; ``everywhere`` has all of them."""
+
+    __slots__ = ("everywhere",)
+
+    def __init__(self, everywhere: tuple[Address, ...]) -> None:
+        first = everywhere[0]
+        super().__init__(
+            first.host,
+            first.port,
+            socket_path=first.socket_path,
+            tls=first.tls,
+            path=first.path,
+        )
+        self.everywhere = everywhere
+
+    @classmethod
+    def of(cls, text: str) -> Address:
+        """Read one address, or several with commas between.
+
+        :raises LocalProtocolError: when one of them cannot be read.
+        """
+        addresses = parse_addresses(text)
+        return addresses[0] if len(addresses) == 1 else cls(addresses)
+
+
+def places_of(address: Address) -> list[Address]:
+    """Where to connect: to the first that takes clients."""
+    return [*address.everywhere] if isinstance(address, GroupAddress) else [address]
 
 
 def to_headers(
@@ -131,7 +164,7 @@ def _with_context(command: _C) -> _C:
             if options[name] is None or not _was_typed(name):
                 options[name] = before.get(name) or options[name]
         if options["address"] is None:
-            options["address"] = parse_address(context.address or _DEFAULT_ADDRESS)
+            options["address"] = GroupAddress.of(context.address or _DEFAULT_ADDRESS)
         for name in ("name", "token"):
             if options[name] is None:
                 options[name] = getattr(context, name)
@@ -153,7 +186,8 @@ def address_option(command: _C, **more: Any) -> _C:
         "--address",
         callback=_to_address,
         metavar="ADDRESS",
-        help=f"Where the server is.  [default: {_DEFAULT_ADDRESS}]",
+        help="Where the server is; the servers of a group with commas between."
+        f"  [default: {_DEFAULT_ADDRESS}]",
         **more,
     )(command)
 
@@ -215,7 +249,12 @@ async def work_with(
             protocol=Limits(handshake_timeout_s=timeout_s),
         )
     async with connect(
-        address, name=name, type="tmqp-cli", token=token, limits=limits, reconnect=reconnect
+        places_of(address),
+        name=name,
+        type="tmqp-cli",
+        token=token,
+        limits=limits,
+        reconnect=reconnect,
     ) as client:
         try:
             return await work(client)

@@ -15,7 +15,7 @@ import click
 
 from tmqp_client import Client, connect
 from tmqp_client.cli._output import to_line
-from tmqp_client.cli._run import connected, json_option, run
+from tmqp_client.cli._run import connected, json_option, places_of, run
 
 __all__ = ["Advance", "bench", "bench_pub", "bench_request", "bench_sub", "percentiles", "summary"]
 
@@ -175,7 +175,9 @@ def bench_sub(count: int, in_flight: int, size: int, as_json: bool, **where: Any
                 await client.push(channel, 1, now + payload, wait=False)
 
         try:
-            async with connect(where["address"], token=where["token"], reconnect=None) as other:
+            async with connect(
+                places_of(where["address"]), token=where["token"], reconnect=None
+            ) as other:
                 with _progress("sub", count, shown=not as_json) as advance:
                     async with other.consume(channel, 1) as messages:
                         began = time.perf_counter()
@@ -204,7 +206,9 @@ def bench_request(count: int, in_flight: int, size: int, as_json: bool, **where:
     """Ask another connection and wait for each response."""
 
     async def work(client: Client) -> None:
-        async with connect(where["address"], token=where["token"], reconnect=None) as other:
+        async with connect(
+            places_of(where["address"]), token=where["token"], reconnect=None
+        ) as other:
 
             async def answer(*, task_status: Any = anyio.TASK_STATUS_IGNORED) -> None:
                 async with other.direct_messages() as messages:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from tmqp.address import parse_address
+from tmqp.address import parse_addresses
 from tmqp.errors import LocalProtocolError
 from tmqp_client.cli import contexts
 from tmqp_client.cli._output import show_rows
@@ -55,7 +55,7 @@ def config_set(
     context = known.known.setdefault(name, contexts.Context())
     if address is not None:
         try:
-            parse_address(address)
+            parse_addresses(address)
         except LocalProtocolError as error:
             raise click.BadParameter(str(error), param_hint="--address") from None
         context.address = address

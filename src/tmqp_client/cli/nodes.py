@@ -1,14 +1,14 @@
-"""``tmqp nodes``: who is in the cluster with a server."""
+"""``tmqp nodes``: who is in the cluster or the group with a server."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from tmqp.models import NodeInformation
 from tmqp_client import Client
-from tmqp_client.cli._output import to_line
+from tmqp_client.cli._output import show_rows, to_line
 from tmqp_client.cli._run import connected, json_option, printable, run
 
 __all__ = ["nodes"]
@@ -24,16 +24,38 @@ Example:
 @json_option("Print one JSON object a line.")
 @connected
 def nodes(as_json: bool, **where: Any) -> None:
-    """List the other nodes of the server's cluster: its masters, and its slaves.
+    """List the other nodes of the server's cluster, or all servers of its group.
 
-    One line each: id, master or slave, host, and for how many seconds it has been connected.
+    Of a cluster, a line each: id, master or slave, host, and for how many seconds it has been
+    connected.  Of a group with one log: name, role, epoch of the leader's claim, the last entry of
+    the log that it has applied, how many it is behind, and its address.
     """
 
     async def work(client: Client) -> None:
-        for node in await client.nodes():
+        found = await client.nodes()
+        if not as_json and any(node.role for node in found):
+            show_rows(_COLUMNS, [_row(node) for node in found], as_json=False)
+            return
+        for node in found:
             click.echo(to_line(node) if as_json else printable(_line(node)))
 
     run(work, **where)
+
+
+#: Of the table about a group.
+_COLUMNS: Final = ("node", "role", "epoch", "applied", "behind", "address")
+
+
+def _row(node: NodeInformation) -> dict[str, Any]:
+    role = node.role or "-"
+    return {
+        "node": node.id,
+        "role": role if node.connected else f"{role}, silent",
+        "epoch": node.epoch,
+        "applied": node.applied,
+        "behind": node.behind,
+        "address": node.host,
+    }
 
 
 def _line(node: NodeInformation) -> str:

@@ -34,14 +34,21 @@ def say_alive(world: AdminWorld) -> Begin:
 
 def say_ready(world: AdminWorld) -> Begin:
     """``GET /readyz``: 200 and ``ready``, or 503 and ``unready``; ``?storage=ignore`` for who
-    needs no durable messages."""
+    needs no durable messages.
+
+    A server of a group that is well and does not lead says 503 and ``standby``, so that clients are
+    sent to the leader; with ``?role=any`` it is as ready as any.
+    """
 
     def begin(exchange: Exchange) -> Handler | None:
-        exchange.wanted.check_query("storage")
-        counts = exchange.wanted.word("storage", ("required", "ignore")) == "required"
-        ready = not world.problems(storage=counts)
-        word = b"ready\n" if ready else b"unready\n"
-        exchange.respond(HttpResponse(200 if ready else 503, word, _TEXT))
+        exchange.wanted.check_query("storage", "role")
+        storage = exchange.wanted.word("storage", ("required", "ignore")) == "required"
+        leads = exchange.wanted.word("role", ("leader", "any")) == "leader"
+        problems = world.problems(storage=storage, standby=leads)
+        word = b"unready\n" if problems else b"ready\n"
+        if problems == ["standby"]:
+            word = b"standby\n"
+        exchange.respond(HttpResponse(503 if problems else 200, word, _TEXT))
         return None
 
     return begin
@@ -75,4 +82,6 @@ class _Health(Permitted):
             "problems": problems,
             "storage": saving.failing or None if saving is not None else None,
         }
+        if world.group is not None:
+            answer["role"] = world.group().role
         self.exchange.respond(HttpResponse(200, as_json(answer), JSON))

@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol, final
 from tmqp_server.cluster.relay import ClusterStatistics
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.histograms import Histogram
+from tmqp_server.replication.view import GroupView
 from tmqp_server.shell.tallies import ProcessFacts
 from tmqp_server.shell.turn import Turn
 
@@ -69,7 +70,8 @@ class AdminWorld:
     ``max_connections`` and ``connections``, how many there are; ``floor_bytes`` of the storage, 0
     where nothing is kept; ``certificate_expires_s``, when the one of TLS does, in Unix time, None
     where there is none; ``audit``, the last changes that were asked for, the latest last, and
-    ``audit_fails``, whether they cannot be written; ``cluster``, what passed between this server
+    ``audit_fails``, whether they cannot be written; ``group`` says how this server's group with one
+    log is, None where it is in none; ``cluster``, what passed between this server
     and others, None while it stands alone; ``listening`` and ``draining``; ``beat_s``, when the
     event loop's timer fired last, in the engine's time, below 0 if never; ``reloads`` of the
     configuration by result, and ``last_reload_failed``; ``reload`` has the configuration read
@@ -105,6 +107,7 @@ class AdminWorld:
         self.audit: Sequence[Mapping[str, Any]] = ()
         self.audit_fails: Callable[[], bool] = bool
         self.cluster: ClusterStatistics | None = None
+        self.group: Callable[[], GroupView] | None = None
         self.listening = False
         self.draining = False
         self.beat_s = -1.0
@@ -142,14 +145,17 @@ class AdminWorld:
         saving = None if self.turn is None else self.turn.saving
         return saving is None or not saving.failing
 
-    def problems(self, *, storage: bool = True) -> list[str]:
+    def problems(self, *, storage: bool = True, standby: bool = True) -> list[str]:
         """Why the server is not ready, in words; nothing if it is.
 
         :param storage: count a storage that does not save as a problem.
+        :param standby: count it as a problem that another server of the group takes clients.
         """
         found: list[str] = []
         if self.turn is None or not self.listening:
             found.append("starting")
+        elif standby and self.turn.hub.stands_by:
+            found.append("standby")
         if self.draining:
             found.append("draining")
         if storage and not self.saves():

@@ -6,6 +6,7 @@ What is given last wins: the file, the environment, the options of the command.
 from __future__ import annotations
 
 import json
+import platform
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -50,6 +51,7 @@ class Given:
     allow_remote: bool = False
     max_payload: int | None = None
     log: Mapping[str, str | None] = attrs.field(factory=dict)
+    replicate: str | None = None
 
     def file_table(self) -> dict[str, Any]:
         """What the file says.
@@ -86,7 +88,11 @@ class Given:
 
         :raises ConfigError: when it cannot be used.
         """
-        values = read_config(self.table())
+        table = self.table()
+        if self.replicate is not None:
+            table = merged({"replication": {"node": platform.node()}}, table)
+            table = merged(table, {"replication": {"log": self.replicate}})
+        values = read_config(table)
         if self.listen:
             values["listen"] = self.listen
         if self.doors:

@@ -40,6 +40,7 @@ from tmqp_server.engine.commands import (
     PushRun,
     Release,
     ReportMaster,
+    ReportMembers,
     SendDirect,
     SessionCommand,
     SubscribeEvent,
@@ -397,6 +398,8 @@ class Broker:
             self._nodes.apply_decision(command)
         elif isinstance(command, ReportMaster):
             self._nodes.report_master(command)
+        elif isinstance(command, ReportMembers):
+            self._nodes.members = command.members
         elif not (self._keeper.perform(command) or self._readers.perform(command)):
             raise TypeError(f"not a command: {command!r}")
 

@@ -77,12 +77,11 @@ from tmqp_server.engine.effects import (
     TellHandler,
     TellNodes,
 )
-from tmqp_server.hub.draining import refused_by_drain
 from tmqp_server.hub.outlets import FOR_ONE, ForOne, Outlets
 from tmqp_server.hub.questions import OF_STORAGE, Outside
 from tmqp_server.hub.relaying import Relay
+from tmqp_server.hub.restricted import Restricted
 from tmqp_server.hub.rows import answers_among, is_row, row_of, singly
-from tmqp_server.hub.traced import Traced
 from tmqp_server.storage.journal import Journal
 
 __all__ = ["Hub"]
@@ -92,7 +91,7 @@ _KEPT_OF_ID: Final = 64
 
 
 @final
-class Hub(Traced):
+class Hub(Restricted):
     """Broker and door sessions, joined.
 
     :param broker: the engine; the hub is its only caller.
@@ -103,13 +102,13 @@ class Hub(Traced):
     :param takes_custom: somebody takes custom messages; else they are counted.
     :param relay: connects this server with others; None while it stands alone.
 
-    Attributes: ``draining``, no more is taken; ``notified``, how many events of the broker there
-    were; ``customs_ignored``, how many custom messages nobody took; ``commands_dropped``, how many
-    commands of sessions that ended, unless the broker closed them, were not carried out; ``gate``,
-    None where nothing is asked; ``outside``, for :meth:`take_outside`; ``woken``, the sessions
-    whose answers have led to further commands, for which :meth:`go_on` is to be called, have nearer
-    deadlines or let their peers be read again; ``awaited``, the sessions for which :meth:`written`
-    is to be called when nothing of theirs waits.
+    Attributes: ``notified``, how many events of the broker there were; ``customs_ignored``, how
+    many custom messages nobody took; ``commands_dropped``, how many commands of sessions that
+    ended, unless the broker closed them, were not carried out; ``gate``, None where nothing is
+    asked; ``outside``, for :meth:`take_outside`; ``woken``, the sessions whose answers have led to
+    further commands, for which :meth:`go_on` is to be called, have nearer deadlines or let their
+    peers be read again; ``awaited``, the sessions for which :meth:`written` is to be called when
+    nothing of theirs waits.
     """
 
     def __init__(
@@ -134,7 +133,6 @@ class Hub(Traced):
         self._takes_custom = takes_custom
         self._last_ticket = 0
         self.relay = relay
-        self.draining = False
         self._following: deque[Command] = deque()
 
     # -- sessions -------------------------------------------------------------------------------
@@ -228,17 +226,6 @@ class Hub(Traced):
         """The session's peer reads again."""
         if number in self._sessions and (not self.draining or self.is_operators(number)):
             self._step(Unblock(number), now)
-
-    def drain(self, now: float) -> None:
-        """Take no more clients and messages, and deliver none, until the end; operators are served
-        as ever.  What has been delivered may be acknowledged."""
-        if self.draining:
-            return
-        self.draining = True
-        for number in list(self._sessions):
-            accepted = number > 0 and number not in self._outlets.strangers
-            if accepted and not self.is_operators(number):
-                self.block(number, now)
 
     def begins_tls(self, number: int, now: float) -> bool:
         """Whether the session's connection is to change to TLS, after :meth:`written`."""
@@ -405,7 +392,7 @@ class Hub(Traced):
     def _work_off(self, number: int, commands: Sequence[Command], now: float) -> bool:
         """Work off these commands; False if the session has to wait."""
         outlets = self._outlets
-        free = self.gate is None and self.relay is None and not self.draining
+        free = self.gate is None and self.relay is None and not self.restricted
         if free and self.auditor is not None and self.auditor.concerns(commands):
             free = False
         if self.relay is not None:
@@ -419,11 +406,11 @@ class Hub(Traced):
                 command = commands[at]
                 verdict = self._verdict(number, command, now)
                 if isinstance(command, (AcknowledgeRun, PushRun)) and not (
-                    verdict == ALLOWED and is_row(self.broker, command) and not self.draining
+                    verdict == ALLOWED and is_row(self.broker, command) and not self.restricted
                 ):
                     commands, at = singly(commands, at), 0
                     continue
-                quick = self.relay is None and not (self.draining or self._is_audited(command))
+                quick = self.relay is None and not (self.restricted or self._is_audited(command))
                 if verdict == ALLOWED and quick:
                     row = row_of(self.broker, commands, at)
                     done, effects = self.broker.steps(row, 0, now, outlets.portion_bytes)
@@ -470,8 +457,8 @@ class Hub(Traced):
     def _perform(self, number: int, command: Command, now: float) -> Sequence[Effect]:
         """Carry out a session's command, unless the relay has done something in its place."""
         relay = self.relay
-        if self.draining and not self.is_operators(number):
-            refused = refused_by_drain(command)
+        if self.restricted:
+            refused = self._refused_now(number, command)
             if refused is not None:
                 return refused
         if self._is_audited(command):

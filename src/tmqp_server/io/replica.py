@@ -22,7 +22,8 @@ from typing import Final, Protocol
 
 from tmqp_server.replication.appending import ASKING, FENCED, Appending
 from tmqp_server.replication.effects import Apply, AskLog, Begin, Lead, LifeEffect
-from tmqp_server.replication.life import ENDED, LEADER, Life, LifeSettings
+from tmqp_server.replication.life import ENDED, LEADER, STANDBY, Life, LifeSettings
+from tmqp_server.replication.view import GroupView, view_of
 from tmqp_server.storage.log import (
     Leader,
     LifeOverError,
@@ -43,6 +44,12 @@ _THREADS: Final = 8
 #: What a standby has taken is on its disk after so long, in seconds.
 _CARRY_S: Final = 2.0
 _MOST_WAIT_S: Final = 60.0
+#: An append that is tried again, each half second in the end, is a line in the log so often.
+_ATTEMPTS_PER_LINE: Final = 20
+
+
+def _nothing() -> None:
+    """Nobody is told."""
 
 
 class MemberStore(Protocol):
@@ -71,6 +78,7 @@ class Replica:
         caller's from then on.
     :param over: called when the life has ended, with the reason and whether the server has to be
         rebuilt from a backup.
+    :param told: called when the server's state or the leader that it knows has changed.
     """
 
     def __init__(
@@ -81,12 +89,16 @@ class Replica:
         token: str,
         lead: Callable[[Leader], None],
         over: Callable[[str, bool], None],
+        told: Callable[[], None] = _nothing,
     ) -> None:
         self._log = log
         self._store = store
         self._settings = settings
         self._lead = lead
         self._over = over
+        self._tell = told
+        self._told_of = (STANDBY, 0)
+        self._appended = 0
         self._effects: list[LifeEffect] = []
         self._life = Life(settings, token, store.carried, self._effects)
         self._events: SimpleQueue[Callable[[], None]] = SimpleQueue()
@@ -116,17 +128,26 @@ class Replica:
         leader = self._life.leader
         assert leader is not None, "only a leader appends"
         appending = Appending(leader.epoch, entry)
+        attempts = 0
         while appending.state == ASKING:
             if self._is_over.is_set():
                 raise LifeOverError("this server does not lead any more")
             try:
                 appending.answered(self._log.ask(appending.request))
             except UnansweredError as error:
-                logger.warning("an entry is not in the log yet, it is tried again: %s", error)
+                if attempts % _ATTEMPTS_PER_LINE == 0:
+                    text = "entry %d is not in the log yet, it is tried again: %s"
+                    logger.warning(text, entry.number, error)
+                attempts += 1
                 self._is_over.wait(appending.unanswered())
+        self._appended = entry.number
         if appending.state == FENCED:
             self.fail(appending.reason)
             raise LifeOverError(appending.reason)
+
+    def look(self) -> GroupView:
+        """What is known of the group; for any thread."""
+        return view_of(self._life, self._appended, time.monotonic())
 
     def fail(self, reason: str) -> None:
         """The life is over, as the storage thread knows first."""
@@ -174,6 +195,12 @@ class Replica:
             self._life.carried(carried, now)
 
     def _perform(self) -> None:
+        life = self._life
+        leader = life.leader
+        state = (life.state, 0 if leader is None else leader.epoch)
+        if state != self._told_of:
+            self._told_of = state
+            self._tell()
         while self._effects:
             effect = self._effects.pop(0)
             if isinstance(effect, AskLog):

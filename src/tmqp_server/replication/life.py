@@ -144,7 +144,8 @@ class Life:
     :param effects: gets what is to be done, in order.
 
     Attributes: ``state``; ``leader``, who leads as far as is known, this server included; ``last``,
-    the last number of the log that was seen; ``read``, the last entry that was read.
+    the last number of the log that was seen; ``read``, the last entry that was read; ``settings``;
+    ``members``, as a leader knows them.
     """
 
     def __init__(
@@ -155,7 +156,7 @@ class Life:
         self.last = 0
         self.read = applied
         self.members = MemberTable(settings.forget_s, settings.most_kept)
-        self._settings = settings
+        self.settings = self._settings = settings
         self._token = token
         self._out = effects
         self._carried = applied

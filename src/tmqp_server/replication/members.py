@@ -38,12 +38,12 @@ class MemberTable:
 
     def learn(self, members: list[Member], now: float, is_full: bool = False) -> None:
         """Take the reports that there are, and whether the log has little room left."""
-        self.members = members
         self._is_full = is_full
         for each in members:
             before = self._heard.get(each.node)
             if before is None or before[0] != each.reports:
                 self._heard[each.node] = (each.reports, now)
+        self.members = members  # last: another thread may look
 
     def silent_s(self, node: str, now: float) -> float:
         """For how long a member that was learnt of has not reported."""

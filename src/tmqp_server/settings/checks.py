@@ -16,6 +16,7 @@ __all__ = [
     "positive",
     "table_of",
     "tables_of",
+    "text",
     "text_of",
     "texts_of",
     "whole",
@@ -40,6 +41,12 @@ def whole(_instance: object, attribute: attrs.Attribute[Any], value: object) -> 
     """Validate a field of an attrs class: a whole number above 0."""
     if isinstance(value, bool) or not isinstance(value, int) or not value > 0:
         raise ConfigError(f"{attribute.name} must be a positive whole number, got {value!r}")
+
+
+def text(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    """Validate a field of an attrs class: a text, which may be empty."""
+    if not isinstance(value, str):
+        raise ConfigError(f"{attribute.name} must be a text, got {value!r}")
 
 
 def known(table: Mapping[str, Any], names: Iterable[str], prefix: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import attrs
 from tmqp.address import Address, parse_address
 from tmqp.constants import MAX_NAME_BYTES
 from tmqp.errors import LocalProtocolError
-from tmqp_server.settings.checks import ConfigError, known, positive, whole
+from tmqp_server.settings.checks import ConfigError, known, positive, text, whole
 
 __all__ = ["ClusterConfig", "cluster_settings"]
 
@@ -62,11 +62,6 @@ def _listed(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _text(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    if not isinstance(value, str):
-        raise ConfigError(f"{attribute.name} must be a text, got {value!r}")
-
-
 def _text_list(*default: str) -> tuple[str, ...]:
     return attrs.field(default=default, converter=_listed, validator=_texts)
 
@@ -99,7 +94,7 @@ class ClusterConfig:
     accept_kinds: tuple[str, ...] = _text_list(*_KINDS)
     """Kinds of messages that are taken from other nodes."""
 
-    filter: str = attrs.field(default="", validator=_text)
+    filter: str = attrs.field(default="", validator=text)
     """A filter in Python: ``module:Class``, a subclass of ``NodeFilter``."""
 
     share_decisions: bool = attrs.field(default=False, validator=_flag)

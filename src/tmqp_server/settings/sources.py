@@ -97,7 +97,7 @@ def effective(config: Any) -> list[tuple[str, object]]:
     found: list[tuple[str, object]] = []
     for field in attrs.fields(type(config)):
         value = getattr(config, field.name)
-        if field.name in ("access", "cluster", "channel", "queue"):
+        if field.name in ("access", "cluster", "channel", "queue", "replication"):
             continue
         if attrs.has(type(value)):
             names = [each.name for each in attrs.fields(type(value))]

@@ -21,6 +21,10 @@ messages again, and hears at once if that was too early.  Only a batch that brin
 that the storage saves again: there may be room for all else.  A failed read refuses the readers,
 who can ask again, keeps the broker's own questions, and pauses likewise.
 
+*A store that waits.*  The log of a group may take its time, and the batch that is out is neither
+written nor refused meanwhile.  After ``patience_s`` the broker is told that the storage fails, so
+that no more messages come to wait; the end of that batch, or of one after it, tells the opposite.
+
 *The end.*  After :meth:`Saving.stop` the work that is out comes to its end; :meth:`Saving.finish`
 writes the last batch and has the store closed: cleanly only if that batch was written.
 """
@@ -100,7 +104,8 @@ class Saving:
     :param tally: counts the batches.
 
     Attributes: ``state``, and ``failing``, why messages cannot be saved, empty while they can;
-    ``first_s``, since when the journal has something, below 0 while that is not known.
+    ``first_s``, since when the journal has something, below 0 while that is not known;
+    ``patience_s``, how long a batch may be out before that counts as a failure.
     """
 
     def __init__(
@@ -115,6 +120,8 @@ class Saving:
         self._tally = ShellTally() if tally is None else tally
         self.state: int = IDLE
         self.failing = ""
+        self.patience_s = math.inf
+        self._is_late = False
         self._journal = journal
         self._world = world
         self._answers = answers
@@ -167,7 +174,7 @@ class Saving:
         self._reads.extend(self._asked)
         self._asked.clear()
         if not self._journal.is_empty:
-            self._enter(WRITING)
+            self._enter(WRITING, now + self.patience_s)
             self._world.append(WriteBatch(self._last_count == 1))
         else:
             self._read_on(now)
@@ -234,9 +241,10 @@ class Saving:
             if self._taken_s >= 0.0:
                 self._tally.confirm.observe(now - self._taken_s, count)
         self._answers.extend(self._journal.answers(writing, True, _ANSWERS_PER_STEP))
-        if self.failing and writing.batch.brings():
+        if self.failing and (self._is_late or writing.batch.brings()):
             self._log(WARNING, "the storage saves again")
             self.failing = ""
+            self._is_late = False
             self._answers.append(StorageState(True))
         if not self.failing:
             self._failures = 0
@@ -252,6 +260,7 @@ class Saving:
             text = f"the storage cannot save, messages to be saved are refused: {reason}"
             self._log(ERROR, text)
         self.failing = reason
+        self._is_late = False
         self._failures += 1
         self._tally.failures += 1
         self._answers.append(StorageState(False))
@@ -309,8 +318,16 @@ class Saving:
         return self._due
 
     def on_deadline(self, now: float) -> None:
-        """The lingering or the pause is over."""
-        if self.state == PAUSED:
+        """The lingering, the pause or the patience is over."""
+        if self.state == WRITING:
+            self._due = math.inf
+            self._is_late = True
+            if not self.failing:
+                self.failing = f"a batch is not written after {self.patience_s:g} s"
+                text = f"the storage waits, messages to be saved are refused: {self.failing}"
+                self._log(ERROR, text)
+            self._answers.append(StorageState(False))
+        elif self.state == PAUSED:
             if self.failing and self._journal.is_empty:
                 self._answers.append(StorageState(True))  # the next message is the trial
             self._enter(IDLE)

@@ -38,6 +38,7 @@ __all__ = ["Turn"]
 #: Pause after the broker failed at a deadline, in seconds.
 _FAULT_PAUSE_S: Final = 1.0
 _BUSY: Final = 503
+_MISDIRECTED: Final = 421
 #: Why clients are refused, for the log.
 _REFUSED: Final = {
     400: "its id cannot be used",
@@ -45,6 +46,7 @@ _REFUSED: Final = {
     409: "it has the name of this server",
     482: "there are too many clients, or memory is short",
     _BUSY: "a client with this id is connected",
+    _MISDIRECTED: "this server stands by",
 }
 
 
@@ -180,6 +182,8 @@ class Turn(Connections):
         level = WARNING
         if refusal.code == _BUSY and self.hub.draining:
             why = "the server drains"
+            level = INFO
+        if refusal.code == _MISDIRECTED:
             level = INFO
         text = f"{peer}: refused client {refusal.client_id!r}: {refusal.code} {why}"
         if suppressed:

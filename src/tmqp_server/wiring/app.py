@@ -14,7 +14,7 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.abc
@@ -76,6 +76,9 @@ from tmqp_server.wiring.parts import (
 )
 from tmqp_server.wiring.watched import beat, make_registry, watch
 
+if TYPE_CHECKING:
+    from tmqp_server.wiring.replicating import GroupMember
+
 __all__ = ["Server", "running"]
 
 logger = logging.getLogger("tmqp_server")
@@ -101,6 +104,7 @@ class Server:
         store: Store | None = None,
         registry: DoorRegistry | None = None,
         world: AdminWorld | None = None,
+        member: GroupMember | None = None,
     ) -> None:
         self.config = config
         self.access = access
@@ -111,7 +115,7 @@ class Server:
         self.world = world or AdminWorld()
         self.doors = Doors(config, registry, new_id, offset_s, started_s, guarded=_asks(access))
         broker.know_wires(LetterWires(self.doors.native.letters))
-        self._store = store
+        self._store, self._member = store, member
         self._journal = None if store is None else Journal(self.doors.bodies, offset_s)
         hooks = hooks or ChannelHooks({}, {})
         self._asked = [*([] if access is None else [access]), *hooks.authenticators.values()]
@@ -173,6 +177,9 @@ class Server:
         show_to_operators(self.world, self)
         self.world.audit_fails = lambda: bool(self.audit.file.failing)
         self.world.certificate_expires_s = lambda: self.tls.expires_s
+        if self._member is not None:
+            self._hub.stand_by("")
+            self.world.group = self._member.look
 
     @property
     def addresses(self) -> list[Address]:
@@ -198,6 +205,11 @@ class Server:
     def served(self) -> str:
         """All its addresses, as people are told them."""
         return " ".join([str(each) for each in self.addresses] + self.door_addresses())
+
+    @property
+    def leader_address(self) -> str:
+        """Where clients are sent while this server stands by; empty when nobody leads."""
+        return self._hub.leader_address
 
     async def listen(self) -> None:
         """Open the listeners of all doors.
@@ -281,24 +293,37 @@ class Server:
                         self._serve(tasks, listener, opened)
                         name = door_name(opened.protocol, listener.address)
                         logger.info("listening on %s", name)
-                    settings = opened.settings
-                    door = opened.kind.dialler(opened.door)
-                    for peer in opened.kind.dials(settings.options):
-                        dialling.serve(tasks, peer, door, settings.acts_as)
-                tasks.start_soon(self._announcing.run)
+                go_out = functools.partial(self._go_out, tasks, dialling)
+                if self._member is None:
+                    go_out()
+                else:
+                    tasks.start_soon(self._member.live, self._shell, tuple(self.addresses), go_out)
                 tasks.start_soon(beat, self.world)
                 self._udp.serve(tasks, self._shell, self._new_number)
                 await self._stopping.wait()
                 self._announcing.stop()
                 dialling.stop()
                 await self._close_all()
+                if self._member is not None:
+                    await self._member.give_store_back()
                 await self._finish_storage()
+                if self._member is not None:
+                    await self._member.leave()
                 tasks.cancel_scope.cancel()
         for each in self._asked:
             each.detach(self._forget_answers)
         self.audit.file.close()
         self.log_lines.end()
         self._over.set()
+
+    def _go_out(self, tasks: anyio.abc.TaskGroup, dialling: Dialling) -> None:
+        """Begin the connections that the server makes itself."""
+        for opened in self.doors.further:
+            settings = opened.settings
+            door = opened.kind.dialler(opened.door)
+            for peer in opened.kind.dials(settings.options):
+                dialling.serve(tasks, peer, door, settings.acts_as)
+        tasks.start_soon(self._announcing.run)
 
     def start_soon(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run something beside everything else, until the server ends."""
@@ -501,7 +526,6 @@ async def running(
     :raises ConfigError: when what the configuration names cannot be used, a name is taken or what
         is declared cannot be created.
     :raises ListenError: when an address cannot be listened on; nothing is left open then.
-    :raises ConfigError: when a filter of the cluster cannot be used.
     :raises StoreError: when the data cannot be read, or another process has them.
     """
     if access is None:
@@ -519,16 +543,17 @@ async def running(
     broker = build_broker(config, handlers, routers, hooks, storage=store is not None)
     server: Server | None = None
     try:
-        if store is None:
-            store = await anyio.to_thread.run_sync(open_store, config)
+        store, member = await anyio.to_thread.run_sync(_open_store, config, store)
         try:
-            server = Server(
-                config, [], broker, access, custom_messages, filters, hooks, store, registry, world
-            )
-            await server.begin()
+            parts = (access, custom_messages, filters, hooks, store, registry, world, member)
+            server = Server(config, [], broker, *parts)
+            if member is None:
+                await server.begin()
             # Last, so that whatever else is wrong is said first, and nobody waits meanwhile.
             await server.listen()
         except BaseException:
+            if member is not None:
+                member.stop()
             if store is not None:
                 store.close(clean=False)
             raise
@@ -542,6 +567,18 @@ async def running(
         if server is not None:
             server.close_listeners()
             server.shut_sockets()
+
+
+def _open_store(
+    config: ServerConfig, store: Store | None
+) -> tuple[Store | None, GroupMember | None]:
+    """What keeps messages, and this server's part in its group, if there are such."""
+    if config.replication is not None:
+        from tmqp_server.wiring.replicating import join  # noqa: PLC0415 - for few
+
+        member = join(config, store)
+        return member.store, member
+    return (open_store(config) if store is None else store), None
 
 
 def _asks(access: Access | None) -> bool:

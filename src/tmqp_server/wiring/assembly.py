@@ -200,6 +200,9 @@ def summary(config: ServerConfig) -> list[str]:
     ):
         for name, setting in settings.items():
             lines.append(f"{kind:<15} {name}: {setting.module}:{setting.name}")
+    if config.replication is not None:
+        group = config.replication
+        lines.append(f"replication     {group.node} of {group.log}")
     lines.append(f"access          {config.access.kind}")
     if config.custom_messages:
         lines.append(f"custom messages {config.custom_messages}")

@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn, TypeVar, cast
 
 import click
 
-from tmqp.address import parse_address
+from tmqp.address import parse_addresses
 from tmqp.errors import LocalProtocolError, TmqpError
 from tmqp_client import sync
 from tmqp_client.errors import ConnectFailed, ConnectionLost
@@ -86,7 +86,7 @@ def _to_address(_context: click.Context, _option: click.Parameter, value: str | 
     if value is None:
         return None
     try:
-        parse_address(value)
+        parse_addresses(value)
     except LocalProtocolError as error:
         raise click.BadParameter(str(error)) from None
     return value

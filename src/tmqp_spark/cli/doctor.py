@@ -7,7 +7,7 @@ import sys
 import anyio
 import click
 
-from tmqp.address import parse_address
+from tmqp.address import parse_addresses
 from tmqp.errors import LocalProtocolError
 from tmqp_spark.doctor import (
     Finding,
@@ -50,7 +50,7 @@ def doctor(address: str | None, token: str) -> None:
     ]
     if address is not None:
         try:
-            parse_address(address)
+            parse_addresses(address)
         except LocalProtocolError as error:
             raise click.BadParameter(str(error), param_hint="--address") from error
         server = anyio.run(check_server, address, token)

@@ -46,13 +46,13 @@ def _free_ports(count: int) -> list[int]:
 class EtcdCluster:
     """Servers of etcd on this machine.
 
-    :param options: more of each server's command line.
+    :param options: more of each server's command line; they count for those that start next.
     """
 
     def __init__(self, folder: Path, count: int, options: tuple[str, ...] = ()) -> None:
         self._folder = folder
         self._program = etcd_program()
-        self._options = options
+        self.options = options
         ports = _free_ports(2 * count)
         self._clients, self._peers = ports[:count], ports[count:]
         self._processes: list[subprocess.Popen[bytes] | None] = [None] * count
@@ -78,7 +78,7 @@ class EtcdCluster:
                     *(f"--listen-client-urls={client}", f"--advertise-client-urls={client}"),
                     *(f"--initial-cluster={members}", "--logger=zap", "--log-level=error"),
                     *_SETTINGS,
-                    *self._options,
+                    *self.options,
                 ],
                 stdout=log,
                 stderr=log,

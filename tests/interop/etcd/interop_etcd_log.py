@@ -21,7 +21,11 @@ from tmqp_server.replication.appending import ASKING, DONE, Appending
 from tmqp_server.storage.etcd import EtcdAccess, EtcdLog
 from tmqp_server.storage.log import (
     MOST_ENTRY_BYTES,
+    Appended,
+    AppendEntry,
     Keep,
+    Leader,
+    Led,
     LogAnswer,
     LogEntry,
     LogRequest,
@@ -179,6 +183,52 @@ def test_a_log_that_has_used_half_of_its_quota_says_so_until_it_is_trimmed(
         log.close()
     finally:
         cluster.stop()
+
+
+def test_a_log_that_has_used_its_quota_says_so_at_once_and_goes_on_when_there_is_room(
+    tmp_path: Path,
+) -> None:
+    cluster = EtcdCluster(tmp_path, 1, (f"--quota-backend-bytes={12 << 20}",))
+    try:
+        started(cluster, EtcdAccess(cluster.addresses))
+        log = EtcdLog(EtcdAccess(cluster.addresses, timeout_s=5.0), "g")
+        leader = claim(log, "a")
+        number = fill(log, leader)
+        began = time.monotonic()
+        with pytest.raises(UnansweredError, match="database space exceeded"):
+            log.ask(AppendEntry(leader.epoch, number, bytes(MOST_ENTRY_BYTES)))
+        assert time.monotonic() - began < 4.0
+        assert isinstance(log.ask(Keep(leader)), Led)  # who leads leads on
+        # An operator gives it more room (docs/guides/high-availability.md).
+        cluster.kill(0)
+        cluster.options = (f"--quota-backend-bytes={64 << 20}",)
+        cluster.start(0)
+        wait_until(lambda: answers(log))
+        place = cluster.addresses[0]
+        with httpx.Client(base_url=f"http://{place}/v3", timeout=20.0) as etcd:
+            # As etcdctl alarm disarm does.
+            found = etcd.post("/maintenance/alarm", json={"action": "GET"}).json()["alarms"]
+            for each in found:
+                asked_of = {"action": "DEACTIVATE", **each}
+                etcd.post("/maintenance/alarm", json=asked_of).raise_for_status()
+        # The lease may have ended meanwhile; another claim needs room as well.
+        again = claim(log, "b", over=leader.epoch)
+        appended(log, again.epoch, LogEntry(number, b"x"))
+        log.close()
+    finally:
+        cluster.stop()
+
+
+def fill(log: SharedLog, leader: Leader) -> int:
+    """Append until there is no room; the number of the entry that has none."""
+    for number in range(1, 40):
+        asked(log, Keep(leader))
+        try:
+            answer = log.ask(AppendEntry(leader.epoch, number, bytes(MOST_ENTRY_BYTES)))
+        except UnansweredError:
+            return number
+        assert isinstance(answer, Appended)
+    raise AssertionError("there is room for ever")
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:

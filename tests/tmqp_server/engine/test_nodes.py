@@ -35,7 +35,7 @@ from tmqp_server.engine.events import NODE_CONNECTED, NODE_DISCONNECTED
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.delivery import DeliveryHandler, QueueFacts
 from tmqp_server.engine.model.message import Message
-from tmqp_server.engine.model.snapshots import NodeSnapshot
+from tmqp_server.engine.model.nodes import NodeSnapshot
 from tmqp_server.engine.options import ASKS_RESPONSE, BrokerOptions, QueueChanges
 
 

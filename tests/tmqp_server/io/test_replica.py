@@ -3,69 +3,23 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.tmqp_server.replication.shared_logs import Shared, Way
 from tests.tmqp_server.storage.stores import NOW_US, batch, owed, push_each, queue
 from tmqp_server.io.replica import Replica
 from tmqp_server.replication.life import LifeSettings
 from tmqp_server.storage.log import (
     Leader,
     LifeOverError,
-    LogAnswer,
-    LogRequest,
-    UnansweredError,
-    WatchLog,
 )
 from tmqp_server.storage.port import KeepChannel
 from tmqp_server.storage.sqlite.replicated import ReplicatedStore
-from tmqp_sim.replicas.log_server import LogServer
 
 LEASE_S = 0.6
-
-
-class Shared:
-    """A log for threads, which may be away."""
-
-    def __init__(self) -> None:
-        self.server = LogServer(time.monotonic)
-        self._changed = threading.Condition()
-
-    def ask(self, request: LogRequest) -> LogAnswer:
-        with self._changed:
-            if isinstance(request, WatchLog):
-                self._changed.wait_for(lambda: self.server.changed(request), request.wait_s)
-            answer = self.server.ask(request)
-            self._changed.notify_all()
-            return answer
-
-    def close(self) -> None:
-        """Nothing is held."""
-
-
-class Way:
-    """A member's way to the log."""
-
-    def __init__(self, log: Shared) -> None:
-        self.log = log
-        self.is_cut = False
-        self.loses_answers = 0
-
-    def ask(self, request: LogRequest) -> LogAnswer:
-        if self.is_cut:
-            time.sleep(0.01)
-            raise UnansweredError("cut")
-        answer = self.log.ask(request)
-        if self.loses_answers and not isinstance(request, WatchLog):
-            self.loses_answers -= 1
-            raise UnansweredError("lost")
-        return answer
-
-    def close(self) -> None:
-        """Nothing is held."""
 
 
 class Member:

@@ -299,6 +299,47 @@ def test_answers_come_in_steps_of_a_thousand(desk: Desk) -> None:
 # --- Failing -------------------------------------------------------------------------------------
 
 
+def test_a_batch_that_is_out_for_too_long_keeps_others_from_waiting(desk: Desk) -> None:
+    desk.saving.patience_s = 1.0
+    desk.push()
+    desk.wake()
+    assert desk.saving.due() == 1.0
+    desk.now = 1.0
+    desk.saving.on_deadline(desk.now)
+    assert desk.told() == ["fails"]
+    assert desk.saving.failing == "a batch is not written after 1 s"
+    assert desk.saving.due() == math.inf
+    desk.now = 9.0
+    assert desk.write() == ["saved 1+1", "works"]  # none of it was lost
+    assert desk.saving.failing == ""
+    desk.push()
+    desk.wake()
+    assert desk.saving.due() == 10.0  # the next one has all the time again
+    assert desk.write() == ["saved 2+1"]
+
+
+def test_a_batch_that_was_late_and_failed_is_a_failure_like_any_other(desk: Desk) -> None:
+    desk.saving.patience_s = 1.0
+    desk.push()
+    desk.wake()
+    desk.now = 1.0
+    desk.saving.on_deadline(desk.now)
+    assert desk.told() == ["fails"]
+    assert desk.write(ERROR) == ["fails", "refused 1+1"]
+    assert desk.saving.failing == "no room"
+    desk.pass_time()
+    desk.change(StoreQueue(1, "c", 1, QueueOptions(), 0))
+    desk.wake()
+    desk.write()
+    assert desk.saving.failing == "no room"  # that nothing was brought proves nothing
+
+
+def test_a_store_that_is_waited_for_patiently_is_never_late(desk: Desk) -> None:
+    desk.push()
+    desk.wake()
+    assert desk.saving.due() == math.inf
+
+
 def test_a_failed_write_refuses_its_messages(desk: Desk) -> None:
     desk.push()
     desk.wake()

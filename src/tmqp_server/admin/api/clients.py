@@ -18,7 +18,7 @@ from tmqp_server.engine.commands import (
     SurveyChannels,
     SurveyClients,
 )
-from tmqp_server.engine.model.snapshots import NodeSnapshot
+from tmqp_server.engine.model.nodes import NodeSnapshot
 from tmqp_server.engine.model.surveyed import ClientDetails
 
 __all__ = ["CLIENT_OPERATIONS"]
@@ -61,23 +61,30 @@ def _disconnect(_api: Api, exchange: Exchange) -> Handler:
     )
 
 
+def _node(node: NodeSnapshot) -> dict[str, object]:
+    told: dict[str, object] = {
+        "id": node.node_id,
+        "name": node.name or "",
+        "host": node.host,
+        "slave": node.slave,
+        "connected": node.connected,
+        "lifetime_ms": node.lifetime_ms,
+    }
+    if node.role:
+        told |= {
+            "role": node.role,
+            "shard": 0,
+            "epoch": node.epoch,
+            "applied": node.applied,
+            "behind": node.behind,
+        }
+    return told
+
+
 def _list_nodes(_api: Api, exchange: Exchange) -> Handler:
     def shape(body: object) -> object:
         assert isinstance(body, list), "it is a list"
-        return {
-            "items": [
-                {
-                    "id": each.node_id,
-                    "name": each.name or "",
-                    "host": each.host,
-                    "slave": each.slave,
-                    "connected": each.connected,
-                    "lifetime_ms": each.lifetime_ms,
-                }
-                for each in body
-                if isinstance(each, NodeSnapshot)
-            ]
-        }
+        return {"items": [_node(each) for each in body if isinstance(each, NodeSnapshot)]}
 
     return AskOnce(exchange, ListNodes, show(shape))
 
@@ -122,7 +129,7 @@ CLIENT_OPERATIONS: Final[tuple[Operation, ...]] = (
         name="listNodes",
         method="GET",
         path="/nodes",
-        summary="The other servers of the cluster.",
+        summary="The other servers of the cluster, or all servers of the group with one log.",
         begin=_list_nodes,
         rights=("see-nodes",),
         commands=(ListNodes,),

@@ -35,6 +35,10 @@ _COUNT: Final[_Schema] = {"type": "integer", "minimum": 0}
 _REAL: Final[_Schema] = {"type": "number"}
 _QUEUE_ID: Final[_Schema] = {"type": "integer", "minimum": 0, "maximum": MAX_QUEUE_ID}
 _MAYBE_COUNT: Final[_Schema] = {"type": ["integer", "null"]}
+_ROLE: Final[_Schema] = {
+    "type": "string",
+    "enum": ["leader", "standby", "claiming", "ended"],
+}
 _MAYBE_TEXT: Final[_Schema] = {"type": ["string", "null"]}
 
 
@@ -321,7 +325,8 @@ SCHEMAS: Final[dict[str, _Schema]] = {
     ),
     "Audit": _object({"items": _list({"type": "object"})}),
     "Health": _object(
-        {"alive": _FLAG, "ready": _FLAG, "problems": _list(_TEXT), "storage": _MAYBE_TEXT}
+        {"alive": _FLAG, "ready": _FLAG, "problems": _list(_TEXT), "storage": _MAYBE_TEXT},
+        {"role": _ROLE},
     ),
     "LogIn": {
         "oneOf": [
@@ -374,7 +379,14 @@ SCHEMAS: Final[dict[str, _Schema]] = {
             "slave": _FLAG,
             "connected": _FLAG,
             "lifetime_ms": _COUNT,
-        }
+        },
+        {
+            "role": _ROLE,
+            "shard": _COUNT,
+            "epoch": _COUNT,
+            "applied": _COUNT,
+            "behind": _COUNT,
+        },
     ),
     "NodeList": _items("Node"),
     "Router": _object(_ROUTER),

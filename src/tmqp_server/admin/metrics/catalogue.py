@@ -26,6 +26,7 @@ __all__ = [
     "CLUSTER_COUNTERS",
     "COUNTER",
     "GAUGE",
+    "GROUP_ROLES",
     "HISTOGRAM",
     "PREFIX",
     "QUEUE_COUNTERS",
@@ -120,6 +121,8 @@ QUEUE_COUNTERS: Final = (
     ("errors", "handler_errors", "Failures of delivery handlers, filters and other extensions."),
 )
 
+#: What a server of a group with one log may be.
+GROUP_ROLES: Final = ("leader", "standby", "claiming", "ended")
 #: What is counted of a cluster, as ``ClusterStatistics`` names it.
 CLUSTER_COUNTERS: Final = (
     "forwarded",
@@ -380,6 +383,21 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
         what=len(CLUSTER_COUNTERS),
     ),
     Metric("cluster_buffer_bytes", GAUGE, "Bytes that wait for other servers."),
+    Metric(
+        "replication_role",
+        GAUGE,
+        "1 for what this server is in its group with one log; only there, like those below.",
+        role=len(GROUP_ROLES),
+    ),
+    Metric(
+        "replication_epoch",
+        GAUGE,
+        "The number of the leader's claim: it rises with each change of the leader.",
+    ),
+    Metric("replication_applied", GAUGE, "The last entry of the log that this server has."),
+    Metric(
+        "replication_behind", GAUGE, "Entries of the log that this server knows of and has not."
+    ),
     Metric("log_lines", COUNTER, "Lines of the log.", level=5),
     Metric("log_suppressed", COUNTER, "Lines left out of the log: too many of their kind."),
     Metric(

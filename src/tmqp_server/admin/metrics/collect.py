@@ -16,6 +16,7 @@ from tmqp_server.admin.limits import limits_near
 from tmqp_server.admin.metrics.catalogue import (
     BY_NAME,
     CLUSTER_COUNTERS,
+    GROUP_ROLES,
     QUEUE_COUNTERS,
     READERS,
     REFUSED_PUSHES,
@@ -125,6 +126,18 @@ class Collector:
         if form == OPENMETRICS:
             yield "# EOF\n"
 
+    def _of_group(self) -> _Families:
+        """How the group with one log is, where there is one."""
+        group = self._world.group
+        if group is None:
+            return
+        view = group()
+        roles: list[Row] = [((role,), int(role == view.role)) for role in GROUP_ROLES]
+        yield Family("replication_role", roles)
+        yield Family("replication_epoch", [_one(view.epoch)])
+        yield Family("replication_applied", [_one(view.applied)])
+        yield Family("replication_behind", [_one(view.behind)])
+
     # -- the families, in the order of the catalogue -------------------------------------------
 
     def _families(self, turn: Turn, survey: Survey, pressure: Pressure) -> _Families:
@@ -149,6 +162,7 @@ class Collector:
             passed: list[Row] = [((what,), getattr(cluster, what)) for what in CLUSTER_COUNTERS]
             yield Family("cluster_messages", passed)
             yield Family("cluster_buffer_bytes", [_one(self._world.cluster_waiting())])
+        yield from self._of_group()
         lines: list[Row] = [((level,), n) for level, n in sorted(self._world.log_lines.items())]
         yield Family("log_lines", lines)
         yield Family("log_suppressed", [_one(turn.unlogged)])

@@ -35,6 +35,7 @@ _STATUSES: Final[dict[int, int]] = {
     401: 403,  # who may not is told so before anybody looks whether there is such a thing
     406: 422,
     408: 504,
+    421: 503,  # 421 means another thing in HTTP: it is about this connection
     481: 409,
     482: 409,
 }

@@ -21,6 +21,7 @@ from typing import Final
 
 import h11
 
+from tmqp.constants import HEADER_NODE_ADDRESS
 from tmqp.frames import Frame
 from tmqp_server.doors.http.client import CONNECTED, STRANGER, WAITING, ClientState
 from tmqp_server.doors.http.context import HttpContext
@@ -58,6 +59,7 @@ __all__ = ["HttpSession"]
 
 _NOTHING: Final[tuple[Command, ...]] = ()
 _UNAUTHORIZED: Final = 401
+_MISDIRECTED: Final = 421
 
 
 class HttpSession(DoorSession):
@@ -420,7 +422,7 @@ class HttpSession(DoorSession):
             self._client.standing = CONNECTED
             self._client.client_id = effect.client_id
         elif isinstance(effect, Refuse):
-            self._turn_away(effect.code, now)
+            self._turn_away(effect.code, effect.address, now)
         elif isinstance(effect, Lapsed):
             self._client.release(effect.channel, effect.queue_id, effect.message_id)
         elif isinstance(effect, (Left, EventsEnded)):
@@ -439,7 +441,7 @@ class HttpSession(DoorSession):
         self._work(now, commands)
         return self._note(commands)
 
-    def _turn_away(self, code: int, now: float) -> None:
+    def _turn_away(self, code: int, address: str, now: float) -> None:
         """The broker does not accept the client."""
         self._client.standing = STRANGER
         exchange, self._complete = self._complete, None
@@ -450,6 +452,10 @@ class HttpSession(DoorSession):
         if code == _UNAUTHORIZED:
             challenge = (b"WWW-Authenticate", manner.challenge)
             answer = manner.problem(401, "the credentials are missing or wrong", challenge)
+        elif code == _MISDIRECTED:
+            answer = manner.refused(code, "this server stands by, another one takes clients")
+            if address:
+                answer.headers.append((HEADER_NODE_ADDRESS.encode(), address.encode()))
         else:
             answer = manner.refused(code, "the server takes no more clients")
         exchange.respond(answer, closes=True)

@@ -561,7 +561,9 @@ class NativeSession(AnsweringSession):
             return self._commands(events, now)
         elif isinstance(effect, Refuse):
             self._connection.information = None
-            return self._commands(self._connection.refuse(effect.code, self._door.new_id()), now)
+            message_id = self._door.new_id()
+            events = self._connection.refuse(effect.code, message_id, effect.address)
+            return self._commands(events, now)
         elif isinstance(effect, Lapsed):
             self._send(lapsed_frame(effect))
         elif not isinstance(effect, (Left, EventsEnded)):  # TMQP has no words for these (F51)

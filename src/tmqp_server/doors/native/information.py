@@ -13,7 +13,8 @@ from tmqp_server.doors.facts import model_of_event
 from tmqp_server.doors.native.listing import unix_ms, written, written_cursors
 from tmqp_server.engine.effects import Inform
 from tmqp_server.engine.events import ChannelFact, MessageFact, QueueFact, event_name
-from tmqp_server.engine.model.snapshots import CursorSnapshot, NodeSnapshot, ServerSnapshot
+from tmqp_server.engine.model.nodes import NodeSnapshot
+from tmqp_server.engine.model.snapshots import CursorSnapshot, ServerSnapshot
 
 __all__ = ["AnswerTooLargeError", "event_frame", "rendered"]
 
@@ -82,6 +83,11 @@ def _model(item: object, offset_s: float) -> Model:
         slave=item.slave,
         connected=item.connected,
         lifetime_ms=item.lifetime_ms,
+        role=item.role or None,
+        shard=0 if item.role else None,
+        epoch=item.epoch if item.role else None,
+        applied=item.applied if item.role else None,
+        behind=item.behind if item.role else None,
     )
 
 

@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from tmqp.constants import RESULT_OK, RESULT_UNAUTHORIZED
+from tmqp.constants import RESULT_MISDIRECTED, RESULT_OK, RESULT_UNAUTHORIZED
 from tmqp.greetings import FirstBytes
 from tmqp_server.doors.nsq.consuming import (
     AnswerRequest,
@@ -326,8 +326,11 @@ class NsqSession(ConsumingSession):
     def _refused(self, effect: Refuse, now: float) -> Sequence[Command]:
         self._standing = STRANGER
         slot = self._asks_slot
+        self._asks_slot = None
+        if effect.code == RESULT_MISDIRECTED:
+            text = b"E_INVALID this server stands by, another one takes clients"
+            return self._fatal(text, slot or self._answers.open(), self._orders, now)
         if slot is not None:
-            self._asks_slot = None
             return self._fatal(b"E_AUTH_FAILED AUTH failed", slot, self._orders, now)
         if effect.code == RESULT_UNAUTHORIZED:
             text = b"E_AUTH_FIRST AUTH required before %s" % _word_of(effect.request)

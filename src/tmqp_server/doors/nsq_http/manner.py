@@ -53,6 +53,7 @@ _RESULTS: Final = {
     403: (403, "FORBIDDEN"),
     406: (500, "INTERNAL_ERROR"),
     482: (503, "LIMIT_EXCEEDED"),
+    421: (503, "STANDBY"),
     503: (503, "OVERLOADED"),
 }
 

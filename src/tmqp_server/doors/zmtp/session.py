@@ -12,7 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, final
 
-from tmqp.constants import RESULT_BAD_REQUEST, RESULT_BUSY, RESULT_LIMIT_EXCEEDED
+from tmqp.constants import (
+    RESULT_BAD_REQUEST,
+    RESULT_BUSY,
+    RESULT_LIMIT_EXCEEDED,
+    RESULT_MISDIRECTED,
+)
 from tmqp.greetings import FirstBytes
 from tmqp_server.doors.port import SYNTAX, DoorSession
 from tmqp_server.doors.zmtp.context import ZmtpContext
@@ -51,7 +56,7 @@ _SHORT_ID: Final = 12
 #: What libzmq takes for a refused log-in (facts 1.4).
 _DENIED: Final = "400"
 #: Codes that say that it may be otherwise later.
-_FOR_NOW: Final = (RESULT_BUSY, RESULT_LIMIT_EXCEEDED)
+_FOR_NOW: Final = (RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_MISDIRECTED)
 _STRANGER: Final = 0
 _WAITING: Final = 1
 _CONNECTED: Final = 2

@@ -87,6 +87,7 @@ from tmqp_server.engine.commands.messages import (
 from tmqp_server.engine.commands.nodes import (
     ApplyDecision,
     ReportMaster,
+    ReportMembers,
 )
 from tmqp_server.engine.commands.reading import (
     Blocks,
@@ -308,6 +309,7 @@ __all__ = [
     "RemoveQueue",
     "RemoveRouter",
     "ReportMaster",
+    "ReportMembers",
     "ResetGroup",
     "RestoreChannel",
     "RestoreCursor",

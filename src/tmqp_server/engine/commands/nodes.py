@@ -1,4 +1,4 @@
-"""The commands about other nodes of a cluster: what one decided, and whether one is there.
+"""The commands about other nodes: what one decided, and whether one is there.
 
 They come from no client: the door of a node's connection, or this server's own connection to a
 master, makes them.
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from tmqp._compat import mypyc_attr
 from tmqp_server.engine.commands.base import Command
+from tmqp_server.engine.model.nodes import NodeSnapshot
 
-__all__ = ["ApplyDecision", "ReportMaster"]
+__all__ = ["ApplyDecision", "ReportMaster", "ReportMembers"]
 
 
 @mypyc_attr(acyclic=True)
@@ -42,3 +43,15 @@ class ReportMaster(Command):
         self.node_id = node_id
         self.host = host
         self.connected = connected
+
+
+class ReportMembers(Command):
+    """The servers of this server's group with one log are these, as far as it knows.
+
+    ``members`` are NodeSnapshots; the list replaces what was reported before.
+    """
+
+    __slots__ = ("members",)
+
+    def __init__(self, members: list[NodeSnapshot]) -> None:
+        self.members = members

@@ -40,16 +40,19 @@ class Refuse(Effect):
     """The session is not connected: tell it ``code`` and close it (F32, F33).
 
     The engine knows nothing of the session; no Disconnect need follow.  ``client_id`` is for the
-    log.
+    log.  ``address`` is that of the server which takes clients instead, empty if there is none.
     """
 
-    __slots__ = ("session", "request", "code", "client_id")
+    __slots__ = ("session", "request", "code", "client_id", "address")
 
-    def __init__(self, session: int, request: object, code: int, client_id: str) -> None:
+    def __init__(
+        self, session: int, request: object, code: int, client_id: str, address: str = ""
+    ) -> None:
         self.session = session
         self.request = request
         self.code = code
         self.client_id = client_id
+        self.address = address
 
 
 @mypyc_attr(acyclic=True)

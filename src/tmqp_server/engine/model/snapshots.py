@@ -35,7 +35,6 @@ __all__ = [
     "CursorSnapshot",
     "FeedSnapshot",
     "KeptOffsets",
-    "NodeSnapshot",
     "OffsetsSnapshot",
     "QueueSnapshot",
     "RouterSnapshot",
@@ -318,31 +317,6 @@ class ClientSnapshot(Record):
         self.ack_timeouts: int = sum([each.ack_timeouts for each in counted])
         self.unknown_acks: int = sum([each.unknown_acks for each in counted])
         self.blocked: bool = session.blocked
-
-
-class NodeSnapshot(Record):
-    """One other node of the cluster (F69); ``slave`` says that it connected to this server.
-
-    ``lifetime_ms`` counts from connecting and is 0 while it is not connected.
-    """
-
-    __slots__ = ("node_id", "name", "host", "slave", "connected", "lifetime_ms")
-
-    def __init__(
-        self,
-        node_id: str,
-        name: str | None,
-        host: str,
-        slave: bool,
-        connected: bool,
-        age_s: float,
-    ) -> None:
-        self.node_id = node_id
-        self.name = name
-        self.host = host
-        self.slave = slave
-        self.connected = connected
-        self.lifetime_ms: int = max(int(age_s * 1000), 0)
 
 
 class ServerSnapshot(Record):

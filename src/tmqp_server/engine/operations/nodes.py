@@ -27,22 +27,27 @@ from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import DrainAsked, Reply
 from tmqp_server.engine.events import NODE_CONNECTED, NODE_DISCONNECTED, NodeFact
 from tmqp_server.engine.model.message import MARK_DECIDED, MARK_NEGATIVE
+from tmqp_server.engine.model.nodes import NodeSnapshot
 from tmqp_server.engine.model.sessions import Session
-from tmqp_server.engine.model.snapshots import NodeSnapshot, ServerSnapshot
+from tmqp_server.engine.model.snapshots import ServerSnapshot
 from tmqp_server.engine.model.times import AT_ONCE
 
 __all__ = ["Nodes"]
 
 
 class Nodes:
-    """Keeps the list of nodes and applies their decisions."""
+    """Keeps the list of nodes and applies their decisions.
 
-    __slots__ = ("_core", "_directory", "_outcomes")
+    Attributes: ``members`` of this server's group, as they were reported.
+    """
+
+    __slots__ = ("_core", "_directory", "_outcomes", "members")
 
     def __init__(self, core: Core, directory: Directory, outcomes: Outcomes) -> None:
         self._core = core
         self._directory = directory
         self._outcomes = outcomes
+        self.members: list[NodeSnapshot] = []
 
     def performers(self) -> Performers:
         """Which method serves which command."""
@@ -117,13 +122,14 @@ class Nodes:
         self._core.reply(session, command.request, RESULT_OK)
 
     def list_nodes(self, command: Command, session: Session) -> None:
-        """The masters in the order they were reported, then the slaves in that of connecting."""
+        """The masters in the order they were reported, then the slaves in that of connecting; of
+        a group its members."""
         assert isinstance(command, ListNodes)
         if command.request is None:
             return
         core = self._core
         core.charge_names(len(core.sessions))
-        body: list[NodeSnapshot] = []
+        body = list(self.members)
         for master in core.masters.values():
             age_s = core.now - master.since if master.connected else 0.0
             body.append(

@@ -27,7 +27,9 @@ from tmqp_server.storage.port import CheckReport, Recovered, StoreBatch, StoreEr
 from tmqp_server.storage.replicated import Keeping, ReplicatedWrites
 from tmqp_server.storage.sqlite.fronts import MOST_PENDING_BYTES, Front
 from tmqp_server.storage.sqlite.places import LogPlace
+from tmqp_server.storage.sqlite.recent import LOG_NAME
 from tmqp_server.storage.sqlite.store import CHECKPOINT_PAGES, DEFAULT_FLOOR_BYTES, BlockStore
+from tmqp_server.storage.sqlite.witness import WITNESS_NAME
 
 __all__ = ["ReplicatedStore"]
 
@@ -80,6 +82,10 @@ class ReplicatedStore(Front, Keeping):
         except BaseException:
             self._database.close(clean=False)
             raise
+        for name in (LOG_NAME, WITNESS_NAME):
+            # A copy has them from the tool that made it; they say nothing of what comes by the log,
+            # and other tools would compare them with that.
+            (directory / name).unlink(missing_ok=True)
         self._carried = place.number
         self.writes = ReplicatedWrites(self, place.number, place.epoch)
         self.writes.now_us = place.now_us

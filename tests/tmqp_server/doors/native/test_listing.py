@@ -40,6 +40,7 @@ from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.channels import Channel
 from tmqp_server.engine.model.client import Origin
 from tmqp_server.engine.model.message import Message
+from tmqp_server.engine.model.nodes import NodeSnapshot
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session
 from tmqp_server.engine.model.snapshots import (
@@ -47,7 +48,6 @@ from tmqp_server.engine.model.snapshots import (
     ClientSnapshot,
     CursorSnapshot,
     KeptOffsets,
-    NodeSnapshot,
     OffsetsSnapshot,
     QueueSnapshot,
     RouterSnapshot,

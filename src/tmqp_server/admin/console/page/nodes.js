@@ -7,6 +7,16 @@ export async function page() {
   const place = h("div", {});
   const refresh = async () => {
     const { items } = await get("nodes");
+    if (items.some((row) => row.role)) {
+      fill(place, card(null, table("Group", [
+        ["Node", (row) => row.id],
+        ["Role", (row) => badge(row.role, row.role === "leader" ? "good" : "")],
+        ["State", (row) => (row.connected ? badge("there", "good") : badge("silent", "error"))],
+        ["Epoch", (row) => row.epoch, "n"], ["Applied", (row) => row.applied, "n"],
+        ["Behind", (row) => row.behind, "n"], ["Address", (row) => row.host],
+      ], items, "")));
+      return;
+    }
     fill(place, card(null, table("Nodes", [
       ["Node", (row) => row.name || row.id], ["Id", (row) => row.id], ["Host", (row) => row.host],
       ["State", (row) => (row.connected ? badge("connected", "good") : badge("away", "error"))],

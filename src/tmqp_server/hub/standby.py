@@ -1,0 +1,70 @@
+"""What a server that stands by carries out: it takes no clients, and shows operators how it is.
+
+Another server of its group leads, or nobody does yet; whoever wants to connect is told where the
+leader is.  Operators may connect, to look at the server and to stop it; what they ask of queues is
+refused like a client, for the server has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from tmqp.constants import RESULT_MISDIRECTED
+from tmqp_server.engine.commands import (
+    AskRight,
+    Command,
+    Configure,
+    Connect,
+    DescribeServer,
+    Disconnect,
+    Drain,
+    ListNodes,
+    Push,
+    SeeMetrics,
+    SeeServer,
+)
+from tmqp_server.engine.delivery.intake import refused_push
+from tmqp_server.engine.effects import Effect, Refuse, Reply
+
+__all__ = ["STANDING_BY", "refused_by_standby"]
+
+#: The reason of the negative confirm of a push.
+STANDING_BY: Final = "standby"
+
+_OF_OPERATORS: Final[frozenset[type[Command]]] = frozenset(
+    {
+        AskRight,
+        Configure,
+        Connect,
+        DescribeServer,
+        Disconnect,
+        ListNodes,
+        SeeMetrics,
+        SeeServer,
+    }
+)
+
+
+def refused_by_standby(command: Command, operator: bool, address: str) -> Sequence[Effect] | None:
+    """What is told to a client whose command a server refuses that stands by; None for one that it
+    carries out.  Runs come to it a push at a time.
+
+    :param operator: the client is an operator.
+    :param address: where the leader takes clients; empty when nobody leads.
+    """
+    if operator and type(command) in _OF_OPERATORS:
+        return None
+    if operator and isinstance(command, Drain) and command.stops:
+        return None
+    if isinstance(command, Connect):
+        return [
+            Refuse(command.session, command.request, RESULT_MISDIRECTED, command.client_id, address)
+        ]
+    if isinstance(command, Push):
+        return refused_push(command, RESULT_MISDIRECTED, STANDING_BY)
+    request: object = getattr(command, "request", None)
+    if request is None:
+        return []
+    session: int = getattr(command, "session")  # noqa: B009 - of one of several classes
+    return [Reply(session, request, RESULT_MISDIRECTED)]

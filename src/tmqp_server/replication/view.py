@@ -1,0 +1,83 @@
+"""What a server knows of its group at a moment, for operators."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp_server.engine.model.nodes import NodeSnapshot
+from tmqp_server.engine.records import Record
+from tmqp_server.replication.life import CLAIMING, COMPLETING, ENDED, LEADER, STANDBY, Life
+
+__all__ = ["ROLES", "GroupView", "view_of"]
+
+#: What the states of a life are called by operators.
+ROLES: Final = {
+    STANDBY: "standby",
+    CLAIMING: "claiming",
+    COMPLETING: "claiming",
+    LEADER: "leader",
+    ENDED: "ended",
+}
+#: A member reports every 10 s if there is no news; one that has missed three reports is silent.
+_SILENT_S: Final = 30.0
+
+
+class GroupView(Record):
+    """A look at a group from one of its servers.
+
+    Attributes: ``role`` of this server, one of ``ROLES``; ``epoch`` of the newest claim that it
+    knows, 0 for none; ``leader`` is the address of who leads for clients, empty for nobody;
+    ``applied`` is the last entry of the log that this server has, ``behind`` how many more it knows
+    of; ``members``, all that it knows of, itself included.
+    """
+
+    __slots__ = ("applied", "behind", "epoch", "leader", "members", "role")
+
+    def __init__(
+        self,
+        role: str,
+        epoch: int,
+        leader: str,
+        applied: int,
+        behind: int,
+        members: list[NodeSnapshot],
+    ) -> None:
+        self.role = role
+        self.epoch = epoch
+        self.leader = leader
+        self.applied = applied
+        self.behind = behind
+        self.members = members
+
+
+def view_of(life: Life, appended: int, now: float) -> GroupView:
+    """What is to be seen of a life now.
+
+    :param appended: the last entry that the store of a leader has appended.
+    """
+    role = ROLES[life.state]
+    applied = max(life.read, appended)
+    last = max(life.last, applied)
+    known = life.leader
+    epoch, leader = (0, "") if known is None else (known.epoch, known.address)
+    node, address = life.settings.node, life.settings.address
+    members = [_member(node, address, role, epoch, applied, last)]
+    if life.state == LEADER:
+        for each in life.members.members:
+            if each.node != node:
+                silent = life.members.silent_s(each.node, now) > _SILENT_S
+                member = _member(each.node, each.address, "standby", epoch, each.applied, last)
+                member.connected = not silent
+                members.append(member)
+    elif known is not None and known.node != node:
+        members.insert(0, _member(known.node, leader, "leader", epoch, last, last))
+    return GroupView(role, epoch, leader, applied, last - applied, members)
+
+
+def _member(
+    node: str, address: str, role: str, epoch: int, applied: int, last: int
+) -> NodeSnapshot:
+    behind = max(last - applied, 0)
+    return NodeSnapshot(
+        node, None, address, role != "leader", True, 0.0, role, epoch, applied, behind
+    )

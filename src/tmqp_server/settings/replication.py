@@ -1,0 +1,202 @@
+"""The settings of a group of servers with one log, ``[replication]``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+from tmqp.address import Address, parse_address
+from tmqp.errors import LocalProtocolError
+from tmqp_server.settings.checks import ConfigError, known, positive, text, whole
+
+__all__ = ["ReplicationConfig", "replication_settings"]
+
+_SCHEME: Final = "etcd://"
+_MOST_SHARDS: Final = 1_024
+#: A lease that etcd grants is of whole seconds; a shorter one would end in every pause.
+_LEAST_LEASE_S: Final = 1
+_MOST_LEASE_S: Final = 60
+#: Names become parts of keys in etcd, and of lines in the log.
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_UNREACHABLE: Final = ("0.0.0.0", "::", "")  # noqa: S104 - they are what is refused
+
+
+def _log(instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
+    text(instance, attribute, value)
+    _servers_of(value)
+
+
+def _servers_of(log: str) -> tuple[list[str], str]:
+    """The servers of a log, ``host:port`` each, and the name of the group there.
+
+    :raises ConfigError: when the text does not say that.
+    """
+    form = "write etcd://HOST:PORT,HOST:PORT,HOST:PORT/NAME"
+    if not log.startswith(_SCHEME):
+        raise ConfigError(f"log: {log!r} does not begin with {_SCHEME}; {form}")
+    servers, slash, name = log.removeprefix(_SCHEME).partition("/")
+    if "@" in servers:
+        raise ConfigError("log: a user and a password have keys of their own: user, password")
+    if not slash or not name:
+        raise ConfigError(f"log: {log!r} does not name the group; {form}")
+    if _NAME.fullmatch(name) is None:
+        raise ConfigError(
+            f"log: the name of the group has 1 to 64 letters, digits and ._-, got {name!r}"
+        )
+    addresses = servers.split(",")
+    for each in addresses:
+        host, colon, port = each.rpartition(":")
+        if not colon or not host or not port.isascii() or not port.isdigit():
+            raise ConfigError(f"log: {each!r} is no HOST:PORT; {form}")
+        if not 0 < int(port) < 65_536:
+            raise ConfigError(f"log: {each!r}: a port is 1 to 65535")
+        if addresses.count(each) > 1:
+            raise ConfigError(f"log: {each} is named twice")
+    return addresses, name
+
+
+def _node(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if not isinstance(value, str) or _NAME.fullmatch(value) is None:
+        raise ConfigError(
+            f"{attribute.name} must have 1 to 64 letters, digits and ._-, got {value!r}"
+        )
+
+
+def _address(value: object) -> Address | None:
+    if value is None or isinstance(value, Address):
+        return value
+    if not isinstance(value, str):
+        raise ConfigError(f"address must be a text, got {value!r}")
+    try:
+        return parse_address(value)
+    except LocalProtocolError as error:
+        raise ConfigError(f"address: {error}") from error
+
+
+def _path(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if value is not None and (not isinstance(value, str) or not value):
+        raise ConfigError(f"{attribute.name} must be the name of a file, got {value!r}")
+
+
+def _lease(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ConfigError(f"{attribute.name} must be a whole number of seconds, got {value!r}")
+    if not _LEAST_LEASE_S <= value <= _MOST_LEASE_S:
+        raise ConfigError(
+            f"{attribute.name} must be {_LEAST_LEASE_S} to {_MOST_LEASE_S}, got {value}"
+        )
+
+
+def _shard(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _MOST_SHARDS:
+        raise ConfigError(f"{attribute.name} must be 0 to {_MOST_SHARDS - 1}, got {value!r}")
+
+
+@attrs.frozen(kw_only=True)
+class ReplicationConfig:
+    """This server's part in a group of servers that share a log."""
+
+    log: str = attrs.field(validator=_log)
+    """Where the log is: ``etcd://HOST:PORT,HOST:PORT,HOST:PORT/NAME``, with the name of the group,
+    which several groups on one etcd have each of their own."""
+
+    node: str = attrs.field(validator=_node)
+    """What the group knows this server by; each has its own, and keeps it."""
+
+    address: Address | None = attrs.field(default=None, converter=_address)
+    """Where clients reach this server, which they are told while it leads; the first address of
+    ``listen`` if it is not given."""
+
+    shard: int = attrs.field(default=0, validator=_shard)
+    """Which part of the channels the group has; there is one part, 0, so far."""
+
+    lease_s: int = attrs.field(default=2, validator=_lease)
+    """Seconds after which others take over from a leader that has gone."""
+
+    timeout_s: float = attrs.field(default=0.7, validator=positive)
+    """Seconds after which a server of etcd counts as not answering, and the next is asked."""
+
+    forget_s: float = attrs.field(default=600.0, validator=positive)
+    """Seconds for which the log is kept for a server of the group that is silent."""
+
+    max_behind: int = attrs.field(default=20_000, validator=whole)
+    """Entries of the log that are kept for a server that is behind; each has up to 1 MiB."""
+
+    user: str = attrs.field(default="", validator=text)
+    """The name to log in to etcd with; empty for no log-in."""
+
+    password: str = attrs.field(default="", validator=text, repr=False)
+    """The password that belongs to it."""
+
+    ca: str | None = attrs.field(default=None, validator=_path)
+    """The certificates that sign those of etcd, in PEM; with it TLS is spoken."""
+
+    certificate: str | None = attrs.field(default=None, validator=_path)
+    """The certificate to show to etcd, in PEM, if it asks for one."""
+
+    key: str | None = attrs.field(default=None, validator=_path)
+    """Its private key, in PEM."""
+
+    def __attrs_post_init__(self) -> None:
+        if self.shard:
+            raise ConfigError("shard must be 0: there is one part of the channels so far")
+        if self.password and not self.user:
+            raise ConfigError("password has no meaning without user")
+        if bool(self.certificate) != bool(self.key):
+            raise ConfigError("certificate and key belong together")
+        if self.certificate and not self.ca:
+            raise ConfigError("certificate has no meaning without ca: TLS is not spoken")
+        if self.timeout_s >= self.lease_s:
+            raise ConfigError(
+                "timeout_s must be less than lease_s: a leader asks several servers in that time"
+            )
+        if self.address is not None and not _is_reachable(self.address):
+            raise ConfigError(f"address: {self.address} is where nobody can connect to")
+
+    @property
+    def servers(self) -> list[str]:
+        """The servers of the log, ``host:port`` each."""
+        return _servers_of(self.log)[0]
+
+    @property
+    def group(self) -> str:
+        """The name of the group in the log, with the shard."""
+        return f"{_servers_of(self.log)[1]}/{self.shard}"
+
+    def told(self, listen: tuple[Address, ...]) -> Address:
+        """Where clients are told that this server is.
+
+        :raises ConfigError: when it listens nowhere that can be told.
+        """
+        if self.address is not None:
+            return self.address
+        for each in listen:
+            if _is_reachable(each):
+                return each
+        raise ConfigError(
+            "replication: address is missing: clients are told where the leader is, and this server"
+            " listens on all addresses of its machine or not for TMQP at all"
+        )
+
+
+def _is_reachable(address: Address) -> bool:
+    return bool(address.socket_path) or address.host not in _UNREACHABLE
+
+
+def replication_settings(table: Mapping[str, Any]) -> ReplicationConfig:
+    """Read ``[replication]``.
+
+    :raises ConfigError: for an unknown or missing key, or a bad value.
+    """
+    fields = attrs.fields(ReplicationConfig)
+    values = known(table, [field.name for field in fields], "replication.")
+    for field in fields:
+        if field.default is attrs.NOTHING and field.name not in values:
+            raise ConfigError(f"replication.{field.name} is missing")
+    try:
+        return ReplicationConfig(**values)
+    except ConfigError as error:
+        raise ConfigError(f"replication: {error}") from error

@@ -1,0 +1,246 @@
+"""The making of this server's part in a group with one log, from its configuration.
+
+Imported only where there is ``[replication]``: nobody else needs what it needs.
+
+Theory of operation.  A server of a group listens from the start, and refuses clients as long as it
+stands by.  When it leads, it brings back what its store holds, and takes clients.  There is no way
+back: when its life in the group is over, its process ends at once with the status ``OVER``, so that
+nobody is answered by a server that may have been replaced; whoever runs it starts it again, and it
+stands by with what its disk has.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import anyio
+
+from tmqp.address import Address
+from tmqp_server.config import ConfigError, ServerConfig
+from tmqp_server.engine.commands import ReportMembers
+from tmqp_server.hub.recovery import recover
+from tmqp_server.io.event_loop import thread_caller
+from tmqp_server.io.replica import Replica
+from tmqp_server.io.shell import Shell
+from tmqp_server.replication.life import LifeSettings
+from tmqp_server.replication.view import GroupView
+from tmqp_server.settings.replication import ReplicationConfig
+from tmqp_server.storage.log import Leader, SharedLog
+from tmqp_server.storage.port import Store, StoreError
+from tmqp_server.storage.sqlite import exposed
+from tmqp_server.storage.sqlite.replicated import ReplicatedStore
+from tmqp_server.wiring.assembly import declare
+
+__all__ = ["OVER", "GroupMember", "end_process", "join", "open_log"]
+
+logger = logging.getLogger("tmqp_server.replication")
+
+#: How often operators are told of a group in which nothing happens, in seconds.
+_LOOK_S: Final = 1.0
+#: An append that takes longer counts as a failure of the storage while it waits, in seconds.
+_PATIENCE_S: Final = 1.0
+#: Before the life begins.
+_NOTHING_KNOWN: Final = GroupView("standby", 0, "", 0, 0, [])
+#: The exit status of a server whose life in its group is over: it is to be started again.
+OVER: Final = 75
+
+
+def open_log(config: ReplicationConfig) -> SharedLog:
+    """The log of the group.
+
+    :raises ConfigError: when what it needs is not installed, or a file cannot be read.
+    """
+    try:
+        from tmqp_server.storage.etcd import EtcdAccess, EtcdLog  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"replication needs the package {error.name}: install tmqp[replication]"
+        ) from error
+    certificate = None
+    if config.certificate and config.key:
+        certificate = (_read(config.certificate, "certificate"), _read(config.key, "key"))
+    access = EtcdAccess(
+        config.servers,
+        timeout_s=config.timeout_s,
+        user=config.user,
+        password=config.password,
+        ca=None if config.ca is None else _read(config.ca, "ca"),
+        certificate=certificate,
+    )
+    return EtcdLog(access, config.group)
+
+
+def _read(name: str, key: str) -> bytes:
+    try:
+        return Path(name).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"replication: {key}: cannot read {name}: {error.strerror}") from error
+
+
+class GroupMember:
+    """This server in its group.
+
+    :param over: called with the reason when its life there ends, unless it was stopped; by any
+        thread, and nothing may be answered after it.
+    :raises ConfigError: when the log cannot be used.
+    :raises StoreError: when the directory cannot be used.
+
+    Attributes: ``store``, which belongs to the group's thread until this server leads.
+    """
+
+    def __init__(
+        self, config: ServerConfig, over: Callable[[str], None], log: SharedLog | None = None
+    ) -> None:
+        assert config.replication is not None, "it is in a group"
+        assert config.data is not None, "it was checked"
+        self._server_config = config
+        self._config = config.replication
+        self._over = over
+        self._is_stopped = False
+        self._log = open_log(self._config) if log is None else log
+        directory = Path(config.data)
+        try:
+            self.store = ReplicatedStore(directory, floor_bytes=config.storage.floor_bytes)
+        except BaseException:
+            self._log.close()
+            raise
+        if warning := exposed(directory):
+            logger.warning("%s", warning)
+        self._replica: Replica | None = None
+        self._has_claimed = False
+        self._leads = False
+        self._news = anyio.Event()
+        self._call: Callable[[Callable[[], None]], object] | None = None
+
+    async def live(
+        self, shell: Shell, listen: tuple[Address, ...], go_out: Callable[[], None]
+    ) -> None:
+        """Stand by until this server leads, then take clients; tell operators how the group is.
+
+        :param listen: where it listens, with the ports that were chosen.
+        :param go_out: begins the connections that a server makes itself.
+        """
+        self._start(str(self._config.told(listen)))
+        turn = shell.turn
+        assert turn.saving is not None, "a server of a group keeps messages"
+        turn.saving.patience_s = _PATIENCE_S
+        while not self._is_stopped:
+            view = self.look()
+            if turn.hub.stands_by:
+                turn.hub.stand_by(view.leader)
+            turn.perform([ReportMembers(view.members)], shell.now())
+            shell.attend()
+            with anyio.move_on_after(_LOOK_S):
+                await self._news.wait()
+            self._news = anyio.Event()
+            if self._has_claimed and turn.hub.stands_by and not self._is_stopped:
+                self._lead(shell)
+                go_out()
+
+    def _lead(self, shell: Shell) -> None:
+        """Bring back what is kept, and take clients.  Nobody is served meanwhile: whoever connected
+        was refused, and operators wait."""
+        replica = self._replica
+        hub = shell.turn.hub
+        assert replica is not None, "it has begun"
+        assert hub.journal is not None, "a server of a group keeps messages"
+        now = shell.now()
+        try:
+            self._leads = True  # the store is the server's from here on
+            self.store.lead(replica.append, replica.fail, replica.kept)
+            recover(self.store, hub, hub.journal, now)
+            declare(hub.broker, self._server_config, now, hub.take_down)
+        except (StoreError, ConfigError) as error:
+            replica.fail(str(error))
+            return
+        hub.take_clients()
+        logger.info("leads its group, and takes clients")
+
+    async def give_store_back(self) -> None:
+        """The server stops: if it stands by, the group's thread gives the store to the caller."""
+        if not self._leads:
+            await anyio.to_thread.run_sync(self.stop)
+
+    async def leave(self) -> None:
+        """The store is closed, which is told to the log: end the life in the group."""
+        await anyio.to_thread.run_sync(self.stop)
+
+    def _start(self, address: str) -> None:
+        config = self._config
+        settings = LifeSettings(
+            config.node,
+            address,
+            float(config.lease_s),
+            forget_s=config.forget_s,
+            most_kept=config.max_behind,
+        )
+        self._call = thread_caller()
+        token = uuid.uuid4().hex
+        self._replica = replica = Replica(
+            self._log, self.store, settings, token, self._claimed, self._ended, self._tell
+        )
+        logger.info("stands by as %s in the group %s", config.node, config.group)
+        replica.start()
+
+    def look(self) -> GroupView:
+        """What is known of the group."""
+        replica = self._replica
+        return _NOTHING_KNOWN if replica is None else replica.look()
+
+    def stop(self) -> None:
+        """End the life in the group in order; a second call does nothing.  It blocks."""
+        if self._is_stopped:
+            return
+        self._is_stopped = True
+        if self._replica is not None:
+            self._replica.stop()
+        self._log.close()
+
+    # --- In the group's thread -------------------------------------------------------------------
+
+    def _claimed(self, _leader: Leader) -> None:
+        self._has_claimed = True
+        self._tell()
+
+    def _tell(self) -> None:
+        call = self._call
+        assert call is not None, "it has begun"
+        try:
+            call(self._note)
+        except RuntimeError:
+            logger.debug("nobody listens any more")
+
+    def _note(self) -> None:
+        """Called in the event loop."""
+        self._news.set()
+
+    def _ended(self, reason: str, needs_rebuild: bool) -> None:
+        if self._is_stopped:
+            return
+        if needs_rebuild:
+            reason += "; it needs a new copy: see docs/guides/high-availability.md"
+        self._over(reason)
+
+
+def join(config: ServerConfig, store: Store | None = None) -> GroupMember:
+    """This server's part in its group; its process ends with that.
+
+    :param store: must be None: the group's server has a store of its own.
+    :raises ConfigError: when it cannot have a part.
+    :raises StoreError: when its directory cannot be used.
+    """
+    if store is not None:
+        raise ConfigError("replication: the group has a store of its own, and another one is given")
+    return GroupMember(config, end_process)
+
+
+def end_process(reason: str) -> None:
+    """End this process at once: whoever waits for an answer gets none."""
+    logger.critical("the part of this server in its group is over, it ends: %s", reason)
+    logging.shutdown()
+    os._exit(OVER)
