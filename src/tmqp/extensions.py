@@ -55,6 +55,7 @@ __all__ = [
     "HEADER_MAX_BYTES",
     "HEADER_MESSAGE_ID",
     "HEADER_MESSAGE_TIMEOUT",
+    "HEADER_NODE_ADDRESS",
     "HEADER_PART",
     "HEADER_PRIORITY",
     "HEADER_PUT_BACK",
@@ -226,6 +227,8 @@ HEADER_ATTEMPT: Final = "Attempt"
 #: A transaction's number, and after how many milliseconds without a push it is given up.
 HEADER_TRANSACTION: Final = "Transaction"
 HEADER_TIMEOUT: Final = "Timeout"
+#: On a refusal with 421: the address of the server that takes clients.
+HEADER_NODE_ADDRESS: Final = "Node-Address"
 #: On a dead letter: why it is one, the queue that it was moved from first (``channel;id``), and how
 #: often it had been sent there.
 HEADER_DEAD_LETTER_REASON: Final = "Dead-Letter-Reason"

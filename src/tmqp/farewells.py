@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from tmqp.constants import HEADER_NODE_ADDRESS, TYPE_SERVER, TYPE_TERMINATE
+from tmqp.constants import TYPE_SERVER, TYPE_TERMINATE
 from tmqp.errors import RemoteProtocolError
 from tmqp.events import HandshakeRefused
+from tmqp.extensions import HEADER_NODE_ADDRESS
 from tmqp.frames import Frame
 
 __all__ = ["farewell", "refusal", "refused"]

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tmqp.constants import RESULT_MISDIRECTED, ResultCode
+from tmqp.constants import RESULT_MISDIRECTED_REQUEST, ResultCode
 from tmqp.errors import TmqpError
 from tmqp.models import ModelError, OffsetsInformation
 from tmqp_client._causes import cause
@@ -103,7 +103,7 @@ class ConnectRefused(ConnectFailed):
 
     def __init__(self, address: str, code: int, node_address: str = "") -> None:
         words = f"the server refused: {code_words(code)}"
-        if code == RESULT_MISDIRECTED:
+        if code == RESULT_MISDIRECTED_REQUEST:
             words = "the server stands by" + (f", {node_address} leads" if node_address else "")
         super().__init__(address, words)
         self.code = code

@@ -76,8 +76,9 @@ def test_every_page_has_its_program_and_is_listed() -> None:
     pages = {page.stem for page in PAGES.glob("*.md")} - {"README"}
     # That of the simulation is no program: tests/tmqp_sim/test_guide.py has its page, and
     # tests/tmqp_spark/test_guides.py those of Spark, tests/tmqp_nsq/test_quick_start.py NSQ's, and
-    # tests/tmqp_conformance that of the conformance tool.
-    without = ("certify-your-implementation", "console", "from", "simulation", "spark")
+    # tests/tmqp_conformance that of the conformance tool, tests/tmqp_server/wiring that of groups.
+    programs = ("certify-your-implementation", "console", "high-availability")
+    without = (*programs, "from", "simulation", "spark")
     others = {page for page in pages if page.partition("_")[0] in without}
     assert pages - others == set(NAMES)
     index = (PAGES / "README.md").read_text(encoding="utf-8")

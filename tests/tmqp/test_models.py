@@ -165,6 +165,7 @@ EXTENSIONS: Final = {
 }
 _OF_CHANNELS: Final = "Lifetime, IdleTimeout, OwnerOnly"
 EXTENSIONS["ChannelOptions"] = f"{_OF_CHANNELS}, {EXTENSIONS['QueueOptions']}"
+EXTENSIONS["NodeInformation"] = "Role, Shard, Epoch, Applied, Behind"
 EXTENSIONS["ChannelInformation"] = f"{_OF_CHANNELS}, Owner"
 
 

@@ -18,7 +18,7 @@ import anyio
 import anyio.abc
 
 from tmqp.address import Address
-from tmqp.constants import RESULT_MISDIRECTED
+from tmqp.constants import RESULT_MISDIRECTED_REQUEST
 from tmqp.hello import ConnectionInformation
 from tmqp_client._core.machine import ClientMachine
 from tmqp_client._core.outcomes import Lost, NotRestored
@@ -104,7 +104,10 @@ class Supervisor:
         """Try one address, and those of leaders that it leads to; return what went wrong."""
         failure = await self._try_one(tasks, address)
         for _ in range(_MOST_LEADERS):
-            if not isinstance(failure, ConnectRefused) or failure.code != RESULT_MISDIRECTED:
+            if (
+                not isinstance(failure, ConnectRefused)
+                or failure.code != RESULT_MISDIRECTED_REQUEST
+            ):
                 break
             leader = leader_of(failure.node_address, address)
             if leader is None:

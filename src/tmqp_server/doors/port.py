@@ -161,7 +161,11 @@ class DoorSession:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Door:
-    """One protocol; ``name`` is its own."""
+    """One protocol; ``name`` is its own.
+
+    A door that is not compiled sets these in ``__init__``: what its class has is not seen by
+    compiled code.
+    """
 
     name = ""
     #: Kept with messages on disk, so that they find their door again; no two doors share one.

@@ -26,6 +26,7 @@ from tmqp_server.doors.nsq.message import NUMBER as NSQ_NUMBER
 from tmqp_server.doors.nsq.message import NsqBodies
 from tmqp_server.doors.nsq.options import NsqLimits, NsqOptions
 from tmqp_server.doors.nsq_lookup.door import DEFAULT_VERSION, Lookupd, LookupDoor
+from tmqp_server.doors.nsq_lookup.session import DOOR_NAME as LOOKUP_NAME
 from tmqp_server.doors.nsq_lookup.table import LookupLimits
 from tmqp_server.doors.nsq_world import NsqNames, NsqWorld, tell_world
 from tmqp_server.doors.openwire_kind import OpenwireKind
@@ -453,7 +454,7 @@ class LookupKind(DoorKind):
     :param lookupd: what its doors share.
     """
 
-    name = LookupDoor.name
+    name = LOOKUP_NAME
     number = 0
     default_port = 4160
     has_names = False

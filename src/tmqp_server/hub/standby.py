@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from tmqp.constants import RESULT_MISDIRECTED
+from tmqp.constants import RESULT_MISDIRECTED_REQUEST
 from tmqp_server.engine.commands import (
     AskRight,
     Command,
@@ -59,12 +59,18 @@ def refused_by_standby(command: Command, operator: bool, address: str) -> Sequen
         return None
     if isinstance(command, Connect):
         return [
-            Refuse(command.session, command.request, RESULT_MISDIRECTED, command.client_id, address)
+            Refuse(
+                command.session,
+                command.request,
+                RESULT_MISDIRECTED_REQUEST,
+                command.client_id,
+                address,
+            )
         ]
     if isinstance(command, Push):
-        return refused_push(command, RESULT_MISDIRECTED, STANDING_BY)
+        return refused_push(command, RESULT_MISDIRECTED_REQUEST, STANDING_BY)
     request: object = getattr(command, "request", None)
     if request is None:
         return []
     session: int = getattr(command, "session")  # noqa: B009 - of one of several classes
-    return [Reply(session, request, RESULT_MISDIRECTED)]
+    return [Reply(session, request, RESULT_MISDIRECTED_REQUEST)]

@@ -16,7 +16,15 @@ import tmqp
 from tests.project import ROOT
 from tests.tmqp_server.engine.filling import CASES, MOST_BYTES, kinds
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.commands import Acknowledge, AcknowledgeRun, Connect, Push, PushRun
+from tmqp_server.engine.commands import (
+    Acknowledge,
+    AcknowledgeRun,
+    Connect,
+    PassAnswer,
+    Push,
+    PushRun,
+    SendDirect,
+)
 
 #: Resident memory for each byte in the books, and what a process takes anyway.
 FACTOR = 1.5
@@ -43,7 +51,9 @@ def measured() -> dict[str, dict[str, Any]]:
 
 
 def test_every_command_of_a_client_has_a_case() -> None:
-    commands = {*Broker()._performers, Push, PushRun, Acknowledge, AcknowledgeRun, Connect}
+    # These have a way of their own through the broker.
+    others = {Push, PushRun, Acknowledge, AcknowledgeRun, Connect, SendDirect, PassAnswer}
+    commands = {*Broker()._performers, *others}
     assert {kinds(case) for case in CASES} == {each.__name__ for each in commands}
 
 

@@ -72,9 +72,6 @@ class HttpDoor(QueuesOnly):
     :param tally: counts the requests.
     """
 
-    name = HttpBodies.name
-    number = HttpBodies.number
-
     def __init__(
         self,
         new_id: IdSource,
@@ -88,6 +85,8 @@ class HttpDoor(QueuesOnly):
         tally: HttpTally | None = None,
     ) -> None:
         super().__init__(HttpBodies())
+        self.name = HttpBodies.name
+        self.number = HttpBodies.number
         inner = {} if inner is None else inner
         table = list(queue_routes() if routes is None else routes)
         limits = HttpLimits() if limits is None else limits

@@ -44,12 +44,11 @@ class JsonDoor(QueuesOnly):
     :param door_name: the door whose messages its clients push.
     """
 
-    name = JSON_V1
-
     def __init__(
         self, new_id: IdSource, limits: HttpLimits, letters: Letters, door_name: str
     ) -> None:
         super().__init__(HttpBodies())
+        self.name = JSON_V1
         self._new_id = new_id
         self._limits = limits
         self._letters = letters

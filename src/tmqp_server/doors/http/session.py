@@ -21,7 +21,7 @@ from typing import Final
 
 import h11
 
-from tmqp.constants import HEADER_NODE_ADDRESS
+from tmqp.extensions import HEADER_NODE_ADDRESS
 from tmqp.frames import Frame
 from tmqp_server.doors.http.client import CONNECTED, STRANGER, WAITING, ClientState
 from tmqp_server.doors.http.context import HttpContext

@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from tmqp.constants import RESULT_MISDIRECTED, RESULT_OK, RESULT_UNAUTHORIZED
+from tmqp.constants import RESULT_MISDIRECTED_REQUEST, RESULT_OK, RESULT_UNAUTHORIZED
 from tmqp.greetings import FirstBytes
 from tmqp_server.doors.nsq.consuming import (
     AnswerRequest,
@@ -327,7 +327,7 @@ class NsqSession(ConsumingSession):
         self._standing = STRANGER
         slot = self._asks_slot
         self._asks_slot = None
-        if effect.code == RESULT_MISDIRECTED:
+        if effect.code == RESULT_MISDIRECTED_REQUEST:
             text = b"E_INVALID this server stands by, another one takes clients"
             return self._fatal(text, slot or self._answers.open(), self._orders, now)
         if slot is not None:

@@ -183,11 +183,9 @@ class AskSession(DoorSession):
 class AskDoor(QueuesOnly):
     """Opens the session of one question."""
 
-    name = _NAME
-    number = 0
-
     def __init__(self, topic: bytes, shapes: TopicShapes, new_id: IdSource) -> None:
         super().__init__()
+        self.name = _NAME
         self._topic = topic
         self._shapes = shapes
         self._new_id = new_id

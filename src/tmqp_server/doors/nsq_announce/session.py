@@ -217,11 +217,9 @@ class AnnounceDoor(QueuesOnly):
     :param announcer: is told which lookupd has answered.
     """
 
-    name = DOOR_NAME
-    number = 0
-
     def __init__(self, world: NsqWorld, announcer: Announcer, new_id: IdSource) -> None:
         super().__init__()
+        self.name = DOOR_NAME
         self._world = world
         self._announcer = announcer
         self._new_id = new_id

@@ -50,11 +50,9 @@ class LookupDoor(QueuesOnly):
     No client of this door pushes or gets messages, so nothing is encoded or kept by it.
     """
 
-    name = DOOR_NAME
-    number = 0
-
     def __init__(self, lookupd: Lookupd, new_id: IdSource) -> None:
         super().__init__()
+        self.name = DOOR_NAME
         self._lookupd = lookupd
         self._new_id = new_id
 

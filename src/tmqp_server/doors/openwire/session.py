@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, final
 
-from tmqp.constants import RESULT_BUSY, RESULT_MISDIRECTED
+from tmqp.constants import RESULT_BUSY, RESULT_MISDIRECTED_REQUEST
 from tmqp.greetings import FirstBytes
 from tmqp_server.doors.openwire.acknowledging import GivenUp
 from tmqp_server.doors.openwire.answering import INVALID_CLIENT, JMS
@@ -263,7 +263,7 @@ class OpenwireSession(LookingSession):
         hello = self._hello
         if hello is None:
             return
-        if code == RESULT_MISDIRECTED:
+        if code == RESULT_MISDIRECTED_REQUEST:
             return  # without a word: a fail-over transport takes the next address then
         if code == RESULT_BUSY:
             name = self._jms + INVALID_CLIENT

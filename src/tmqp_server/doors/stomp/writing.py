@@ -14,7 +14,7 @@ from tmqp.constants import (
     RESULT_BUSY,
     RESULT_FORBIDDEN,
     RESULT_LIMIT_EXCEEDED,
-    RESULT_MISDIRECTED,
+    RESULT_MISDIRECTED_REQUEST,
     RESULT_NOT_FOUND,
     RESULT_NOT_IMPLEMENTED,
     RESULT_UNACCEPTABLE,
@@ -38,7 +38,7 @@ _WORDS: Final[dict[int, str]] = {
     RESULT_UNACCEPTABLE: "not possible for this destination",
     RESULT_LIMIT_EXCEEDED: "a limit is reached",
     RESULT_NOT_IMPLEMENTED: "not possible in a cluster",
-    RESULT_MISDIRECTED: "this server stands by, another one of its group takes clients",
+    RESULT_MISDIRECTED_REQUEST: "this server stands by, another one of its group takes clients",
     RESULT_BUSY: "the server is busy, or out of room",
 }
 

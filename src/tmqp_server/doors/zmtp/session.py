@@ -16,7 +16,7 @@ from tmqp.constants import (
     RESULT_BAD_REQUEST,
     RESULT_BUSY,
     RESULT_LIMIT_EXCEEDED,
-    RESULT_MISDIRECTED,
+    RESULT_MISDIRECTED_REQUEST,
 )
 from tmqp.greetings import FirstBytes
 from tmqp_server.doors.port import SYNTAX, DoorSession
@@ -56,7 +56,7 @@ _SHORT_ID: Final = 12
 #: What libzmq takes for a refused log-in (facts 1.4).
 _DENIED: Final = "400"
 #: Codes that say that it may be otherwise later.
-_FOR_NOW: Final = (RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_MISDIRECTED)
+_FOR_NOW: Final = (RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_MISDIRECTED_REQUEST)
 _STRANGER: Final = 0
 _WAITING: Final = 1
 _CONNECTED: Final = 2
