@@ -544,8 +544,7 @@ class Connection:
             self._violate(AbuseError("handshake-timeout", late, ResultCode.REQUEST_TIMEOUT), events)
         elif self._pings < limits.max_missed_pings:
             self._advance(Input.SILENCE)
-            # Counted from now, not from when it was due: after a pause of this process the peer
-            # still gets its whole interval to answer.
+            # Counted from now, not from when it was due: a pause of ours is not the peer's.
             self._quiet_since = now
             self._pings += 1
             self._out.append(PING_BYTES)

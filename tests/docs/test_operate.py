@@ -44,10 +44,12 @@ def unknown(line: str) -> str:
     """The first word of a command that its program does not know; empty if it knows all."""
     name, *words = shlex.split(line.split(" >", maxsplit=1)[0])
     command = PROGRAMS[name.rpartition("/")[2]]
+    context = click.Context(command)
     options = {option for each in command.params for option in each.opts}
     for word in words:
-        if isinstance(command, click.Group) and word in command.commands:
-            command = command.commands[word]
+        there = command.get_command(context, word) if isinstance(command, click.Group) else None
+        if there is not None:
+            command = there
             options |= {
                 option for each in command.params for option in (*each.opts, *each.secondary_opts)
             }

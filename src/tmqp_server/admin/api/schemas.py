@@ -55,6 +55,10 @@ def _list(item: _Schema) -> _Schema:
     return {"type": "array", "items": item}
 
 
+_RECORDS: Final[_Schema] = _list({"type": "object"})
+_START: Final[_Schema] = {"type": "string", "enum": ["earliest", "latest"]}
+
+
 def _named(name: str) -> _Schema:
     return {"$ref": f"#/components/schemas/{name}"}
 
@@ -323,7 +327,7 @@ SCHEMAS: Final[dict[str, _Schema]] = {
             ),
         }
     ),
-    "Audit": _object({"items": _list({"type": "object"})}),
+    "Audit": _object({"items": _RECORDS}),
     "Health": _object(
         {"alive": _FLAG, "ready": _FLAG, "problems": _list(_TEXT), "storage": _MAYBE_TEXT},
         {"role": _ROLE},
@@ -577,20 +581,9 @@ SCHEMAS: Final[dict[str, _Schema]] = {
     ),
     "Record": {"type": "object"},
     "RecordList": _items("Record"),
-    "CursorChange": _object(
-        {},
-        {
-            "start": {"type": "string", "enum": ["earliest", "latest"]},
-            "sequence": _COUNT,
-        },
-        closed=True,
-    ),
+    "CursorChange": _object({}, {"start": _START, "sequence": _COUNT}, closed=True),
     "FeedOptions": _object({}, {"filter": _TEXT, "filter_language": _TEXT}, closed=True),
-    "Definitions": _object(
-        {},
-        {"channels": _list({"type": "object"}), "routers": _list({"type": "object"})},
-        closed=True,
-    ),
+    "Definitions": _object({}, {"channels": _RECORDS, "routers": _RECORDS}, closed=True),
     "Imported": _object(
         {
             "created": _list(_TEXT),
