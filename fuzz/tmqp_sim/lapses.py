@@ -46,8 +46,9 @@ class Lapses:
             self._hears[command.session] = None
 
     def forget(self, session: int) -> None:
-        """A session is over, or could not join: it hears nothing."""
-        self._hears.pop(session, None)
+        """A session is over with its branches, or could not join: it hears nothing."""
+        for each in [each for each in self._hears if session in (each, connection_of(each))]:
+            del self._hears[each]
 
     def told(self, effect: Lapsed, hands: list[Hand]) -> None:
         """A session is told.
