@@ -273,6 +273,12 @@ SCENARIOS: Final[dict[str, Callable[[World], None]]] = {
     "restart": restart,
 }
 
+#: This client takes each block of a deflated stream for one frame, so it loses its place when two
+#: frames come together: one time in four, with the original nsqd 1.3.0 as with ours.  When it says
+#: so it gets another try.
+LOSES_ITS_PLACE: Final = (("nsq-client", "tls-deflate"), "Bad frame id from server")
+_TRIES: Final = 5
+
 CASES: Final = [
     pytest.param(
         client, name, id=f"{client.name}-{name}", marks=pytest.mark.xdist_group(client.language)
@@ -287,5 +293,15 @@ CASES: Final = [
 @pytest.mark.parametrize(("client", "scenario"), CASES)
 def test_client(client: Client, scenario: str, tmp_path: Path) -> None:
     client.command()
-    with shell(tmp_path) as run:
-        SCENARIOS[scenario](World(run, client))
+    case, words = LOSES_ITS_PLACE
+    for number in range(_TRIES):
+        (folder := tmp_path / str(number)).mkdir()
+        try:
+            with shell(folder) as run:
+                SCENARIOS[scenario](World(run, client))
+        except AssertionError as error:
+            may_try_again = case == (client.name, scenario) and words in str(error)
+            if not may_try_again or number == _TRIES - 1:
+                raise
+        else:
+            return
