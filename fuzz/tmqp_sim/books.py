@@ -243,7 +243,8 @@ def audience_problem(audience: Audience) -> str:
         stalled = deaf or session.full
         if (subscription.deaf, subscription.stalled) != (deaf, stalled):
             return f"{session!r} is counted as deaf {subscription.deaf}, {subscription.stalled}"
-        if not stalled:
+        # Beside a consumer that has joined as the only one nobody else can take anything.
+        if not stalled and audience.sole in (None, subscription):
             ready |= 1 << place
         if not deaf:
             hearing.append(number)

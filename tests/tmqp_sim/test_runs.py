@@ -25,6 +25,7 @@ SEEDS: Final = 390
 SHARES: Final = 3
 #: Seeds that failed although nothing was wrong but the simulation, and what that was.
 BLAMELESS: Final = {
+    296: "who waits behind an exclusive consumer was to be ready",
     39062: "a branch of a connection that had ended was still to hear of lapses",
     12_082: "who had said goodbye was taken over before the last words were worked off",
     1_026_722: "a producer pushed all that was refused again for each refusal",
