@@ -140,7 +140,8 @@ def test_runs_come_to_the_same_as_their_messages_one_by_one() -> None:
             compared += 1
     assert compared > 60
     for name in MARKS:
-        if name.startswith("run taken whole"):
+        # Where nothing else is pushed somebody takes every run: none waits in one piece.
+        if name.startswith("run taken whole") and not name.endswith("waits"):
             assert marks[name] > 2, f"{name}: {marks[name]}"
 
 
