@@ -69,15 +69,24 @@ _SHORTS: Final = (
     (COLUMN_PUT_BACKS, 26),
     (COLUMN_HOPS, 27),
 )
+#: The columns in their order, and how many bytes each has for a message.
+_WIDTHS: Final = (
+    (COLUMN_SEQUENCES, 8),
+    (COLUMN_TIMESTAMP, 8),
+    (COLUMN_VALUE, 4),
+    (COLUMN_FLAGS, 2),
+    (COLUMN_ATTEMPTS, 2),
+    (COLUMN_PUT_BACKS, 2),
+    (COLUMN_HOPS, 2),
+)
 
 
 def column_bytes(columns: int) -> int:
     """How many bytes the columns have for each message, payloads left aside."""
-    size = 8 if columns & COLUMN_SEQUENCES else 0
-    size += 8 if columns & COLUMN_TIMESTAMP else 0
-    size += 4 if columns & COLUMN_VALUE else 0
-    for bit, _ in _SHORTS:
-        size += 2 if columns & bit else 0
+    size = 0
+    for bit, width in _WIDTHS:
+        if columns & bit:
+            size += width
     return size
 
 
@@ -204,12 +213,7 @@ def read_columns(
         raise BlockError(f"{count} messages from {first} to {last} need a column of sequences")
     found = ColumnBlock(columns, count, key, first, last)
     at = start + HEAD_SIZE
-    for bit, each in (
-        (COLUMN_SEQUENCES, 8),
-        (COLUMN_TIMESTAMP, 8),
-        (COLUMN_VALUE, 4),
-        *[(bit, 2) for bit, _ in _SHORTS],
-    ):
+    for bit, each in _WIDTHS:
         if columns & bit:
             found.places[bit] = at
             at += each * count
