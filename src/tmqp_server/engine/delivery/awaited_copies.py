@@ -58,13 +58,7 @@ class CopyingStep:
 
     def copied(self) -> None:
         """The message had to wait, and its turn has come."""
-        message = self._message
-        message.marks &= ~MARK_AWAITS
-        rare = message.rarely()
-        confirm = rare.held_confirm
-        rare.held_confirm = None
-        assert isinstance(confirm, Confirm), "it has waited with the message"
-        self._tell(confirm)
+        self._tell(_take_confirm(self._message))
 
     def _tell(self, confirm: Confirm) -> None:
         """Confirm what was copied, when it is safe."""
@@ -109,12 +103,17 @@ class CopyingStep:
 
 def tell_held(core: Core, message: Message) -> None:
     """Confirm a message that came to its end before it was copied."""
+    _send(core, message, _take_confirm(message))
+
+
+def _take_confirm(message: Message) -> Confirm:
+    """Take from a message the confirm that it has borne."""
     message.marks &= ~MARK_AWAITS
     rare = message.rarely()
     confirm = rare.held_confirm
     rare.held_confirm = None
     assert isinstance(confirm, Confirm), "it has waited with the message"
-    _send(core, message, confirm)
+    return confirm
 
 
 def _send(core: Core, message: Message, confirm: Confirm) -> None:
