@@ -32,10 +32,10 @@ from tmqp_server.engine.model.sessions import Session
 from tmqp_server.engine.model.snapshots import BrowsedMessage
 from tmqp_server.engine.model.tails import Tail
 
-__all__ = ["CANCELLED", "Deferring"]
+__all__ = ["Deferring", "tell_cancelled"]
 
 #: The reason of the negative confirm of a message that is cancelled before it was confirmed.
-CANCELLED: Final = "cancelled"
+_CANCELLED: Final = "cancelled"
 
 
 class Deferring:
@@ -113,9 +113,7 @@ class Deferring:
 
     def _settle(self, queue: Queue, message: Message) -> None:
         core = self._core
-        message.marks |= MARK_NEGATIVE
-        if message.marks & (MARK_WANTS | MARK_CONFIRMED) == MARK_WANTS:
-            self._outcomes.confirm(message, False, CANCELLED, "", None)
+        tell_cancelled(self._outcomes, message)
         if message.marks & MARK_SHARED:
             tell(core.out, core.channels, queue, message)
         stored = message.rarely().stored or message.sequence
@@ -128,3 +126,10 @@ class Deferring:
     def _forget(self, queue: Queue, high_priority: bool, stored: int) -> None:
         """Have a stored message forgotten, before whoever wants that is answered."""
         self._core.keep(ClearStored(queue.key, high_priority, stored, stored))
+
+
+def tell_cancelled(outcomes: Outcomes, message: Message) -> None:
+    """Tell the producer of a message, if it waits for that, that the message goes undelivered."""
+    message.marks |= MARK_NEGATIVE
+    if message.marks & (MARK_WANTS | MARK_CONFIRMED) == MARK_WANTS:
+        outcomes.confirm(message, False, _CANCELLED, "", None)

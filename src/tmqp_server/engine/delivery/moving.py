@@ -9,8 +9,6 @@ its priority; one that was on disk only waits behind those that are in memory, w
 
 from __future__ import annotations
 
-from typing import Final
-
 from tmqp.constants import (
     RESULT_BUSY,
     RESULT_NOT_IMPLEMENTED,
@@ -19,27 +17,22 @@ from tmqp.constants import (
 )
 from tmqp_server.engine.commands import Command, KeptMessage, MoveMessage
 from tmqp_server.engine.delivery.batches import Batches, Item, PendingBatch
-from tmqp_server.engine.delivery.deferring import CANCELLED
+from tmqp_server.engine.delivery.deferring import tell_cancelled
 from tmqp_server.engine.delivery.returning import Returned
 from tmqp_server.engine.effects import Erase
 from tmqp_server.engine.keying import let_go
 from tmqp_server.engine.model.delivery import ALLOW
 from tmqp_server.engine.model.message import (
-    MARK_CONFIRMED,
     MARK_GONE,
     MARK_KEYED,
-    MARK_NEGATIVE,
     MARK_SAVED,
     MARK_SAVING,
-    MARK_WANTS,
     Message,
 )
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session
 
 __all__ = ["Moves"]
-
-_ASKED: Final = MARK_WANTS | MARK_CONFIRMED
 
 
 class Moves(Batches):
@@ -134,9 +127,7 @@ class Moves(Batches):
             self._forgotten(queue, message)
         if not queue.closed:
             self._outcomes.dequeued(queue, message)
-        message.marks |= MARK_NEGATIVE
-        if message.marks & _ASKED == MARK_WANTS:
-            self._outcomes.confirm(message, False, CANCELLED, "", None)
+        tell_cancelled(self._outcomes, message)
         self._outcomes.settle(queue, message)
 
     def _give_back(self, item: Item) -> None:
