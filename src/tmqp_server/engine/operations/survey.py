@@ -194,25 +194,23 @@ class Survey:
         A channel counts as another queue.
         """
         left = portion
-        while left > 0 and self._at < len(self._queues):
-            self._look(self._queues[self._at], now)
-            self._at += 1
+        while left > 0:
+            if self._at < len(self._queues):
+                self._look(self._queues[self._at], now)
+                self._at += 1
+            elif self._next < len(self._channels):
+                self._queues = list(self._channels[self._next].queues.values())
+                self._at = 0
+                self._next += 1
+            else:
+                break
             left -= 1
-        while left > 0 and self._next < len(self._channels):
-            self._queues = list(self._channels[self._next].queues.values())
-            self._next += 1
-            left -= 1
-            count = min(left, len(self._queues))
-            for place in range(count):
-                self._look(self._queues[place], now)
-            self._at = count
-            left -= count
         if self._next < len(self._channels) or self._at < len(self._queues):
             return False
         if self._channels:
             self._channels = []
             self._end_with_queues()
-        last = min(self._session + max(left, 0), len(self._sessions))
+        last = min(self._session + left, len(self._sessions))
         for session in self._sessions[self._session : last]:
             self._count(session)
         self._session = last
