@@ -110,7 +110,6 @@ class _Look:
         "place",
         "queue",
         "removal",
-        "removes",
         "session",
         "shelved",
         "stamp",
@@ -137,10 +136,9 @@ class _Look:
         self.awaited = 0
         self.horizon = -1
         self.charged = 0
-        #: What is found is to be removed; how often it was looked for, and what the queue's state
-        #: was when that began.
+        #: What removes or moves the message that is found, if anything does; how often that was
+        #: looked for, and what the state of the queue was when the search began.
         self.removal = removal
-        self.removes = removal is not None
         self.tries = 0
         self.stamp = (0, 0)
         self.appended = queue.appended
@@ -382,7 +380,7 @@ class Browsing:
         limits = self._core.limits
         look.awaited += 1
         # Where most of them are left out, few questions should do.
-        chooses = look.removes or look.command.filter is not None
+        chooses = look.removal is not None or look.command.filter is not None
         most = limits.max_browse_messages if chooses else look.most
         most_bytes = min(look.command.max_bytes or limits.max_read_bytes, limits.max_read_bytes)
         self._core.fetch(pending, after, pending.last, most, most_bytes)
@@ -401,7 +399,7 @@ class Browsing:
             if (wanted and kept.message_id != wanted) or not asked.is_there(kept.sequence):
                 continue
             item = of_kept(look.queue, kept, asked.high_priority, self._core.now)
-            if look.removes and not item.state & BROWSED_WAITING:
+            if look.removal is not None and not item.state & BROWSED_WAITING:
                 continue
             if not verdict(look.command.filter, item.message):
                 continue
@@ -424,7 +422,7 @@ class Browsing:
         if look.queue.closed:
             core.reply(look.session, command.request, RESULT_NOT_FOUND)
             return
-        if look.removes:
+        if look.removal is not None:
             self._remove(look)
             return
         limits = core.limits
