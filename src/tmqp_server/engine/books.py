@@ -190,6 +190,10 @@ class Books:
         self.limits_reached[limit] = self.limits_reached.get(limit, 0) + 1
         return code
 
+    def no_room(self) -> int:
+        """Count that something is refused because the memory is full; the result code of that."""
+        return self.reached("max_total_bytes", RESULT_BUSY)
+
     def short_of(self, limit: str, code: int = RESULT_LIMIT_EXCEEDED) -> int:
         """Note why a message has no room; its push may wait, or others make way, so it is counted
         only by :meth:`count_short`.  The result code of a refusal."""

@@ -381,9 +381,9 @@ class Batches:
                     memory -= size
         batch.memory = batch_bytes(parts, answers) if kept else 0
         if memory > 0 and not core.has_room(memory + batch.memory):
-            return core.reached("max_total_bytes", RESULT_BUSY)
+            return core.no_room()
         if not core.has_room_for_client(batch.memory):
-            return core.reached("max_total_bytes", RESULT_BUSY)
+            return core.no_room()
         if kept and not core.has_room_to_save(batch.size):
             return core.count_short(core.short_of_storage())
         return RESULT_OK

@@ -74,7 +74,7 @@ class Direct:
         if command.asks and not session.node:
             size = question_bytes(command.message_id, len(receivers))
             if not self._core.has_room(size):
-                self._core.reached("max_total_bytes")
+                self._core.no_room()
                 return False
         self._core.out.append(Forward(receivers, command.wire, session.door))
         self._expect(receivers, command, session)

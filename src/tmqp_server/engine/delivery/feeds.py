@@ -11,7 +11,6 @@ from typing import Final
 
 from tmqp.constants import (
     RESULT_BAD_REQUEST,
-    RESULT_BUSY,
     RESULT_DUPLICATE,
     RESULT_NOT_FOUND,
     RESULT_OK,
@@ -120,7 +119,7 @@ class Feeds:
         # The first feed moves what waits, and so makes room.
         is_first = there == 0 and source.waiting_count() + source.spilled > 0
         has_room = core.has_room_to_move(size) if is_first else core.has_room(size)
-        return RESULT_OK if has_room else core.reached("max_total_bytes", RESULT_BUSY)
+        return RESULT_OK if has_room else core.no_room()
 
     def _reaches(self, start: Queue, wanted: Queue) -> bool:
         """Whether messages of a queue come into another, or are there already."""

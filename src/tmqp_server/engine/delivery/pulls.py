@@ -129,7 +129,7 @@ class Puller:
             self._core.reached("max_pulls_per_session")
             return _UNACCEPTABLE
         if not self._core.has_room_for_client(PULL_BYTES + command.size):
-            self._core.reached("max_total_bytes")
+            self._core.no_room()
             return _UNACCEPTABLE
         return ""
 

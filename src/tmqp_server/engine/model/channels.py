@@ -20,7 +20,6 @@ from tmqp.constants import (
     FORBIDDEN_NAME_CHARACTERS,
     MAX_QUEUE_ID,
     RESULT_BAD_REQUEST,
-    RESULT_BUSY,
     RESULT_DUPLICATE,
     RESULT_LIMIT_EXCEEDED,
     RESULT_OK,
@@ -388,7 +387,7 @@ class ChannelTable:
         if len(self.by_key) >= self._limits.max_channels:
             return self._books.reached("max_channels")
         if not self._books.has_room(channel_bytes(name, options)):
-            return self._books.reached("max_total_bytes", RESULT_BUSY)
+            return self._books.no_room()
         return RESULT_OK
 
     def problem_of_change(self, channel: Channel, options: ChannelOptions) -> int:
@@ -407,7 +406,7 @@ class ChannelTable:
                 channel.name, channel.options
             )
             if more > 0 and not self._books.has_room(more):
-                return self._books.reached("max_total_bytes", RESULT_BUSY)
+                return self._books.no_room()
         return problem
 
     def problem_of_rules(self, options: ChannelOptions) -> int:
@@ -526,7 +525,7 @@ class ChannelTable:
             if channel is None:
                 size += channel_bytes(name, rules)
             if not self._books.has_room(size):
-                return self._books.reached("max_total_bytes", RESULT_BUSY)
+                return self._books.no_room()
         return problem
 
     def create_queue(self, channel: Channel, queue_id: int, options: QueueOptions) -> Queue:

@@ -321,7 +321,7 @@ class Administration:
         if self._joined(session) >= core.limits.max_subscriptions_per_session:
             return core.reached("max_subscriptions_per_session")
         if not core.has_room_for_client(SUBSCRIPTION_BYTES):
-            return core.reached("max_total_bytes", RESULT_BUSY)
+            return core.no_room()
         core.charge(SUBSCRIPTION_BYTES)
         subscription = Subscription(session, audience, command.credit, command.filter, core.now)
         session.subscriptions[channel.key] = subscription
@@ -486,7 +486,7 @@ class Administration:
             return RESULT_BAD_REQUEST
         more = queue_bytes(options) - queue_bytes(queue.options)
         if more > 0 and not core.has_room(more):
-            return core.reached("max_total_bytes", RESULT_BUSY)
+            return core.no_room()
         if queue.spilled and options.status == STATUS_CACHE:
             return RESULT_UNACCEPTABLE  # which message is the latest stands on disk only
         if queue.feeds is not None and options.group_keys != NO_KEYS:

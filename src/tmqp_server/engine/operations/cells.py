@@ -12,7 +12,6 @@ from typing import Final
 
 from tmqp.constants import (
     RESULT_BAD_REQUEST,
-    RESULT_BUSY,
     RESULT_DUPLICATE,
     RESULT_NOT_FOUND,
     RESULT_OK,
@@ -167,7 +166,7 @@ class Cells:
                 return core.reached("max_cell_spaces")
             more = space_bytes(name)
         if not core.has_room(size + more):
-            return core.reached("max_total_bytes", RESULT_BUSY)
+            return core.no_room()
         if space is None:
             space = self._spaces[name] = Space(name)
             space.memory = more
@@ -238,7 +237,7 @@ class Cells:
                 return RESULT_UNACCEPTABLE
             size = cell_bytes(command.key, value)
             if size > cell.memory and not core.has_room(size - cell.memory):
-                return core.reached("max_total_bytes", RESULT_BUSY)
+                return core.no_room()
             core.charge(size - cell.memory)
             cell.memory = size
             cell.space.put(cell, value)

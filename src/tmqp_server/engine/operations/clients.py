@@ -190,7 +190,7 @@ class Clients:
         if opened >= core.limits.max_branches_per_session:
             code = core.reached("max_branches_per_session")
         elif not core.has_room_for_client(size):
-            code = core.reached("max_total_bytes", RESULT_BUSY)
+            code = core.no_room()
         if code != RESULT_OK:
             if command.request is not None:
                 core.out.append(Reply(session.number, command.request, code))

@@ -5,7 +5,7 @@ Who may listen to what is decided before a wish becomes a command.
 
 from __future__ import annotations
 
-from tmqp.constants import RESULT_BUSY, RESULT_FAILED, RESULT_OK
+from tmqp.constants import RESULT_FAILED, RESULT_OK
 from tmqp_server.engine.books import listening_bytes
 from tmqp_server.engine.commands import Command, SubscribeEvent
 from tmqp_server.engine.core import Core
@@ -46,7 +46,7 @@ class Subscribing:
             return core.reached("max_event_subscriptions_per_session")
         channel = command.channel if place[1] else ""
         if place not in subscriptions and not core.has_room(listening_bytes(channel)):
-            return core.reached("max_total_bytes", RESULT_BUSY)
+            return core.no_room()
         core.notices.subscribe(session, place, channel, command.specified)
         return RESULT_OK
 

@@ -229,7 +229,7 @@ class Browsing:
         elif len(self._looks) >= limits.max_browses:
             core.reply(session, command.request, core.reached("max_browses", RESULT_BUSY))
         elif not self._begin(look):
-            core.reply(session, command.request, core.reached("max_total_bytes", RESULT_BUSY))
+            core.reply(session, command.request, core.no_room())
 
     def _begin(self, look: _Look) -> bool:
         """Copy the places of a queue; False when there is no room for that."""

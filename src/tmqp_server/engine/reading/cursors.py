@@ -7,7 +7,7 @@ another has put there, and the storage has not answered for, is told to the stor
 
 from __future__ import annotations
 
-from tmqp.constants import RESULT_BAD_REQUEST, RESULT_BUSY, RESULT_OK
+from tmqp.constants import RESULT_BAD_REQUEST, RESULT_OK
 from tmqp.names import fault_of_name
 from tmqp_server.engine.books import PENDING_BYTES, cursor_bytes
 from tmqp_server.engine.core import Core
@@ -48,7 +48,7 @@ class Cursors:
         size = count * (cursor_bytes(name) + PENDING_BYTES)
         if self._core.has_room(size):
             return RESULT_OK
-        return self._core.reached("max_total_bytes", RESULT_BUSY)
+        return self._core.no_room()
 
     def restore(self, queue: Queue, name: str, sequence: int) -> None:
         """Put a cursor where it was before."""

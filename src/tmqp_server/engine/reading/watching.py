@@ -112,7 +112,7 @@ class Watching:
         for it."""
         size = watch_bytes(command.filter, len(command.known) + queues)
         if not self._core.has_room(size):
-            self._core.reached("max_total_bytes")
+            self._core.no_room()
             return None
         self._core.charge(size)
         wait_ms = min(command.wait_ms, self._core.limits.max_read_wait_ms)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from tmqp.constants import (
     RESULT_BAD_REQUEST,
-    RESULT_BUSY,
     RESULT_NOT_FOUND,
     RESULT_OK,
     RESULT_UNAUTHORIZED,
@@ -208,7 +207,7 @@ class Routing:
         elif len(self._routers) >= limits.max_routers:
             code = self._core.reached("max_routers")
         elif not self._core.has_room(router_bytes(command.router)):
-            code = self._core.reached("max_total_bytes", RESULT_BUSY)
+            code = self._core.no_room()
         else:
             router = Router(command.router, command.method)
             self._core.charge(router_bytes(command.router))
@@ -272,7 +271,7 @@ class Routing:
             return self._core.reached("max_bindings_per_router")
         size = binding_bytes(options)
         if not self._core.has_room(size):
-            return self._core.reached("max_total_bytes", RESULT_BUSY)
+            return self._core.no_room()
         self._core.charge(size)
         router.add(Binding(options))
         self._keep(router)

@@ -54,7 +54,7 @@ class Holdings:
             return core.reached("max_transactions_bytes", RESULT_BUSY)
         if self.memory + more > limits.max_transactions_memory_bytes:
             return core.reached("max_transactions_memory_bytes", RESULT_BUSY)
-        return RESULT_OK if core.has_room(more) else core.reached("max_total_bytes", RESULT_BUSY)
+        return RESULT_OK if core.has_room(more) else core.no_room()
 
     def add(self, transaction: Transaction, queue: Queue, message_set: MessageSet) -> None:
         """Stage a message set, and have its segment put aside if there is enough in memory."""

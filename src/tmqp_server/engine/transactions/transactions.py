@@ -183,7 +183,7 @@ class Transactions:
             elif older is None and len(self._open) >= limits.max_transactions:
                 code = core.reached("max_transactions")
             elif older is None and not core.has_room(transaction_bytes(command.application)):
-                code = core.reached("max_total_bytes", RESULT_BUSY)
+                code = core.no_room()
         if code != RESULT_OK:
             core.reply(session, command.request, code)
             return
@@ -367,7 +367,7 @@ class Transactions:
         if code == RESULT_OK and mark is None and marks >= core.limits.max_transaction_marks:
             code = core.reached("max_transaction_marks")
         if code == RESULT_OK and mark is None and not core.has_room(mark_bytes(application)):
-            code = core.reached("max_total_bytes", RESULT_BUSY)
+            code = core.no_room()
         if code == RESULT_OK and not core.storage_ok:
             code = RESULT_BUSY
         if code != RESULT_OK:
