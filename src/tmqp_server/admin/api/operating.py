@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from tmqp_server.access.rights import MANAGE_SERVER
-from tmqp_server.admin.api.running import AskOnce, Telling
+from tmqp_server.admin.api.running import for_observers, for_right
 from tmqp_server.admin.api.table import Api, Operation, body_of, integer, word
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.messages import BadRequest, HttpResponse, problem
@@ -17,10 +17,6 @@ __all__ = ["OPERATING_OPERATIONS"]
 
 #: The number of a line of the log is no larger.
 _MOST_LINES: Final = 10**15 - 1
-
-
-def _tell(exchange: Exchange, answer: Callable[[float], object]) -> Handler:
-    return Telling(exchange, SeeServer(exchange.client.number, None), answer)
 
 
 def _manage(
@@ -34,11 +30,7 @@ def _manage(
         api.world.note(exchange.client.client_id, action, code)
         return response
 
-    return AskOnce(
-        exchange,
-        lambda session, request: AskRight(session, request, MANAGE_SERVER),
-        answer,
-    )
+    return for_right(exchange, MANAGE_SERVER, answer)
 
 
 # --- The log --------------------------------------------------------------------------------------
@@ -57,7 +49,7 @@ def _tell_log(api: Api, exchange: Exchange) -> Handler:
         ]
         return {"items": found[-most:], "last": lines[-1]["number"] if lines else 0}
 
-    return _tell(exchange, answer)
+    return for_observers(exchange, answer)
 
 
 def _rank(level: str) -> int:
@@ -65,7 +57,7 @@ def _rank(level: str) -> int:
 
 
 def _tell_level(api: Api, exchange: Exchange) -> Handler:
-    return _tell(exchange, lambda _now: {"level": api.world.log_level()})
+    return for_observers(exchange, lambda _now: {"level": api.world.log_level()})
 
 
 def _set_level(api: Api, exchange: Exchange) -> Handler:
@@ -97,7 +89,7 @@ def _shown_tls(api: Api) -> dict[str, Any]:
 
 
 def _tell_tls(api: Api, exchange: Exchange) -> Handler:
-    return _tell(exchange, lambda _now: _shown_tls(api))
+    return for_observers(exchange, lambda _now: _shown_tls(api))
 
 
 def _renew_tls(api: Api, exchange: Exchange) -> Handler:
@@ -124,7 +116,7 @@ def _shown_backup(api: Api) -> dict[str, Any]:
 
 
 def _tell_backup(api: Api, exchange: Exchange) -> Handler:
-    return _tell(exchange, lambda _now: _shown_backup(api))
+    return for_observers(exchange, lambda _now: _shown_backup(api))
 
 
 def _begin_backup(api: Api, exchange: Exchange) -> Handler:

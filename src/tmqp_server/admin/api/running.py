@@ -10,10 +10,21 @@ from tmqp.constants import RESULT_OK
 from tmqp_server.admin.permitted import Permitted
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.messages import BadRequest, HttpResponse, of_result, problem
-from tmqp_server.engine.commands import Command, Permission
+from tmqp_server.engine.commands import AskRight, Command, Permission, SeeServer
 from tmqp_server.engine.effects import Confirm, Effect, Reply
 
-__all__ = ["AskOnce", "Refused", "Stepping", "Steps", "Telling", "done", "need", "show", "words_of"]
+__all__ = [
+    "AskOnce",
+    "Refused",
+    "Stepping",
+    "Steps",
+    "done",
+    "for_observers",
+    "for_right",
+    "need",
+    "show",
+    "words_of",
+]
 
 #: Makes JSON of what the broker answers.
 _Shape = Callable[[object], object]
@@ -74,7 +85,7 @@ class AskOnce(Handler):
         return ()
 
 
-class Telling(Permitted):
+class _Telling(Permitted):
     """Answers with what this door knows, to clients that have a right."""
 
     def __init__(
@@ -86,6 +97,29 @@ class Telling(Permitted):
     def permitted(self, now: float) -> None:
         """Answer with JSON."""
         self.exchange.respond(HttpResponse.json(200, self._answer(now)))
+
+
+def for_right(
+    exchange: Exchange,
+    right: str,
+    answer: Callable[[object], HttpResponse],
+    channel: str = "",
+    queue_id: int = -1,
+) -> Handler:
+    """Does or tells something, for clients that have a right: in a queue, or at all.
+
+    :param right: one of ``access/rights.py``.
+    """
+    return AskOnce(
+        exchange,
+        lambda session, request: AskRight(session, request, right, channel, queue_id),
+        answer,
+    )
+
+
+def for_observers(exchange: Exchange, answer: Callable[[float], object]) -> Handler:
+    """Tells something of the server, to clients that may see it."""
+    return _Telling(exchange, SeeServer(exchange.client.number, None), answer)
 
 
 Steps = Generator[Command | float, Reply, HttpResponse]

@@ -8,13 +8,13 @@ from typing import Any
 
 from tmqp_server.access.rights import MANAGE_SERVER
 from tmqp_server.admin.api.overview import Overview, turn_of
-from tmqp_server.admin.api.running import AskOnce, Telling
+from tmqp_server.admin.api.running import AskOnce, for_observers, for_right
 from tmqp_server.admin.api.table import Api, body_of
 from tmqp_server.admin.limits import limits_near
 from tmqp_server.admin.permitted import Permitted
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.messages import HttpResponse, problem
-from tmqp_server.engine.commands import AskRight, Command, Drain, SeeServer
+from tmqp_server.engine.commands import Command, Drain, SeeServer
 from tmqp_server.settings.sources import hidden
 
 __all__ = [
@@ -68,7 +68,7 @@ def tell_limits(api: Api, exchange: Exchange) -> Handler:
                 items.append({"name": field.name, "used": None, "limit": value, "near": False})
         return {"items": items}
 
-    return Telling(exchange, SeeServer(exchange.client.number, None), answer)
+    return for_observers(exchange, answer)
 
 
 def tell_settings(api: Api, exchange: Exchange) -> Handler:
@@ -78,7 +78,7 @@ def tell_settings(api: Api, exchange: Exchange) -> Handler:
         found = [(name, hidden(name, value)) for name, value in api.world.settings()]
         return {"items": [{"name": name, "value": _plain(value)} for name, value in found]}
 
-    return Telling(exchange, SeeServer(exchange.client.number, None), answer)
+    return for_observers(exchange, answer)
 
 
 def _plain(value: object) -> object:
@@ -107,7 +107,7 @@ def tell_storage(api: Api, exchange: Exchange) -> Handler:
             "batch_messages": _shown(turn.tally.batch),
         }
 
-    return Telling(exchange, SeeServer(exchange.client.number, None), answer)
+    return for_observers(exchange, answer)
 
 
 def tell_audit(api: Api, exchange: Exchange) -> Handler:
@@ -118,7 +118,7 @@ def tell_audit(api: Api, exchange: Exchange) -> Handler:
         found = list(api.world.audit)[-most:]
         return {"items": [dict(each) for each in reversed(found)]}
 
-    return Telling(exchange, SeeServer(exchange.client.number, None), answer)
+    return for_observers(exchange, answer)
 
 
 def drain(_api: Api, exchange: Exchange) -> Handler:
@@ -140,11 +140,7 @@ def reload_settings(api: Api, exchange: Exchange) -> Handler:
         api.world.reload()
         return HttpResponse.json(202, {"reloads": dict(api.world.reloads)})
 
-    return AskOnce(
-        exchange,
-        lambda session, request: AskRight(session, request, MANAGE_SERVER),
-        answer,
-    )
+    return for_right(exchange, MANAGE_SERVER, answer)
 
 
 def _shown(histogram: Any) -> dict[str, object]:

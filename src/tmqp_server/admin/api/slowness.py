@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from tmqp_server.access.rights import MANAGE_CLIENTS
 from tmqp_server.admin.api.overview import turn_of
-from tmqp_server.admin.api.running import AskOnce, Telling
+from tmqp_server.admin.api.running import for_observers, for_right
 from tmqp_server.admin.api.shapes import unix_ms
 from tmqp_server.admin.api.table import Api, Operation, body_of, integer
 from tmqp_server.doors.http.exchange import Exchange, Handler
@@ -55,7 +55,7 @@ def _tell_slow(api: Api, exchange: Exchange) -> Handler:
             "consumers": consumers,
         }
 
-    return Telling(exchange, SeeServer(exchange.client.number, None), answer)
+    return for_observers(exchange, answer)
 
 
 def _trace(api: Api, exchange: Exchange) -> Handler:
@@ -74,7 +74,7 @@ def _trace(api: Api, exchange: Exchange) -> Handler:
             return problem(409, f"{MOST_TRACES} clients are traced already")
         return HttpResponse.json(201, _shown(trace, 0, exchange))
 
-    return _permitted(exchange, answer)
+    return for_right(exchange, MANAGE_CLIENTS, answer)
 
 
 def _tell_trace(api: Api, exchange: Exchange) -> Handler:
@@ -87,7 +87,7 @@ def _tell_trace(api: Api, exchange: Exchange) -> Handler:
             return problem(404, _NO_TRACE)
         return HttpResponse.json(200, _shown(trace, after, exchange))
 
-    return _permitted(exchange, answer)
+    return for_right(exchange, MANAGE_CLIENTS, answer)
 
 
 def _end_trace(api: Api, exchange: Exchange) -> Handler:
@@ -98,16 +98,7 @@ def _end_trace(api: Api, exchange: Exchange) -> Handler:
             return problem(404, _NO_TRACE)
         return HttpResponse(204)
 
-    return _permitted(exchange, answer)
-
-
-def _permitted(exchange: Exchange, answer: Any) -> Handler:
-    """What only those see who may end the connections of clients."""
-    return AskOnce(
-        exchange,
-        lambda session, request: AskRight(session, request, MANAGE_CLIENTS),
-        answer,
-    )
+    return for_right(exchange, MANAGE_CLIENTS, answer)
 
 
 def _shown(trace: Trace, after: int, exchange: Exchange) -> dict[str, object]:

@@ -29,7 +29,7 @@ from tmqp.extensions import (
 from tmqp.frames import Frame
 from tmqp_server.access.rights import BROWSE, CLEAR_MESSAGES
 from tmqp_server.admin.api.channels import place_of
-from tmqp_server.admin.api.running import AskOnce, Stepping, Steps, need
+from tmqp_server.admin.api.running import Stepping, Steps, for_right, need
 from tmqp_server.admin.api.table import Api, Operation, body_of
 from tmqp_server.doors.http.contents import wanted_filter
 from tmqp_server.doors.http.exchange import Exchange, Handler
@@ -321,9 +321,7 @@ def _tell(api: Api, exchange: Exchange) -> Handler:
         found = [each.shown() for name, each in api.transfers.items() if name[:2] == key]
         return HttpResponse.json(200, {"items": found})
 
-    return AskOnce(
-        exchange, lambda session, request: AskRight(session, request, BROWSE, *place), answer
-    )
+    return for_right(exchange, BROWSE, answer, *place)
 
 
 def _stop(api: Api, exchange: Exchange) -> Handler:
@@ -338,11 +336,7 @@ def _stop(api: Api, exchange: Exchange) -> Handler:
         found.stop()
         return HttpResponse(204)
 
-    return AskOnce(
-        exchange,
-        lambda session, request: AskRight(session, request, CLEAR_MESSAGES, *place),
-        answer,
-    )
+    return for_right(exchange, CLEAR_MESSAGES, answer, *place)
 
 
 TRANSFER_OPERATIONS: Final[tuple[Operation, ...]] = (
