@@ -8,16 +8,18 @@ from tmqp_server.engine.model.nodes import NodeSnapshot
 from tmqp_server.engine.records import Record
 from tmqp_server.replication.life import CLAIMING, COMPLETING, ENDED, LEADER, STANDBY, Life
 
-__all__ = ["ROLES", "GroupView", "view_of"]
+__all__ = ["GROUP_ROLES", "GroupView", "view_of"]
 
 #: What the states of a life are called by operators.
-ROLES: Final = {
+_ROLES: Final = {
+    LEADER: "leader",
     STANDBY: "standby",
     CLAIMING: "claiming",
     COMPLETING: "claiming",
-    LEADER: "leader",
     ENDED: "ended",
 }
+#: What a server of a group may be.
+GROUP_ROLES: Final = tuple(dict.fromkeys(_ROLES.values()))
 #: A member reports every 10 s if there is no news; one that has missed three reports is silent.
 _SILENT_S: Final = 30.0
 
@@ -25,8 +27,8 @@ _SILENT_S: Final = 30.0
 class GroupView(Record):
     """A look at a group from one of its servers.
 
-    Attributes: ``role`` of this server, one of ``ROLES``; ``epoch`` of the newest claim that it
-    knows, 0 for none; ``leader`` is the address of who leads for clients, empty for nobody;
+    Attributes: ``role`` of this server, one of ``GROUP_ROLES``; ``epoch`` of the newest claim that
+    it knows, 0 for none; ``leader`` is the address of who leads for clients, empty for nobody;
     ``applied`` is the last entry of the log that this server has, ``behind`` how many more it knows
     of; ``members``, all that it knows of, itself included.
     """
@@ -55,7 +57,7 @@ def view_of(life: Life, appended: int, now: float) -> GroupView:
 
     :param appended: the last entry that the store of a leader has appended.
     """
-    role = ROLES[life.state]
+    role = _ROLES[life.state]
     applied = max(life.read, appended)
     last = max(life.last, applied)
     known = life.leader

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from tmqp.constants import (
     MAX_QUEUE_ID,
-    PUT_BACK_END,
     PUT_BACK_START,
     RESULT_FORBIDDEN,
     RESULT_NOT_FOUND,
@@ -16,14 +15,25 @@ from tmqp.constants import (
 )
 from tmqp_server.access.rights import JOIN
 from tmqp_server.admin.api.consuming import (
+    DEFAULT_WINDOW,
+    IDLE_S,
+    LONGEST_IDLE_S,
+    MOST_ANSWERS,
+    MOST_WINDOW,
     NO_CONSUMER,
+    OUTCOMES,
     DeliveryAnswer,
     HttpConsumer,
 )
 from tmqp_server.admin.api.running import words_of
 from tmqp_server.admin.api.table import Api, Operation, body_of, integer
 from tmqp_server.admin.options import ADMIN
-from tmqp_server.doors.http.contents import MOST_DELAY_MS, MOST_REASON_BYTES, wanted_filter
+from tmqp_server.doors.http.contents import (
+    MOST_DELAY_MS,
+    PUT_BACK_PLACES,
+    wanted_filter,
+    wanted_reason,
+)
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.messages import BadRequest, HttpResponse, of_result
 from tmqp_server.engine.commands import (
@@ -45,18 +55,13 @@ from tmqp_server.engine.effects import (
 
 __all__ = ["CONSUMER_OPERATIONS"]
 
-_IDLE_S: Final = 60
-_LONGEST_IDLE_S: Final = 3_600
 _MOST_MESSAGES: Final = 100
 _MOST_WAIT_MS: Final = 60_000
-_MOST_ANSWERS: Final = 1_000
 #: Seconds between two looks at what has come.
 _LOOK_S: Final = 0.02
 #: Seconds to wait for what the broker answers at once, as a rule.
 _PATIENCE_S: Final = 10.0
 _LIMIT: Final = 482
-_PLACES: Final = {"end": PUT_BACK_END, "start": PUT_BACK_START}
-_OUTCOMES: Final = ("ack", "nack", "release", "extend")
 
 
 class _Asking(Handler):
@@ -109,9 +114,9 @@ class _Create(_Asking):
         if not channel:
             raise BadRequest(422, "channel must name a channel")
         super().__init__(exchange, channel)
-        self._idle_s = _bounded(given, "idle_s", _IDLE_S, 1, _LONGEST_IDLE_S)
-        window = _bounded(given, "window", _MOST_ANSWERS, 1, 100_000)
-        timeout_ms = _bounded(given, "ack_timeout_ms", 0, 0, MOST_DELAY_MS)
+        self._idle_s = _whole(given, "idle_s", IDLE_S, 1, LONGEST_IDLE_S)
+        window = _whole(given, "window", DEFAULT_WINDOW, 1, MOST_WINDOW)
+        timeout_ms = _whole(given, "ack_timeout_ms", 0, 0, MOST_DELAY_MS)
         self._terms = Terms(window, timeout_ms, PUT_BACK_START)
         self._filter = wanted_filter(
             given.get("filter_language"), given.get("filter"), exchange.client.letters, 422
@@ -170,13 +175,6 @@ class _Create(_Asking):
         words = "there is no such channel" if code == RESULT_NOT_FOUND else ""
         self._refuse(code, words)
         return [Disconnect(consumer.number)]
-
-
-def _bounded(given: dict[str, Any], name: str, default: int, least: int, most: int) -> int:
-    value = given.get(name, default)
-    if not least <= value <= most:
-        raise BadRequest(422, f"{name} must be a whole number from {least} to {most}")
-    return int(value)
 
 
 def _shown(consumer: HttpConsumer, now: float) -> dict[str, object]:
@@ -277,8 +275,8 @@ class _Settle(_Asking):
         name = _text(item, "id", "")
         queue_id = _whole(item, "queue", 0, 0, MAX_QUEUE_ID)
         outcome = _text(item, "outcome", "ack")
-        if not name or outcome not in _OUTCOMES:
-            words = f"each item needs an id, and outcome is one of {', '.join(_OUTCOMES)}"
+        if not name or outcome not in OUTCOMES:
+            words = f"each item needs an id, and outcome is one of {', '.join(OUTCOMES)}"
             raise BadRequest(422, words)
         answer = DeliveryAnswer(queue_id, name)
         self._answers.append(answer)
@@ -288,14 +286,12 @@ class _Settle(_Asking):
             timeout_ms = _whole(item, "timeout_ms", 0, 1, MOST_DELAY_MS)
             return Extend(number, answer, name, *place, timeout_ms)
         if outcome == "release":
-            put_back = _PLACES.get(_text(item, "put_back", "end"))
+            put_back = PUT_BACK_PLACES.get(_text(item, "put_back", "end"))
             if put_back is None:
-                raise BadRequest(422, f"put_back must be one of {', '.join(_PLACES)}")
+                raise BadRequest(422, f"put_back must be one of {', '.join(PUT_BACK_PLACES)}")
             delay_ms = _whole(item, "delay_ms", 0, 0, MOST_DELAY_MS)
             return Release(number, answer, name, *place, put_back, delay_ms)
-        reason = "" if outcome == "ack" else _text(item, "reason", "") or "error"
-        if len(reason.encode()) > MOST_REASON_BYTES or (reason and not reason.isprintable()):
-            raise BadRequest(422, f"reason must be a line of at most {MOST_REASON_BYTES} bytes")
+        reason = "" if outcome == "ack" else wanted_reason(_text(item, "reason", ""), 422)
         return Acknowledge(number, name, *place, not reason, reason, request=answer)
 
     def start(self, now: float) -> Sequence[Command]:
@@ -333,8 +329,8 @@ def _whole(item: dict[str, Any], name: str, default: int, least: int, most: int)
 def _settle(api: Api, exchange: Exchange) -> Handler:
     consumer = _own(api, exchange)
     items = body_of(exchange.wanted, {"items": list}).get("items", [])
-    if not 0 < len(items) <= _MOST_ANSWERS:
-        raise BadRequest(422, f"items must be a list of 1 to {_MOST_ANSWERS} objects")
+    if not 0 < len(items) <= MOST_ANSWERS:
+        raise BadRequest(422, f"items must be a list of 1 to {MOST_ANSWERS} objects")
     return _Settle(exchange, consumer, items)
 
 

@@ -39,9 +39,29 @@ from tmqp_server.engine.effects import (
     Reply,
 )
 
-__all__ = ["NO_CONSUMER", "DeliveryAnswer", "HttpConsumer", "HttpConsumers"]
+__all__ = [
+    "DEFAULT_WINDOW",
+    "IDLE_S",
+    "LONGEST_IDLE_S",
+    "MOST_ANSWERS",
+    "MOST_WINDOW",
+    "NO_CONSUMER",
+    "OUTCOMES",
+    "DeliveryAnswer",
+    "HttpConsumer",
+    "HttpConsumers",
+]
 
 NO_CONSUMER: Final = "there is no such consumer"
+#: Seconds after which a consumer ends that nobody asks: where its client does not say, and at most.
+IDLE_S: Final = 60
+LONGEST_IDLE_S: Final = 3_600
+#: How many messages a consumer may have unacknowledged: where its client does not say, and at most.
+DEFAULT_WINDOW: Final = 1_000
+MOST_WINDOW: Final = 100_000
+#: Answers for deliveries in one request, and what each may say.
+MOST_ANSWERS: Final = 1_000
+OUTCOMES: Final = ("ack", "nack", "release", "extend")
 #: Consumers of one client, and of all.
 _MOST_OF_ONE: Final = 100
 _MOST: Final = 1_000

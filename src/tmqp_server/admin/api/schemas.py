@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from tmqp.constants import (
@@ -10,7 +11,16 @@ from tmqp.constants import (
     BindingInteraction,
     BindingType,
 )
+from tmqp_server.admin.api.consuming import (
+    DEFAULT_WINDOW,
+    IDLE_S,
+    LONGEST_IDLE_S,
+    MOST_ANSWERS,
+    MOST_WINDOW,
+    OUTCOMES,
+)
 from tmqp_server.admin.api.shapes import COUNTS, STATUS_WORDS
+from tmqp_server.doors.http.contents import PUT_BACK_PLACES
 from tmqp_server.engine.option_table import (
     ADDRESS,
     CHANNEL_OPTIONS,
@@ -21,6 +31,8 @@ from tmqp_server.engine.option_table import (
     STATUS,
     Option,
 )
+from tmqp_server.hub.tracing import LONGEST_S
+from tmqp_server.replication.view import GROUP_ROLES
 from tmqp_server.settings.log import LEVELS
 from tmqp_server.settings.routers import ROUTE_METHODS
 
@@ -35,10 +47,6 @@ _COUNT: Final[_Schema] = {"type": "integer", "minimum": 0}
 _REAL: Final[_Schema] = {"type": "number"}
 _QUEUE_ID: Final[_Schema] = {"type": "integer", "minimum": 0, "maximum": MAX_QUEUE_ID}
 _MAYBE_COUNT: Final[_Schema] = {"type": ["integer", "null"]}
-_ROLE: Final[_Schema] = {
-    "type": "string",
-    "enum": ["leader", "standby", "claiming", "ended"],
-}
 _MAYBE_TEXT: Final[_Schema] = {"type": ["string", "null"]}
 
 
@@ -51,12 +59,21 @@ def _object(needed: _Schema, more: _Schema | None = None, *, closed: bool = Fals
     return found
 
 
+def _one_of(words: Iterable[str]) -> _Schema:
+    return {"type": "string", "enum": list(words)}
+
+
+def _up_to(most: int) -> _Schema:
+    return {"type": "integer", "minimum": 1, "maximum": most}
+
+
 def _list(item: _Schema) -> _Schema:
     return {"type": "array", "items": item}
 
 
 _RECORDS: Final[_Schema] = _list({"type": "object"})
-_START: Final[_Schema] = {"type": "string", "enum": ["earliest", "latest"]}
+_ROLE: Final = _one_of(GROUP_ROLES)
+_START: Final = _one_of(("earliest", "latest"))
 
 
 def _named(name: str) -> _Schema:
@@ -83,7 +100,7 @@ def schema_of_option(option: Option) -> _Schema:
     """The schema of one option of queues or channels."""
     found: _Schema = {"description": option.meaning}
     if option.kind == STATUS:
-        found |= {"type": "string", "enum": sorted(set(STATUS_WORDS.values()))}
+        found |= _one_of(sorted(set(STATUS_WORDS.values())))
     elif option.kind == FLAG:
         found |= {"type": "boolean"}
     elif option.kind == NUMBER:
@@ -94,7 +111,7 @@ def schema_of_option(option: Option) -> _Schema:
     elif option.kind == IDS:
         found |= {"type": ["array", "null"], "items": _QUEUE_ID}
     elif option.words:
-        found |= {"type": "string", "enum": list(option.words)}
+        found |= _one_of(option.words)
     else:
         found |= {"type": ["string", "null"]}
     return found
@@ -104,11 +121,11 @@ def _options(declared: tuple[Option, ...]) -> _Schema:
     return {each.name: schema_of_option(each) for each in declared}
 
 
-def _words(kind: Any) -> list[str]:
-    return [each.name.lower().replace("_", "-") for each in kind]
+def _words(kind: Any) -> _Schema:
+    return _one_of(each.name.lower().replace("_", "-") for each in kind)
 
 
-_STATUS: Final[_Schema] = {"type": "string", "enum": sorted(set(STATUS_WORDS.values()))}
+_STATUS: Final[_Schema] = _one_of(sorted(set(STATUS_WORDS.values())))
 _COUNTS: Final[_Schema] = _object(dict.fromkeys(COUNTS, _COUNT))
 _HISTOGRAM: Final[_Schema] = _object(
     {"bounds": _list(_NUMBER), "counts": _list(_COUNT), "sum": _COUNT}
@@ -179,23 +196,23 @@ _ROUTER: Final[_Schema] = {
     "enabled": _FLAG,
 }
 _BINDING: Final[_Schema] = {
-    "kind": {"type": "string", "enum": _words(BindingType)},
+    "kind": _words(BindingType),
     "target": _TEXT,
 }
 _OF_BINDING: Final[_Schema] = {
     "name": _TEXT,
     "priority": _NUMBER,
-    "interaction": {"type": "string", "enum": _words(BindingInteraction)},
-    "method": {"type": "string", "enum": list(ROUTE_METHODS)},
+    "interaction": _words(BindingInteraction),
+    "method": _one_of(ROUTE_METHODS),
     "queue": _QUEUE_ID,
     "content_type": _QUEUE_ID,
-    "http_method": {"type": "string", "enum": _words(BindingHttpMethod)},
+    "http_method": _words(BindingHttpMethod),
 }
 _MESSAGE: Final[_Schema] = {
     "id": _TEXT,
     "source": _TEXT,
     "sequence": _COUNT,
-    "state": {"type": "string", "enum": ["waiting", "deferred", "in-flight"]},
+    "state": _one_of(("waiting", "deferred", "in-flight")),
     "attempt": _COUNT,
     "attempts": _COUNT,
     "priority": {"const": "high"},
@@ -303,11 +320,7 @@ SCHEMAS: Final[dict[str, _Schema]] = {
             ),
         }
     ),
-    "Tracing": {
-        "type": "object",
-        "properties": {"seconds": {"type": "integer", "minimum": 1, "maximum": 300}},
-        "additionalProperties": False,
-    },
+    "Tracing": _object({}, {"seconds": _up_to(int(LONGEST_S))}, closed=True),
     "Trace": _object(
         {
             "client": _TEXT,
@@ -384,22 +397,12 @@ SCHEMAS: Final[dict[str, _Schema]] = {
             "connected": _FLAG,
             "lifetime_ms": _COUNT,
         },
-        {
-            "role": _ROLE,
-            "shard": _COUNT,
-            "epoch": _COUNT,
-            "applied": _COUNT,
-            "behind": _COUNT,
-        },
+        {"role": _ROLE, "shard": _COUNT, "epoch": _COUNT, "applied": _COUNT, "behind": _COUNT},
     ),
     "NodeList": _items("Node"),
     "Router": _object(_ROUTER),
     "RouterList": _items("Router"),
-    "RouterOptions": _object(
-        {},
-        {"method": {"type": "string", "enum": list(ROUTE_METHODS)}, "enabled": _FLAG},
-        closed=True,
-    ),
+    "RouterOptions": _object({}, {"method": _one_of(ROUTE_METHODS), "enabled": _FLAG}, closed=True),
     "RouterChanges": _object({"enabled": _FLAG}, closed=True),
     "Binding": _object(_BINDING, _OF_BINDING, closed=True),
     "BindingList": _items("Binding"),
@@ -423,7 +426,7 @@ SCHEMAS: Final[dict[str, _Schema]] = {
         }
     ),
     "LogLevel": _object({"level": _TEXT}),
-    "NewLogLevel": _object({"level": {"type": "string", "enum": list(LEVELS)}}, closed=True),
+    "NewLogLevel": _object({"level": _one_of(LEVELS)}, closed=True),
     "Tls": _object(
         {
             "enabled": _FLAG,
@@ -457,11 +460,9 @@ SCHEMAS: Final[dict[str, _Schema]] = {
         {"channel": {**_TEXT, "minLength": 1}},
         {
             "window": {
+                **_up_to(MOST_WINDOW),
                 "description": "So many may be unacknowledged at a time.",
-                "type": "integer",
-                "minimum": 1,
-                "maximum": 100_000,
-                "default": 1_000,
+                "default": DEFAULT_WINDOW,
             },
             "ack_timeout_ms": {
                 **_COUNT,
@@ -469,11 +470,9 @@ SCHEMAS: Final[dict[str, _Schema]] = {
                 "default": 0,
             },
             "idle_s": {
+                **_up_to(LONGEST_IDLE_S),
                 "description": "It ends when so long nothing was asked of it.",
-                "type": "integer",
-                "minimum": 1,
-                "maximum": 3_600,
-                "default": 60,
+                "default": IDLE_S,
             },
             "filter": _TEXT,
             "filter_language": _TEXT,
@@ -512,13 +511,9 @@ SCHEMAS: Final[dict[str, _Schema]] = {
                         {"id": {**_TEXT, "minLength": 1}},
                         {
                             "queue": {**_QUEUE_ID, "default": 0},
-                            "outcome": {
-                                "type": "string",
-                                "enum": ["ack", "nack", "release", "extend"],
-                                "default": "ack",
-                            },
+                            "outcome": {**_one_of(OUTCOMES), "default": "ack"},
                             "reason": {**_TEXT, "description": "Why it is refused."},
-                            "put_back": {"type": "string", "enum": ["end", "start"]},
+                            "put_back": _one_of(PUT_BACK_PLACES),
                             "delay_ms": _COUNT,
                             "timeout_ms": {**_COUNT, "description": "More time, from now on."},
                         },
@@ -526,7 +521,7 @@ SCHEMAS: Final[dict[str, _Schema]] = {
                     )
                 ),
                 "minItems": 1,
-                "maxItems": 1_000,
+                "maxItems": MOST_ANSWERS,
             }
         },
         closed=True,
@@ -558,7 +553,7 @@ SCHEMAS: Final[dict[str, _Schema]] = {
                 "default": "first",
             },
             "ids": {**_list({**_TEXT, "minLength": 1}), "minItems": 1, "maxItems": 1_000},
-            "count": {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 1_000},
+            "count": {**_up_to(10_000), "default": 1_000},
             "filter": _TEXT,
             "filter_language": _TEXT,
             "dry_run": {**_FLAG, "default": False, "description": "Only count."},

@@ -17,6 +17,7 @@ from typing import Final, final
 from tmqp_server.access.auditing import ACTIONS
 from tmqp_server.access.rights import RIGHTS
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.replication.view import GROUP_ROLES
 from tmqp_server.shell.rates import RATES
 from tmqp_server.shell.tallies import CLOSINGS, REFUSALS
 
@@ -26,7 +27,6 @@ __all__ = [
     "CLUSTER_COUNTERS",
     "COUNTER",
     "GAUGE",
-    "GROUP_ROLES",
     "HISTOGRAM",
     "PREFIX",
     "QUEUE_COUNTERS",
@@ -121,8 +121,6 @@ QUEUE_COUNTERS: Final = (
     ("errors", "handler_errors", "Failures of delivery handlers, filters and other extensions."),
 )
 
-#: What a server of a group with one log may be.
-GROUP_ROLES: Final = ("leader", "standby", "claiming", "ended")
 #: What is counted of a cluster, as ``ClusterStatistics`` names it.
 CLUSTER_COUNTERS: Final = (
     "forwarded",

@@ -16,7 +16,6 @@ from tmqp_server.admin.limits import limits_near
 from tmqp_server.admin.metrics.catalogue import (
     BY_NAME,
     CLUSTER_COUNTERS,
-    GROUP_ROLES,
     QUEUE_COUNTERS,
     READERS,
     REFUSED_PUSHES,
@@ -27,6 +26,7 @@ from tmqp_server.admin.world import AdminWorld
 from tmqp_server.engine.events import event_name
 from tmqp_server.engine.model.histograms import SHORT_BOUNDS_US, Histogram
 from tmqp_server.engine.operations.survey import QueueChoice, QueueSample, Survey
+from tmqp_server.replication.view import GROUP_ROLES
 from tmqp_server.shell.draining import SERVING
 from tmqp_server.shell.peers import Pressure
 from tmqp_server.shell.rates import RATES

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 from typing import Final, final
 
-from tmqp.constants import TYPE_QUEUE_MESSAGE
+from tmqp.constants import PUT_BACK_END, PUT_BACK_START, TYPE_QUEUE_MESSAGE
 from tmqp.errors import LocalProtocolError
 from tmqp.extensions import (
     HEADER_DELAY,
@@ -35,7 +35,7 @@ from tmqp_server.engine.model.snapshots import (
 
 __all__ = [
     "MOST_DELAY_MS",
-    "MOST_REASON_BYTES",
+    "PUT_BACK_PLACES",
     "PublishTimes",
     "browsed_item",
     "built_frame",
@@ -44,12 +44,15 @@ __all__ = [
     "raw_answer",
     "sent_headers",
     "wanted_filter",
+    "wanted_reason",
 ]
 
 #: The longest time that a message may be told to wait, in milliseconds.
 MOST_DELAY_MS: Final = 1 << 40
 #: UTF-8 of why a delivery is refused.
-MOST_REASON_BYTES: Final = 200
+_MOST_REASON_BYTES: Final = 200
+#: Where a message goes that is given back, by the words of clients; the first is meant by silence.
+PUT_BACK_PLACES: Final = {"end": PUT_BACK_END, "start": PUT_BACK_START}
 
 #: A field with this prefix is a header of the message.
 _PREFIX: Final = b"tmqp-header-"
@@ -96,6 +99,17 @@ def wanted_filter(
         raise BadRequest(status, str(error)) from error
     read_by(chosen, letters)
     return chosen
+
+
+def wanted_reason(text: str | None, status: int = 400) -> str:
+    """Why a client refuses a delivery; ``error`` where it does not say.
+
+    :raises BadRequest: with this status, when it is too long, or more than a line.
+    """
+    reason = text or "error"
+    if len(reason.encode()) > _MOST_REASON_BYTES or not reason.isprintable():
+        raise BadRequest(status, f"reason must be a line of at most {_MOST_REASON_BYTES} bytes")
+    return reason
 
 
 @final

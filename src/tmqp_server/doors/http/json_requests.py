@@ -14,10 +14,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, final
 
-from tmqp.constants import MAX_QUEUE_ID, PUT_BACK_END, PUT_BACK_START
+from tmqp.constants import MAX_QUEUE_ID, PUT_BACK_START
 from tmqp.names import fault_of_name
 from tmqp_server.doors.facts import events_by_name
-from tmqp_server.doors.http.contents import MOST_DELAY_MS, MOST_REASON_BYTES, wanted_filter
+from tmqp_server.doors.http.contents import (
+    MOST_DELAY_MS,
+    PUT_BACK_PLACES,
+    wanted_filter,
+    wanted_reason,
+)
 from tmqp_server.doors.http.messages import BadRequest
 from tmqp_server.doors.letters import Letters
 from tmqp_server.engine.commands import (
@@ -52,7 +57,6 @@ JSON_V1: Final = "tmqp.json.v1"
 _MOST_REF_CHARACTERS: Final = 128
 _MOST_CREDIT: Final = 1 << 31
 _HIGHEST_PRIORITY: Final = 127
-_PLACES: Final = {"start": PUT_BACK_START, "end": PUT_BACK_END}
 _EVENTS: Final = events_by_name()
 
 
@@ -284,9 +288,7 @@ def _ack(request: SocketRequest, _letters: Letters) -> Sequence[Command]:
 
 def _nack(request: SocketRequest, _letters: Letters) -> Sequence[Command]:
     channel, queue_id = request.place
-    reason = request.text("reason") or "error"
-    if len(reason.encode()) > MOST_REASON_BYTES or not reason.isprintable():
-        raise BadRequest(400, f"reason must be a line of at most {MOST_REASON_BYTES} bytes")
+    reason = wanted_reason(request.text("reason"))
     name = request.name("id")
     refusal = Acknowledge(request.session, name, channel, queue_id, False, reason, request=request)
     return _told(request, refusal)
@@ -300,7 +302,7 @@ def _release(request: SocketRequest, _letters: Letters) -> Sequence[Command]:
         request.name("id"),
         channel,
         queue_id,
-        _PLACES[request.word("put_back", ("end", "start"))],
+        PUT_BACK_PLACES[request.word("put_back", tuple(PUT_BACK_PLACES))],
         request.number("delay_ms", 0, 0, MOST_DELAY_MS),
     )
     return _told(request, release)

@@ -11,13 +11,13 @@ from tmqp.constants import MAX_QUEUE_ID, RESULT_OK, RESULT_UNAUTHORIZED, NoConte
 from tmqp.frames import Frame
 from tmqp_server.doors.http.contents import (
     MOST_DELAY_MS,
-    MOST_REASON_BYTES,
     PublishTimes,
     browsed_item,
     frame_of,
     item_of,
     raw_answer,
     wanted_filter,
+    wanted_reason,
 )
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.messages import (
@@ -413,10 +413,7 @@ def refuse(exchange: Exchange) -> Handler:
     """``POST .../deliveries/{id}/nack?reason=``."""
     request = exchange.wanted
     request.check_query("reason")
-    reason = request.query.get("reason") or "error"
-    if len(reason.encode()) > MOST_REASON_BYTES or not reason.isprintable():
-        raise BadRequest(400, f"reason must be a line of at most {MOST_REASON_BYTES} bytes")
-    return _Answer(exchange, reason)
+    return _Answer(exchange, wanted_reason(request.query.get("reason")))
 
 
 class _Answer(Handler):
