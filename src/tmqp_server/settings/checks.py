@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
@@ -14,6 +14,7 @@ __all__ = [
     "known",
     "number_of",
     "positive",
+    "settings_of",
     "table_of",
     "tables_of",
     "text",
@@ -22,6 +23,9 @@ __all__ = [
     "whole",
     "word_of",
 ]
+
+
+_Settings = TypeVar("_Settings", bound=attrs.AttrsInstance)
 
 
 class ConfigError(Exception):
@@ -58,6 +62,22 @@ def known(table: Mapping[str, Any], names: Iterable[str], prefix: str) -> dict[s
             hint = f"; did you mean {prefix}{near[0]}?" if near else ""
             raise ConfigError(f"unknown key {prefix}{key}{hint}")
     return dict(table)
+
+
+def settings_of(kind: type[_Settings], table: Mapping[str, Any], section: str) -> _Settings:
+    """Make settings of a section: an attrs class, whose fields are the keys.
+
+    :raises ConfigError: for an unknown or missing key, or a bad value.
+    """
+    fields = attrs.fields(kind)
+    values = known(table, [field.name for field in fields], f"{section}.")
+    for field in fields:
+        if field.default is attrs.NOTHING and field.name not in values:
+            raise ConfigError(f"{section}.{field.name} is missing")
+    try:
+        return kind(**values)
+    except ConfigError as error:
+        raise ConfigError(f"{section}: {error}") from error
 
 
 def table_of(value: object, key: str) -> Mapping[str, Any]:

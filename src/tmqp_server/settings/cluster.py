@@ -10,7 +10,7 @@ import attrs
 from tmqp.address import Address, parse_address
 from tmqp.constants import MAX_NAME_BYTES
 from tmqp.errors import LocalProtocolError
-from tmqp_server.settings.checks import ConfigError, known, positive, text, whole
+from tmqp_server.settings.checks import ConfigError, positive, settings_of, text, whole
 
 __all__ = ["ClusterConfig", "cluster_settings"]
 
@@ -132,12 +132,4 @@ def cluster_settings(table: Mapping[str, Any]) -> ClusterConfig:
 
     :raises ConfigError: for an unknown or missing key, or a bad value.
     """
-    fields = attrs.fields(ClusterConfig)
-    values = known(table, [field.name for field in fields], "cluster.")
-    for field in fields:
-        if field.default is attrs.NOTHING and field.name not in values:
-            raise ConfigError(f"cluster.{field.name} is missing")
-    try:
-        return ClusterConfig(**values)
-    except ConfigError as error:
-        raise ConfigError(f"cluster: {error}") from error
+    return settings_of(ClusterConfig, table, "cluster")

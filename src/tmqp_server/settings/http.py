@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from tmqp_server.engine.routing.http_rules import HttpRules
-from tmqp_server.settings.checks import ConfigError, known, positive, texts_of, whole
+from tmqp_server.settings.checks import ConfigError, positive, settings_of, texts_of, whole
 
 __all__ = ["HttpSettings", "http_settings"]
 
@@ -44,9 +44,4 @@ def http_settings(table: Mapping[str, Any]) -> HttpSettings:
 
     :raises ConfigError: for an unknown key or a bad value.
     """
-    names = [field.name for field in attrs.fields(HttpSettings)]
-    values = known(table, names, "http.")
-    try:
-        return HttpSettings(**values)
-    except ConfigError as error:
-        raise ConfigError(f"http: {error}") from error
+    return settings_of(HttpSettings, table, "http")

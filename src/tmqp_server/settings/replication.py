@@ -10,7 +10,7 @@ import attrs
 
 from tmqp.address import Address, parse_address
 from tmqp.errors import LocalProtocolError
-from tmqp_server.settings.checks import ConfigError, known, positive, text, whole
+from tmqp_server.settings.checks import ConfigError, positive, settings_of, text, whole
 
 __all__ = ["ReplicationConfig", "replication_settings"]
 
@@ -191,12 +191,4 @@ def replication_settings(table: Mapping[str, Any]) -> ReplicationConfig:
 
     :raises ConfigError: for an unknown or missing key, or a bad value.
     """
-    fields = attrs.fields(ReplicationConfig)
-    values = known(table, [field.name for field in fields], "replication.")
-    for field in fields:
-        if field.default is attrs.NOTHING and field.name not in values:
-            raise ConfigError(f"replication.{field.name} is missing")
-    try:
-        return ReplicationConfig(**values)
-    except ConfigError as error:
-        raise ConfigError(f"replication: {error}") from error
+    return settings_of(ReplicationConfig, table, "replication")
