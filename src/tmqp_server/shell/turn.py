@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Final, final
 
+from tmqp.constants import RESULT_BUSY, RESULT_MISDIRECTED_REQUEST
 from tmqp_server.access.gate import Question
 from tmqp_server.cluster.link import MasterLink
 from tmqp_server.engine.commands import Command, HttpAnswered
@@ -37,16 +38,14 @@ __all__ = ["Turn"]
 
 #: Pause after the broker failed at a deadline, in seconds.
 _FAULT_PAUSE_S: Final = 1.0
-_BUSY: Final = 503
-_MISDIRECTED: Final = 421
 #: Why clients are refused, for the log.
 _REFUSED: Final = {
     400: "its id cannot be used",
     401: "it may not log in",
     409: "it has the name of this server",
     482: "there are too many clients, or memory is short",
-    _BUSY: "a client with this id is connected",
-    _MISDIRECTED: "this server stands by",
+    RESULT_BUSY: "a client with this id is connected",
+    RESULT_MISDIRECTED_REQUEST: "this server stands by",
 }
 
 
@@ -180,10 +179,10 @@ class Turn(Connections):
             return
         why = _REFUSED.get(refusal.code, "refused")
         level = WARNING
-        if refusal.code == _BUSY and self.hub.draining:
+        if refusal.code == RESULT_BUSY and self.hub.draining:
             why = "the server drains"
             level = INFO
-        if refusal.code == _MISDIRECTED:
+        if refusal.code == RESULT_MISDIRECTED_REQUEST:
             level = INFO
         text = f"{peer}: refused client {refusal.client_id!r}: {refusal.code} {why}"
         if suppressed:

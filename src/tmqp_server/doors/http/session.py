@@ -21,6 +21,7 @@ from typing import Final
 
 import h11
 
+from tmqp.constants import RESULT_MISDIRECTED_REQUEST, RESULT_UNAUTHORIZED
 from tmqp.extensions import HEADER_NODE_ADDRESS
 from tmqp.frames import Frame
 from tmqp_server.doors.http.client import CONNECTED, STRANGER, WAITING, ClientState
@@ -58,8 +59,6 @@ from tmqp_server.engine.effects import (
 __all__ = ["HttpSession"]
 
 _NOTHING: Final[tuple[Command, ...]] = ()
-_UNAUTHORIZED: Final = 401
-_MISDIRECTED: Final = 421
 
 
 class HttpSession(DoorSession):
@@ -449,10 +448,10 @@ class HttpSession(DoorSession):
             return
         exchange.at(now)
         manner = self._context.manner
-        if code == _UNAUTHORIZED:
+        if code == RESULT_UNAUTHORIZED:
             challenge = (b"WWW-Authenticate", manner.challenge)
             answer = manner.problem(401, "the credentials are missing or wrong", challenge)
-        elif code == _MISDIRECTED:
+        elif code == RESULT_MISDIRECTED_REQUEST:
             answer = manner.refused(code, "this server stands by, another one takes clients")
             if address:
                 answer.headers.append((HEADER_NODE_ADDRESS.encode(), address.encode()))

@@ -15,7 +15,12 @@ from tmqp_server.doors.names import DoorNames
 from tmqp_server.doors.openwire.answering import AskedCommand
 from tmqp_server.doors.openwire.consuming import ConsumerSession
 from tmqp_server.doors.openwire.context import OpenwireContext
-from tmqp_server.doors.openwire.places import ADVISORY, destination_of, plain_name
+from tmqp_server.doors.openwire.places import (
+    ADVISORY,
+    TEMPORARY_SCHEMES,
+    destination_of,
+    plain_name,
+)
 from tmqp_server.engine.commands import Command as EngineCommand
 from tmqp_server.engine.commands import SubscribeEvent
 from tmqp_server.engine.effects import Inform
@@ -26,7 +31,6 @@ from tmqp_wires.openwire.messages import PLAIN_MESSAGE, Message, MessageDispatch
 
 __all__ = ["AdvisingSession", "WatchingChannels", "news_of"]
 
-_TEMPORARY: Final = ("temp-queue://", "temp-topic://")
 _OF_QUEUES: Final = f"{ADVISORY}TempQueue"
 _OF_TOPICS: Final = f"{ADVISORY}TempTopic"
 _TYPE: Final = "Advisory"
@@ -88,7 +92,7 @@ class AdvisingSession(ConsumerSession):
         channel = data[1:].decode("utf-8")
         name = plain_name(channel)
         created = data[:1] == _CREATED
-        if name.startswith(_TEMPORARY):
+        if name.startswith(TEMPORARY_SCHEMES):
             self._advise(self._named(name, self._context.names), ADD if created else REMOVE)
 
     def _named(self, name: str, names: DoorNames) -> Destination:

@@ -11,12 +11,13 @@ from __future__ import annotations
 from typing import Final, final
 
 from tmqp.names import EXACT_MARK
-from tmqp_server.doors.jms.patterns import has_wildcards
+from tmqp_server.doors.jms.patterns import TOPIC_SCHEME, has_wildcards
 from tmqp_server.doors.names import DoorNames
 from tmqp_wires.openwire.ids import QUEUE, TEMP_QUEUE, TEMP_TOPIC, TOPIC, Destination
 
 __all__ = [
     "ADVISORY",
+    "TEMPORARY_SCHEMES",
     "JmsPlace",
     "channel_name",
     "destination_of",
@@ -29,15 +30,15 @@ __all__ = [
 ADVISORY: Final = "ActiveMQ.Advisory."
 _SCHEMES: Final[dict[int, str]] = {
     QUEUE: "",
-    TOPIC: "topic://",
+    TOPIC: TOPIC_SCHEME,
     TEMP_QUEUE: "temp-queue://",
     TEMP_TOPIC: "temp-topic://",
 }
+#: Channels of temporary destinations begin so.
+TEMPORARY_SCHEMES: Final = (_SCHEMES[TEMP_QUEUE], _SCHEMES[TEMP_TOPIC])
 _TYPES: Final = (
     ("queue://", QUEUE),
-    ("topic://", TOPIC),
-    ("temp-queue://", TEMP_QUEUE),
-    ("temp-topic://", TEMP_TOPIC),
+    *[(_SCHEMES[kind], kind) for kind in (TOPIC, TEMP_QUEUE, TEMP_TOPIC)],
 )
 #: How STOMP clients write destinations.
 _STOMP: Final = (

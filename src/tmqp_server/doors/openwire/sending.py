@@ -31,6 +31,7 @@ from tmqp_server.doors.openwire.context import OpenwireContext
 from tmqp_server.doors.openwire.message import DELAY, QUEUE, OpenwireMessage
 from tmqp_server.doors.openwire.places import (
     ADVISORY,
+    TEMPORARY_SCHEMES,
     JmsPlace,
     parts_of,
     place_of,
@@ -68,7 +69,6 @@ __all__ = ["ANSWER_BYTES", "Committed", "LocalTransaction", "Made", "ProducerSes
 
 #: What an answer in a transaction counts, in bytes.
 ANSWER_BYTES: Final = 200
-_TEMPORARY: Final = ("temp-queue://", "temp-topic://")
 _NOT_THERE: Final = (RESULT_BAD_REQUEST, RESULT_NOT_FOUND, RESULT_UNACCEPTABLE)
 _MOST_PLACES: Final = 1_000
 #: What the client counts of a message beside its body and its properties.
@@ -340,7 +340,7 @@ class ProducerSession(RespondingSession):
         name = self._context.names.foreign_name(wire.channel).decode("utf-8", "replace")
         if asked is None:
             asked = AskedCommand(f"message to {name[:64]!r}", 0)
-        if code in _NOT_THERE and name.startswith(_TEMPORARY):
+        if code in _NOT_THERE and name.startswith(TEMPORARY_SCHEMES):
             # A push does not make it: it would belong to nobody.
             self._fail(asked, INVALID_DESTINATION, "the temporary destination is gone")
         else:
