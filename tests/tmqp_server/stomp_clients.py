@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import queue
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import anyio
 import stomp
+from stomp.exception import NotConnectedException
 
 from tests.tmqp_server.test_small_doors import port_of
 from tmqp.address import Address
@@ -147,7 +148,9 @@ class Clients:
         """Close all of them."""
         for made in self._made:
             if made.connection.is_connected():
-                made.connection.disconnect()
+                # The server may close it at this moment: after an error, for example.
+                with suppress(OSError, NotConnectedException):
+                    made.connection.disconnect()
 
 
 @contextmanager
