@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import gc
+import logging
 import signal
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -40,6 +42,17 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
     """Run an async test once on each event loop."""
     name: str = request.param
     return name
+
+
+@pytest.fixture(autouse=True)
+def _log_as_before() -> Iterator[None]:
+    """Undo what programs that a test runs in this process have set for the loggers."""
+    loggers = [logging.getLogger(), logging.getLogger("tmqp_server")]
+    before = [(logger, logger.handlers[:], logger.level) for logger in loggers]
+    yield
+    for logger, handlers, level in before:
+        logger.handlers[:] = handlers
+        logger.setLevel(level)
 
 
 @cache

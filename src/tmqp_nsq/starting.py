@@ -14,6 +14,7 @@ import sys
 import textwrap
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from copy import copy
 from typing import Final, NoReturn
 
 import anyio
@@ -111,8 +112,9 @@ class _Format(logging.Formatter):
         self.default_msec_format = "%s.%03d"
 
     def format(self, record: logging.LogRecord) -> str:
-        record.levelname = _NAMES.get(record.levelname, record.levelname)
-        return super().format(record)
+        named = copy(record)  # other handlers are given the same record
+        named.levelname = _NAMES.get(record.levelname, record.levelname)
+        return super().format(named)
 
 
 def _set_log(values: FlagValues) -> None:

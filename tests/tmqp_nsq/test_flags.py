@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from pathlib import Path
 from typing import Any, Final
@@ -287,3 +288,19 @@ def test_what_a_program_prints_and_how_it_ends(capsys: pytest.CaptureFixture[str
         error = capsys.readouterr().err
         assert f"nsqlookupd: {text}" in error or text in error
         assert "nsqlookupd: 'nsqlookupd --help' lists the flags" in error
+
+
+def test_a_program_s_log_leaves_the_record_to_others_as_it_was() -> None:
+    async def run(_values: object) -> None:
+        pass
+
+    seen: list[str] = []
+
+    class Other(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            seen.append(record.levelname)
+
+    run_program(NSQLOOKUPD, run, [])
+    logging.getLogger().addHandler(Other())  # asked after the program's own
+    logging.getLogger("tmqp_nsq.test").warning("one")
+    assert seen == ["WARNING"]

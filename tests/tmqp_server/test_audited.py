@@ -9,14 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.loggers import root
 from tmqp_client import ConnectFailed, OperationFailed, connect
 from tmqp_server.config import ConfigError, ServerConfig, read_config
 from tmqp_server.io import audit_file
 from tmqp_server.wiring.app import Server, running
 from tmqp_server.wiring.reloading import reload_config
-
-__all__ = ["root"]
 
 pytestmark = pytest.mark.cold
 

@@ -7,14 +7,11 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.loggers import root
 from tests.waiting import until
 from tmqp_client import ConnectFailed, connect
 from tmqp_server.config import ConfigError, ServerConfig, read_config
 from tmqp_server.wiring.app import Server, running
 from tmqp_server.wiring.reloading import reload_config
-
-__all__ = ["root"]
 
 pytestmark = pytest.mark.cold
 

@@ -14,7 +14,6 @@ import anyio
 import pytest
 
 from tests.certificates import make_certificate
-from tests.loggers import root
 from tests.waiting import until
 from tmqp_client import Client, ConnectFailed, OperationFailed, connect
 from tmqp_server.config import ConfigError, ServerConfig, read_config
@@ -23,8 +22,6 @@ from tmqp_server.io.tls import expiry_of_certificate, server_context
 from tmqp_server.settings.tls import TlsSettings
 from tmqp_server.wiring.app import Server, running
 from tmqp_server.wiring.reloading import reload_config
-
-__all__ = ["root"]
 
 pytestmark = pytest.mark.cold
 

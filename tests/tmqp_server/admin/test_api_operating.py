@@ -92,20 +92,10 @@ def test_the_log_is_shown_from_a_line_and_a_level_on() -> None:
 
 
 def test_the_level_that_an_operator_sets_holds_until_the_configuration_is_read_again() -> None:
-    logger = logging.getLogger("tmqp_server")
-    before = logger.level
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    try:
-        set_log_level("debug")
-        assert log_level() == "debug"
-        set_up_log(LogSettings(level="warning"))
-        assert log_level() == "warning"
-    finally:
-        for each in [each for each in root.handlers if each not in handlers]:
-            root.removeHandler(each)
-        root.setLevel(level)
-        logger.setLevel(before)
+    set_log_level("debug")
+    assert log_level() == "debug"
+    set_up_log(LogSettings(level="warning"))
+    assert log_level() == "warning"
 
 
 def test_how_much_is_logged_is_told_and_changed_and_audited() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -44,17 +43,8 @@ def test_a_peer_cannot_begin_a_line_of_its_own(text: str) -> None:
     assert not any(ord(each) < 32 or 127 <= ord(each) < 160 for each in line)
 
 
-@pytest.fixture
-def root() -> Iterator[logging.Logger]:
-    """The root of all loggers, as it was before afterwards."""
-    found = logging.getLogger()
-    handlers, level = found.handlers[:], found.level
-    yield found
-    found.handlers[:] = handlers
-    found.setLevel(level)
-
-
-def test_the_log_can_be_set_up_again(root: logging.Logger) -> None:
+def test_the_log_can_be_set_up_again() -> None:
+    root = logging.getLogger()
     before = len(root.handlers)
     set_up_log(LogSettings(level="error"))
     set_up_log(LogSettings(level="debug", format="json"))
@@ -65,7 +55,6 @@ def test_the_log_can_be_set_up_again(root: logging.Logger) -> None:
     assert root.level == logging.DEBUG
 
 
-@pytest.mark.usefixtures("root")
 def test_lines_of_the_log_are_counted_by_their_level(capsys: pytest.CaptureFixture[str]) -> None:
     set_up_log(LogSettings(level="info"))
     before = dict(LOG_LINES)

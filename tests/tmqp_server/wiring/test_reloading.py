@@ -10,13 +10,10 @@ import anyio
 import pytest
 
 from tests.certificates import make_certificate
-from tests.loggers import root
 from tmqp_client import Client, ConnectFailed, ConnectionLost, OperationFailed, connect
 from tmqp_server.config import ServerConfig, read_config
 from tmqp_server.wiring.app import Server, running
 from tmqp_server.wiring.reloading import changes, reload_config
-
-__all__ = ["root"]
 
 
 def access(*names: str, rights: tuple[str, ...] = ("push", "create-queue")) -> dict[str, Any]:
