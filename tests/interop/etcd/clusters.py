@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
 from tests.interop.building import CACHE, go_build
+from tests.ports import free_port
 
 __all__ = ["EtcdCluster", "etcd_program"]
 
@@ -35,14 +34,6 @@ def etcd_program() -> Path:
     return folder / "etcd"
 
 
-def _free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-
-
 class EtcdCluster:
     """Servers of etcd on this machine.
 
@@ -53,7 +44,7 @@ class EtcdCluster:
         self._folder = folder
         self._program = etcd_program()
         self.options = options
-        ports = _free_ports(2 * count)
+        ports = [free_port() for _ in range(2 * count)]
         self._clients, self._peers = ports[:count], ports[count:]
         self._processes: list[subprocess.Popen[bytes] | None] = [None] * count
         self.scheme = "https" if "--cert-file" in " ".join(options) else "http"
