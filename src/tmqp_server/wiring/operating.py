@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol
 
-import anyio
-
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.config import ConfigError, ServerConfig
 from tmqp_server.io.tls import TlsContexts
-from tmqp_server.wiring.auditing import Audit
 from tmqp_server.wiring.backing_up import Backups
 from tmqp_server.wiring.log_lines import LogLines, log_level, set_log_level
 
@@ -20,12 +17,11 @@ __all__ = ["Operated", "show_to_operators"]
 class Operated(Protocol):
     """A server, as far as it is operated from afar.
 
-    Attributes: ``config`` that it has now; ``tls``; ``audit``; ``log_lines``.
+    Attributes: ``config`` that it has now; ``tls``; ``log_lines``.
     """
 
     config: ServerConfig
     tls: TlsContexts
-    audit: Audit
     log_lines: LogLines
 
     def start_soon(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -57,9 +53,5 @@ def show_to_operators(world: AdminWorld, server: Operated) -> None:
         server.tls.replace(server.config.tls, contexts)
         return ""
 
-    def note(who: str, action: str, code: int) -> None:
-        server.audit.own(who, action, code, anyio.current_time())
-
     world.tls = tls
     world.renew_tls = renew_tls
-    world.note = note
