@@ -36,6 +36,7 @@ def test_who_changed_what_is_told_the_latest_last(place: Place) -> None:
     assert "create-queue orders/1" in made
     assert "  200  " in changed
     assert "(tmqp 127.0.0.1:" in changed
-    assert changed.endswith("update-queue orders/1  message_limit=5")
+    assert "update-queue orders/1" in changed
+    assert "message_limit=5" in changed
     lines = place.run("audit", "--json").stdout.splitlines()
     assert [json.loads(each)["action"] for each in lines[-2:]] == ["create-queue", "update-queue"]
