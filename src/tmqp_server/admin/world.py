@@ -30,10 +30,6 @@ def _no_tls() -> None:
     """There is none."""
 
 
-def _note_nothing(_who: str, _action: str, _code: int) -> None:
-    """There is no audit."""
-
-
 def _nothing() -> None:
     """Nobody carries anything out."""
 
@@ -80,10 +76,9 @@ class AdminWorld:
     all turns, with the engine's time, and ``attend`` has carried out what they led to; ``log``, the
     last lines; ``log_level`` and ``set_log_level``, one of ``settings.log.LEVELS``; ``tls``, how it
     is set, None where there is none; ``renew_tls`` reads its files again and says what is wrong
-    with them; ``backups``, None where nobody can make any; ``note`` has audited who did what with
-    which result; ``log_lines``, how many there were by level; ``conversions`` of messages by
-    their door; ``syncs``, how long those of the storage took, None where there are none;
-    ``cluster_waiting``, bytes that wait for other servers.
+    with them; ``backups``, None where nobody can make any; ``log_lines``, how many there were by
+    level; ``conversions`` of messages by their door; ``syncs``, how long those of the storage took,
+    None where there are none; ``cluster_waiting``, bytes that wait for other servers.
     """
 
     def __init__(self) -> None:
@@ -121,7 +116,6 @@ class AdminWorld:
         self.tls: Callable[[], Mapping[str, Any] | None] = _no_tls
         self.renew_tls: Callable[[], str] = str
         self.backups: BackupDesk | None = None
-        self.note: Callable[[str, str, int], None] = _note_nothing
         self.log_lines: Mapping[str, int] = {}
         self.conversions: Mapping[str, int] = {}
         self.syncs: Histogram | None = None

@@ -8,7 +8,7 @@ from tmqp.constants import RESULT_BUSY
 from tmqp_server.access.auditing import ACTIONS, Auditor
 from tmqp_server.access.gate import Gate, Verdict
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.commands import Command, Connect
+from tmqp_server.engine.commands import Command, Connect, Manage
 from tmqp_server.engine.effects import Effect, Reply
 from tmqp_server.hub.looks import Looks
 from tmqp_server.hub.outlets import Outlets
@@ -38,6 +38,11 @@ class Audited(Looks):
         request: object = getattr(command, "request", None)
         session: int = getattr(command, "session")  # noqa: B009 - of one of several classes
         return [] if request is None else [Reply(session, request, RESULT_BUSY)]
+
+    def carried_out(self, command: Manage, code: int) -> None:
+        """Write down how what a client might do to the server has ended."""
+        if self.auditor is not None:
+            self.auditor.carried_out(command, code)
 
     def _audit_log_in(self, number: int, connect: Connect, verdict: Verdict, now: float) -> None:
         """Write down who logs in."""

@@ -22,6 +22,7 @@ __all__ = [
     "TlsContexts",
     "TlsTransport",
     "agree",
+    "digest_of",
     "expiry_of_certificate",
     "secure",
     "server_context",
@@ -43,7 +44,8 @@ class TlsContexts:
     :param policies: those that will be asked for, beside that of the settings.
     :raises ConfigError: as :func:`server_context`.
 
-    Attributes: ``expires_s``, when the certificate does, in Unix time; None where there is none.
+    Attributes: ``expires_s``, when the certificate does, in Unix time; None where there is none;
+    ``digest`` of its files, as they were when the server began.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class TlsContexts:
         self._timeout_s = timeout_s
         self._contexts: dict[str, ssl.SSLContext] = {}
         self.expires_s = expiry_of_certificate(settings)
+        self.digest = digest_of(settings)
         for policy in ("", *policies):
             self.of(policy)
 
@@ -106,6 +109,19 @@ def expiry_of_certificate(settings: TlsSettings) -> float | None:
         return expiry_of(ssl.PEM_cert_to_DER_cert(text[head:end]))
     except (OSError, ValueError):
         return None
+
+
+def digest_of(settings: TlsSettings) -> bytes:
+    """A digest of what is in the files of the settings, by which it is seen that they changed; one
+    that cannot be read is as an empty one."""
+    found = hashlib.sha256()
+    for name in (settings.certificate, settings.key, settings.client_authorities):
+        try:
+            data = Path(name).read_bytes() if name else b""
+        except OSError:
+            data = b""
+        found.update(hashlib.sha256(data).digest())
+    return found.digest()
 
 
 def server_context(settings: TlsSettings, policy: str = "") -> ssl.SSLContext:

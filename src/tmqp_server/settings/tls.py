@@ -25,6 +25,7 @@ _REQUEST: Final = "request"
 _REQUIRED: Final = ("require", "require-verify")
 #: Versions of TLS that can be the lowest.
 VERSIONS: Final = ("1.2", "1.3")
+_DAY_S: Final = 86_400
 CLIENT_POLICIES: Final = (NO_CERTIFICATE, _REQUEST, *_REQUIRED)
 
 
@@ -41,6 +42,11 @@ def _truth(_instance: object, attribute: attrs.Attribute[Any], value: object) ->
 def _version(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
     if value not in VERSIONS:
         raise ConfigError(f"tls.{attribute.name} is '1.2' or '1.3', got {value!r}")
+
+
+def _seconds(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= _DAY_S:
+        raise ConfigError(f"tls.{attribute.name} is a number from 0 to {_DAY_S}, got {value!r}")
 
 
 @attrs.frozen(kw_only=True)
@@ -65,6 +71,9 @@ class TlsSettings:
     ciphers: str = attrs.field(default="", validator=_file)
     """The ciphers of TLS 1.2 that are offered, as OpenSSL names them; empty for OpenSSL's choice.
     Those of TLS 1.3 are all good, and not to be chosen."""
+
+    watch_interval_s: float = attrs.field(default=30.0, validator=_seconds)
+    """Seconds between two looks at whether what is in the files has changed; 0 for none."""
 
     def __attrs_post_init__(self) -> None:
         for name in ("key", "client_authorities"):

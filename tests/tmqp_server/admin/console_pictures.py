@@ -32,8 +32,10 @@ PAGES: Final = {
     "publish": "publish?name=orders/1",
     "routers": "routers",
     "clients": "clients",
+    "nodes": "nodes",
     "events": "events",
     "log": "log",
+    "audit": "audit",
     "storage": "storage",
     "limits": "limits",
 }

@@ -11,9 +11,11 @@ import anyio
 import httpx
 import pytest
 
+from tests.tmqp_server.access.kept import Kept
 from tests.tmqp_server.admin.api_stage import ApiStage
 from tmqp_client import connect
 from tmqp_server import ServerConfig, running
+from tmqp_server.access.auditing import Auditor
 from tmqp_server.config import parse_config
 from tmqp_server.settings.log import LogSettings
 from tmqp_server.storage.sqlite import SqliteStore
@@ -101,15 +103,16 @@ def test_the_level_that_an_operator_sets_holds_until_the_configuration_is_read_a
 def test_how_much_is_logged_is_told_and_changed_and_audited() -> None:
     stage = ApiStage()
     levels = ["info"]
-    noted: list[tuple[str, int]] = []
+    kept = Kept()
+    stage.hub.auditor = Auditor(kept)
     stage.world.log_level = lambda: levels[-1]
     stage.world.set_log_level = levels.append
-    stage.world.note = lambda _who, action, code: noted.append((action, code))
     caller = stage.caller()
     assert caller.ask("PUT", "/api/v1/server/log-level", {"level": "debug"}).status == 200
     assert caller.get("/api/v1/server/log-level").json == {"level": "debug"}
     assert caller.ask("PUT", "/api/v1/server/log-level", {"level": "loud"}).status == 422
-    assert noted == [("set-log-level", 0)]
+    assert [each[1:] for each in kept.told()] == [("set-log-level", "", 200)]
+    assert kept.records[0].after == {"level": "debug"}
 
 
 # --- TLS ------------------------------------------------------------------------------------------

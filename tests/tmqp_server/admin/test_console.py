@@ -36,6 +36,7 @@ PAGES: Final = (
     ("nodes", ("stands alone",)),
     ("events", ("Nothing has happened", "Pause")),
     ("log", ("Log", "lines", "in the clear")),
+    ("audit", ("Audit", "create-queue", "orders/1", "done")),
     ("storage", ("saving", "Write of a batch", "Free", "Back up")),
     ("limits", ("max_total_bytes", "How much is used")),
 )

@@ -37,7 +37,7 @@ from tmqp_server.admin.probes import tell_health
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.messages import JSON, HttpResponse
 from tmqp_server.doors.http.routes import Begin, Route
-from tmqp_server.engine.commands import AskRight, Drain, SeeServer
+from tmqp_server.engine.commands import AskRight, Drain, Manage, SeeAudit, SeeServer
 
 __all__ = ["OPERATIONS", "routes_of"]
 
@@ -119,7 +119,8 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         summary="Read the configuration again; the log tells how that went.",
         begin=reload_settings,
         rights=("manage-server",),
-        commands=(AskRight,),
+        commands=(Manage,),
+        action="reload",
         answer="Reloaded",
         status=202,
         failures=(501,),
@@ -130,10 +131,11 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         path="/audit",
         summary="The last changes that were asked for, the latest first.",
         begin=tell_audit,
-        rights=("see-server",),
-        commands=(SeeServer,),
+        rights=("see-audit",),
+        commands=(SeeAudit,),
         query=(integer("max", "How many.", 1, 1_000, 100),),
         answer="Audit",
+        cli=("audit",),
     ),
     Operation(
         name="getOpenApi",

@@ -8,13 +8,13 @@ from typing import Any
 
 from tmqp_server.access.rights import MANAGE_SERVER
 from tmqp_server.admin.api.overview import Overview, turn_of
-from tmqp_server.admin.api.running import AskOnce, for_observers, for_right
+from tmqp_server.admin.api.running import AskOnce, for_observers, managing
 from tmqp_server.admin.api.table import Api, body_of
 from tmqp_server.admin.limits import limits_near
 from tmqp_server.admin.permitted import Permitted
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.messages import HttpResponse, problem
-from tmqp_server.engine.commands import Command, Drain, SeeServer
+from tmqp_server.engine.commands import Command, Drain, Manage, SeeAudit, SeeServer
 from tmqp_server.settings.sources import hidden
 
 __all__ = [
@@ -118,7 +118,7 @@ def tell_audit(api: Api, exchange: Exchange) -> Handler:
         found = list(api.world.audit)[-most:]
         return {"items": [dict(each) for each in reversed(found)]}
 
-    return for_observers(exchange, answer)
+    return for_observers(exchange, answer, SeeAudit)
 
 
 def drain(_api: Api, exchange: Exchange) -> Handler:
@@ -134,13 +134,14 @@ def drain(_api: Api, exchange: Exchange) -> Handler:
 def reload_settings(api: Api, exchange: Exchange) -> Handler:
     """Have the configuration read again; how that went is in the log and in the metrics."""
 
-    def answer(_body: object) -> HttpResponse:
+    def carry_out() -> HttpResponse:
         if api.world.reload is None:
             return problem(501, "this server was not started from a file that can be read again")
         api.world.reload()
         return HttpResponse.json(202, {"reloads": dict(api.world.reloads)})
 
-    return for_right(exchange, MANAGE_SERVER, answer)
+    manage = Manage(exchange.client.number, None, MANAGE_SERVER, "reload")
+    return managing(api, exchange, manage, carry_out)
 
 
 def _shown(histogram: Any) -> dict[str, object]:

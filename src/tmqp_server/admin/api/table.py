@@ -112,6 +112,7 @@ class Operation:
     :ivar rights: what a client needs, as ``rights.py`` names it; none for who need not be allowed
         anything.
     :ivar commands: what it asks of the broker.
+    :ivar action: what the audit calls it, where it is no command of the broker.
     :ivar query: its parameters.
     :ivar body: the name of the schema of its body; empty for none.
     :ivar answer: the name of the schema of its answer; empty for none.
@@ -130,6 +131,7 @@ class Operation:
     begin: Begin
     rights: tuple[str, ...] = ()
     commands: tuple[type[Command], ...] = ()
+    action: str = ""
     query: tuple[Parameter, ...] = ()
     body: str = ""
     answer: str = ""
@@ -148,6 +150,8 @@ class Operation:
     @property
     def audited(self) -> tuple[str, ...]:
         """What the audit calls the commands of it that are recorded."""
+        if self.action:
+            return (self.action,)
         return tuple(dict.fromkeys([ACTIONS[each] for each in self.commands if each in ACTIONS]))
 
     @property

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Final, final
 
-from tmqp_server.access.auditing import ACTIONS
+from tmqp_server.access.auditing import ACTIONS, MANAGED
 from tmqp_server.access.rights import RIGHTS
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.replication.view import GROUP_ROLES
@@ -402,7 +402,7 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
         "audit_records",
         COUNTER,
         "Changes that clients asked for, and log-ins and log-outs where clients log in.",
-        action=len(ACTIONS) + 4,
+        action=len(ACTIONS) + len(MANAGED) + 3,
         result=2,
     ),
     Metric("audit_failing", GAUGE, "1 while the file of the audit cannot be written."),

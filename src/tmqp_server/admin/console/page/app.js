@@ -6,6 +6,7 @@ import { sure } from "./ask.js";
 import { redraw } from "./chart.js";
 import { button, card, fill, h, link, quiet, title } from "./dom.js";
 import { enter, leave, may } from "./rights.js";
+import { page as audit } from "./audit.js";
 import { page as channels } from "./channels.js";
 import { page as clients } from "./clients.js";
 import { page as events } from "./events.js";
@@ -32,6 +33,7 @@ const PAGES = [
   ["nodes", "Nodes", "n", "see-nodes", nodes],
   ["events", "Events", "e", "subscribe", events],
   ["log", "Log", "d", "see-server", log],
+  ["audit", "Audit", "a", "see-audit", audit],
   ["storage", "Storage", "s", "see-server", storage],
   ["limits", "Limits", "l", "see-server", limits],
 ];

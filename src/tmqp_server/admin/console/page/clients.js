@@ -1,10 +1,11 @@
-// Who is connected, and what each has joined.
+// Who is connected, what each has joined, and what it does.
 
 import { get, remove } from "./api.js";
 import { sure } from "./ask.js";
 import { age, badge, button, card, count, encode, facts, fill, h, link, quiet, table, title } from "./dom.js";
 import { may } from "./rights.js";
 import { Rows, filterField } from "./rows.js";
+import { tracing } from "./trace.js";
 
 const name = (row) => row.name || row.type || row.id;
 
@@ -28,7 +29,15 @@ function details(row) {
 
 export async function page(context) {
   const place = h("div", {});
+  const below = h("div", {}); // apart from what is filled anew each time, so that it stays scrolled
   let open = "";
+  let trace = null;
+  const close = () => {
+    if (trace) trace.end();
+    trace = null;
+    open = "";
+    fill(below);
+  };
   const rows = new Rows({
     caption: "Clients", empty: "No client fits.", sort: context.query.get("sort") || "name", filter: context.query.get("filter") || "",
     widths: "minmax(150px, 2fr) minmax(70px, 1fr) minmax(110px, 1.4fr) repeat(5, minmax(74px, 1fr))",
@@ -50,20 +59,25 @@ export async function page(context) {
   const show = async (id, scroll) => {
     try {
       const row = await get(`clients/${encode(id)}`);
-      open = id;
-      fill(place, card(name(row), details(row), h("div", { class: "row end" }, button("Close", () => { open = ""; fill(place); }),
+      if (open !== id) {
+        close();
+        open = id;
+        trace = may("manage-clients") ? tracing(context, id) : null;
+        fill(below, trace && trace.element);
+      }
+      fill(place, card(name(row), details(row), h("div", { class: "row end" }, button("Close", () => { close(); fill(place); }),
         may("manage-clients") && button("Disconnect…", () => cut(row), "danger"))));
       if (scroll) place.scrollIntoView({ block: "nearest" });
     } catch (error) {
       if (error.status !== 404) throw error;
-      open = "";
+      close();
       fill(place, card(null, quiet("This client is connected no more.")));
     }
   };
   const cut = async (row) => {
     if (await sure(`Disconnect ${name(row)}?`, ["Its connection ends; what it has not acknowledged (", h("b", {}, count(row.in_flight)), ") goes back to the queues. It may connect again."], "Disconnect")
       && await context.act(() => remove(`clients/${encode(row.id)}`), `${name(row)} is disconnected.`, { refreshes: false })) {
-      open = "";
+      close();
       fill(place);
       await context.again();
     }
@@ -71,9 +85,9 @@ export async function page(context) {
   await rows.begin(context.tell);
   return {
     name: "Clients", every: 3000,
-    element: h("div", {}, title("Clients"), h("div", { class: "row bar-of-views" }, filterField(rows, "name:web*", "name:web*, door=nsq, in_flight>100")), rows.element, place),
+    element: h("div", {}, title("Clients"), h("div", { class: "row bar-of-views" }, filterField(rows, "name:web*", "name:web*, door=nsq, in_flight>100")), rows.element, place, below),
     drawn: () => rows.draw(),
-    refresh: async () => { await rows.refresh(); if (open) await show(open, false); },
-    end: () => rows.end(),
+    refresh: async () => { await rows.refresh(); if (open) await show(open, false); if (trace) await trace.refresh(); },
+    end: () => { close(); rows.end(); },
   };
 }
