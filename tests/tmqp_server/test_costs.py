@@ -49,7 +49,7 @@ CALLS: Final = {
     "request and response": 151.0,
     "NSQ: MPUB": 22.1,
     "NSQ: MPUB and FIN": 70.8,
-    "NSQ: a durable PUB and FIN": 502.0,
+    "NSQ: a durable PUB and FIN": 492.0,
     "goMS: a row of 200 to one that is registered": 20.0,
     "Simple MQ: a row of 200, counted as done": 52.6,
     "pushes through a feed with both acknowledges": 69.9,

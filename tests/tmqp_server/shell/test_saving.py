@@ -207,6 +207,74 @@ def test_a_batch_begins_at_once_where_the_last_one_had_a_single_message(desk: De
     assert at_once(1), "nobody waited for what was settled"
 
 
+@pytest.fixture
+def crowded(desk: Desk) -> Desk:
+    """The last batch had sixteen messages, and the disk took twelve milliseconds for it."""
+    for _ in range(16):
+        desk.push()
+    desk.wake()
+    desk.begin()
+    desk.now += 0.012
+    desk.write()
+    return desk
+
+
+def test_the_first_of_many_producers_had_a_slow_sync_for_itself(crowded: Desk) -> None:
+    for _ in range(13):
+        crowded.push()
+        crowded.wake()
+    assert crowded.saving.state == LINGERING
+    assert crowded.work() == []
+    crowded.push()
+    crowded.wake()
+    assert crowded.begin().count == 14, "nearly all that the last one had"
+
+
+def test_nobody_waits_for_others_longer_than_for_a_quarter_of_a_write(crowded: Desk) -> None:
+    crowded.push()
+    crowded.wake()
+    assert crowded.saving.due() == pytest.approx(crowded.now + 0.003)
+    crowded.pass_time()
+    assert crowded.begin().count == 1
+    crowded.now += 0.012
+    crowded.write()
+    crowded.push()
+    crowded.wake()
+    assert crowded.saving.state == LINGERING, "the one before the last one had sixteen"
+    crowded.pass_time()
+    crowded.write()
+    crowded.push()
+    crowded.wake()
+    assert crowded.saving.state == WRITING, "its producer is alone"
+
+
+def test_what_is_more_urgent_does_not_wait_for_others(crowded: Desk) -> None:
+    crowded.push()
+    crowded.wake()
+    assert crowded.saving.state == LINGERING
+    crowded.ask(fetch())
+    crowded.wake()
+    assert crowded.begin().count == 1
+    crowded.write()
+    assert crowded.read(1) == ["Fetched"]
+    crowded.push()
+    crowded.change(StoreQueue(1, "c", 1, QueueOptions(), 0))
+    crowded.wake()
+    assert crowded.saving.state == WRITING
+
+
+def test_on_a_quick_disk_nobody_waits_for_others(desk: Desk) -> None:
+    for _ in range(16):
+        desk.push()
+    desk.wake()
+    desk.begin()
+    desk.now += 0.0039
+    desk.write()
+    desk.push()
+    desk.wake()
+    assert desk.saving.state == WRITING
+
+
 def test_what_somebody_waits_for_takes_along_what_lingers(desk: Desk) -> None:
     desk.settle(1)
     desk.wake()
