@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from http.client import HTTPConnection
 from typing import Final
 
@@ -46,7 +47,7 @@ def begin(port: int, core: int) -> subprocess.Popen[str]:
     for _ in range(2):
         if output.readline().strip() != WATCHES:
             watcher.kill()
-            watcher.wait()
+            watcher.communicate()
             raise OSError(f"nobody answers operators at port {port}")
     return watcher
 
@@ -78,11 +79,17 @@ def _follow(port: int) -> None:
         pass
 
 
+def _watch(how: Callable[[int], None], port: int) -> None:
+    """One way to watch: where it comes to an end, all does."""
+    with contextlib.suppress(OSError):
+        how(port)
+    os._exit(1)
+
+
 def main(port: int) -> None:
     """Watch until the server has ended, or somebody ends this process."""
-    with contextlib.suppress(OSError):
-        threading.Thread(target=_follow, args=(port,), daemon=True).start()
-        _take_metrics(port)
+    threading.Thread(target=_watch, args=(_follow, port), daemon=True).start()
+    _watch(_take_metrics, port)
 
 
 if __name__ == "__main__":
