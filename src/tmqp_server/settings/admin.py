@@ -20,8 +20,11 @@ _OPTIONS: Final = (
     "backups",
     "console",
     "hosts",
+    "max_at_work",
+    "max_waiting",
     "origins",
     "requests_per_s",
+    "share",
 )
 _KEYS: Final = ("listen", "tls", "as", "allow", "limits", "tls_client_auth")
 

@@ -394,6 +394,7 @@ CONSUMER_OPERATIONS: Final[tuple[Operation, ...]] = (
         status=201,
         failures=(404, 409, 422, 503),
         cli=("sub",),
+        waits=True,
     ),
     Operation(
         name="listConsumersOfClient",
@@ -425,6 +426,7 @@ CONSUMER_OPERATIONS: Final[tuple[Operation, ...]] = (
         ),
         answer="Fetched",
         failures=(404,),
+        waits=True,
     ),
     Operation(
         name="settle",

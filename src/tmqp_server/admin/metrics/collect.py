@@ -22,6 +22,7 @@ from tmqp_server.admin.metrics.catalogue import (
 )
 from tmqp_server.admin.metrics.exposition import OPENMETRICS, Family, Row, series_of, written
 from tmqp_server.admin.metrics.requests import RequestTally
+from tmqp_server.admin.places import Places
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.engine.events import event_name
 from tmqp_server.engine.model.histograms import SHORT_BOUNDS_US, Histogram
@@ -98,6 +99,7 @@ class Collector:
         #: What is counted of the door that shows the pages, and of its browsers.
         self.requests = RequestTally()
         self.logins: Sized = ()
+        self.places: Places | None = None
         #: First deliveries of messages that have not waited, as last told.
         self._at_once = 0
 
@@ -191,6 +193,13 @@ class Collector:
         yield Family("event_streams", [_one(tally.streams)])
         yield Family("admin_sessions", [_one(len(self.logins))])
         yield Family("metrics_collect_seconds", [_one(self._collected)])
+        places = self.places
+        if places is not None:
+            yield Family("admin_requests_at_work", [_one(len(places.at_work))])
+            yield Family("admin_requests_waiting", [_one(len(places.line))])
+            yield Family("admin_requests_refused", [_one(places.refused)])
+            yield Family("admin_busy_seconds", [_one(places.share.spent_s)])
+            yield Family("admin_pauses", [_one(places.share.pauses)])
 
     def _of_process(self, turn: Turn) -> _Families:
         world = self._world
