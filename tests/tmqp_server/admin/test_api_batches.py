@@ -74,8 +74,3 @@ def test_what_is_wrong_with_a_batch_is_said_and_nothing_is_published(
     assert answer.status == 422
     assert words in answer.json["detail"]
     assert waiting(caller) == 0
-
-
-def test_a_batch_for_a_queue_that_is_not_there_is_refused(caller: Caller) -> None:
-    answer = caller.ask("POST", "/api/v1/channels/c/queues/9/batches", {"items": [{"text": "x"}]})
-    assert answer.status == 404

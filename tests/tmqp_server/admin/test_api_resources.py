@@ -406,11 +406,11 @@ def test_the_server_is_shown_in_numbers(stage: ApiStage, caller: Caller) -> None
     assert shown["doors"]["tmqp"]["messages_received"] == 3
     assert (shown["saving"], shown["role"], shown["disk_bytes"]) == (None, None, None)
     assert len(shown["lag_us"]["counts"]) == len(shown["lag_us"]["bounds"]) + 1
-    stage.hub.broker.limits.max_channels = 1
-    assert caller.ask("PUT", "/api/v1/channels/one-too-many", {}).status == 409
+    late = caller.ask("POST", f"{QUEUE}/messages?delay_ms={1 << 40}", b"x")
+    assert (late.status, late.json["code"]) == (409, 482)
     limits = {each["name"]: each for each in caller.get("/api/v1/server/limits").items}
     assert limits["max_channels"]["used"] == 1
-    assert limits["max_channels"]["reached"] == 1
+    assert (limits["max_channels"]["reached"], limits["max_delay_ms"]["reached"]) == (0, 1)
     assert limits["max_feeds"]["used"] is None
     storage = caller.get("/api/v1/server/storage").json
     assert (storage["stored"], storage["saving"]) == (False, True)

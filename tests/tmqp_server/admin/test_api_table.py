@@ -24,7 +24,6 @@ from tmqp_server.doors.http.routes import RouteTable
 from tmqp_server.engine.commands import (
     Acknowledge,
     AskRight,
-    Batch,
     CommitCursor,
     DescribeQueue,
     Extend,
@@ -106,7 +105,7 @@ def test_what_changes_something_is_audited(operation: Operation) -> None:
     if operation.name == "stopTransfer":
         return  # what it has moved is recorded, and this is less
     plain = {Acknowledge, AskRight, CommitCursor, DescribeQueue, Join, Leave, OpenCursor}
-    plain |= {Batch, Extend, Publish, Pull, Push, Release}
+    plain |= {Extend, Publish, Pull, Push, Release}
     changes = operation.method != "GET" and not set(operation.commands) <= plain
     assert bool(operation.audited) == (changes or operation.name == "browse")
 
