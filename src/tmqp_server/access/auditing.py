@@ -171,13 +171,17 @@ class Auditor:
                 return True
         return False
 
-    def begin(self, command: Command, place: tuple[str, str, int], now: float) -> bool:
+    def begin(
+        self, command: Command, place: tuple[str, str, int], now: float, client_id: str = ""
+    ) -> bool:
         """A client asks for a change and may; False if it is to be refused all the same, since it
         cannot be written down.
 
         :param place: address, door and connection.
+        :param client_id: the client's, where nobody has logged in.
         """
         record = self._record(command, place, now)
+        record.who = record.who or client_id[:_LONGEST]
         if self._required and not self._log.is_ready():
             self._finish(record, _BUSY)
             return False

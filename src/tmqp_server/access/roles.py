@@ -19,22 +19,41 @@ from tmqp.constants import MAX_QUEUE_ID
 from tmqp_server.access.certificates import CertificatePatterns
 from tmqp_server.access.patterns import fits
 from tmqp_server.access.rights import (
+    CANCEL,
+    CLEAR_MESSAGES,
+    CONFIGURE,
     CREATE_CHANNEL,
+    CREATE_QUEUE,
     JOIN,
+    MANAGE_CLIENTS,
+    MANAGE_SERVER,
     OF_APPLICATIONS,
     OF_CHANNELS,
     OF_CLIENTS,
     OF_NOTHING,
     OF_SPACES,
     REMOVE_CHANNEL,
+    REMOVE_QUEUE,
     RIGHTS,
+    SEE_AUDIT,
+    SEE_CHANNEL,
+    SEE_CLIENTS,
     SEE_CONSUMERS,
+    SEE_METRICS,
+    SEE_NODES,
+    SEE_ROUTERS,
+    SEE_SERVER,
+    SUBSCRIBE,
+    UPDATE_CHANNEL,
+    UPDATE_QUEUE,
 )
 from tmqp_server.access.tokens import TokenHash, hash_token
 
 __all__ = [
     "ADMIN",
+    "MONITOR",
     "OPEN",
+    "OPERATOR",
     "TABLE",
     "AccessConfig",
     "AccessError",
@@ -110,6 +129,47 @@ ADMIN: Final = Role(
     spaces=_EVERYTHING,
 )
 
+#: The role that sees everything but what messages say, and who did what.
+MONITOR: Final = Role(
+    "monitor",
+    frozenset(
+        {
+            SEE_CHANNEL,
+            SEE_CLIENTS,
+            SEE_CONSUMERS,
+            SEE_METRICS,
+            SEE_NODES,
+            SEE_ROUTERS,
+            SEE_SERVER,
+            SUBSCRIBE,
+        }
+    ),
+    channels=_EVERYTHING,
+    routers=_EVERYTHING,
+)
+#: The role that also manages, and still sees no message: neither does it lead any elsewhere, as
+#: routers and feeds would.
+OPERATOR: Final = Role(
+    "operator",
+    MONITOR.rights
+    | {
+        CANCEL,
+        CLEAR_MESSAGES,
+        CONFIGURE,
+        CREATE_CHANNEL,
+        CREATE_QUEUE,
+        MANAGE_CLIENTS,
+        MANAGE_SERVER,
+        REMOVE_CHANNEL,
+        REMOVE_QUEUE,
+        SEE_AUDIT,
+        UPDATE_CHANNEL,
+        UPDATE_QUEUE,
+    },
+    channels=_EVERYTHING,
+    routers=_EVERYTHING,
+)
+
 
 @attrs.frozen
 class Entry:
@@ -172,7 +232,7 @@ def parse_access(table: Mapping[str, Any]) -> AccessConfig:
         return AccessConfig(kind, arguments=dict(arguments))
     if "arguments" in table:
         raise AccessError("arguments belong to a class of your own, not to the kind 'table'")
-    roles = {ADMIN.name: ADMIN}
+    roles = {each.name: each for each in (ADMIN, MONITOR, OPERATOR)}
     for name, fields in _table_of(table, "roles").items():
         if name == ADMIN.name:
             raise AccessError("the role 'admin' is there already, and allows everything")

@@ -33,7 +33,10 @@ class Audited(Looks):
     def _audit(self, number: int, command: Command, now: float) -> Sequence[Effect] | None:
         """Write down that a client asks for a change; what is told to it if that cannot be."""
         auditor = self.auditor
-        if auditor is None or auditor.begin(command, self._place(number), now):
+        if auditor is None:
+            return None
+        client_id = self.broker.surveying.client_id_of(number)
+        if auditor.begin(command, self._place(number), now, client_id):
             return None
         request: object = getattr(command, "request", None)
         session: int = getattr(command, "session")  # noqa: B009 - of one of several classes

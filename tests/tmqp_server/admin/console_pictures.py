@@ -38,6 +38,7 @@ PAGES: Final = {
     "audit": "audit",
     "storage": "storage",
     "limits": "limits",
+    "you": "you",
 }
 _SIZES: Final = ((1280, 860), (390, 844))
 #: For how long the charts are drawn before they are looked at.

@@ -38,6 +38,7 @@ PAGES: Final = (
     ("log", ("Log", "lines", "in the clear")),
     ("audit", ("Audit", "create-queue", "orders/1", "done")),
     ("storage", ("saving", "Write of a batch", "Free", "Back up")),
+    ("you", ("Rights", "see-server", "manage-clients")),
     ("limits", ("max_total_bytes", "How much is used")),
 )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp.constants import MAX_QUEUE_ID
+from tmqp_server.admin.api.batches import BATCH_OPERATIONS
 from tmqp_server.admin.api.channels import CHANNEL_OPERATIONS
 from tmqp_server.admin.api.clients import CLIENT_OPERATIONS
 from tmqp_server.admin.api.consumers import CONSUMER_OPERATIONS
@@ -188,6 +189,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *OPERATING_OPERATIONS,
     *CHANNEL_OPERATIONS,
     *MESSAGE_OPERATIONS,
+    *BATCH_OPERATIONS,
     *TRANSFER_OPERATIONS,
     *CONSUMER_OPERATIONS,
     *CLIENT_OPERATIONS,

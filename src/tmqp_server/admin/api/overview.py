@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final, final
 
+from tmqp_server.admin.api.shapes import histogram_item
 from tmqp_server.admin.limits import limits_near
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.engine.operations.survey import Survey
@@ -103,6 +104,8 @@ def _shown(
         "uptime_s": int(max(now + offset_s - world.started_s, 0.0)),
         "ready": not problems,
         "draining": world.draining,
+        "saving": world.saves() if turn.saving is not None else None,
+        "role": None if world.group is None else world.group().role,
         "problems": problems,
         "limits_near": [each["name"] for each in limits_near(world, levels) if each["near"]],
         "channels": levels["channels"],
@@ -134,6 +137,10 @@ def _shown(
         "doors": doors,
         "memory_used_bytes": levels["message_bytes"] + levels["state_bytes"],
         "memory_limit_bytes": world.limits.max_total_bytes,
+        "disk_bytes": facts.storage_bytes,
+        "disk_free_bytes": facts.free_bytes,
+        "disk_floor_bytes": world.floor_bytes,
+        "lag_us": histogram_item(turn.tally.lag),
         "process": {
             "cpu_s": facts.cpu_s,
             "resident_bytes": facts.resident_bytes,

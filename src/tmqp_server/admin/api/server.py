@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 from tmqp_server.access.rights import MANAGE_SERVER
 from tmqp_server.admin.api.overview import Overview, turn_of
 from tmqp_server.admin.api.running import AskOnce, for_observers, managing
+from tmqp_server.admin.api.shapes import histogram_item
 from tmqp_server.admin.api.table import Api, body_of
 from tmqp_server.admin.limits import limits_near
 from tmqp_server.admin.permitted import Permitted
@@ -60,12 +60,16 @@ def tell_limits(api: Api, exchange: Exchange) -> Handler:
     """Every limit, and of some how much is used."""
 
     def answer(_now: float) -> object:
-        items = limits_near(api.world, turn_of(api.world).hub.broker.surveying.levels())
+        broker = turn_of(api.world).hub.broker
+        items = limits_near(api.world, broker.surveying.levels())
         known = {each["name"] for each in items}
         for field in dataclasses.fields(api.world.limits):
             if field.name not in known:
                 value = getattr(api.world.limits, field.name)
                 items.append({"name": field.name, "used": None, "limit": value, "near": False})
+        reached = broker.surveying.limits_reached()
+        for each in items:
+            each["reached"] = reached.get(each["name"], 0)
         return {"items": items}
 
     return for_observers(exchange, answer)
@@ -102,9 +106,9 @@ def tell_storage(api: Api, exchange: Exchange) -> Handler:
             "bytes": facts.storage_bytes,
             "free_bytes": facts.free_bytes,
             "floor_bytes": api.world.floor_bytes,
-            "write_us": _shown(turn.tally.write),
-            "read_us": _shown(turn.tally.read),
-            "batch_messages": _shown(turn.tally.batch),
+            "write_us": histogram_item(turn.tally.write),
+            "read_us": histogram_item(turn.tally.read),
+            "batch_messages": histogram_item(turn.tally.batch),
         }
 
     return for_observers(exchange, answer)
@@ -142,12 +146,3 @@ def reload_settings(api: Api, exchange: Exchange) -> Handler:
 
     manage = Manage(exchange.client.number, None, MANAGE_SERVER, "reload")
     return managing(api, exchange, manage, carry_out)
-
-
-def _shown(histogram: Any) -> dict[str, object]:
-    """A histogram: how many observations there are up to each bound."""
-    return {
-        "bounds": list(histogram.bounds),
-        "counts": list(histogram.counts),
-        "sum": histogram.total,
-    }

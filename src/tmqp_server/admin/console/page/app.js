@@ -21,6 +21,7 @@ import { page as queue } from "./queue.js";
 import { page as queues } from "./queues.js";
 import { page as routers } from "./routers.js";
 import { page as storage } from "./storage.js";
+import { page as you } from "./you.js";
 
 /** Pages in the order of the menu: [path, name, key behind `g`, the right that it needs, page]. */
 const PAGES = [
@@ -36,6 +37,7 @@ const PAGES = [
   ["audit", "Audit", "a", "see-audit", audit],
   ["storage", "Storage", "s", "see-server", storage],
   ["limits", "Limits", "l", "see-server", limits],
+  ["you", "You", "y", "", you],
 ];
 
 const main = document.getElementById("main");

@@ -14,7 +14,7 @@ function details(row) {
   const words = (value) => (value < 0 ? "no bound" : count(value));
   return [
     facts([["Id", row.id], ["Name", row.name], ["Type", row.type], ["Door", row.door], ["Connected for", age(row.online_ms / 1000)], ["Logged in", row.authenticated ? "yes" : "no"],
-      ["Address", row.address], ["Pushed", count(row.pushed)], ["Delivered", count(row.delivered)], ["Acknowledged", count(row.acknowledged)], ["Refused", count(row.negative_acks)],
+      ["Address", row.address], ["Connection", count(row.session)], ["Held back for", row.blocked_s === null ? undefined : badge(age(row.blocked_s), "error")], ["Pushed", count(row.pushed)], ["Delivered", count(row.delivered)], ["Acknowledged", count(row.acknowledged)], ["Refused", count(row.negative_acks)],
       ["Not acknowledged in time", count(row.ack_timeouts)], ["In flight", count(row.in_flight)], ...Object.entries(row.properties || {})]),
     h("h2", { class: "gap" }, "Subscriptions"),
     table("Subscriptions", [
@@ -62,7 +62,7 @@ export async function page(context) {
       if (open !== id) {
         close();
         open = id;
-        trace = may("manage-clients") ? tracing(context, id) : null;
+        trace = may("manage-clients") ? tracing(context, id, name(row)) : null;
         fill(below, trace && trace.element);
       }
       fill(place, card(name(row), details(row), h("div", { class: "row end" }, button("Close", () => { close(); fill(place); }),

@@ -8,8 +8,8 @@ const ARROWS = { in: "asks", out: "is told", end: "ends" };
 const head = (line) => Object.entries(line.head).map(([key, value]) => `${key}=${value}`).join(" ");
 
 /** A trace of a client: its `element`, and `refresh` brings it up to date. */
-export function tracing(context, client) {
-  const path = `clients/${encode(client)}/trace`;
+export function tracing(context, id, client) {
+  const path = `clients/${encode(id)}/trace`;
   const lines = [];
   let last = 0;
   let running = false;
