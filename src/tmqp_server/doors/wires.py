@@ -17,10 +17,10 @@ from tmqp.extensions import (
     HEADER_PRIORITY,
 )
 from tmqp.frames import Frame
+from tmqp_server.doors.contents import contents_of
 from tmqp_server.doors.letter import REGULAR_PRIORITY, TOP_PRIORITY
 from tmqp_server.doors.letter_frames import OF_DEAD_LETTERS
 from tmqp_server.doors.letters import GroupedWire, Letters
-from tmqp_server.doors.native.runs import contents_of
 from tmqp_server.doors.rewriting import rewritten, writable_headers
 from tmqp_server.doors.selecting import LANGUAGES, filter_of, read_by
 from tmqp_server.doors.selector import SELECTORS

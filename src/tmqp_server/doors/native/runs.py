@@ -7,8 +7,8 @@ from typing import Final, final
 from tmqp.connection import Connection
 from tmqp.constants import TYPE_QUEUE_MESSAGE
 from tmqp.extensions import FILTER_HEADERS
-from tmqp.frames import Frame
 from tmqp.runs import FrameRun
+from tmqp_server.doors.contents import contents_of
 from tmqp_server.engine.commands import (
     Acknowledge,
     AcknowledgeRun,
@@ -19,7 +19,7 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.effects import DeliverRun
 
-__all__ = ["NativeRun", "RunChoice", "contents_of", "run_bytes", "run_command"]
+__all__ = ["NativeRun", "RunChoice", "run_bytes", "run_command"]
 
 #: Chunks in which no runs are brought after the engine had to divide one, which costs more.
 _SINGLY_CHUNKS: Final = 64
@@ -131,18 +131,6 @@ class NativeRun(RunWire):
 
     def __repr__(self) -> str:
         return repr(self.frames)
-
-
-def contents_of(frames: list[Frame]) -> tuple[list[str], list[int], list[object]]:
-    """Of each message its id, its bytes and its frame."""
-    ids: list[str] = []
-    sizes: list[int] = []
-    wires: list[object] = []
-    for frame in frames:
-        ids.append(frame.message_id)
-        sizes.append(len(frame.raw))
-        wires.append(frame)
-    return ids, sizes, wires
 
 
 def run_command(session: int, frames: FrameRun, notes: RunNotes) -> PushRun | AcknowledgeRun:
