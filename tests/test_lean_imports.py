@@ -23,9 +23,11 @@ NOT_OF_A_SERVER: Final = (
 )  # fmt: skip
 #: What a client loads only when it is used.
 NOT_OF_A_CLIENT: Final = (
-    "argparse", "attr", "cattrs", "click", "cryptography", "email", "h11", "http", "httpx",
-    "pyarrow", "rich", "sqlite3", "tmqp.testing", "tmqp_client.cli", "tmqp_client.sync",
-    "tmqp_server", "tmqp_spark", "tmqp_wires", "trio", "urllib.request", "uvloop", "xml",
+    "argparse", "asyncio", "attr", "cattrs", "click", "concurrent", "cryptography", "email", "h11",
+    "http", "httpx", "pyarrow", "rich", "sqlite3", "ssl", "subprocess", "tmqp.models.events",
+    "tmqp.models.information", "tmqp.models.options", "tmqp.models.reading", "tmqp.testing",
+    "tmqp_client.any_event", "tmqp_client.cli", "tmqp_client.sync", "tmqp_server", "tmqp_spark",
+    "tmqp_wires", "trio", "typing_extensions", "urllib.request", "uvloop", "xml",
 )  # fmt: skip
 _SERVED: Final = """
 import sys

@@ -164,6 +164,7 @@ FOUND_AT: Final = {
     "overtaken-run": 65,
     "owes-nothing": 41,
     "own-time-ignored": 209,
+    "packed-in-part": 12,
     "parked-for-good": 122,
     "passed-on-again": 1,
     "passes-answers-of-anybody": 22,

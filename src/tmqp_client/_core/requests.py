@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
+from tmqp import models
 from tmqp._compat import mypyc_attr
 from tmqp.constants import (
     FORBIDDEN_NAME_CHARACTERS,
@@ -77,9 +78,11 @@ from tmqp.extensions import (
     RETURN_WORD_TIMEOUT,
 )
 from tmqp.frames import Frame
-from tmqp.models import ChannelOptions, QueueOptions
 from tmqp.names import fault_of_name
 from tmqp_client._core.pending import NO_QUEUE, Kind
+
+if TYPE_CHECKING:
+    from tmqp.models import ChannelOptions, QueueOptions
 
 __all__ = [
     "NO_HEADERS",
@@ -424,7 +427,7 @@ def create_channel(name: str, options: ChannelOptions | None) -> Request:
 
 def _creation(options: QueueOptions | None) -> type[Request]:
     """What kind of request creates something with these options."""
-    owned = isinstance(options, ChannelOptions) and options.lifetime == LIFETIME_OWNER
+    owned = isinstance(options, models.ChannelOptions) and options.lifetime == LIFETIME_OWNER
     return OwnedRequest if owned else Request
 
 

@@ -7,6 +7,7 @@ that say why it is one; where a protocol has no headers it says nothing.  It is 
 
 from __future__ import annotations
 
+from tmqp.codec import FrameDecoder
 from tmqp.errors import LocalProtocolError
 from tmqp.extensions import (
     HEADER_DEAD_LETTER_ATTEMPTS,
@@ -16,6 +17,7 @@ from tmqp.extensions import (
     HEADER_PRIORITY,
 )
 from tmqp.frames import Frame
+from tmqp_server.doors.contents import contents_of
 from tmqp_server.doors.letter import REGULAR_PRIORITY, TOP_PRIORITY
 from tmqp_server.doors.letter_frames import OF_DEAD_LETTERS
 from tmqp_server.doors.letters import GroupedWire, Letters
@@ -67,6 +69,20 @@ class LetterWires(Wires):
             return int(said) if said is not None and said.isdecimal() else usual
         priority = self._letters.of_wire(wire, message.producer.door).priority
         return usual if priority == REGULAR_PRIORITY else priority
+
+    def pack(self, message: Message) -> bytes | None:
+        """A frame as its bytes, if nothing but these tells its message's id."""
+        wire = message.wire
+        if not isinstance(wire, Frame):
+            return None
+        message_id = message.message_id
+        if not message_id or wire.message_id != message_id or len(wire.raw) != message.size:
+            return None
+        return wire.raw
+
+    def unpack(self, packed: bytes) -> tuple[list[str], list[int], list[object]]:
+        """Those frames again; none is larger than any decoder takes."""
+        return contents_of(FrameDecoder().feed(packed))
 
     def filter_of(self, language: str, text: str) -> SubscriptionFilter:
         """A filter as it was written down.
