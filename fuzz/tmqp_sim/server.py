@@ -150,8 +150,7 @@ class Server:
         self._knocking: list[Link] = []
         self._unheard: list[Callable[[], None]] = []
         self._due = math.inf
-        self._attending = False
-        self._waking = False
+        self._attending = self._waking = False
         self._starters: dict[type, Callable[[Any], None]] = {
             **dict.fromkeys((WriteBatch, ReadBatch, CatchUp, CloseStore), store_works),
             WriteOut: self._write_out,

@@ -16,7 +16,7 @@ def _judge(*, ten: bool) -> Ranks:
     world = World(1)
     world.now = 5.0
     ranks = Ranks(world, "jms", "JMS")
-    ranks.has_ten = lambda queue: ten
+    ranks.has_ten = lambda _queue: ten
     return ranks
 
 
