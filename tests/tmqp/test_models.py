@@ -163,7 +163,7 @@ EXTENSIONS: Final = {
     " GroupKeys, Priorities, ExpiredToDeadLetter, DeadLetterQueue, PutBackLimit, RetainBytes,"
     " RetainTime, RetainForReaders",
 }
-_OF_CHANNELS: Final = "Lifetime, IdleTimeout, OwnerOnly"
+_OF_CHANNELS: Final = "Lifetime, IdleTimeout, OwnerOnly, SingleConsumer"
 EXTENSIONS["ChannelOptions"] = f"{_OF_CHANNELS}, {EXTENSIONS['QueueOptions']}"
 EXTENSIONS["NodeInformation"] = "Role, Shard, Epoch, Applied, Behind"
 EXTENSIONS["ChannelInformation"] = f"{_OF_CHANNELS}, Owner"

@@ -44,6 +44,7 @@ __all__ = [
     "Wire",
     "WorldEffect",
     "WriteBatch",
+    "WriteOut",
     "why_broken",
 ]
 
@@ -204,6 +205,13 @@ class WriteBatch:
 
 
 @final
+class WriteOut:
+    """Have :meth:`Turn.write_out` called, behind the effects before this one."""
+
+    __slots__ = ()
+
+
+@final
 class ReadBatch:
     """Have the store answer these questions in order; the answers go to :meth:`Turn.read`."""
 
@@ -316,6 +324,7 @@ WorldEffect: TypeAlias = (
     | Tell
     | Abandon
     | WriteBatch
+    | WriteOut
     | ReadBatch
     | CatchUp
     | CloseStore
