@@ -20,8 +20,8 @@ class Restricted(Traced):
     """The sessions of a hub, with what it takes of them; ``Hub`` completes it.
 
     Attributes: ``draining``, no more is taken; ``stands_by``, another server takes clients, at
-    ``leader_address`` if that is known; ``restricted``, either of them; ``is_restoring``, the broker
-    has not all of what is kept yet, and nothing is due for it.
+    ``leader_address`` if that is known; ``restricted``, either of them; ``is_restoring``,
+    the broker has not all of what is kept yet, and nothing is due for it.
     """
 
     def __init__(self, broker: Broker, outlets: Outlets, outside: list[Outside]) -> None:

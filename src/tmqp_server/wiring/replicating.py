@@ -4,10 +4,10 @@ Imported only where there is ``[replication]``: nobody else needs what it needs.
 
 Theory of operation.  A server of a group listens from the start, and refuses clients as long as it
 stands by.  When it leads, it brings back what its store holds, and takes clients; however much that
-is, whoever asks meanwhile is answered, because the store is read by a thread, and the broker
-restored in slices.  There is no way back: when its life in the group is over, its process ends at once with the status ``OVER``, so that
-nobody is answered by a server that may have been replaced; whoever runs it starts it again, and it
-stands by with what its disk has.
+is, whoever asks meanwhile is answered: a thread reads the store, and the broker is restored in
+slices.  There is no way back: when its life in the group is over, its process ends at once with the
+status ``OVER``, so that nobody is answered by a server that may have been replaced; whoever runs it
+starts it again, and it stands by with what its disk has.
 """
 
 from __future__ import annotations

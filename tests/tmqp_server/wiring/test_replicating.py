@@ -30,6 +30,7 @@ from tests.waiting import until
 from tmqp.models import QueueOptions
 from tmqp_client import ConnectFailed, ConnectRefused, NegativeAcknowledge, OperationFailed, connect
 from tmqp_server.config import ServerConfig, read_config
+from tmqp_server.hub.recovery import restoring
 from tmqp_server.storage.log import Claim, Keep, Leader, Led, ListMembers, Members, Resign
 from tmqp_server.storage.port import Recovered
 from tmqp_server.storage.sqlite import SqliteStore, back_up
@@ -257,7 +258,7 @@ async def test_a_server_that_begins_to_lead_answers_while_its_store_is_read(
         kept = group.log.asked[Keep]
         assert (await probe.get("/healthz")).status_code == 200
         assert (await probe.get("/readyz")).text == "standby\n"
-        with pytest.raises(ConnectRefused, match="the server stands by$"):
+        with pytest.raises(ConnectRefused, match=r"the server stands by$"):
             async with connect(str(server.addresses[0]), reconnect=None):
                 raise AssertionError("it is let in")
         await until(lambda: group.log.asked[Keep] >= kept + 5)  # longer than a lease
@@ -294,7 +295,7 @@ async def test_others_have_their_turn_between_slices_of_what_is_restored(
                 await client.push(f"c{number}", 1, b"%d" % number)
     steps = 0
     longest: list[int] = []
-    restoring, checkpoint = replicating.restoring, anyio.lowlevel.checkpoint
+    checkpoint = anyio.lowlevel.checkpoint
 
     def counted(*arguments: Any) -> Iterator[None]:
         nonlocal steps
