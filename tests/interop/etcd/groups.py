@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 import anyio
+import anyio.to_thread
 
 from tests.interop.etcd.clusters import EtcdCluster
 from tests.interop.etcd.interop_etcd_log import started
@@ -33,6 +34,7 @@ from tmqp_server.storage.log import (
     WatchLog,
 )
 from tmqp_server.storage.sqlite import back_up
+from tmqp_server.wiring.replicating import OVER
 
 __all__ = [
     "ETCD",
@@ -46,8 +48,8 @@ __all__ = [
     "OrderedLedger",
     "consume",
     "create",
-    "drain",
     "produce",
+    "settle",
 ]
 
 NAMES: Final = ("a", "b", "c")
@@ -355,6 +357,24 @@ async def drain(group: Group, ledger: Ledger) -> None:
                             return
         except GONE:
             await anyio.sleep(0.05)
+
+
+async def settle(group: Group, ledger: OrderedLedger) -> None:
+    """Clients have ended: what was promised to them is so, and all disks have the same."""
+    await drain(group, ledger)
+    ledger.check()
+    assert ledger.disorder == [], "each producer's messages come in their order"
+    async with connect(group.addresses, reconnect=FAIL_OVER) as client:
+        for number in range(100):
+            await client.push("c", 1, b"left %d" % number)
+    found = await anyio.to_thread.run_sync(group.stores)
+    assert found[0].count("\n") >= 100
+    assert found[0] == found[1] == found[2], "all disks have the same"
+    brokers = group.brokers.values()
+    epochs = [epoch for each in brokers for epoch in each.epochs]
+    assert len(epochs) == len(set(epochs)), f"epochs were led in twice: {sorted(epochs)}"
+    ended = {code for each in brokers for code in each.codes}
+    assert ended <= {OVER, -signal.SIGKILL, 0}, ended  # 0: they were stopped in the end
 
 
 async def create(group: Group) -> None:
