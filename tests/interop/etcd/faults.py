@@ -60,7 +60,7 @@ class Round:
 
     def __init__(self, group: Group, network: Network, seed: int) -> None:
         self.group = group
-        self.ledger = OrderedLedger()
+        self.ledger = OrderedLedger(group.producers)
         self.gaps: dict[str, float] = {}
         self.epochs = 0
         self.late_writes = 0
@@ -194,7 +194,7 @@ class Round:
         await create(group)
         async with anyio.create_task_group() as tasks:
             for producer in range(PRODUCERS):
-                tasks.start_soon(produce, group, ledger, producer, done)
+                tasks.start_soon(produce, group, ledger, done, producer)
             tasks.start_soon(consume, group, ledger, done)
             tasks.start_soon(self._write_epochs, done, written)
             for name in self.kinds:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -72,25 +73,22 @@ _FAKE_TIME: Final = "*/faketime/libfaketime.so.1"
 
 class OrderedLedger(Ledger):
     """What the clients know, and whether each message came after those that its producer had
-    pushed before it; what comes again is in no order."""
+    pushed before it; what comes again is in no order.
 
-    def __init__(self) -> None:
+    :param producers: who has pushed which number.
+    """
+
+    def __init__(self, producers: Mapping[int, int]) -> None:
         super().__init__()
-        self.producers: dict[int, int] = {}
+        self._producers = producers
         self.disorder: list[tuple[int, int]] = []
         self._last: dict[int, int] = {}
-
-    def draw(self, producer: int) -> int:
-        """The number of the next message of a producer."""
-        (number,) = self.take(1)
-        self.producers[number] = producer
-        return number
 
     def receive(self, payload: bytes) -> bool:
         """Note a message that came; whether it came before."""
         repeated = super().receive(payload)
         number = int(payload)
-        producer = self.producers.get(number)
+        producer = self._producers.get(number)
         if not repeated and producer is not None:
             last = self._last.get(producer, 0)
             if number < last:
@@ -225,6 +223,7 @@ class Group:
         }
         self.addresses = [each.address for each in self.brokers.values()]
         self.confirms: list[float] = []
+        self.producers: dict[int, int] = {}
 
     def leader(self) -> Leader:
         """Who leads, as soon as somebody does."""
@@ -303,7 +302,9 @@ class Group:
         self.etcd.stop()
 
 
-async def produce(group: Group, ledger: OrderedLedger, producer: int, done: anyio.Event) -> None:
+async def produce(
+    group: Group, ledger: Ledger, done: anyio.Event | threading.Event, producer: int = 0
+) -> None:
     """Push one message after the other, each until it is confirmed."""
     number = 0
     while not done.is_set():
@@ -311,7 +312,8 @@ async def produce(group: Group, ledger: OrderedLedger, producer: int, done: anyi
             async with connect(group.addresses, reconnect=FAIL_OVER) as client:
                 while not done.is_set():
                     if not number:
-                        number = ledger.draw(producer)
+                        (number,) = ledger.take(1)
+                        group.producers[number] = producer
                     with anyio.fail_after(10.0):
                         await client.push("c", 1, b"%09d" % number)
                     ledger.confirmed.add(number)
@@ -377,13 +379,14 @@ async def settle(group: Group, ledger: OrderedLedger) -> None:
     assert ended <= {OVER, -signal.SIGKILL, 0}, ended  # 0: they were stopped in the end
 
 
-async def create(group: Group) -> None:
+async def create(group: Group, retain_time_ms: int | None = None) -> None:
     """Make the queue, as soon as somebody leads."""
+    options = QueueOptions(durable=True, retain_time_ms=retain_time_ms)
     end = time.monotonic() + MOST_S
     while True:
         try:
             async with connect(group.addresses, reconnect=FAIL_OVER) as client:
-                await client.create_queue("c", 1, QueueOptions(durable=True), status="push")
+                await client.create_queue("c", 1, options, status="push")
                 return
         except GONE:
             assert time.monotonic() < end, group.etcd.said()

@@ -27,6 +27,8 @@ from tests.interop.etcd.groups import (
     settle,
 )
 
+__all__ = ["Group", "create", "group", "produce"]
+
 pytestmark = [pytest.mark.interop, pytest.mark.cold, pytest.mark.timeout(400)]
 
 #: How long clients work between two faults, in seconds.
@@ -46,7 +48,7 @@ def group(tmp_path: Path) -> Iterator[Group]:
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_what_was_confirmed_survives_killed_and_frozen_leaders(group: Group) -> None:
-    ledger = OrderedLedger()
+    ledger = OrderedLedger(group.producers)
     done = anyio.Event()
     gaps: dict[str, float] = {}
     await create(group)
@@ -68,7 +70,7 @@ async def test_what_was_confirmed_survives_killed_and_frozen_leaders(group: Grou
 
     async with anyio.create_task_group() as tasks:
         for producer in range(PRODUCERS):
-            tasks.start_soon(produce, group, ledger, producer, done)
+            tasks.start_soon(produce, group, ledger, done, producer)
         tasks.start_soon(consume, group, ledger, done)
         for turn in range(2):
             name = f"kill -9 of the leader, {turn + 1}"
