@@ -20,7 +20,7 @@ from tmqp_bench.broker.door_wires import TOPIC
 from tmqp_bench.broker.processes import ServerProcess, StartError, free_port, server_core
 from tmqp_bench.codec import PLACES, ROOT
 
-__all__ = ["BUILT", "PACKAGES", "start", "version_of"]
+__all__ = ["BUILT", "PACKAGES", "found_program", "start", "version_of"]
 
 #: Where newer peers than the distribution's are built, which then are used instead.
 BUILT: Final = ROOT / "build" / "peers"
@@ -55,7 +55,7 @@ def version_of(name: str) -> str | None:
         except importlib.metadata.PackageNotFoundError:
             return None
     program, option = _PROGRAMS[name]
-    path = _found(program)
+    path = found_program(program)
     if path is None:
         return None
     if option:
@@ -65,7 +65,7 @@ def version_of(name: str) -> str | None:
     return _packaged(PACKAGES[name])
 
 
-def _found(program: str) -> str | None:
+def found_program(program: str) -> str | None:
     """Where a program is, if it is."""
     return shutil.which(program, path=f"{BUILT}:{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
 
@@ -163,7 +163,7 @@ def _nats(setting: str, folder: Path, port: int) -> ServerProcess:
         lines += [f'jetstream {{ store_dir: "{folder}", max_mem: 2G, max_file: 8G{synced} }}']
     config = folder / "nats.conf"
     config.write_text("\n".join(lines) + "\n")
-    program = _found("nats-server") or "nats-server"
+    program = found_program("nats-server") or "nats-server"
     return _run([program, "-c", str(config)], folder, port, {"GOMAXPROCS": "1"})
 
 
