@@ -7,7 +7,6 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
