@@ -147,12 +147,14 @@ class GroupMember:
                 await self._news.wait()
             self._news = anyio.Event()
             if self._has_claimed and turn.hub.stands_by and not self._is_stopped:
-                await self._lead(shell)
-                if not turn.hub.stands_by:
+                if await self._lead(shell):
                     go_out()
 
-    async def _lead(self, shell: Shell) -> None:
-        """Bring back what is kept, and take clients; whoever connects meanwhile is refused."""
+    async def _lead(self, shell: Shell) -> bool:
+        """Bring back what is kept, and take clients; whoever connects meanwhile is refused.
+
+        :returns: whether clients are taken; else the life is over.
+        """
         replica = self._replica
         turn = shell.turn
         hub = turn.hub
@@ -166,13 +168,14 @@ class GroupMember:
             declare(hub.broker, self._server_config, shell.now(), hub.take_down)
         except (StoreError, ConfigError) as error:
             replica.fail(str(error))
-            return
+            return False
         finally:
             self._restored.set()
         hub.take_clients()
         turn.perform((), shell.now())
         shell.attend()
         logger.info("leads its group, and takes clients")
+        return True
 
     async def _restore(self, shell: Shell, found: Recovered) -> None:
         """Restore the broker, and let others have their turn in between."""
