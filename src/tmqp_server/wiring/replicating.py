@@ -146,9 +146,9 @@ class GroupMember:
             with anyio.move_on_after(_LOOK_S):
                 await self._news.wait()
             self._news = anyio.Event()
-            if self._has_claimed and turn.hub.stands_by and not self._is_stopped:
-                if await self._lead(shell):
-                    go_out()
+            leads = self._has_claimed and turn.hub.stands_by and not self._is_stopped
+            if leads and await self._lead(shell):
+                go_out()
 
     async def _lead(self, shell: Shell) -> bool:
         """Bring back what is kept, and take clients; whoever connects meanwhile is refused.
