@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import shutil
 import tempfile
@@ -66,6 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         "jetstream": jetstream,
         "kafka": kafka,
     }
+    logging.disable(logging.CRITICAL)  # clients tell of each connection that they lose
     rates: dict[str, float] = {}
     print(f"load average {os.getloadavg()[0]:.1f} before", flush=True)
     for name in chosen:

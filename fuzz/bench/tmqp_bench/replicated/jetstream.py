@@ -23,7 +23,7 @@ _MOST_S: Final = 5.0
 
 
 class _JetStream:
-    gap_s = 15.0
+    gap_s = 12.0
 
     def __init__(self, name: str, nodes: dict[str, Node], ports: list[int]) -> None:
         self.name = name

@@ -42,7 +42,7 @@ _SETTINGS: Final = (
 
 
 class _Kafka:
-    gap_s = 20.0
+    gap_s = 12.0
 
     def __init__(self, nodes: list[Node], ports: list[int]) -> None:
         self.name = f"Kafka {BROKER_VERSION}, acks=all, min.insync.replicas=2"

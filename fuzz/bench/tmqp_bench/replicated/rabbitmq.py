@@ -70,7 +70,7 @@ class _Link:
 
 
 class _RabbitMq:
-    gap_s = 20.0
+    gap_s = 12.0
 
     def __init__(self, name: str, nodes: dict[int, Node]) -> None:
         self.name = name
