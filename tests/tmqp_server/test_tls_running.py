@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.certificates import make_certificate
+from tests.certificates import make_certificate, make_revoked
 from tests.waiting import until
 from tmqp_client import Client, ConnectFailed, OperationFailed, connect
 from tmqp_server.config import ConfigError, ServerConfig, read_config
@@ -220,6 +220,45 @@ async def test_a_certificate_says_who_a_client_is(
         with pytest.raises(ConnectFailed):
             async with connected(server, trusting(made[0][1])):
                 raise AssertionError("without a certificate nobody gets in")
+
+
+async def test_a_certificate_that_was_revoked_is_refused(
+    made: list[tuple[Path, Path]], tmp_path: Path
+) -> None:
+    authority, pairs, revocations = make_revoked(tmp_path)
+    tls = {
+        **files(tmp_path, made[0]),
+        "client_authorities": str(authority),
+        "client_revocations": str(revocations),
+        "require_client_certificate": True,
+    }
+    async with running(config_of(tls)) as server:
+        kept, revoked = [trusting(made[0][1]) for _ in pairs]
+        for context, (key, certificate) in zip((kept, revoked), pairs, strict=True):
+            context.load_cert_chain(certificate, key)
+        async with connected(server, kept) as client:
+            await client.push("c", 1, b"x")
+        with pytest.raises(ConnectFailed):
+            async with connected(server, revoked):
+                raise AssertionError("it was revoked")
+
+
+@pytest.mark.parametrize("name", ["one.pem", "nowhere.pem"])
+def test_a_list_of_revoked_certificates_that_is_none_is_named(
+    made: list[tuple[Path, Path]], name: str
+) -> None:
+    key, certificate = made[0]
+    lists = str(certificate.parent / name)
+    settings = TlsSettings(
+        certificate=str(certificate),
+        key=str(key),
+        client_authorities=str(certificate),
+        client_revocations=lists,
+    )
+    with pytest.raises(ConfigError, match=r"tls\.client_revocations: .*"):
+        server_context(settings)
+    with pytest.raises(ConfigError, match=r"needs tls\.client_authorities"):
+        TlsSettings(certificate="x", client_revocations=lists)
 
 
 async def test_the_lowest_version_and_the_ciphers_are_as_configured(

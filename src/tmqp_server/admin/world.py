@@ -42,12 +42,17 @@ def _never() -> float | None:
 class BackupDesk(Protocol):
     """Who makes backups.
 
-    Attributes: ``last``, the one that was begun last; ``possible``, there is something to copy.
+    Attributes: ``last``, the one that was begun last; ``complete_s``, when the last complete one
+    ended, in Unix time; ``possible``, there is something to copy.
     """
 
     @property
     def possible(self) -> bool:
         """Whether the server keeps anything."""
+
+    @property
+    def complete_s(self) -> float | None:
+        """When the last complete one ended, in Unix time; None if there was none."""
 
     @property
     def last(self) -> Mapping[str, Any] | None:

@@ -115,7 +115,8 @@ def digest_of(settings: TlsSettings) -> bytes:
     """A digest of what is in the files of the settings, by which it is seen that they changed; one
     that cannot be read is as an empty one."""
     found = hashlib.sha256()
-    for name in (settings.certificate, settings.key, settings.client_authorities):
+    files = (settings.certificate, settings.key)
+    for name in (*files, settings.client_authorities, settings.client_revocations):
         try:
             data = Path(name).read_bytes() if name else b""
         except OSError:
@@ -162,6 +163,8 @@ def server_context(settings: TlsSettings, policy: str = "") -> ssl.SSLContext:
     policy = policy or settings.client_policy
     if policy != NO_CERTIFICATE:
         _take_client_certificates(context, settings.client_authorities, policy)
+        if settings.client_revocations:
+            _refuse_revoked(context, settings.client_revocations)
     return context
 
 
@@ -174,6 +177,21 @@ def _take_client_certificates(context: ssl.SSLContext, path: str, policy: str) -
         words = f"tls.client_authorities: cannot read {path}: {error.strerror}"
         raise ConfigError(words) from error
     context.verify_mode = ssl.CERT_REQUIRED if requires(policy) else ssl.CERT_OPTIONAL
+
+
+def _refuse_revoked(context: ssl.SSLContext, path: str) -> None:
+    """Have each certificate looked up in its authority's list, which must be there and be valid."""
+    before = context.cert_store_stats()["crl"]
+    try:
+        context.load_verify_locations(path)
+    except ssl.SSLError as error:
+        raise ConfigError(f"tls.client_revocations: {path} has no lists in PEM") from error
+    except OSError as error:
+        words = f"tls.client_revocations: cannot read {path}: {error.strerror}"
+        raise ConfigError(words) from error
+    if context.cert_store_stats()["crl"] == before:
+        raise ConfigError(f"tls.client_revocations: {path} has no lists in PEM")
+    context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
 
 
 def _shown(tls: ssl.SSLObject) -> PeerCertificate | None:

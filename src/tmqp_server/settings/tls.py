@@ -62,6 +62,9 @@ class TlsSettings:
     client_authorities: str = attrs.field(default="", validator=_file)
     """The file of the authorities, in PEM, whose certificates clients may show; empty for none."""
 
+    client_revocations: str = attrs.field(default="", validator=_file)
+    """The file of these authorities' lists of revoked certificates, in PEM; empty for none."""
+
     require_client_certificate: bool = attrs.field(default=False, validator=_truth)
     """Whether a client must show a certificate."""
 
@@ -79,6 +82,8 @@ class TlsSettings:
         for name in ("key", "client_authorities"):
             if getattr(self, name) and not self.certificate:
                 raise ConfigError(f"tls.{name} is given without tls.certificate")
+        if self.client_revocations and not self.client_authorities:
+            raise ConfigError("tls.client_revocations needs tls.client_authorities")
         if self.require_client_certificate and not self.client_authorities:
             raise ConfigError("tls.require_client_certificate needs tls.client_authorities")
 

@@ -13,6 +13,7 @@ import pytest
 
 from tests.tmqp_server.access.kept import Kept
 from tests.tmqp_server.admin.api_stage import ApiStage
+from tests.tmqp_server.admin.stage import value_of
 from tmqp_client import connect
 from tmqp_server import ServerConfig, running
 from tmqp_server.access.auditing import Auditor
@@ -29,6 +30,7 @@ class Desk:
     def __init__(self, *, possible: bool = True) -> None:
         self.possible = possible
         self.last: Mapping[str, Any] | None = None
+        self.complete_s: float | None = None
         self.begun: list[str] = []
 
     def begin(self, directory: str) -> bool:
@@ -198,6 +200,9 @@ backups = "{tmp_path / "copies"}"
             with anyio.fail_after(30):
                 last = await ended(web)
             assert last["complete"], last
+            told = (await web.get(url.replace("/api/v1", "/metrics"))).text
+            when_s = value_of(told, "tmqp_storage_backup_timestamp_seconds")
+            assert int(when_s * 1_000) == last["ended_at_ms"]
             lines = (await web.get("logs?level=info")).json()["items"]
             assert any(f"backup {tmp_path}" in each["text"] for each in lines)
             made = (await web.post("consumers", json={"channel": "orders", "idle_s": 1})).json()

@@ -74,6 +74,23 @@ class Overviews:
         return last
 
 
+def _doors(turn: Turn, survey: Survey) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    there = turn.open_by_door()
+    for name, tally in sorted(turn.tally.doors.items()):
+        found[name] = {
+            "connections": there[name],
+            "opened": tally.opened,
+            "received_bytes": tally.received_bytes,
+            "sent_bytes": tally.sent_bytes,
+        }
+    for name, each in survey.doors.items():
+        found.setdefault(name, {}).update(
+            messages_received=each.pushed, messages_delivered=each.delivered
+        )
+    return found
+
+
 def _shown(
     world: AdminWorld, survey: Survey, pressure: Pressure, now: float, offset_s: float
 ) -> dict[str, object]:
@@ -82,19 +99,6 @@ def _shown(
     facts = world.facts()
     problems = world.problems()
     total, counters = survey.total, survey.total.counters
-    doors: dict[str, dict[str, int]] = {}
-    there = turn.open_by_door()
-    for name, tally in sorted(turn.tally.doors.items()):
-        doors[name] = {
-            "connections": there[name],
-            "opened": tally.opened,
-            "received_bytes": tally.received_bytes,
-            "sent_bytes": tally.sent_bytes,
-        }
-    for name, each in survey.doors.items():
-        doors.setdefault(name, {}).update(
-            messages_received=each.pushed, messages_delivered=each.delivered
-        )
     return {
         "version": world.build["version"],
         "build": world.build["build"],
@@ -134,7 +138,7 @@ def _shown(
             "refused": counters.refused,
             "confirms": survey.confirms,
         },
-        "doors": doors,
+        "doors": _doors(turn, survey),
         "memory_used_bytes": levels["message_bytes"] + levels["state_bytes"],
         "memory_limit_bytes": world.limits.max_total_bytes,
         "disk_bytes": facts.storage_bytes,

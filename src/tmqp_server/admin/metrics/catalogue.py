@@ -350,6 +350,11 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     Metric("storage_bytes", GAUGE, "Size of the files of the data directory."),
     Metric("storage_free_bytes", GAUGE, "Free space on the disk of the data directory."),
     Metric("storage_floor_bytes", GAUGE, "Free space below which durable messages are refused."),
+    Metric(
+        "storage_backup_timestamp_seconds",
+        GAUGE,
+        "When the last complete backup ended that this server was asked for, in Unix time.",
+    ),
     # -- further --------------------------------------------------------------------------------
     Metric(
         "events",

@@ -222,6 +222,8 @@ class Collector:
             yield Family("storage_bytes", _if_known(facts.storage_bytes))
             yield Family("storage_free_bytes", _if_known(facts.free_bytes))
             yield Family("storage_floor_bytes", [_one(world.floor_bytes)])
+            made_s = None if world.backups is None else world.backups.complete_s
+            yield Family("storage_backup_timestamp_seconds", _if_known(made_s))
 
     def _of_messages(self, turn: Turn, survey: Survey) -> _Families:
         doors = sorted(survey.doors.items())
