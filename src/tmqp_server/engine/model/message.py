@@ -403,6 +403,10 @@ class Wires:
         """The priority of *message*, 0 to 9, the same each time."""
         return 9 if message.marks & MARK_HIGH else 4
 
+    def trace_of(self, message: Message) -> str:
+        """The id of the trace that *message* is part of, 32 hexadecimal digits; else nothing."""
+        return ""
+
     def filter_of(self, language: str, text: str) -> SubscriptionFilter:
         """A filter as it was written down.
 
