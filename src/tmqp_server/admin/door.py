@@ -96,6 +96,8 @@ def open_door(
     )
     choices = [read_choice(each) for each in options.metrics_queues]
     collector = Collector(world, choices, options.max_metrics_queues)
+    if options.exemplars:
+        collector.exemplars_offset_s = context.wall_clock_offset_s
     collector.logins = logins
     share = LoopShare(options.share, world.clock_s, world.busy_s)
     places = Places(options.max_at_work, options.max_waiting, share, world.wake)

@@ -27,6 +27,10 @@ class AdminOptions:
     max_metrics_queues: int = 1_000
     """How many of these are shown one by one; the others are summed."""
 
+    exemplars: bool = False
+    """Whether OpenMetrics shows for ``tmqp_push_to_delivery_seconds`` traces that messages are part
+    of: their header ``traceparent`` is read, of one message a minute and bucket."""
+
     hosts: tuple[str, ...] = ()
     """The names under which browsers and scripts reach this server, beside ``localhost`` and
     addresses; requests for other hosts are refused."""

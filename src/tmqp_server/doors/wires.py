@@ -7,6 +7,9 @@ that say why it is one; where a protocol has no headers it says nothing.  It is 
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from tmqp.codec import FrameDecoder
 from tmqp.errors import LocalProtocolError
 from tmqp.extensions import (
@@ -27,6 +30,11 @@ from tmqp_server.doors.selector import SELECTORS
 from tmqp_server.engine.model.message import Message, SubscriptionFilter, Wires
 
 __all__ = ["LetterWires"]
+
+_TRACEPARENT: Final = "traceparent"
+#: What it says: a version, the id of the trace, that of its part, flags, and later versions more.
+_TRACE: Final = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
+_NO_TRACE: Final = "0" * 32
 
 # Here, and not by the doors of JMS: a stored feed may have a selector although no such door is on.
 LANGUAGES.update(SELECTORS)
@@ -83,6 +91,20 @@ class LetterWires(Wires):
     def unpack(self, packed: bytes) -> tuple[list[str], list[int], list[object]]:
         """Those frames again; none is larger than any decoder takes."""
         return contents_of(FrameDecoder().feed(packed))
+
+    def trace_of(self, message: Message) -> str:
+        """The id of the trace that *message* is part of, as its ``traceparent`` says (W3C Trace
+        Context); empty if it says nothing that can be read."""
+        wire = message.wire
+        try:
+            if isinstance(wire, Frame):
+                said = wire.header(_TRACEPARENT) if wire.has_header else None
+            else:
+                said = self._letters.of_wire(wire, message.producer.door).traceparent
+        except LookupError:
+            return ""
+        found = _TRACE.fullmatch(said or "")
+        return "" if found is None or found[1] == _NO_TRACE else found[1]
 
     def filter_of(self, language: str, text: str) -> SubscriptionFilter:
         """A filter as it was written down.

@@ -531,6 +531,10 @@ class Broker:
         """The broker in numbers, taken bit by bit; see there for what is shown of which queues."""
         return Survey(self._core, choices, most)
 
+    def keep_exemplars(self) -> None:
+        """Keep examples of messages that have waited, for :meth:`survey`, from now on."""
+        self._core.tally.keep_exemplars(self._core.wires)
+
     def notes(self) -> list[tuple[int, int, int, int]]:
         """What the storage does not know of the messages it keeps, for a clean stop.
 

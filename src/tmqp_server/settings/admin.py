@@ -19,6 +19,7 @@ _OPTIONS: Final = (
     "anonymous_metrics",
     "backups",
     "console",
+    "exemplars",
     "hosts",
     "max_at_work",
     "max_waiting",

@@ -100,6 +100,8 @@ class Collector:
         self.requests = RequestTally()
         self.logins: Sized = ()
         self.places: Places | None = None
+        #: What the engine's time lacks to be Unix time, where exemplars are wanted.
+        self.exemplars_offset_s: float | None = None
         #: First deliveries of messages that have not waited, as last told.
         self._at_once = 0
 
@@ -113,6 +115,8 @@ class Collector:
     def _steps(self, form: int, now: float) -> Iterator[str]:
         turn = self._world.turn
         assert turn is not None, "nobody can ask before there is one"
+        if self.exemplars_offset_s is not None:
+            turn.hub.broker.keep_exemplars()
         survey = turn.hub.broker.survey(self._choices, self._max_queues)
         while not survey.go_on(now):
             yield ""
@@ -247,7 +251,10 @@ class Collector:
         converted: list[Row] = [((door,), n) for door, n in sorted(self._world.conversions.items())]
         yield Family("conversions", converted)
         yield Family("router_published", [_one(survey.published)])
-        yield Family("push_to_delivery_seconds", [_one(self._latency(survey))])
+        latency = Family("push_to_delivery_seconds", [_one(self._latency(survey))])
+        latency.exemplars = survey.exemplars
+        latency.offset_s = self.exemplars_offset_s or 0.0
+        yield latency
         yield Family("push_to_confirm_seconds", [_one(turn.tally.confirm)])
 
     def _latency(self, survey: Survey) -> Histogram:

@@ -415,6 +415,10 @@ class Wires:
         """
         raise NotImplementedError
 
+    def trace_of(self, message: Message) -> str:
+        """The id of the trace that *message* is part of, 32 hexadecimal digits; else nothing."""
+        return ""
+
     def filter_of(self, language: str, text: str) -> SubscriptionFilter:
         """A filter as it was written down.
 
