@@ -220,14 +220,44 @@ def crowded(desk: Desk) -> Desk:
 
 
 def test_the_first_of_many_producers_had_a_slow_sync_for_itself(crowded: Desk) -> None:
-    for _ in range(13):
+    for _ in range(15):
         crowded.push()
         crowded.wake()
     assert crowded.saving.state == LINGERING
     assert crowded.work() == []
     crowded.push()
     crowded.wake()
-    assert crowded.begin().count == 14, "nearly all that the last one had"
+    assert crowded.begin().count == 16
+
+
+@pytest.mark.parametrize("count", [4, 64])
+def test_producers_that_wait_for_each_answer_had_every_other_sync_of_a_slow_disk(
+    desk: Desk, count: int
+) -> None:
+    """They are answered, and send again, one after another; the one that was too late for the first
+    sync stays one sync behind the others."""
+    apart_s, sync_s = 0.00002, 0.01
+    arrivals = deque([place * apart_s for place in range(count)])
+    sizes: list[int] = []
+    while len(sizes) < 20:
+        while desk.saving.state != WRITING:
+            desk.now = max(desk.now, min(arrivals[0], desk.saving.due()))
+            if arrivals[0] <= desk.now:
+                arrivals.popleft()
+                desk.push()
+                desk.wake()
+            else:
+                desk.saving.on_deadline(desk.now)
+        sizes.append(desk.begin().count)
+        done = desk.now + sync_s
+        while arrivals and arrivals[0] <= done:
+            arrivals.popleft()
+            desk.push()
+        desk.now = done
+        desk.write()
+        arrivals.extend([done + (place + 1) * apart_s for place in range(sizes[-1])])
+        desk.wake()
+    assert sizes[5:] == [count - 1] * 15
 
 
 def test_nobody_waits_for_others_longer_than_for_a_quarter_of_a_write(crowded: Desk) -> None:
