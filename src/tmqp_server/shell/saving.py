@@ -13,8 +13,8 @@ batch of one message the next begins at once: its producer is alone, and waits f
 
 *Company.*  Producers that wait for their answers send again as soon as they have them, and not all
 in one round.  On a slow disk the first few of them would have a sync to themselves, and all others
-wait for two.  So the next batch waits for about as many messages as the larger one of the last two
-had, but no longer than for a quarter of the time that the last write took.  Where that is less than
+wait for two.  So the next batch waits for as many messages as the larger one of the last two had,
+but no longer than for a quarter of the time that the last write took.  Where that is less than
 an event loop's timers can tell, which is so on a quick disk, it waits for nobody.
 
 *Confirms.*  Only the successful end of a batch makes the answer that confirms its messages, and
@@ -198,7 +198,7 @@ class Saving:
         """How long messages wait for others; 0 if there are enough, or something else is urgent."""
         waiting = self._journal.waiting
         most = max(self._last_company, self._earlier_company)
-        if not waiting or waiting >= most - most // 8 or self._asked or self._reads:
+        if not waiting or waiting >= most or self._asked or self._reads:
             return 0.0
         linger_s = min(self._took_s / 4, _LINGER_S)
         return linger_s if linger_s >= _LEAST_LINGER_S else 0.0
