@@ -30,16 +30,14 @@ from tmqp.constants import (
 from tmqp_server.engine.commands import (
     AddFeed,
     Command,
-    Connect,
     CreateQueue,
     Join,
     Push,
     RemoveChannels,
 )
-from tmqp_server.engine.effects import Accept, Effect, Left, Refuse, Reply
+from tmqp_server.engine.effects import Effect, Left, Reply
 from tmqp_server.engine.options import QueueChanges
-from tmqp_server.shell.world import Wire
-from tmqp_sim.operators import OperatorDoor, OperatorSession
+from tmqp_sim.askers import Asker
 from tmqp_sim.plan import Plan
 from tmqp_sim.stage import Stage
 from tmqp_sim.world import Violation
@@ -54,83 +52,28 @@ _FIRST_NUMBER: Final = 2_000_000
 _PATIENCE_S: Final = 15.0
 #: A queue of a group that has no feed.
 _FURTHER: Final = 1
+_DOOR_NUMBER: Final = 98
 _REMOVAL: Final = "remove"
 
 
-class _Wire(Wire):
-    """The client's end of its connection: it reads everything."""
-
-    peer = f"{REMOVER}:1"
-
-    def send(self, data: bytes) -> int:
-        """All is taken."""
-        return len(data)
-
-
-class _Session(OperatorSession):
-    """The connection of one life: commands in, answers out, no bytes."""
-
-    def __init__(self, number: int, remover: Remover) -> None:
-        super().__init__(number)
-        self._remover = remover
-
-    def apply(self, effect: Effect, now: float) -> Sequence[Command]:
-        """Note what is answered."""
-        remover = self._remover
-        if remover.session is not self:
-            return ()
-        if isinstance(effect, Reply):
-            if effect.request == _REMOVAL:
-                remover.removed(effect.code)
-            elif effect.request is not None:
-                remover.answered(effect.code)
-        elif isinstance(effect, Accept):
-            remover.accepted = True
-        elif isinstance(effect, Refuse):
-            self.closed = True
-        elif isinstance(effect, Left):
-            remover.joined.discard(effect.channel)
-        return ()
-
-
-class _Door(OperatorDoor):
-    """Opens such sessions."""
-
-    name = REMOVER
-    number = 98
-
-    def __init__(self, remover: Remover) -> None:
-        super().__init__()
-        self._remover = remover
-
-    def open(self, session: int, now: float) -> _Session:
-        """A connection."""
-        return _Session(session, self._remover)
-
-
-class Remover:
+class Remover(Asker):
     """The client, over all lives of the server."""
 
     def __init__(self, simulation: Stage, plan: Plan) -> None:
-        self._simulation = simulation
-        self._world = simulation.world
+        super().__init__(simulation, REMOVER, _DOOR_NUMBER)
         self._left = plan.removals
         self._random = Random(f"{plan.seed}/remover")
-        self._groups = 0
-        self.session: _Session | None = None
-        self._life = 0
+        self._groups = self._life = 0
         #: The names of the group, the source last; None while there is none.
         self._group: list[str] | None = None
-        #: Answers that have not come, and since when.
+        #: Answers that have not come.
         self._awaited = 0
-        self._asked_at = 0.0
         #: The names that were there when the removal was asked for; None while none is.
         self._there: list[str] | None = None
         #: What was removed for good.
         self._gone: set[str] = set()
-        self.accepted = False
         #: What it has joined and was not told to have left.
-        self.joined: set[str] = set()
+        self._joined: set[str] = set()
 
     # -- the server's lives ---------------------------------------------------------------------
 
@@ -150,7 +93,7 @@ class Remover:
         self.session = None
         self._group = self._there = None
         self._awaited = 0
-        self.joined.clear()
+        self._joined.clear()
         self._world.after(self._random.random() * 0.5, self._go_on, self._life)
 
     def _go_on(self, life: int) -> None:
@@ -177,31 +120,22 @@ class Remover:
             self._remove(self._group)
 
     def _connect(self) -> None:
-        server = self._simulation.server
         number = _FIRST_NUMBER + self._groups + self._life * 1_000
         self._groups += 1
-        self.accepted = False
         self._awaited = 0
         self._group = self._there = None
-        self.joined.clear()
-        server.turn.opened(number, _Door(self), _Wire(), REMOVER, server.now)
-        session = server.hub._sessions[number]
-        assert isinstance(session, _Session)
-        self.session = session
-        self._say([Connect(number, None, REMOVER, door=REMOVER)])
+        self._joined.clear()
+        self._open(number, REMOVER)
 
-    def _say(self, commands: Sequence[Command]) -> None:
-        session = self.session
-        assert session is not None, "it is connected"
-        session.queued.extend(commands)
-        self._asked_at = self._world.now
-        self._simulation.server.hear(self._speak)
-
-    def _speak(self) -> None:
-        """The server reads that there is something."""
-        server = self._simulation.server
-        if self.session is not None:
-            server.turn.received(self.session.number, b"!", server.now)
+    def hear(self, effect: Effect) -> None:
+        """Note what is answered."""
+        if isinstance(effect, Reply):
+            if effect.request == _REMOVAL:
+                self._removed(effect.code)
+            elif effect.request is not None:
+                self._awaited -= 1
+        elif isinstance(effect, Left):
+            self._joined.discard(effect.channel)
 
     # -- groups ---------------------------------------------------------------------------------
 
@@ -247,15 +181,11 @@ class Remover:
         self._world.mark("group of channels made")
         self._say(commands)
 
-    def answered(self, _code: int) -> None:
-        """Something of a group was made, or could not be."""
-        self._awaited -= 1
-
     def _remove(self, group: list[str]) -> None:
         channels = self._simulation.broker._core.channels
         self._there = [name for name in group if channels.find(name) is not None]
         joined = self._joined_of(self._there)
-        self.joined = joined
+        self._joined = joined
         self._awaited = 1
         number = self.session.number if self.session is not None else 0
         asked = [*group, group[0]] if self._random.random() < 0.2 else group
@@ -272,7 +202,7 @@ class Remover:
                 found.add(name)
         return found
 
-    def removed(self, code: int) -> None:
+    def _removed(self, code: int) -> None:
         """A removal is answered.
 
         :raises Violation: when something is left, or not everything is.
@@ -288,8 +218,8 @@ class Remover:
         elif code in (RESULT_OK, RESULT_NOT_FOUND):
             if left:
                 raise Violation("removal", f"{left} are left of {there}, which were removed")
-            if self.joined:
-                raise Violation("removal", f"nobody was told to have left {self.joined}")
+            if self._joined:
+                raise Violation("removal", f"nobody was told to have left {self._joined}")
             if (code == RESULT_OK) != bool(there):
                 raise Violation("removal", f"the answer is {code}, and {there} were there")
             self._group = None

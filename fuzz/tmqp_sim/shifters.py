@@ -9,23 +9,21 @@ one thing at a time, so it knows how many messages there must be in both queues 
 * a move changes nothing, whatever is answered, and however it ends: a message is never in both
   queues, and never in none.
 
-It comes in by a door without bytes, as the operator does (``operators.py``).
+It comes in by a door without bytes (``askers.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from random import Random
 from typing import Final
 
 from tmqp.constants import RESULT_OK, STATUS_PULL, TYPE_QUEUE_MESSAGE
 from tmqp.frames import Frame
-from tmqp_server.engine.commands import Command, Connect, CreateQueue, MoveMessage, Push
-from tmqp_server.engine.effects import Accept, Confirm, Effect, Refuse, Reply
+from tmqp_server.engine.commands import Command, CreateQueue, MoveMessage, Push
+from tmqp_server.engine.effects import Confirm, Effect, Reply
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.options import QueueChanges
-from tmqp_server.shell.world import Wire
-from tmqp_sim.operators import OperatorDoor, OperatorSession
+from tmqp_sim.askers import Asker
 from tmqp_sim.plan import Plan
 from tmqp_sim.stage import Stage
 from tmqp_sim.world import Violation
@@ -43,77 +41,25 @@ _KEPT: Final = QueueChanges(status=STATUS_PULL, durable=True, memory_limit=2)
 _MAKE: Final = "make"
 _MOVE: Final = "move"
 #: Its messages are TMQP's, so that the storage knows whose they are.
-_DOOR: Final = "tmqp"
+_PRODUCER: Final = "tmqp"
+_DOOR_NUMBER: Final = 97
 
 
-class _Wire(Wire):
-    """The client's end of its connection: it reads everything."""
-
-    peer = f"{SHIFTER}:1"
-
-    def send(self, data: bytes) -> int:
-        """All is taken."""
-        return len(data)
-
-
-class _Session(OperatorSession):
-    """The connection of one life: commands in, answers out, no bytes."""
-
-    def __init__(self, number: int, shifter: Shifter) -> None:
-        super().__init__(number)
-        self._shifter = shifter
-
-    def apply(self, effect: Effect, now: float) -> Sequence[Command]:
-        """Note what is answered."""
-        shifter = self._shifter
-        if shifter.session is not self:
-            return ()
-        if isinstance(effect, Confirm):
-            shifter.pushed(effect.positive)
-        elif isinstance(effect, Reply):
-            shifter.answered(effect.request, effect.code)
-        elif isinstance(effect, Accept):
-            shifter.accepted = True
-        elif isinstance(effect, Refuse):
-            self.closed = True
-        return ()
-
-
-class _Door(OperatorDoor):
-    """Opens such sessions."""
-
-    name = SHIFTER
-    number = 97
-
-    def __init__(self, shifter: Shifter) -> None:
-        super().__init__()
-        self._shifter = shifter
-
-    def open(self, session: int, now: float) -> _Session:
-        """A connection."""
-        return _Session(session, self._shifter)
-
-
-class Shifter:
+class Shifter(Asker):
     """The operator, over all lives of the server.
 
     :param plan: ``shifts`` says how many messages it pushes.
     """
 
     def __init__(self, simulation: Stage, plan: Plan) -> None:
-        self._simulation = simulation
-        self._world = simulation.world
+        super().__init__(simulation, SHIFTER, _DOOR_NUMBER)
         self._left = plan.shifts
         self._random = Random(f"{plan.seed}/shifter")
         self._made = self._sessions = self._life = 0
-        self.session: _Session | None = None
-        self.accepted = False
         #: Messages that are there for certain, and pushes of which nobody knows.
         self._sure = self._unsure = 0
-        #: What was asked and is not answered, and since when.
+        #: What was asked and is not answered.
         self._asked = ""
-        self._asked_at = 0.0
-        self._places: tuple[int, int] = (0, 0)
 
     # -- the server's lives ---------------------------------------------------------------------
 
@@ -165,31 +111,15 @@ class Shifter:
             self._work()
 
     def _connect(self) -> None:
-        server = self._simulation.server
         self._sessions += 1
-        number = _FIRST_NUMBER + self._sessions
-        self.accepted = False
         if self._asked == "push":
             self._unsure += 1
         self._asked = ""
-        server.turn.opened(number, _Door(self), _Wire(), SHIFTER, server.now)
-        session = server.hub._sessions[number]
-        assert isinstance(session, _Session)
-        self.session = session
-        self._say("", Connect(number, None, SHIFTER, door=_DOOR))
+        self._open(_FIRST_NUMBER + self._sessions, _PRODUCER)
 
-    def _say(self, asked: str, command: Command) -> None:
-        session = self.session
-        assert session is not None, "it is connected"
-        session.queued.append(command)
-        self._asked, self._asked_at = asked, self._world.now
-        self._simulation.server.hear(self._speak)
-
-    def _speak(self) -> None:
-        """The server reads that there is something."""
-        server = self._simulation.server
-        if self.session is not None:
-            server.turn.received(self.session.number, b"!", server.now)
+    def _ask(self, asked: str, command: Command) -> None:
+        self._asked = asked
+        self._say([command])
 
     # -- its work -------------------------------------------------------------------------------
 
@@ -200,19 +130,26 @@ class Shifter:
         there = {queue.queue_id for queue in self._queues()}
         missing = [each for each in _QUEUES if each not in there]
         if missing:
-            self._say(_MAKE, CreateQueue(number, _MAKE, SHIFTER, missing[0], _KEPT))
+            self._ask(_MAKE, CreateQueue(number, _MAKE, SHIFTER, missing[0], _KEPT))
         elif self._left and self._random.random() < 0.5:
             self._left -= 1
             self._made += 1
             name = f"{SHIFTER}-{self._made}"
-            self._say("push", _push(number, name, 1, confirm=True))
+            self._ask("push", _push(number, name, 1, confirm=True))
         elif self._made:
             source = self._random.choice(_QUEUES)
             name = f"{SHIFTER}-{self._random.randrange(self._made) + 1}"
             copy = _push(number, name, 3 - source, confirm=False)
-            self._say(_MOVE, MoveMessage(number, _MOVE, SHIFTER, source, name, copy))
+            self._ask(_MOVE, MoveMessage(number, _MOVE, SHIFTER, source, name, copy))
 
-    def pushed(self, positive: bool) -> None:
+    def hear(self, effect: Effect) -> None:
+        """Note what is answered."""
+        if isinstance(effect, Confirm):
+            self._pushed(effect.positive)
+        elif isinstance(effect, Reply):
+            self._answered(effect.request, effect.code)
+
+    def _pushed(self, positive: bool) -> None:
         """A push is confirmed, or was not taken; of a copy nobody wants to know."""
         if self._asked != "push":
             return
@@ -222,7 +159,7 @@ class Shifter:
             self._unsure += 1  # it is not here, and may be on the disk
         self._end()
 
-    def answered(self, request: object, code: int) -> None:
+    def _answered(self, request: object, code: int) -> None:
         """Something else is answered; a push that was refused by a reply is not there."""
         if request == _MOVE and code == RESULT_OK:
             self._world.mark("message moved by an operator")

@@ -158,7 +158,8 @@ def test_the_metrics_are_read_as_the_official_parser_reads_them(place: Place) ->
             assert Samples(text).all(sample.name) == [(sample.labels, sample.value)]
     assert ours.total("tmqp_ready") == 1
     assert ours.total("tmqp_nothing") is None
-    assert ours.quantile("tmqp_storage_read_seconds", 0.5) is None
+    assert ours.quantile("tmqp_nothing", 0.5) is None
+    assert Samples('h_bucket{le="1"} 0\nh_bucket{le="+Inf"} 0\n').quantile("h", 0.5) is None
     lag = 'h_bucket{le="+Inf"} 100\nh_bucket{le="0.5"} 98\nh_bucket{le="2"} 99\n'
     assert [Samples(lag).quantile("h", share) for share in (0.98, 0.99, 0.5)] == [0.5, 2.0, 0.5]
 

@@ -9,6 +9,7 @@ import pytest
 from anyio.abc import TaskGroup
 
 from tests.tmqp_client.peer import Peer, ack_of, connect, delivery, response_to, serve
+from tests.waiting import until
 from tmqp import (
     AcknowledgeReceived,
     ConnectionClosed,
@@ -251,10 +252,11 @@ async def test_senders_wait_while_the_server_does_not_read() -> None:
         async with anyio.create_task_group() as tasks:
             for _ in range(10):
                 tasks.start_soon(push, 200)  # 20 MB in all
-            await anyio.sleep(0.3)
+            await until(lambda: client.statistics().backlog_bytes >= 100_000)
+            await anyio.sleep(0.1)  # who went on would be seen
             stuck = client.statistics()
             assert stuck.pushed < 2_000
-            assert 100_000 <= stuck.backlog_bytes <= 100_000 + 11_000
+            assert stuck.backlog_bytes <= 100_000 + 11_000
             deaf.hear.set()
         assert client.statistics().pushed == 2_000
         assert client.statistics().backlog_bytes <= 100_000
@@ -285,8 +287,7 @@ async def test_acknowledges_go_on_beyond_the_bound_and_stop_at_the_hard_one() ->
         await consumer.__aenter__()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(push)
-            await anyio.sleep(0.3)
-            assert client.statistics().backlog_bytes >= 50_000
+            await until(lambda: client.statistics().backlog_bytes >= 50_000)
             with anyio.move_on_after(1.0) as scope:
                 for _ in range(6_000):
                     await (await consumer.get()).ack()

@@ -262,8 +262,7 @@ async def test_what_ends_a_consumer_ends_the_run(server: str) -> None:
         async def handle(text: str) -> None: ...
 
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(client.run)
-            await anyio.sleep(0.05)
+            await tasks.start(client.run)
             await client.aclose()
         with pytest.raises(LocalProtocolError, match="no handler"):
             await other.run()
