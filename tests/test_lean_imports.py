@@ -11,7 +11,8 @@ import pytest
 
 #: What a server loads only with a door, an option or a command that needs it.
 NOT_OF_A_SERVER: Final = (
-    "cattrs", "cryptography", "h11", "httpx", "pyarrow", "sqlite3", "tmqp_client",
+    "bz2", "cattrs", "cryptography", "difflib", "h11", "httpx", "lzma", "pyarrow", "shutil",
+    "sqlite3", "tmqp_client",
     "tmqp_server.admin.api", "tmqp_server.admin.console", "tmqp_server.admin.door",
     "tmqp_server.admin.metrics", "tmqp_server.commands.backup", "tmqp_server.commands.transfer",
     "tmqp_server.doors.goms.door", "tmqp_server.doors.http.door", "tmqp_server.doors.nsq.door",

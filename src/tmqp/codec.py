@@ -377,7 +377,6 @@ class FrameDecoder:
         """Put the frames from ``pos`` on that are like the first one into ``tails``; ``block`` is
         its header block."""
         end: i64 = len(data)
-        last = end - HEAD_BYTES
         b0: i64 = data[first]
         b1: i64 = data[first + 1]
         source_len: i64 = data[first + 3]
@@ -386,14 +385,13 @@ class FrameDecoder:
         # integer for | and <<, which costs a tenth of the loop.
         queue_low: i64 = data[first + 5]
         queue_high: i64 = data[first + 6]
-        names_len = source_len + target_len
         mixed = False
         mixes = self.mixes_runs and b0 & TYPE_BITS == TYPE_QUEUE_MESSAGE
         has_header = b1 & HAS_HEADER != 0
         max_payload = self._max_payload
         max_name = self._max_name
         largest = self._largest
-        while pos <= last:
+        while pos <= end - HEAD_BYTES:
             kind: i64 = data[pos]
             low: i64 = data[pos + 5]
             high: i64 = data[pos + 6]
@@ -412,7 +410,7 @@ class FrameDecoder:
                 size = data[pos + 8] | data[pos + 9] << 8
             id_len: i64 = data[pos + 2]
             names_at = id_at + id_len
-            names_end = names_at + names_len
+            names_end = names_at + len(names)
             body = names_end
             if has_header:
                 body = self._pass_block(data, names_end, end, size, block)
@@ -426,8 +424,7 @@ class FrameDecoder:
             ):
                 break
             if mixed:
-                queue = queue_low | queue_high << 8
-                self._mix(len(tails) - 1, queue, low | high << 8, kind != b0)
+                self._mix(len(tails) - 1, queue_low | queue_high << 8, low | high << 8, kind != b0)
             tails.append(data[pos + 2 : stop])
             largest = max(largest, stop - pos)
             pos = stop
