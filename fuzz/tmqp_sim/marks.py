@@ -249,7 +249,6 @@ MARKS: Final[dict[str, str]] = {
     "stranger cut off": "and was cut off for it",
     "sync failed": "a batch could not be written",
     "unanswered batch lost in a crash": "the crash came before the write",
-    "store began before a lone message was sent": "so disk and network work at the same time",
     "unanswered batch survived a crash": "the crash came after it, and before its answer",
     "transaction refused or lost": "a part of an epoch, or its commit, did not go through",
     "work left for another step": "a step had more to do than it may",

@@ -42,7 +42,6 @@ from tmqp_server.shell.world import (
     Wake,
     WorldEffect,
     WriteBatch,
-    WriteOut,
 )
 from tmqp_sim.books import Ballast
 from tmqp_sim.cursed import CURSED, Cursed, CursedDoor
@@ -150,10 +149,10 @@ class Server:
         self._knocking: list[Link] = []
         self._unheard: list[Callable[[], None]] = []
         self._due = math.inf
-        self._attending = self._waking = False
+        self._attending = False
+        self._waking = False
         self._starters: dict[type, Callable[[Any], None]] = {
             **dict.fromkeys((WriteBatch, ReadBatch, CatchUp, CloseStore), store_works),
-            WriteOut: self._write_out,
             StartWriting: self._start_writing,
             Resume: self._resume,
             Secure: self._secure,
@@ -462,10 +461,6 @@ class Server:
         session.waited = out.bytes
         if out.bytes or self.hub.is_waiting(session.number):
             session.busy_at = self.world.now
-
-    def _write_out(self, _effect: WriteOut) -> None:
-        self.world.mark("store began before a lone message was sent")
-        self.turn.write_out(self.now)
 
     def _start_writing(self, effect: StartWriting) -> None:
         session = self.sessions.get(effect.session)

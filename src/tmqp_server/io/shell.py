@@ -60,7 +60,6 @@ from tmqp_server.shell.world import (
     Tell,
     Wake,
     WriteBatch,
-    WriteOut,
 )
 from tmqp_server.storage.journal import Journal, Writing
 from tmqp_server.storage.port import Store
@@ -139,7 +138,6 @@ class Shell:
             Tell: self._tell,
             Abandon: self._abandon,
             WriteBatch: self._work_on,
-            WriteOut: self._write_out,
             ReadBatch: self._work_on,
             CatchUp: self._work_on,
             CloseStore: self._work_on,
@@ -291,9 +289,6 @@ class Shell:
         found = self.turn.set_router_enabled(name, enabled, self.now())
         self.attend()
         return found
-
-    def _write_out(self, _effect: WriteOut) -> None:
-        self.turn.write_out(self.now())
 
     def _start_writing(self, effect: StartWriting) -> None:
         connection = self._connections.get(effect.session)

@@ -12,9 +12,6 @@ in one line with the others, and one portion of one session is done between two 
 what they lead to is written at its end, so that the consumer of ten producers gets one piece.  It
 ends early if a session waits, ends or has a portion to send, and after sixteen chunks.
 
-*A lone message.*  Where one message is to be synced and its sender waits for that, the store begins
-before the message is sent to anybody: the disk and the network work at the same time then.
-
 *Faults.*  A fault (a bug in a door or in the broker) ends the session it belongs to and is logged
 with its traceback.
 """
@@ -141,9 +138,7 @@ class Connections(Judged):
             flow.left -= size
             if flow.left < 0:
                 self._note_flow(out, flow, now)
-        if not (self._in_round and self._can_wait(out, more)) and (
-            more or self._put_off or not self._saves_first(out, now)
-        ):
+        if not (self._in_round and self._can_wait(out, more)):
             self._end_chunks(now)
         self._note_deadline(number)
         return self._next(out, more)
@@ -185,10 +180,6 @@ class Connections(Judged):
         self._put_off += 1
         due = more or self._put_off >= _ROUND_CHUNKS or self.hub.is_full()
         return not (due or self.hub.close_reason(out.number) or self._is_stopped(out))
-
-    def _saves_first(self, out: Outbound, now: float) -> bool:
-        """Whether the store begins with what a chunk has led to, and all else of it follows."""
-        return False
 
     def _end_chunks(self, now: float) -> None:
         self._put_off = 0

@@ -173,19 +173,6 @@ class Saving:
         if self.wants:
             self._begin(now)
 
-    def begin_first(self, now: float) -> bool:
-        """Begin before anybody is told of anything, if there is one message and the store waits
-        for it: the last batch was one, too.  True if it does."""
-        is_free = self.state == IDLE or self.state == LINGERING
-        if not is_free or self._last_count != 1 or not self._journal.is_urgent:
-            return False
-        if self._asked or self._reads:
-            return False
-        if self.first_s < 0.0:
-            self.first_s = now
-        self._begin(now)
-        return True
-
     def note(self, now: float) -> None:
         """Note since when there is something to be written."""
         if not self._journal.is_empty:

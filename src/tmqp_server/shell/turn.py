@@ -27,11 +27,11 @@ from tmqp_server.shell.connections import Connections
 from tmqp_server.shell.datagrams import Datagrams
 from tmqp_server.shell.draining import Draining
 from tmqp_server.shell.links import Links
-from tmqp_server.shell.outbound import Marks, Outbound
+from tmqp_server.shell.outbound import Marks
 from tmqp_server.shell.pulse import SlowTurn
 from tmqp_server.shell.refusals import Refusals
 from tmqp_server.shell.saving import STOPPED, Saving
-from tmqp_server.shell.world import ERROR, INFO, WARNING, Call, Dial, Log, Tell, WriteOut
+from tmqp_server.shell.world import ERROR, INFO, WARNING, Call, Dial, Log, Tell
 from tmqp_server.storage.journal import Journal, Writing
 
 __all__ = ["Turn"]
@@ -122,22 +122,6 @@ class Turn(Connections):
         due = self.hub.broker_deadline()
         if due is not None and due < self._told_due:
             self.wake(max(due, self._broker_not_before))
-
-    def _saves_first(self, out: Outbound, now: float) -> bool:
-        saving = self.saving
-        if saving is None or self._answers or self.hub.outside:
-            return False
-        if self.hub.close_reason(out.number) or self._is_stopped(out):
-            return False
-        if not saving.begin_first(now):
-            return False
-        self.wake(saving.due())
-        self._world.append(WriteOut())
-        return True
-
-    def write_out(self, now: float) -> None:
-        """Write what waits for the store to have begun (``WriteOut``)."""
-        self._turn(now)
 
     def _attend(self, now: float) -> None:
         """See to what is no bytes, until nothing follows from it."""

@@ -44,7 +44,6 @@ __all__ = [
     "Wire",
     "WorldEffect",
     "WriteBatch",
-    "WriteOut",
     "why_broken",
 ]
 
@@ -205,13 +204,6 @@ class WriteBatch:
 
 
 @final
-class WriteOut:
-    """Have :meth:`Turn.write_out` called, behind the effects before this one."""
-
-    __slots__ = ()
-
-
-@final
 class ReadBatch:
     """Have the store answer these questions in order; the answers go to :meth:`Turn.read`."""
 
@@ -324,7 +316,6 @@ WorldEffect: TypeAlias = (
     | Tell
     | Abandon
     | WriteBatch
-    | WriteOut
     | ReadBatch
     | CatchUp
     | CloseStore

@@ -19,9 +19,7 @@ from tmqp_server.shell.world import (
     Wake,
     Wire,
     WorldEffect,
-    WriteOut,
 )
-from tmqp_server.storage.journal import Journal
 
 __all__ = ["Stage", "StubWire", "marks"]
 
@@ -87,14 +85,10 @@ class Stage:
     ``resumed`` the sessions that are to be read again, ``logs`` the texts of log lines.
     """
 
-    def __init__(
-        self, limits: Marks | None = None, portion_bytes: int = 0, broker: Broker | None = None
-    ) -> None:
-        """A stage; one with a *broker* of its own has a journal."""
+    def __init__(self, limits: Marks | None = None, portion_bytes: int = 0) -> None:
         self.door = _Door()
-        journal = None if broker is None else Journal([self.door])
-        self.hub = Hub(Broker() if broker is None else broker, portion_bytes, journal)
-        self.turn = Turn(self.hub, limits or marks(), journal)
+        self.hub = Hub(Broker(), portion_bytes)
+        self.turn = Turn(self.hub, limits or marks())
         self.now = 0.0
         self.wires: dict[int, StubWire] = {}
         self.steps: dict[int, int] = {}
@@ -187,9 +181,6 @@ class Stage:
                 self.goes_on = True
             elif isinstance(effect, Wake):
                 self.wakes += 1
-            elif isinstance(effect, WriteOut):
-                self.turn.write_out(self.now)
-                self.attend()
             else:
                 self.others.append(effect)
         return effects
