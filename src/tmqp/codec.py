@@ -371,7 +371,7 @@ class FrameDecoder:
         is_text = self._ascii == 1 or self._is_text(data, body, stop)
         return stop if is_text and self._is_passed_on(data, body, stop) else -1
 
-    def _gather(  # noqa: PLR0915 - a call for each frame would cost a tenth of it
+    def _gather(
         self, data: bytes, first: i64, pos: i64, names: bytes, block: bytes, tails: list[bytes]
     ) -> i64:
         """Put the frames from ``pos`` on that are like the first one into ``tails``; ``block`` is
