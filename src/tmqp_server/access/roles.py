@@ -9,8 +9,7 @@ walked around by writing the same channel in another way.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -273,7 +272,7 @@ def _role(name: str, fields: object) -> Role:
         rights = frozenset(RIGHTS)
     for right in sorted(rights):
         if right not in RIGHTS:
-            near = difflib.get_close_matches(right, RIGHTS, 1)
+            near = _nearest(right, RIGHTS)
             raise AccessError(f"{where}: {right!r} is no right{_hint(near)}")
     if not rights:
         raise AccessError(f"{where}.rights is missing: a list of rights, or ['all']")
@@ -306,7 +305,7 @@ def _entry(where: str, fields: object, roles: Mapping[str, Role], *, token: bool
     names = _texts(fields, "roles", where)
     for name in names:
         if name not in roles:
-            near = difflib.get_close_matches(name, roles, 1)
+            near = _nearest(name, roles)
             raise AccessError(f"{where}: there is no role {name!r}{_hint(near)}")
     node = fields.get("node", False)
     if not isinstance(node, bool):
@@ -429,8 +428,15 @@ def _table_of(table: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 def _check_keys(table: Mapping[str, Any], known: Sequence[str], prefix: str) -> None:
     for key in table:
         if key not in known:
-            near = difflib.get_close_matches(key, known, 1)
+            near = _nearest(key, known)
             raise AccessError(f"unknown key {prefix}{key}{_hint([prefix + each for each in near])}")
+
+
+def _nearest(name: str, known: Iterable[str]) -> list[str]:
+    """The one of the known names that is most like *name*, if one is."""
+    import difflib  # noqa: PLC0415 - for a configuration that is wrong
+
+    return difflib.get_close_matches(name, list(known), 1)
 
 
 def _hint(near: Sequence[str]) -> str:

@@ -83,7 +83,8 @@ class AdminWorld:
     is set, None where there is none; ``renew_tls`` reads its files again and says what is wrong
     with them; ``backups``, None where nobody can make any; ``log_lines``, how many there were by
     level; ``conversions`` of messages by their door; ``syncs``, how long those of the storage took,
-    None where there are none; ``cluster_waiting``, bytes that wait for other servers.
+    None where there are none; ``cluster_waiting``, bytes that wait for other servers; ``clock``,
+    seconds of any beginning, which go on while the server works.
     """
 
     def __init__(self) -> None:
@@ -125,6 +126,20 @@ class AdminWorld:
         self.conversions: Mapping[str, int] = {}
         self.syncs: Histogram | None = None
         self.cluster_waiting: Callable[[], int] = int
+        self.clock: Callable[[], float] = float
+
+    def clock_s(self) -> float:
+        """What the clock reads."""
+        return self.clock()
+
+    def busy_s(self, now: float) -> float:
+        """For how many seconds the event loop has been busy, below 0 where nobody measures it."""
+        return -1.0 if self.turn is None else self.turn.pulse.busy_s(now)
+
+    def wake(self, session: int) -> None:
+        """Have the deadline of a session looked at again."""
+        if self.turn is not None:
+            self.turn.hub.wake(session)
 
     def random_bytes(self, count: int) -> bytes:
         """So many bytes that nobody can guess."""

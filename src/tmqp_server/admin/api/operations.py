@@ -234,6 +234,7 @@ def routes_of(api: Api) -> list[Route]:
             _begun(api, each),
             public=each.public,
             overlaps=each.overlaps,
+            bounded=not each.waits,
             takes_body=bool(each.body),
         )
         for each in OPERATIONS

@@ -121,6 +121,8 @@ class Operation:
     :ivar failures: statuses of other answers, beside those that every operation has.
     :ivar cli: the commands of ``tmqp`` that do the same.
     :ivar public: nobody is asked who the client is.
+    :ivar waits: it waits for what others do, such as a message or the storage, and works little: it
+        needs no place among the requests that work at once.
     :ivar overlaps: a connection may ask the next one before this is answered.
     """
 
@@ -140,6 +142,7 @@ class Operation:
     failures: tuple[int, ...] = ()
     cli: tuple[str, ...] = ()
     public: bool = False
+    waits: bool = False
     overlaps: bool = False
 
     @property

@@ -436,6 +436,25 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
         "From the beginning of a page of metrics to its end, with what was done between its "
         "portions.",
     ),
+    Metric(
+        "admin_requests_at_work", GAUGE, "Requests of operators that have begun and work ([admin])."
+    ),
+    Metric("admin_requests_waiting", GAUGE, "Requests of operators that wait to begin."),
+    Metric(
+        "admin_requests_refused",
+        COUNTER,
+        "Requests of operators that were answered with 503, for too many waited.",
+    ),
+    Metric(
+        "admin_busy_seconds",
+        COUNTER,
+        "Time of the event loop that requests of operators have taken, with the broker's work.",
+    ),
+    Metric(
+        "admin_pauses",
+        COUNTER,
+        "Requests of operators that paused, for they had used their share of a busy event loop.",
+    ),
     Metric("metrics_series", GAUGE, "Time series of this answer."),
     Metric(
         "metrics_queues_left_out", GAUGE, "Chosen queues beyond max_metrics_queues: only summed."
