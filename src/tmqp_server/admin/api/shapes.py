@@ -30,6 +30,7 @@ __all__ = [
     "client_details",
     "client_item",
     "consumer_item",
+    "histogram_item",
     "queue_item",
     "record_item",
     "unix_ms",
