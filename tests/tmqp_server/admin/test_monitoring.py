@@ -115,6 +115,7 @@ def test_the_dashboard_shows_all_but_single_queues() -> None:
         "router_failures",
         "router_published",
         "routers",
+        "storage_backup_timestamp_seconds",
         "storage_failures",
         "storage_saving",
         "tls_certificate_expiry_timestamp_seconds",
