@@ -86,7 +86,7 @@ def written(family: Family, form: int) -> Iterator[str]:
 
 
 def _examples(family: Family) -> dict[int, str]:
-    """What stands behind the lines of buckets that have an exemplar."""
+    """What follows the lines of buckets that have an exemplar."""
     return {
         bucket: f' # {{trace_id="{each.trace}"}} {each.seconds!r} {each.at + family.offset_s:.3f}'
         for bucket, each in enumerate(family.exemplars)
