@@ -145,7 +145,7 @@ sim-compiled: build/simulator/.stamp ## the same, five times as fast once it is 
 sim-coverage: $(READY) ## which branches of the server's shell 2,000 simulated histories reach
 	$(call sim_coverage,0..1999)
 
-soak: $(READY) build/simulator/.stamp ## run what is left to chance for thrice SOAK_SECONDS=600
+soak: $(READY) build/simulator/.stamp ## run what is left to chance for five times SOAK_SECONDS=600
 	PYTHONPATH=src TMQP_SOAK_SECONDS=$(SOAK_SECONDS) TMQP_SOAK_SEED=$(SOAK_SEED) \
 	  $(PY) -m pytest -q -s --timeout 0 -o python_files='soak_*.py' tests/soak $(ARGS)
 	$(MARKS) --seconds $(SOAK_SECONDS)

@@ -237,6 +237,7 @@ TREE: Final[dict[str, tuple[str, ...]]] = {
         "tmqp_server.wiring.doors",
     ),
     "tmqp_server.wiring.auditing": ("tmqp_server.io",),
+    "tmqp_server.wiring.certificates": ("tmqp_server.wiring.auditing", "tmqp_server.io"),
     "tmqp_server.wiring.clustering": ("tmqp_server.cluster.link", "tmqp_server.io"),
     "tmqp_server.wiring.datagrams": ("tmqp_server.wiring.doors", "tmqp_server.io"),
     "tmqp_server.wiring.backing_up": ("tmqp_server.io",),
@@ -244,6 +245,7 @@ TREE: Final[dict[str, tuple[str, ...]]] = {
     "tmqp_server.wiring.logs": ("tmqp_server.settings",),
     "tmqp_server.wiring.operating": (
         "tmqp_server.wiring.backing_up",
+        "tmqp_server.wiring.certificates",
         "tmqp_server.wiring.log_lines",
     ),
     "tmqp_server.wiring.lookups": ("tmqp_server.io",),

@@ -11,7 +11,8 @@ import pytest
 
 #: What a server loads only with a door, an option or a command that needs it.
 NOT_OF_A_SERVER: Final = (
-    "cattrs", "cryptography", "h11", "httpx", "pyarrow", "sqlite3", "tmqp_client",
+    "bz2", "cattrs", "cryptography", "difflib", "h11", "httpx", "lzma", "pyarrow", "shutil",
+    "sqlite3", "tmqp_client",
     "tmqp_server.admin.api", "tmqp_server.admin.console", "tmqp_server.admin.door",
     "tmqp_server.admin.metrics", "tmqp_server.commands.backup", "tmqp_server.commands.transfer",
     "tmqp_server.doors.goms.door", "tmqp_server.doors.http.door", "tmqp_server.doors.nsq.door",
@@ -23,9 +24,11 @@ NOT_OF_A_SERVER: Final = (
 )  # fmt: skip
 #: What a client loads only when it is used.
 NOT_OF_A_CLIENT: Final = (
-    "argparse", "attr", "cattrs", "click", "cryptography", "email", "h11", "http", "httpx",
-    "pyarrow", "rich", "sqlite3", "tmqp.testing", "tmqp_client.cli", "tmqp_client.sync",
-    "tmqp_server", "tmqp_spark", "tmqp_wires", "trio", "urllib.request", "uvloop", "xml",
+    "argparse", "asyncio", "attr", "cattrs", "click", "concurrent", "cryptography", "email", "h11",
+    "http", "httpx", "pyarrow", "rich", "sqlite3", "ssl", "subprocess", "tmqp.models.events",
+    "tmqp.models.information", "tmqp.models.options", "tmqp.models.reading", "tmqp.testing",
+    "tmqp_client.any_event", "tmqp_client.cli", "tmqp_client.sync", "tmqp_server", "tmqp_spark",
+    "tmqp_wires", "trio", "typing_extensions", "urllib.request", "uvloop", "xml",
 )  # fmt: skip
 _SERVED: Final = """
 import sys

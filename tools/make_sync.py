@@ -134,7 +134,10 @@ def _origins(module: Any) -> dict[str, str]:
     """Where the global names of a module come from."""
     origins: dict[str, str] = {}
     tree = ast.parse(inspect.getsource(module))
-    for node in tree.body:
+    body = tree.body
+    for guarded in [each for each in body if isinstance(each, ast.If)]:
+        body = [*body, *guarded.body]  # what is imported for annotations only
+    for node in body:
         if isinstance(node, ast.ImportFrom) and node.module and node.module != "__future__":
             for alias in node.names:
                 origins[alias.asname or alias.name] = f"from {node.module} import {alias.name}"

@@ -40,6 +40,7 @@ from tmqp_server.engine.model.keys import KeyTable
 from tmqp_server.engine.model.message import MARK_SAVED, MARK_SAVING, Message
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Audience, Session
+from tmqp_server.engine.run_flights import WaitingRun
 from tmqp_server.hub.hub import Hub
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "connections_of",
     "disk_bytes_of",
     "flights_of",
+    "has_waiting_run",
     "is_withheld",
     "shelved_in",
     "state_of",
@@ -154,6 +156,12 @@ def shelved_in(queue: Queue) -> list[Deferral]:
 def unrefused_of(broker: Broker) -> int:
     """What is charged although it may be too much: deliveries to several consumers, and keys."""
     return flights_of(broker) + sum(_of_keys(queue.keys) for queue in broker.queues())
+
+
+def has_waiting_run(queue: Queue) -> bool:
+    """Whether a run waits in one piece, of which nobody has taken or seen a message."""
+    parts = queue.high.snapshot() + queue.regular.snapshot()
+    return any(isinstance(part, WaitingRun) and part.made is None for part in parts)
 
 
 def _of_session(session: Session) -> int:

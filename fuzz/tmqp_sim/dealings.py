@@ -19,10 +19,14 @@ __all__ = ["Dealings", "Taken"]
 class Taken:
     """A message that the broker has taken, in one life."""
 
-    __slots__ = ("arrival", "done", "fails", "hand", "item", "restored", "sent", "session")
+    __slots__ = ("arrival", "at", "done", "fails", "hand", "item", "restored", "sent", "session")
 
-    def __init__(self, item: Named, session: int, arrival: int, *, restored: bool) -> None:
+    def __init__(
+        self, item: Named, session: int, arrival: int, at: float, *, restored: bool
+    ) -> None:
         self.item = item
+        #: When it was taken.
+        self.at = at
         self.session = session
         self.arrival = arrival
         #: It comes from the disk, and may have been sent before.
@@ -64,13 +68,15 @@ class Dealings:
 
     def restored(self, channel: bytes, message_id: str, item: Named) -> None:
         """A message is on the disk when a life begins."""
-        self.taken[channel, message_id] = Taken(item, 0, 0, restored=True)
+        self.taken[channel, message_id] = Taken(item, 0, 0, self._world.now, restored=True)
         self._world.mark(f"{self._title} message restored from the disk")
 
     def takes(self, channel: bytes, message_id: str, item: Named, session: int) -> None:
         """The broker takes a message from a session."""
         self._arrivals += 1
-        self.taken[channel, message_id] = Taken(item, session, self._arrivals, restored=False)
+        self.taken[channel, message_id] = Taken(
+            item, session, self._arrivals, self._world.now, restored=False
+        )
 
     def kept(self, channel: bytes, message_id: str, ticket: int) -> None:
         """A message is to be written to the disk."""

@@ -14,6 +14,7 @@ has a text of its own and is sent once.
 
 * Who has the mode ``auto`` of STOMP has done with a message when it is written to the network: it
   may be lost there.
+* A message goes before those of lower priorities (``ranks.py``).
 * While an exclusive consumer has joined the first queue, nobody else gets its messages; of several,
   the one that came first gets them.
 
@@ -41,7 +42,8 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.effects import Append, Reply
 from tmqp_server.engine.model.message import Message
-from tmqp_sim.dealings import Dealings
+from tmqp_sim.dealings import Dealings, Taken
+from tmqp_sim.ranks import Ranks, level_of
 from tmqp_sim.side_books import SideBooks
 from tmqp_sim.world import Violation, World
 
@@ -58,6 +60,8 @@ MORE: Final = "jms.more.Sim"
 WILD: Final = "jms.more.>"
 _DEALT: Final = (FIRST.encode(), NEXT.encode(), DEAD.encode(), MORE.encode())
 _NEVER: Final = float("inf")
+#: Streams of one session, by priority.
+_PER_SESSION: Final = 100
 
 
 class Unit:
@@ -132,6 +136,7 @@ class JmsBooks(SideBooks):
         #: Since when each durable subscription is there.
         self._since: dict[str, float] = {}
         self._dealings = Dealings(world, checker, title, steady=steady)
+        self.ranks = Ranks(world, checker, title)
         #: Whether a push of a session waits for room; and the message that each pushed last.
         self.holds: Callable[[int], bool] = _never
         #: Whether a session is over: another client has taken over its id.
@@ -236,7 +241,8 @@ class JmsBooks(SideBooks):
         if queue in _DEALT and uid in self.items and not self.is_over(abs(origin)):
             item = self.items[uid]
             # What differs in priority may overtake.
-            self._dealings.takes(queue, push.message_id, item, origin * 100 + item.priority)
+            stream = origin * _PER_SESSION + level_of(item.priority)
+            self._dealings.takes(queue, push.message_id, item, stream)
             self._last[origin] = item
 
     def _join(self, join: Join) -> None:
@@ -323,8 +329,24 @@ class JmsBooks(SideBooks):
             taken = self._dealings.taken.get((queue, message.message_id))
             if taken is not None and taken.hand and self.is_over(connection_of(taken.hand)):
                 taken.hand = 0  # another client has taken over the id of the one that had it
+            self._check_ranks(queue, message)
             self._dealings.deals(queue, message.message_id, sessions)
             self._check_exclusive(queue, message, sessions)
+
+    def _check_ranks(self, queue: bytes, message: Message) -> None:
+        item = self.items[self._uid_of(message.wire)]
+        waiting: list[tuple[int, Taken]] = []
+        for (channel, _), taken in self._dealings.taken.items():
+            other = taken.item
+            is_there = taken.session >= 0 and not (taken.sent or taken.done or taken.fails)
+            if channel == queue and is_there and other is not item:
+                assert isinstance(other, Item), "it is of these books"
+                if not self._may_wait_for_room(taken.session // _PER_SESSION, other):
+                    waiting.append((level_of(other.priority), taken))
+        self.ranks.check(queue, level_of(item.priority), item.uid, waiting)
+
+    def _may_wait_for_room(self, session: int, item: Item) -> bool:
+        return self._last.get(session) is item and self.holds(session)
 
     def _check_exclusive(self, queue: bytes, message: Message, sessions: Sequence[int]) -> None:
         there = [each for each in self._exclusive if not self.is_over(connection_of(each))]

@@ -16,6 +16,7 @@ from tmqp_server.doors.stomp.message import StompMessage
 from tmqp_server.doors.stomp.options import StompOptions
 from tmqp_server.engine.model.message import Message
 from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.options import TEN
 from tmqp_sim.host import OPENWIRE, STOMP
 from tmqp_sim.jms import JmsConsumer, JmsProducer, MakeWire, Temper
 from tmqp_sim.jms_books import DEAD, FIRST, MORE, NEXT, TOPIC, WILD, Item, JmsBooks, Unit
@@ -203,7 +204,15 @@ class _JmsSide(Side):
         broker = self._simulation.broker
         self.books.holds = broker.holds
         self.books.is_over = lambda session: session not in broker._core.sessions
+        self.books.ranks.has_ten = self._has_ten
         self.books.began(restored, subscriptions)
+
+    def _has_ten(self, name: bytes) -> bool:
+        """Whether each of ten priorities counts in a queue."""
+        for queue in self._simulation.broker.queues():
+            if foreign_name(queue.channel_name) == name:
+                return queue.options.priorities == TEN
+        return False
 
     # -- the end --------------------------------------------------------------------------------
 

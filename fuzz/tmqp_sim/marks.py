@@ -25,6 +25,7 @@ _OF_JMS: Final[dict[str, str]] = {
     "message confirmed": "with a receipt or a response",
     "message given up": "a consumer refused it",
     "message moved in a transaction": "taken from one queue and put into another",
+    "message of ten priorities sent before lower ones": "which had waited longer or not",
     "message refused": "it could not be kept",
     "message restored from the disk": "a new life of the server found it",
     "message sent to an exclusive consumer": "nobody else got it",

@@ -131,7 +131,8 @@ class Promptness:
             return
         if saving.state == IDLE and (saving._asked or not saving._journal.is_empty):
             raise Violation("promptness", "the storage idles, and there is something to do")
-        if saving.state == LINGERING and (saving._asked or saving._journal.is_urgent):
+        lingers = saving.state == LINGERING
+        if lingers and (saving._asked or (saving._journal.is_urgent and not saving._linger_s())):
             raise Violation("promptness", "the storage lingers, and somebody waits")
         if saving.state in (LINGERING, PAUSED) and saving.due() + self._slack_s < server.now:
             raise Violation("promptness", "the storage rests for too long")

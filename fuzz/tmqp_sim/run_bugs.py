@@ -14,7 +14,9 @@ from tmqp_server.engine.effects import AppendRun, ConfirmRun, DeliverRun, EraseR
 from tmqp_server.engine.flights import Flights
 from tmqp_server.engine.model.client import Origin
 from tmqp_server.engine.model.message import MARK_TOGETHER
+from tmqp_server.engine.model.packed_parts import PackedPart
 from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.waiting_parts import WaitingPart
 from tmqp_server.engine.run_flights import WaitingRun
 from tmqp_server.hub.outlets import Outlets
 from tmqp_server.storage.journal import Journal
@@ -146,7 +148,7 @@ def _keeps_one_number(original: Any) -> Any:
 
 
 def _makes_all_but_one(original: Any) -> Any:
-    def make(self: WaitingRun) -> list[Any]:
+    def make(self: WaitingPart) -> list[Any]:
         made: list[Any] = original(self)
         return made[:-1]
 
@@ -206,5 +208,9 @@ RUN_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] = (
     (
         "run-waits-in-part", "of a run that waits in one piece a message is forgotten",
         WaitingRun, "_make", _makes_all_but_one,
+    ),
+    (
+        "packed-in-part", "of messages that wait as bytes the last is forgotten",
+        PackedPart, "_make", _makes_all_but_one,
     ),
 )  # fmt: skip

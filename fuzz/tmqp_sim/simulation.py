@@ -110,6 +110,7 @@ BULK_WINDOW: Final = 1_000
 QUIET_S: Final = 2.5
 #: Bytes of transactions in memory, by whether the seed is odd: more than is ever pushed, or so
 #: little that the second push at one time is put aside.
+_PACKS_BEHIND: Final = 3
 _STAGED_IN_MEMORY: Final = (1 << 20, 2_400)
 
 
@@ -290,7 +291,7 @@ class Simulation:
             if plan.guarded:
                 watched.notebook = Notebook(self.world)
                 watched.hub.auditor = watched.notebook.auditor
-            watched.know_wires(reader)
+            watched.know_wires(reader, _PACKS_BEHIND)
             watched.copies = self.copies
             watched.sides = self.sides.books()
             watched.ballast = Ballast(watched, self._queues())
@@ -302,7 +303,7 @@ class Simulation:
                 watched.datagrams, others,
             )  # fmt: skip
         self.broker = Broker(limits, options, self._handlers)
-        self.broker.know_wires(reader)
+        self.broker.know_wires(reader, _PACKS_BEHIND)
         ballast = Ballast(self.broker, self._queues())
         hub = Hub(self.broker, plan.buffers[0], journal, guarded=plan.guarded, takes_custom=True)
         turn = Turn(hub, self._marks, journal, _CALLS)

@@ -67,6 +67,7 @@ from tmqp_sim.books import (
     audience_problem,
     connections_of,
     disk_bytes_of,
+    has_waiting_run,
     state_of,
     unrefused_of,
 )
@@ -264,8 +265,7 @@ class WatchedBroker(Broker):
             self._world.mark("run divided: pushes")
             return None
         queue = core.channels.by_spelling[run.channel].queues[run.queue_id]
-        parts = queue.high.snapshot() + queue.regular.snapshot()
-        if any(part.made is None for part in parts):
+        if has_waiting_run(queue):
             self._world.mark("run taken whole: waits")
         self._end_step(now)
         self._world.mark("run taken whole: pushes")

@@ -24,6 +24,8 @@ program calls), ``sync`` (the same for threads).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tmqp_client._core.requests import Headers, Payload
 from tmqp_client._io.admission import WhenFull
 from tmqp_client._report import BatchFailure, BatchReport, Pushed
@@ -65,7 +67,7 @@ from tmqp_client.errors import (
     Unreadable,
     WouldBlock,
 )
-from tmqp_client.events import AnyEvent, Events
+from tmqp_client.events import Events
 from tmqp_client.handling import HandlerAcknowledge, RetryPolicy
 from tmqp_client.message import Message
 from tmqp_client.operations.browsing import PeekedMessages
@@ -77,6 +79,9 @@ from tmqp_client.reading import KeptEntry, KeptMessage, PeekedMessage
 from tmqp_client.reconnect import FAIL_OVER, ReconnectPolicy
 from tmqp_client.statistics import ClientStatistics
 from tmqp_client.unclaimed import Unclaimed
+
+if TYPE_CHECKING:
+    from tmqp_client.any_event import AnyEvent
 
 __all__ = [
     "FAIL_OVER",
@@ -149,3 +154,13 @@ __all__ = [
     "to_name",
     "to_type",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Load the models of all events when a program asks for them (PEP 562)."""
+    if name != "AnyEvent":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from tmqp_client.any_event import AnyEvent  # noqa: PLC0415 - that is the purpose
+
+    globals()[name] = AnyEvent
+    return AnyEvent

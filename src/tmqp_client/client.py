@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import secrets
-import ssl
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import anyio
 import anyio.abc
@@ -39,6 +38,9 @@ from tmqp_client.operations.transactions import Transactions
 from tmqp_client.reconnect import ReconnectPolicy
 from tmqp_client.session import Session
 from tmqp_client.statistics import ClientStatistics
+
+if TYPE_CHECKING:
+    import ssl
 
 __all__ = ["Client", "connect"]
 

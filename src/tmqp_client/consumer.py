@@ -14,11 +14,11 @@ from typing import Literal, Self, TypeAlias
 
 import anyio
 
+from tmqp import models
 from tmqp.constants import RESULT_NOT_FOUND, NackReason
 from tmqp.errors import LocalProtocolError
 from tmqp.extensions import LIFETIME_OWNER
 from tmqp.frames import Frame
-from tmqp.models import ChannelOptions
 from tmqp_client._core import requests
 from tmqp_client._core.requests import NO_HEADERS, Pairs, Request
 from tmqp_client._io.stream import InboxReader
@@ -239,7 +239,7 @@ class TemporaryQueue(Consumer):
         self._there = False
 
     async def __aenter__(self) -> Self:
-        options = ChannelOptions(
+        options = models.ChannelOptions(
             lifetime=LIFETIME_OWNER,
             owner_only=True,
             allow_multiple_queues=False,

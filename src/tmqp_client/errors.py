@@ -33,12 +33,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from tmqp import models
 from tmqp.constants import RESULT_MISDIRECTED_REQUEST, ResultCode
 from tmqp.errors import TmqpError
-from tmqp.models import ModelError, OffsetsInformation
+from tmqp.models import ModelError
 from tmqp_client._causes import cause
 
 if TYPE_CHECKING:
+    from tmqp.models import OffsetsInformation
     from tmqp_client._report import BatchReport
 
 __all__ = [
@@ -241,7 +243,7 @@ class OutOfRange(OperationFailed):
 
         :raises ModelError: when the server's answer cannot be read.
         """
-        return OffsetsInformation.from_json(self.body)
+        return models.OffsetsInformation.from_json(self.body)
 
 
 class NegativeAcknowledge(OperationError):

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Self, TypeAlias
+from typing import TYPE_CHECKING, Self, cast
 
-from tmqp.models import (
-    EVENT_MODELS,
-    ChannelEvent,
-    ClientEvent,
-    MessageEvent,
-    ModelError,
-    NodeInformation,
-    QueueEvent,
-    SubscriptionEvent,
-)
+from tmqp import models
+from tmqp.models import ModelError
 from tmqp_client._core.board import event_topic
 from tmqp_client._core.letters import subscription
 from tmqp_client._listening import Listening
 from tmqp_client._port import Port
 
-__all__ = ["AnyEvent", "Events"]
+if TYPE_CHECKING:
+    from tmqp_client.any_event import AnyEvent
 
-#: What an event may be; :data:`tmqp.models.EVENT_MODELS` tells which one is which.
-AnyEvent: TypeAlias = (
-    ClientEvent | ChannelEvent | SubscriptionEvent | QueueEvent | MessageEvent | NodeInformation
-)
+__all__ = ["Events"]
 
 
 class Events(Listening):
@@ -51,7 +41,7 @@ class Events(Listening):
         self.queue_id = queue_id
         #: Events that came and could not be read.
         self.unreadable = 0
-        self._model = EVENT_MODELS.get(self.name)
+        self._model = models.EVENT_MODELS.get(self.name)
 
     def __aiter__(self) -> Self:
         return self
@@ -67,12 +57,9 @@ class Events(Listening):
             received = await self._next()
             if received is None:
                 raise StopAsyncIteration
-            try:
-                event = (
-                    None if self._model is None else self._model.from_json(received.frame.payload)
-                )
-            except ModelError:
-                event = None
-            if isinstance(event, AnyEvent):
-                return event
+            if self._model is not None:
+                try:
+                    return cast("AnyEvent", self._model.from_json(received.frame.payload))
+                except ModelError:
+                    pass
             self.unreadable += 1

@@ -19,11 +19,10 @@ import logging
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, get_type_hints
 
 import anyio
 import anyio.to_thread
-from anyio.abc import TaskStatus
 
 from tmqp.backoff import Backoff
 from tmqp.constants import NackReason, ResultCode
@@ -35,6 +34,9 @@ from tmqp_client.consumer import Consumer
 from tmqp_client.direct import DirectMessage, DirectMessages
 from tmqp_client.errors import ClientError, Refuse, Unreadable
 from tmqp_client.message import Message
+
+if TYPE_CHECKING:
+    from anyio.abc import TaskStatus
 
 __all__ = ["HandlerAcknowledge", "Handling", "RetryPolicy"]
 
@@ -164,9 +166,7 @@ class _Handler:
         self._retry = retry
         self._random = random.Random()  # noqa: S311 - it spreads waits, it keeps no secret
 
-    async def run(
-        self, client: Handling, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
-    ) -> None:
+    async def run(self, client: Handling, *, task_status: TaskStatus[None]) -> None:
         """Handle messages until the client is closed."""
         consumer = Consumer(client._port, *self._where, "manual", join=True)
         async with consumer, anyio.create_task_group() as tasks:
@@ -352,7 +352,7 @@ class Handling(Operations):
             _ = self.converter  # what is missing is best said here
         return wrapped
 
-    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+    async def run(self, *, task_status: TaskStatus[None] | None = None) -> None:
         """Call the registered functions for what comes, until the client is closed.
 
         ``await task_group.start(client.run)`` returns when everything is joined and listened to.
@@ -369,11 +369,12 @@ class Handling(Operations):
                     await tasks.start(handler.run, self)
                 if self._responders:
                     await tasks.start(self._respond)
-                task_status.started()
+                if task_status is not None:
+                    task_status.started()
         except BaseExceptionGroup as group:
             raise _first_of(group) from group
 
-    async def _respond(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+    async def _respond(self, *, task_status: TaskStatus[None]) -> None:
         listening = DirectMessages(self._port)
         async with listening as messages, anyio.create_task_group() as tasks:
             task_status.started()

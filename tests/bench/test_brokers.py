@@ -21,6 +21,7 @@ from tmqp_bench.broker.report import verdicts
 from tmqp_bench.broker.servers import start, version_of
 from tmqp_bench.broker.suite import BrokerPlan, BrokerResults, Figures, compare_brokers
 from tmqp_bench.broker.tmqp_wire import greet
+from tmqp_bench.broker.watching import begin
 from tmqp_bench.broker.workloads import WORKLOADS
 from tmqp_bench.codec import PLACES
 from tmqp_bench.depth import measure as measure_depth
@@ -244,6 +245,27 @@ def test_what_a_message_costs_is_judged_by_another_workload_of_the_run(
             results.figures[name, "tmqp"] = Figures([sample], [1])
     (verdict,) = [each for each in verdicts(results) if "at most 1.05 x push 1 to 1" in each.aim]
     assert (verdict.reached, verdict.passed) == (reached, passed)
+
+
+def test_only_the_interpreted_build_is_judged_as_that() -> None:
+    """A second contender that is compiled as well was."""
+    titles = [each.title for w in WORKLOADS if w.name == "watched-push" for each in w.contenders]
+    results = BrokerResults(BrokerPlan(("watched-push",), 1, 1.0, False, ("compiled",)))
+    for title in titles:
+        results.figures["watched-push", title] = Figures([Sample(1, 1, 1.0, 1.0, 0.5, [])], [1])
+    assert [each.reached for each in verdicts(results)] == ["1.00 x"]
+
+
+@pytest.mark.long
+def test_a_server_is_watched_until_it_ends(tmp_path: Path) -> None:
+    server = start("tmqp", "interpreted+watched", tmp_path)
+    beside = server.beside
+    assert beside is not None, "metrics and console were answered"
+    assert beside.poll() is None
+    server.stop()
+    assert beside.poll() is not None
+    with pytest.raises(OSError, match="nobody answers operators"):
+        begin(free_port(), server_core())
 
 
 def test_a_peer_that_is_not_there_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,6 +116,7 @@ def test_every_workload_has_a_group() -> None:
             "durable",
             "nsq",
             "doors",
+            "watched",
             "jms",
             "traffic",
         ),

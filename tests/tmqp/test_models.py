@@ -163,7 +163,7 @@ EXTENSIONS: Final = {
     " GroupKeys, Priorities, ExpiredToDeadLetter, DeadLetterQueue, PutBackLimit, RetainBytes,"
     " RetainTime, RetainForReaders",
 }
-_OF_CHANNELS: Final = "Lifetime, IdleTimeout, OwnerOnly"
+_OF_CHANNELS: Final = "Lifetime, IdleTimeout, OwnerOnly, SingleConsumer"
 EXTENSIONS["ChannelOptions"] = f"{_OF_CHANNELS}, {EXTENSIONS['QueueOptions']}"
 EXTENSIONS["NodeInformation"] = "Role, Shard, Epoch, Applied, Behind"
 EXTENSIONS["ChannelInformation"] = f"{_OF_CHANNELS}, Owner"
@@ -212,12 +212,21 @@ def test_every_model_says_what_it_is(model: type[Model]) -> None:
 
 
 def test_all_is_complete() -> None:
+    assert set(models.__all__) <= set(dir(models))
+    for name in models.__all__:
+        assert getattr(models, name) is not None, "it is loaded when it is used"
     public = {
         name
         for name, value in vars(models).items()
         if not name.startswith("_") and not isinstance(value, types.ModuleType)
     }
-    assert public - {"annotations"} == set(models.__all__)
+    ours = public - {"TYPE_CHECKING", "Final", "annotations", "import_module"}
+    assert ours == set(models.__all__)
+
+
+def test_there_is_no_model_of_an_unknown_name() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'Unheard'"):
+        _ = models.Unheard
 
 
 def test_each_event_has_its_model() -> None:

@@ -6,44 +6,20 @@ import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
 import pytest
-from click.testing import CliRunner, Result
 
-from tests.tmqp_client.server import running_server
+from tests.tmqp_client.admin_place import Place, admin_place
 from tmqp_client import sync
-from tmqp_client.cli import cli
 from tmqp_client.cli.slow import _moment, _shown
 
 pytestmark = pytest.mark.cold
 
-_CONFIG: Final = """\
-[admin]
-listen = "unix:{folder}/admin"
-"""
-
-
-class Place:
-    """A server, and how the commands reach it."""
-
-    def __init__(self, tcp: str, folder: Path) -> None:
-        self.tcp = tcp
-        self._http = f"unix:{folder}/admin"
-
-    def run(self, *words: str) -> Result:
-        """Run a command."""
-        environment = {"TMQP_ADDRESS": self.tcp, "TMQP_HTTP": self._http}
-        return CliRunner().invoke(cli, words, env=environment)
-
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    folder = tmp_path_factory.mktemp("slow")
-    config = folder / "server.toml"
-    config.write_text(_CONFIG.format(folder=folder))
-    with running_server("--config", str(config)) as (tcp, _):
-        yield Place(tcp, folder)
+    with admin_place(tmp_path_factory.mktemp("slow")) as found:
+        yield found
 
 
 @pytest.fixture(autouse=True)

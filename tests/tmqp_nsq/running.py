@@ -19,7 +19,7 @@ from typing import Final
 
 import tmqp
 import tmqp_nsq
-from tests.tmqp_server.programs import silent_port
+from tests.ports import free_port
 
 __all__ = ["Shell", "shell"]
 
@@ -42,7 +42,7 @@ class Shell:
             path = self._bin / program
             path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m tmqp_nsq {program} "$@"\n')
             path.chmod(0o755)
-        self.ports = {number: silent_port() for number in (4150, 4151, 4152, 4160, 4161, 4171)}
+        self.ports = {number: free_port() for number in (4150, 4151, 4152, 4160, 4161, 4171)}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._named: set[str] = set()
         places = dict.fromkeys([_home(tmqp_nsq), _home(tmqp)])
@@ -117,6 +117,14 @@ class Shell:
             f"--- {name}\n{(self.folder / f'{name}.log').read_text(errors='replace')}"
             for name in sorted(self._named)
         )
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Show the logs with what fails in the block."""
+        try:
+            yield
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.logs()}") from error
 
     def close(self) -> None:
         """Stop everything."""

@@ -14,9 +14,9 @@ from pathlib import Path
 import anyio
 import pytest
 
+from tests.ports import free_port
 from tests.tmqp_nsq.broker import FakeBroker, broker
 from tests.tmqp_nsq.nodes import FakeLookupd, FakeNode, FakeNsqd, serving
-from tests.tmqp_server.programs import silent_port
 from tests.waiting import until
 from tmqp.backoff import Backoff
 from tmqp_nsq import nsq_to_file, nsq_to_http
@@ -180,7 +180,7 @@ async def test_a_broker_that_goes_is_connected_to_again(
 ) -> None:
     monkeypatch.setattr("tmqp_nsq.consumer.consumer._PAUSES", Backoff(0.05, 15.0, 0.0))
     server = FakeBroker([b"one"])
-    port = silent_port()
+    port = free_port()
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=port)
     words = [f"--nsqd-tcp-address=127.0.0.1:{port}", "--topic=t", f"--output-dir={tmp_path}"]
     async with running(NSQ_TO_FILE, *words, "--max-in-flight=1") as stop:

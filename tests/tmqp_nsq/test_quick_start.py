@@ -13,9 +13,9 @@ import pytest
 import tmqp
 import tmqp_nsq
 from tests.certificates import make_certificate
+from tests.ports import free_port
 from tests.project import ROOT
 from tests.tmqp_nsq.running import Shell, shell
-from tests.tmqp_server.programs import silent_port
 
 pytestmark = [pytest.mark.cold, pytest.mark.long]
 
@@ -117,7 +117,7 @@ def test_the_lines_of_the_notes(tmp_path: Path) -> None:
 def test_a_server_that_wants_tls(compression: str, tmp_path: Path) -> None:
     key, certificate = make_certificate(tmp_path)
     with shell(tmp_path) as run:
-        ports, https = run.ports, silent_port()
+        ports, https = run.ports, free_port()
         run.start(
             f"nsqd --tls-cert={certificate} --tls-key={key} --tls-required=true",
             f"--tcp-address=127.0.0.1:{ports[4150]}",

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-__all__ = ["Asked", "Program", "program", "silent_port"]
+__all__ = ["Asked", "Program", "program"]
 
 
 class Asked:
@@ -124,11 +123,3 @@ def program() -> Iterator[Program]:
             server.stopping.set()
             server.shutdown()
             thread.join()
-
-
-def silent_port() -> int:
-    """A port of this machine where nobody listens."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port

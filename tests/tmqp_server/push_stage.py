@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from tests.tmqp_server.outputs import faults, sent, touched
 from tmqp import ConnectionInformation, Frame, Limits, MessageType
 from tmqp.constants import Operation
+from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.native.door import NativeDoor, NativeSession
+from tmqp_server.doors.wires import LetterWires
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import Grant
 from tmqp_server.engine.limits import EngineLimits
@@ -81,10 +83,20 @@ QUEUES: Final = (
 class Stage:
     """A hub with a producer and consumers, all in memory."""
 
-    def __init__(self, queue: int, *, runs: bool, limits: EngineLimits, portion: int) -> None:
+    def __init__(
+        self,
+        queue: int,
+        *,
+        runs: bool,
+        limits: EngineLimits,
+        portion: int,
+        packs_behind: int | None = None,
+    ) -> None:
         ids = itertools.count()
         self.runs = runs
         self.broker = Broker(limits)
+        if packs_behind is not None:
+            self.broker.know_wires(LetterWires(Letters()), packs_behind)
         self.hub = Hub(self.broker, portion)
         self.door = NativeDoor(lambda: f"{next(ids):032}", Limits())
         self.heard: dict[int, bytes] = {}
@@ -290,10 +302,17 @@ def compare(
     queue: int, script: list[tuple[str, int, int]], portion: int, limits: EngineLimits
 ) -> None:
     """Play it with runs and with single pushes; it must come to the same."""
-    stages = [Stage(queue, runs=runs, limits=limits, portion=portion) for runs in (False, True)]
+    single, together = [
+        Stage(queue, runs=runs, limits=limits, portion=portion) for runs in (False, True)
+    ]
+    compare_stages(single, together, script)
+
+
+def compare_stages(single: Stage, together: Stage, script: list[tuple[str, int, int]]) -> None:
+    """Play it on both; it must come to the same."""
+    stages = [single, together]
     for stage in stages:
         play(stage, script)
-    single, together = stages
     assert together.books() == single.books()
     for stage in stages:
         wait(stage, 400.0)

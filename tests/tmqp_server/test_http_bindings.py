@@ -10,7 +10,8 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.tmqp_server.programs import Program, program, silent_port
+from tests.ports import free_port
+from tests.tmqp_server.programs import Program, program
 from tests.tmqp_server.wires import Wire, serving, wire
 from tmqp.constants import MessageType, Operation
 from tmqp.frames import Frame
@@ -178,7 +179,7 @@ async def test_calls_that_fail(
 
 
 async def test_nobody_listens_there() -> None:
-    url = f"http://127.0.0.1:{silent_port()}/"
+    url = f"http://127.0.0.1:{free_port()}/"
     async with serving(http=allowing(url)) as server, wire(server, "me") as client:
         await bind(client, url, 1, RESPONSE)
         assert (await publish(client)).content_type == 502

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,10 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.abc
 import httpx
 import pytest
 
 from tests.certificates import make_certificate
+from tests.ports import free_port
+from tests.waiting import until
 from tmqp.address import Address
 from tmqp_server import Server, ServerConfig, running
 from tmqp_server.access.roles import parse_access
@@ -22,17 +24,11 @@ from tmqp_server.access.tokens import hash_token
 from tmqp_server.config import ConfigError
 from tmqp_server.settings.doors import DoorSettings
 from tmqp_server.settings.tls import TlsSettings
+from tmqp_wires.nsq.lookup import answer
 
 pytestmark = pytest.mark.anyio
 
 ANY = (Address("127.0.0.1", 0),)
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as sock:
-        port: int = sock.getsockname()[1]
-        return port
 
 
 @asynccontextmanager
@@ -90,6 +86,29 @@ async def test_a_topic_is_found_at_the_lookupd_and_goes_with_its_server() -> Non
             await answered(client, f"{there}/lookup?topic=t", '"hostname":')
         await answered(client, f"{there}/nodes", '{"producers":[]}')
         assert (await client.get(f"{there}/topics")).json() == {"topics": ["new", "t"]}
+
+
+async def test_a_lookupd_that_takes_no_registrations_is_named_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def refuse(stream: anyio.abc.SocketStream) -> None:
+        async with stream:
+            await stream.receive()
+            await stream.send(answer(b"E_INVALID not here"))
+            await anyio.sleep_forever()
+
+    port = free_port()
+    place = f"127.0.0.1:{port}"
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=port)
+    async with listener, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, refuse)
+        async with serving(("nsqd-http", {"nsqlookupd_tcp_addresses": [place]})):
+            await until(lambda: "E_INVALID" in caplog.text)
+        tasks.cancel_scope.cancel()
+    found = [each for each in caplog.records if each.name == "tmqp_server.nsq"]
+    assert [(each.levelname, each.getMessage()) for each in found] == [
+        ("WARNING", f"nsqlookupd {place}: the lookupd says E_INVALID not here")
+    ]
 
 
 async def test_messages_that_a_restart_brought_back_counted_as_new_ones(tmp_path: Path) -> None:

@@ -64,6 +64,28 @@ def test_config_show_tells_where_each_setting_comes_from(tmp_path: Path) -> None
     assert "secret" not in shown.output
 
 
+def test_config_diff_tells_what_a_reload_would_change_and_what_it_could_not(tmp_path: Path) -> None:
+    old, new = tmp_path / "old.toml", tmp_path / "new.toml"
+    token = "[[access.tokens]]\nname = 'me'\ntoken = '{}'\nroles = ['admin']\n"
+    old.write_text("max_connections = 7\n" + token.format("a secret"), encoding="utf-8")
+    new.write_text(
+        "max_connections = 8\nlisten = ['tmq://127.0.0.1:9']\n" + token.format("a new secret"),
+        encoding="utf-8",
+    )
+    shown = CliRunner().invoke(main, ["config", "diff", str(old), str(new)])
+    assert shown.exit_code == 0
+    assert sorted(shown.output.splitlines()) == [
+        "changed access: changed me",
+        "changed max_connections: 7 -> 8",
+        "needs a restart: listen",
+    ]
+    assert CliRunner().invoke(main, ["config", "diff", str(old), str(old)]).output == ""
+    new.write_text("max_conections = 7\n", encoding="utf-8")
+    wrong = CliRunner().invoke(main, ["config", "diff", str(old), str(new)])
+    assert wrong.exit_code == 2
+    assert "new.toml" in wrong.output
+
+
 @pytest.mark.parametrize("command", ["show", "check"])
 def test_a_configuration_that_cannot_be_used_is_named(tmp_path: Path, command: str) -> None:
     path = tmp_path / "tmqp.toml"

@@ -11,9 +11,9 @@ import anyio
 import anyio.abc
 import pytest
 
+from tests.ports import free_port
 from tests.tmqp_client.server import running_server
 from tests.tmqp_server.all_but_one import all_but_one
-from tests.tmqp_server.programs import silent_port
 from tests.tmqp_server.test_small_doors import config, port_of
 from tmqp.models import QueueOptions
 from tmqp_client import OperationFailed, connect
@@ -192,7 +192,7 @@ async def test_fifty_thousand_pipelined_requests_are_answered_in_order() -> None
 @pytest.mark.parametrize("dialect", ["7.1", "7.3"])
 def test_a_million_pipelined_requests_are_answered_in_order(dialect: str, tmp_path: Path) -> None:
     """Each QUERY tells how many UPDATEs were done before it; the server is a process of its own."""
-    port, requests = silent_port(), 1_000_000
+    port, requests = free_port(), 1_000_000
     file = tmp_path / "server.toml"
     door = f'[[doors]]\nprotocol = "throttr"\nlisten = ["127.0.0.1:{port}"]\n'
     file.write_text(f'{door}options = {{ dialect = "{dialect}" }}\n', encoding="utf-8")

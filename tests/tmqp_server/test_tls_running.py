@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.certificates import make_certificate
+from tests.certificates import make_certificate, make_revoked
 from tests.waiting import until
 from tmqp_client import Client, ConnectFailed, OperationFailed, connect
 from tmqp_server.config import ConfigError, ServerConfig, read_config
@@ -45,6 +45,12 @@ def write(tls: dict[str, str], certificate: str, key: str) -> None:
     """Overwrite the files."""
     Path(tls["certificate"]).write_text(certificate, "ascii")
     Path(tls["key"]).write_text(key, "ascii")
+
+
+def swap(new: Path, name: str) -> None:
+    """Put another file in the place of one, at once."""
+    shutil.copy(new, f"{name}.new")
+    Path(f"{name}.new").replace(name)
 
 
 def config_of(tls: dict[str, Any], **more: Any) -> ServerConfig:
@@ -145,15 +151,45 @@ async def test_sighup_with_broken_files_keeps_the_old_configuration_with_one_lin
             ({**tls, "certificate": absent}, "tls.certificate: cannot read"),
             ({**tls, "minimum_version": "1.0"}, "tls.minimum_version is '1.2' or '1.3'"),
             ({**tls, "ciphers": "NONE-SUCH"}, "tls.ciphers: 'NONE-SUCH' chooses no cipher"),
+            ({**tls, "watch_interval_s": -1}, "tls.watch_interval_s is a number from 0"),
             ({**tls, "minimun_version": "1.2"}, "did you mean tls.minimum_version?"),
         ):
             await check(words, given, {"max_connections": 1})
-        assert len(cases) + 5 > 20
+        assert len(cases) + 6 > 20
         assert server.config.max_connections == 10_000
         async with connected(server, trusts) as client:
             await client.push("c", 1, b"x")
         assert server.world.last_reload_failed
         assert reload_config(server, lambda: config_of(tls))
+
+
+async def test_files_that_change_are_read_again_without_being_told(
+    made: list[tuple[Path, Path]], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tls: dict[str, Any] = {**files(tmp_path, made[0]), "watch_interval_s": 0.02}
+    logger = "tmqp_server.config"
+    lines: list[str] = []
+
+    def said(words: str) -> bool:
+        lines[:] = [each.getMessage() for each in caplog.records if each.name == logger]
+        return any(words in each for each in lines)
+
+    async with running(config_of(tls)) as server:
+        async with connected(server, trusting(made[0][1])) as before:
+            with caplog.at_level("INFO", logger):
+                swap(made[1][0], tls["key"])
+                await until(partial(said, "is not the key of the certificate"))
+                async with connected(server, trusting(made[0][1])) as client:
+                    await client.push("c", 1, b"by the old one")
+                swap(made[1][1], tls["certificate"])
+                await until(partial(said, "it was read again"))
+            async with connected(server, trusting(made[1][1])) as client:
+                await client.push("c", 1, b"by the new one")
+            await before.push("c", 1, b"it was not disconnected")
+        told = [(each["who"], each["code"]) for each in server.world.audit]
+        assert ("files", 409) in told
+        assert ("files", 200) in told
+    assert len(lines) == 2, "a line for each change"
 
 
 async def test_a_certificate_says_who_a_client_is(
@@ -184,6 +220,45 @@ async def test_a_certificate_says_who_a_client_is(
         with pytest.raises(ConnectFailed):
             async with connected(server, trusting(made[0][1])):
                 raise AssertionError("without a certificate nobody gets in")
+
+
+async def test_a_certificate_that_was_revoked_is_refused(
+    made: list[tuple[Path, Path]], tmp_path: Path
+) -> None:
+    authority, pairs, revocations = make_revoked(tmp_path)
+    tls = {
+        **files(tmp_path, made[0]),
+        "client_authorities": str(authority),
+        "client_revocations": str(revocations),
+        "require_client_certificate": True,
+    }
+    async with running(config_of(tls)) as server:
+        kept, revoked = [trusting(made[0][1]) for _ in pairs]
+        for context, (key, certificate) in zip((kept, revoked), pairs, strict=True):
+            context.load_cert_chain(certificate, key)
+        async with connected(server, kept) as client:
+            await client.push("c", 1, b"x")
+        with pytest.raises(ConnectFailed):
+            async with connected(server, revoked):
+                raise AssertionError("it was revoked")
+
+
+@pytest.mark.parametrize("name", ["one.pem", "nowhere.pem"])
+def test_a_list_of_revoked_certificates_that_is_none_is_named(
+    made: list[tuple[Path, Path]], name: str
+) -> None:
+    key, certificate = made[0]
+    lists = str(certificate.parent / name)
+    settings = TlsSettings(
+        certificate=str(certificate),
+        key=str(key),
+        client_authorities=str(certificate),
+        client_revocations=lists,
+    )
+    with pytest.raises(ConfigError, match=r"tls\.client_revocations: .*"):
+        server_context(settings)
+    with pytest.raises(ConfigError, match=r"needs tls\.client_authorities"):
+        TlsSettings(certificate="x", client_revocations=lists)
 
 
 async def test_the_lowest_version_and_the_ciphers_are_as_configured(

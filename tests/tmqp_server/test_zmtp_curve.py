@@ -15,11 +15,11 @@ import zmq
 import zmq.auth
 from click.testing import CliRunner
 
+from tests.ports import free_port
 from tests.tmqp_server.test_zmtp_door import shakes_hands
 from tests.tmqp_server.zmtp_sockets import (
     Sockets,
     config,
-    free_port,
     in_thread,
     messages,
     port_of,

@@ -10,13 +10,13 @@ import anyio
 import pytest
 import zmq
 
+from tests.ports import free_port
 from tests.project import ROOT
 from tests.tmqp_server.zmtp_sockets import (
     Sockets,
     address_of,
     bind,
     config,
-    free_port,
     in_thread,
     port_of,
     sockets,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,7 +22,6 @@ __all__ = [
     "address_of",
     "bind",
     "config",
-    "free_port",
     "in_thread",
     "messages",
     "port_of",
@@ -139,18 +137,3 @@ def bind(made: zmq.Socket[bytes], port: int) -> None:
         else:
             return
     raise AssertionError(f"port {port} stays taken")
-
-
-#: What keeps others off the ports that were given out.
-_HELD: Final[list[socket.socket]] = []
-
-
-def free_port() -> int:
-    """A port that nobody has, and nobody else gets from the system while this process lives."""
-    held = socket.socket()
-    # ZeroMQ binds with the same option: then a port that nobody listens on can be bound twice.
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    held.bind(("127.0.0.1", 0))
-    _HELD.append(held)
-    port: int = held.getsockname()[1]
-    return port

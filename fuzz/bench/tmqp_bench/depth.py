@@ -136,6 +136,9 @@ def _prepared(depth: int) -> tuple[Any, Any]:
             max_messages_per_queue=max(depth * 2, 1_000), max_queue_bytes=most, max_total_bytes=most
         )
     )
+    letters: Any = importlib.import_module("tmqp_server.doors.letters")
+    wires: Any = importlib.import_module("tmqp_server.doors.wires")
+    broker.know_wires(wires.LetterWires(letters.Letters()))
     broker.step(commands.Connect(1, None, "bench"), 0.0)
     changes = options.QueueChanges(status=constants.STATUS_PULL, request_acknowledge=False)
     broker.step(commands.CreateQueue(1, "create", "bench", 1, changes), 0.0)

@@ -71,6 +71,8 @@ def _hub(most: int) -> tuple[Any, Any]:
     doors: Any = importlib.import_module("tmqp_server.doors.native.door")
     hubs: Any = importlib.import_module("tmqp_server.hub.hub")
     brokers: Any = importlib.import_module("tmqp_server.engine.broker")
+    letters: Any = importlib.import_module("tmqp_server.doors.letters")
+    wires: Any = importlib.import_module("tmqp_server.doors.wires")
     bounds: Any = importlib.import_module("tmqp.limits")
     no_end = 1 << 50
     broker = brokers.Broker(
@@ -78,6 +80,7 @@ def _hub(most: int) -> tuple[Any, Any]:
             max_messages_per_queue=most, max_queue_bytes=no_end, max_total_bytes=no_end
         )
     )
+    broker.know_wires(wires.LetterWires(letters.Letters()))
     hub = hubs.Hub(broker)
     hub.open(1, doors.NativeDoor(lambda: "id", bounds.Limits()), 0.0)
     who = hello.ConnectionInformation("bench").encode()

@@ -141,7 +141,7 @@ class Node:
             self._kept_at = max(self._kept_at, self.now - self.group.lease_s)
             for call in held:
                 self.hear(life, call)
-            self.hear(life, self._on_time)
+            self.hear(life, lambda: self._on_time(self._alarm_at))
 
     # -- lives ----------------------------------------------------------------------------------
 
@@ -231,10 +231,12 @@ class Node:
         if self.is_up and due < self._alarm_at:
             self._alarm_at = due
             when = due / self._drift + 0.000_1
-            self.group.world.at(when, self.hear, self.lives, self._on_time)
+            self.group.world.at(when, self.hear, self.lives, lambda: self._on_time(due))
 
-    def _on_time(self) -> None:
-        self._alarm_at = math.inf
+    def _on_time(self, due: float) -> None:
+        """An alarm rings: the last one that was set, or one before it, for which another stands."""
+        if due == self._alarm_at:
+            self._alarm_at = math.inf
         if self.now >= self.life.due():
             self.life.on_deadline(self.now)
 

@@ -19,6 +19,7 @@ from tmqp_server.storage.replicated import Keeping, ReplicatedWrites
 __all__ = ["Disk", "SimStore", "digest_of"]
 
 _EVER: Final = 1 << 62
+_FIELDS: Final = field_names(StoredMessage)
 
 
 class Disk:
@@ -94,4 +95,4 @@ def digest_of(store: MemoryStore) -> str:
 
 
 def _fields(message: StoredMessage) -> list[object]:
-    return [getattr(message, name) for name in field_names(StoredMessage)]
+    return [getattr(message, name) for name in _FIELDS]

@@ -17,6 +17,9 @@ declarations in ``options``, ``information``, ``reading``, ``transactions`` and 
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
 from tmqp.models._json import (
     MAX_NESTING_DEPTH,
     MAX_NUMBER_DIGITS,
@@ -36,33 +39,35 @@ from tmqp.models._model import (
     parse_list,
     properties_of,
 )
-from tmqp.models.cells import CellInformation
-from tmqp.models.events import (
-    EVENT_MODELS,
-    ChannelEvent,
-    ClientEvent,
-    MessageEvent,
-    QueueEvent,
-    SubscriptionEvent,
-)
-from tmqp.models.feeds import FeedInformation
-from tmqp.models.information import (
-    ChannelInformation,
-    ClientInformation,
-    NodeInformation,
-    QueueInformation,
-    RouterInformation,
-)
-from tmqp.models.nodes import NodeDecision, ServerInformation
-from tmqp.models.options import BindingInformation, ChannelOptions, QueueOptions
-from tmqp.models.reading import (
-    CursorInformation,
-    GroupOffsets,
-    KnownOffsets,
-    OffsetsInformation,
-    PartInformation,
-)
-from tmqp.models.transactions import TransactionInformation
+
+if TYPE_CHECKING:
+    from tmqp.models.cells import CellInformation
+    from tmqp.models.events import (
+        EVENT_MODELS,
+        ChannelEvent,
+        ClientEvent,
+        MessageEvent,
+        QueueEvent,
+        SubscriptionEvent,
+    )
+    from tmqp.models.feeds import FeedInformation
+    from tmqp.models.information import (
+        ChannelInformation,
+        ClientInformation,
+        NodeInformation,
+        QueueInformation,
+        RouterInformation,
+    )
+    from tmqp.models.nodes import NodeDecision, ServerInformation
+    from tmqp.models.options import BindingInformation, ChannelOptions, QueueOptions
+    from tmqp.models.reading import (
+        CursorInformation,
+        GroupOffsets,
+        KnownOffsets,
+        OffsetsInformation,
+        PartInformation,
+    )
+    from tmqp.models.transactions import TransactionInformation
 
 __all__ = [
     "EVENT_MODELS",
@@ -105,3 +110,32 @@ __all__ = [
     "parse_list",
     "properties_of",
 ]
+
+#: The names that each module defines.
+_HOMES: Final = {
+    "cells": "CellInformation",
+    "events": "EVENT_MODELS ChannelEvent ClientEvent MessageEvent QueueEvent SubscriptionEvent",
+    "feeds": "FeedInformation",
+    "information": (
+        "ChannelInformation ClientInformation NodeInformation QueueInformation RouterInformation"
+    ),
+    "nodes": "NodeDecision ServerInformation",
+    "options": "BindingInformation ChannelOptions QueueOptions",
+    "reading": "CursorInformation GroupOffsets KnownOffsets OffsetsInformation PartInformation",
+    "transactions": "TransactionInformation",
+}
+_MODULES: Final = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> object:
+    """Load a declaration when it is first used (PEP 562): each takes a millisecond to make."""
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -71,6 +71,7 @@ class ChannelInformation(Model):
         default=None, metadata=extension(integer("IdleTimeout", UINT31))
     )
     owner_only: bool | None = field(default=None, metadata=extension(flag("OwnerOnly")))
+    single_consumer: bool | None = field(default=None, metadata=extension(flag("SingleConsumer")))
     owner: str | None = field(default=None, metadata=extension(text("Owner")))
 
 

@@ -350,6 +350,14 @@ class ChannelOptions(QueueOptions):
             "Let only the client that created the channel consume from it.",
         ),
     )
+    single_consumer: bool | None = field(
+        default=None,
+        metadata=option(
+            extension(flag("SingleConsumer")),
+            False,
+            "Where a message goes to one consumer, give all to the same one; the others stand by.",
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final, TypeAlias
 
+from tmqp import models
 from tmqp._compat import mypyc_attr
 from tmqp.constants import (
     FORBIDDEN_NAME_CHARACTERS,
@@ -77,7 +78,6 @@ from tmqp.extensions import (
     RETURN_WORD_TIMEOUT,
 )
 from tmqp.frames import Frame
-from tmqp.models import ChannelOptions, QueueOptions
 from tmqp.names import fault_of_name
 from tmqp_client._core.pending import NO_QUEUE, Kind
 
@@ -411,7 +411,7 @@ def _place(to: str) -> str:
 # --- Operations ----------------------------------------------------------------------------------
 
 
-def create_channel(name: str, options: ChannelOptions | None) -> Request:
+def create_channel(name: str, options: models.ChannelOptions | None) -> Request:
     """Create a channel (F50)."""
     return _creation(options)(
         OP_CREATE_CHANNEL,
@@ -422,9 +422,9 @@ def create_channel(name: str, options: ChannelOptions | None) -> Request:
     )
 
 
-def _creation(options: QueueOptions | None) -> type[Request]:
+def _creation(options: models.QueueOptions | None) -> type[Request]:
     """What kind of request creates something with these options."""
-    owned = isinstance(options, ChannelOptions) and options.lifetime == LIFETIME_OWNER
+    owned = isinstance(options, models.ChannelOptions) and options.lifetime == LIFETIME_OWNER
     return OwnedRequest if owned else Request
 
 
@@ -552,7 +552,7 @@ def leave(channel: str) -> Request:
 def create_queue(
     channel: str,
     queue_id: int,
-    options: QueueOptions | None,
+    options: models.QueueOptions | None,
     status: QueueStatus | str | None,
     tag: str | None,
     delivery_handler: str | None,

@@ -8,15 +8,17 @@ from; on any other loop, and where asyncio cannot watch sockets (Windows' proact
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from time import monotonic
-from typing import Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import anyio
 from anyio.lowlevel import current_token
 
 from tmqp_client._core.pending import Pending
+
+if TYPE_CHECKING:
+    import asyncio
 
 __all__ = ["NewSignal", "Signal", "now", "signals", "this_asyncio_loop"]
 
@@ -93,6 +95,8 @@ class _AnySignal:
 
 def this_asyncio_loop() -> asyncio.AbstractEventLoop | None:
     """The loop this runs in, if it is one of asyncio's."""
+    import asyncio  # noqa: PLC0415 - 55 modules that only a client needs that connects
+
     token = current_token().native_token
     return token if isinstance(token, asyncio.AbstractEventLoop) else None
 

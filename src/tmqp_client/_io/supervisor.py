@@ -10,9 +10,8 @@ everything that still waits.
 from __future__ import annotations
 
 import random
-import ssl
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
 import anyio.abc
@@ -34,6 +33,9 @@ from tmqp_client.connection_events import (
 )
 from tmqp_client.errors import ConnectFailed, ConnectRefused
 from tmqp_client.reconnect import ReconnectPolicy, Schedule, leader_of
+
+if TYPE_CHECKING:
+    import ssl
 
 __all__ = ["Supervisor"]
 

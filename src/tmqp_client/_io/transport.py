@@ -8,12 +8,10 @@ waiting.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
-import ssl
 from collections.abc import Awaitable, Callable
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import anyio
 import anyio.abc
@@ -21,6 +19,10 @@ import anyio.abc
 from tmqp.address import Address
 from tmqp_client._io.loop import this_asyncio_loop
 from tmqp_client.errors import ConnectFailed
+
+if TYPE_CHECKING:
+    import asyncio
+    import ssl
 
 __all__ = ["READ_BYTES", "SocketTransport", "StreamTransport", "Transport", "open_transport"]
 
@@ -197,7 +199,7 @@ async def open_transport(
                     raise OSError("this system has no Unix sockets")
                 return SocketTransport(await _connect(socket.AF_UNIX, address.socket_path))
             if address.tls:
-                return await _connect_tls(address, ssl_context or ssl.create_default_context())
+                return await _connect_tls(address, ssl_context)
             return SocketTransport(await _connect_tcp(address, timeout_s))
     except TimeoutError as error:
         # The system's own timeout of a connection is one too, and comes with its words.
@@ -256,12 +258,14 @@ async def _finish_connect(sock: socket.socket, place: object) -> None:
         return
 
 
-async def _connect_tls(address: Address, context: ssl.SSLContext) -> Transport:
+async def _connect_tls(address: Address, context: ssl.SSLContext | None) -> Transport:
+    import ssl  # noqa: PLC0415 - for those who use TLS
+
     stream = await anyio.connect_tcp(
         address.host,
         address.port,
         tls=True,
-        ssl_context=context,
+        ssl_context=context or ssl.create_default_context(),
         tls_hostname=address.host,
         # The peer's end of stream is as good as its closing alert: frames say where they end.
         tls_standard_compatible=False,

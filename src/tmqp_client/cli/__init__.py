@@ -12,6 +12,7 @@ import click
 
 from tmqp import TmqpError, __version__
 from tmqp_client.cli._run import address_option
+from tmqp_client.cli.audit import audit
 from tmqp_client.cli.bench import bench
 from tmqp_client.cli.completion import completion
 from tmqp_client.cli.config import config
@@ -82,7 +83,7 @@ _COMMANDS: tuple[click.Command, ...] = (
     *(ping, pub, sub, pull, cache, request, reply),
     *(peek, offsets, read, cursor),
     *(channel, queue, feed, router, clients, nodes, server, events, top),
-    *(drain, slowlog, trace, doctor, bench, config, completion),
+    *(drain, slowlog, trace, audit, doctor, bench, config, completion),
 )
 for _command in _COMMANDS:
     cli.add_command(_command)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import quote_from_bytes
 
+from tmqp import models
 from tmqp.constants import (
     RESULT_DUPLICATE,
     RESULT_NOT_FOUND,
@@ -38,12 +39,15 @@ from tmqp.extensions import (
     OP_READ_CELL,
 )
 from tmqp.frames import Frame
-from tmqp.models import CellInformation, parse_list
+from tmqp.models import parse_list
 from tmqp.names import fault_of_name
 from tmqp_client._core.requests import Payload, Request, payload_bytes
 from tmqp_client._port import Operations
 from tmqp_client.errors import OperationFailed
 from tmqp_client.operations.reading import number_text
+
+if TYPE_CHECKING:
+    from tmqp.models import CellInformation
 
 __all__ = ["CellContents", "Cells", "ListedCells"]
 
@@ -131,7 +135,7 @@ class Cells(Operations):
         """A cell, and how often it was read and written; None if there is none."""
         request = _request(OP_DESCRIBE_CELL, "describe cell", space, _about(key))
         answer = await self._ask(request, timeout_s, RESULT_NOT_FOUND)
-        return None if answer is None else CellInformation.from_json(answer.payload)
+        return None if answer is None else models.CellInformation.from_json(answer.payload)
 
     def listed(self, space: str, *, limit: int | None = None) -> ListedCells:
         """The cells of a space, in the order in which they were made, as an async iterator.
@@ -276,7 +280,7 @@ class ListedCells:
             if self._is_over:
                 raise StopAsyncIteration
             answer = await self._cells._portion(self._space, self._next, self._limit)
-            self._portion.extend(parse_list(CellInformation, answer.payload or b"[]"))
+            self._portion.extend(parse_list(models.CellInformation, answer.payload or b"[]"))
             following = answer.header(HEADER_FROM)
             self._is_over = following is None
             self._next = int(following or 0)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from tmqp.constants import RESULT_DUPLICATE, QueueStatus
-from tmqp.models import ChannelOptions, QueueOptions
 from tmqp_client._core import requests
 from tmqp_client._core.requests import Headers, Request, terms_headers
 from tmqp_client._port import Operations
 from tmqp_client.errors import OperationFailed
+
+if TYPE_CHECKING:
+    from tmqp.models import ChannelOptions, QueueOptions
 
 __all__ = ["Channels"]
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from tmqp import models
 from tmqp.constants import HeaderName
 from tmqp.extensions import (
     HEADER_FEED_CHANNEL,
@@ -10,9 +13,11 @@ from tmqp.extensions import (
     OP_LIST_FEEDS,
     OP_REMOVE_FEED,
 )
-from tmqp.models import FeedInformation
 from tmqp_client._core.requests import Request, check_channel, check_queue_id, filter_headers
 from tmqp_client._port import Operations
+
+if TYPE_CHECKING:
+    from tmqp.models import FeedInformation
 
 __all__ = ["Feeding"]
 
@@ -77,7 +82,7 @@ class Feeding(Operations):
         if queue_id is not None:
             headers = ((HeaderName.QUEUE_ID.value, str(check_queue_id(queue_id))),)
         request = Request(OP_LIST_FEEDS, "list feeds", check_channel(channel), headers)
-        return await self._list(FeedInformation, request, timeout_s)
+        return await self._list(models.FeedInformation, request, timeout_s)
 
 
 def _place(queue_id: int, target: str, target_queue: int) -> tuple[tuple[str, str], ...]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
+from tmqp import models
 from tmqp.constants import HeaderName
 from tmqp.errors import LocalProtocolError
 from tmqp.extensions import (
@@ -18,9 +20,12 @@ from tmqp.extensions import (
     START_EARLIEST,
     START_LATEST,
 )
-from tmqp.models import CursorInformation, GroupOffsets, dump_list, parse_list
+from tmqp.models import dump_list, parse_list
 from tmqp_client._core.requests import Request, check_queue_id
 from tmqp_client.operations.reading import Reading, number_text
+
+if TYPE_CHECKING:
+    from tmqp.models import CursorInformation, GroupOffsets
 
 __all__ = ["Groups"]
 
@@ -151,8 +156,8 @@ class Groups(Reading):
     ) -> list[CursorInformation]:
         request = Request(operation, word, target, tuple(headers), payload)
         answer = await self._answer(request, timeout_s)
-        most_bytes = max(len(answer), CursorInformation.max_bytes)
-        return parse_list(CursorInformation, answer, max_bytes=most_bytes)
+        most_bytes = max(len(answer), models.CursorInformation.max_bytes)
+        return parse_list(models.CursorInformation, answer, max_bytes=most_bytes)
 
 
 def _of_queues(queue_id: int | None) -> list[tuple[str, str]]:
@@ -171,7 +176,7 @@ def _beginning(start: str, timestamp_ms: int | None) -> list[tuple[str, str]]:
 
 def _places(offsets: Iterable[GroupOffsets | CursorInformation]) -> bytes:
     return dump_list(
-        GroupOffsets(
+        models.GroupOffsets(
             channel=each.channel,
             queue=each.queue,
             incarnation=each.incarnation,

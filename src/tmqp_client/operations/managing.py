@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from tmqp import models
 from tmqp.constants import (
     HEADER_VALUE_YES,
     OP_CHANNEL_CONSUMERS,
@@ -16,15 +19,17 @@ from tmqp.constants import (
 )
 from tmqp.errors import LocalProtocolError
 from tmqp.extensions import OP_UPDATE_CHANNEL
-from tmqp.models import (
-    ChannelInformation,
-    ChannelOptions,
-    ClientInformation,
-    QueueInformation,
-    QueueOptions,
-)
 from tmqp_client._core.requests import Request, check_channel, check_queue_id
 from tmqp_client._port import Operations
+
+if TYPE_CHECKING:
+    from tmqp.models import (
+        ChannelInformation,
+        ChannelOptions,
+        ClientInformation,
+        QueueInformation,
+        QueueOptions,
+    )
 
 __all__ = ["Managing"]
 
@@ -46,28 +51,28 @@ class Managing(Operations):
         """
         headers = ((HeaderName.CHANNEL_NAME.value, filter),) if filter else ()
         request = Request(OP_CHANNEL_LIST, "list channels", "", headers)
-        return await self._list(ChannelInformation, request, timeout_s)
+        return await self._list(models.ChannelInformation, request, timeout_s)
 
     async def channel_information(
         self, channel: str, *, timeout_s: float | None = None
     ) -> ChannelInformation:
         """A channel: its queues, its options, how many clients have joined (F52)."""
         request = Request(OP_CHANNEL_INFORMATION, "look at channel", check_channel(channel))
-        return ChannelInformation.from_json(await self._answer(request, timeout_s))
+        return models.ChannelInformation.from_json(await self._answer(request, timeout_s))
 
     async def channel_consumers(
         self, channel: str, *, timeout_s: float | None = None
     ) -> list[ClientInformation]:
         """The clients that have joined a channel, and since when (F52)."""
         request = Request(OP_CHANNEL_CONSUMERS, "list consumers of", check_channel(channel))
-        return await self._list(ClientInformation, request, timeout_s)
+        return await self._list(models.ClientInformation, request, timeout_s)
 
     async def queues(
         self, channel: str, *, timeout_s: float | None = None
     ) -> list[QueueInformation]:
         """The queues of a channel, each as :meth:`queue_information`."""
         request = Request(OP_QUEUE_LIST, "list queues of", check_channel(channel))
-        return await self._list(QueueInformation, request, timeout_s)
+        return await self._list(models.QueueInformation, request, timeout_s)
 
     async def queue_information(
         self, channel: str, queue_id: int, *, timeout_s: float | None = None
@@ -77,7 +82,7 @@ class Managing(Operations):
         request = Request(
             OP_QUEUE_INFORMATION, "look at queue", check_channel(channel), (), body, queue_id
         )
-        return QueueInformation.from_json(await self._answer(request, timeout_s))
+        return models.QueueInformation.from_json(await self._answer(request, timeout_s))
 
     async def update_channel(
         self, channel: str, options: ChannelOptions, *, timeout_s: float | None = None
@@ -134,4 +139,4 @@ class Managing(Operations):
     ) -> list[ClientInformation]:
         """The clients of the server, all or those of a type (F59)."""
         request = Request(OP_CLIENT_LIST, "list clients", type)
-        return await self._list(ClientInformation, request, timeout_s)
+        return await self._list(models.ClientInformation, request, timeout_s)

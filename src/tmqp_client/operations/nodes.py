@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from tmqp import models
 from tmqp.constants import HEADER_VALUE_YES, OP_INSTANCE_LIST
 from tmqp.extensions import HEADER_STOP, OP_DESCRIBE_SERVER, OP_DRAIN
-from tmqp.models import NodeInformation, ServerInformation
 from tmqp_client._core.requests import Request
 from tmqp_client._port import Operations
+
+if TYPE_CHECKING:
+    from tmqp.models import NodeInformation, ServerInformation
 
 __all__ = ["Nodes"]
 
@@ -22,7 +27,7 @@ class Nodes(Operations):
         :raises ModelError: when the answer cannot be read.
         """
         request = Request(OP_DESCRIBE_SERVER, "describe the server", "")
-        return ServerInformation.from_json(await self._answer(request, timeout_s))
+        return models.ServerInformation.from_json(await self._answer(request, timeout_s))
 
     async def drain(self, *, stop: bool = False, timeout_s: float | None = None) -> None:
         """Have the server take no more clients and messages, and wait until nothing is
@@ -44,5 +49,5 @@ class Nodes(Operations):
         :raises ModelError: when the answer cannot be read.
         """
         return await self._list(
-            NodeInformation, Request(OP_INSTANCE_LIST, "list nodes", ""), timeout_s
+            models.NodeInformation, Request(OP_INSTANCE_LIST, "list nodes", ""), timeout_s
         )

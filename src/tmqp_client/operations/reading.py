@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import anyio
 
+from tmqp import models
 from tmqp.constants import RESULT_REQUESTED_RANGE_NOT_SATISFIABLE, HeaderName
 from tmqp.errors import LocalProtocolError
 from tmqp.extensions import (
@@ -31,18 +32,14 @@ from tmqp.extensions import (
     START_EARLIEST,
     START_LATEST,
 )
-from tmqp.models import (
-    CursorInformation,
-    KnownOffsets,
-    OffsetsInformation,
-    PartInformation,
-    dump_list,
-    parse_list,
-)
+from tmqp.models import dump_list, parse_list
 from tmqp_client._core.requests import Request, check_channel, check_queue_id
 from tmqp_client._port import Operations
 from tmqp_client.errors import OperationFailed, OutOfRange
 from tmqp_client.reading import KeptEntry, KeptMessage, kept_entries, kept_messages
+
+if TYPE_CHECKING:
+    from tmqp.models import CursorInformation, KnownOffsets, OffsetsInformation, PartInformation
 
 __all__ = ["KeptMessages", "Reading", "number_text"]
 
@@ -95,8 +92,8 @@ class Reading(Operations):
                 timeout_s = self._port.machine.limits.response_timeout_s + wait_ms / 1000
         request = Request(OP_OFFSETS, "list offsets", channel_filter, tuple(headers), payload)
         answer = await self._answer(request, timeout_s)
-        most_bytes = max(len(answer), OffsetsInformation.max_bytes)
-        return parse_list(OffsetsInformation, answer, max_bytes=most_bytes)
+        most_bytes = max(len(answer), models.OffsetsInformation.max_bytes)
+        return parse_list(models.OffsetsInformation, answer, max_bytes=most_bytes)
 
     async def read_range(
         self,
@@ -184,8 +181,8 @@ class Reading(Operations):
         headers = _of_queue(queue_id, incarnation)
         headers += _numbers(first, last, limit, max_bytes)
         answer = await self._range(OP_SPLIT_RANGE, "split", channel, headers, timeout_s)
-        most_bytes = max(len(answer), PartInformation.max_bytes)
-        return parse_list(PartInformation, answer, max_bytes=most_bytes)
+        most_bytes = max(len(answer), models.PartInformation.max_bytes)
+        return parse_list(models.PartInformation, answer, max_bytes=most_bytes)
 
     async def _range(
         self,
@@ -256,7 +253,7 @@ class Reading(Operations):
         self, channel: str, headers: list[tuple[str, str]], word: str, timeout_s: float | None
     ) -> CursorInformation:
         request = Request(OP_COMMIT_CURSOR, word, check_channel(channel), tuple(headers))
-        return CursorInformation.from_json(await self._answer(request, timeout_s))
+        return models.CursorInformation.from_json(await self._answer(request, timeout_s))
 
     async def cursors(
         self,
@@ -273,7 +270,7 @@ class Reading(Operations):
         """
         headers = tuple(_of_queue(queue_id, incarnation))
         request = Request(OP_LIST_CURSORS, "list cursors of", check_channel(channel), headers)
-        return await self._list(CursorInformation, request, timeout_s)
+        return await self._list(models.CursorInformation, request, timeout_s)
 
     async def drop_cursor(
         self,
@@ -385,7 +382,7 @@ class KeptMessages:
 
 
 def _known(offsets: OffsetsInformation) -> KnownOffsets:
-    return KnownOffsets(
+    return models.KnownOffsets(
         channel=offsets.channel,
         queue=offsets.queue,
         latest=offsets.latest,

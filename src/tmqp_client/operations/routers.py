@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from tmqp import models
 from tmqp.constants import (
     OP_ADD_BINDING,
     OP_CREATE_ROUTER,
@@ -13,13 +16,15 @@ from tmqp.constants import (
     RouteMethod,
 )
 from tmqp.extensions import HEADER_ROUTER_ENABLED, OP_SET_ROUTER_ENABLED
-from tmqp.models import BindingInformation, RouterInformation
 from tmqp_client._core.letters import RouterRequest
 from tmqp_client._core.pending import Kind
 from tmqp_client._core.requests import Headers, Payload, Request, check_channel, payload_bytes
 from tmqp_client._port import Operations
 from tmqp_client.direct import Response
 from tmqp_client.parts import with_parts
+
+if TYPE_CHECKING:
+    from tmqp.models import BindingInformation, RouterInformation
 
 __all__ = ["Routers"]
 
@@ -67,7 +72,7 @@ class Routers(Operations):
         :raises ModelError: when the answer cannot be read.
         """
         return await self._list(
-            RouterInformation, Request(OP_LIST_ROUTERS, "list routers", ""), timeout_s
+            models.RouterInformation, Request(OP_LIST_ROUTERS, "list routers", ""), timeout_s
         )
 
     async def add_binding(
@@ -103,7 +108,7 @@ class Routers(Operations):
         :raises ModelError: when the answer cannot be read.
         """
         request = Request(OP_LIST_BINDINGS, "list bindings of", check_channel(router))
-        return await self._list(BindingInformation, request, timeout_s)
+        return await self._list(models.BindingInformation, request, timeout_s)
 
     async def publish(
         self,

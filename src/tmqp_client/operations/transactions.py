@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from tmqp import models
 from tmqp.errors import LocalProtocolError
 from tmqp.extensions import (
     HEADER_ATTEMPT,
@@ -19,7 +20,6 @@ from tmqp.extensions import (
     OP_OPEN_TRANSACTION,
     OP_PUSH_TRANSACTION,
 )
-from tmqp.models import TransactionInformation
 from tmqp.models._json import dump
 from tmqp_client._core.pending import Pending
 from tmqp_client._core.requests import (
@@ -33,6 +33,9 @@ from tmqp_client._core.requests import (
 from tmqp_client._port import Operations
 from tmqp_client.operations.reading import number_text
 from tmqp_client.session import Asked
+
+if TYPE_CHECKING:
+    from tmqp.models import TransactionInformation
 
 __all__ = ["Transactions"]
 
@@ -168,7 +171,7 @@ class Transactions(Operations):
         """
         named: list[object] = []
         for each in transactions:
-            if isinstance(each, TransactionInformation):
+            if isinstance(each, models.TransactionInformation):
                 named.append({"Id": each.id, "Count": each.count})
             else:
                 named.append(each)
@@ -199,7 +202,9 @@ class Transactions(Operations):
             raise LocalProtocolError("either an epoch or a transaction is aborted")
         if transaction is not None:
             number = (
-                transaction.id if isinstance(transaction, TransactionInformation) else (transaction)
+                transaction.id
+                if isinstance(transaction, models.TransactionInformation)
+                else transaction
             )
             headers = ((HEADER_TRANSACTION, number_text(HEADER_TRANSACTION, number)),)
         else:
@@ -220,7 +225,7 @@ class Transactions(Operations):
         :raises ModelError: when the answer cannot be read.
         """
         request = Request(OP_LIST_TRANSACTIONS, "list transactions", application_filter)
-        return await self._list(TransactionInformation, request, timeout_s)
+        return await self._list(models.TransactionInformation, request, timeout_s)
 
 
 def _block(transaction: TransactionInformation, pieces: list[bytes]) -> Request:
@@ -236,7 +241,7 @@ def _block(transaction: TransactionInformation, pieces: list[bytes]) -> Request:
 
 def _information(pending: Pending) -> TransactionInformation:
     assert pending.answer is not None, "an operation is settled by an answer"
-    return TransactionInformation.from_json(pending.answer.payload)
+    return models.TransactionInformation.from_json(pending.answer.payload)
 
 
 def _application(name: str) -> str:

@@ -11,11 +11,11 @@ from typing import Self
 from tmqp.events import MessageReceived
 from tmqp.models import CellInformation
 from tmqp_client._core.requests import Payload
+from tmqp_client.any_event import AnyEvent
 from tmqp_client.connection_events import ConnectionEvent
 from tmqp_client.connection_events import ConnectionEvents as AsyncConnectionEvents
 from tmqp_client.custom import CustomMessage as AsyncCustomMessage
 from tmqp_client.custom import CustomMessages as AsyncCustomMessages
-from tmqp_client.events import AnyEvent
 from tmqp_client.events import Events as AsyncEvents
 from tmqp_client.operations.browsing import PeekedMessages as AsyncPeekedMessages
 from tmqp_client.operations.cells import CellContents

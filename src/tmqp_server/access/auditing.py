@@ -30,6 +30,7 @@ from tmqp_server.engine.commands import (
     DisconnectClient,
     Drain,
     DropGroup,
+    Manage,
     MoveMessage,
     RemoveBinding,
     RemoveChannel,
@@ -49,10 +50,19 @@ from tmqp_server.engine.effects import Accept, Effect, Refuse, Reply
 from tmqp_server.engine.option_table import CHANNEL_OPTIONS, QUEUE_OPTIONS, Option
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
 
-__all__ = ["ACTIONS", "LOG_IN", "LOG_OUT", "AuditLog", "AuditRecord", "Auditor"]
+__all__ = ["ACTIONS", "LOG_IN", "LOG_OUT", "MANAGED", "AuditLog", "AuditRecord", "Auditor"]
 
 LOG_IN: Final = "log-in"
 LOG_OUT: Final = "log-out"
+#: What :class:`Manage` is called: each says what it is itself.
+MANAGED: Final = (
+    "backup",
+    "begin-trace",
+    "end-trace",
+    "reload",
+    "renew-tls",
+    "set-log-level",
+)
 #: What each command that is audited is called.
 ACTIONS: Final[dict[type[Command], str]] = {
     AddBinding: "add-binding",
@@ -67,6 +77,7 @@ ACTIONS: Final[dict[type[Command], str]] = {
     DisconnectClient: "disconnect-client",
     Drain: "drain",
     DropGroup: "drop-group",
+    Manage: "manage",
     RemoveBinding: "remove-binding",
     RemoveChannel: "remove-channel",
     RemoveChannels: "remove-channels",
@@ -89,7 +100,7 @@ _BUSY: Final = 503
 #: Characters that are kept of what a client says.
 _LONGEST: Final = 512
 #: Attributes of commands that say what they are about, in order.
-_SUBJECTS: Final = ("channel", "router", "group", "cursor", "filter", "client_id")
+_SUBJECTS: Final = ("channel", "router", "group", "cursor", "filter", "client_id", "subject")
 
 
 @final
@@ -98,9 +109,9 @@ class AuditRecord:
 
     ``who`` is the entry of ``[access]`` or what the server's own code calls the client, else its
     id; ``address``, ``door`` and ``session`` are those of its connection; ``action`` is one of
-    ``ACTIONS``, ``LOG_IN`` or ``LOG_OUT``; ``subject`` what it is about, ``after`` what it is to be
-    then; ``code`` what was answered, 200 for yes, 0 if the client went before it was.  ``at`` is
-    the server's clock, in the engine's time.
+    ``ACTIONS`` or ``MANAGED``, ``LOG_IN`` or ``LOG_OUT``; ``subject`` what it is about, ``after``
+    what it is to be then; ``code`` what was answered, 200 for yes, 0 if the client went before it
+    was.  ``at`` is the server's clock, in the engine's time.
     """
 
     __slots__ = ("action", "address", "after", "at", "code", "door", "session", "subject", "who")
@@ -160,17 +171,23 @@ class Auditor:
                 return True
         return False
 
-    def begin(self, command: Command, place: tuple[str, str, int], now: float) -> bool:
+    def begin(
+        self, command: Command, place: tuple[str, str, int], now: float, client_id: str = ""
+    ) -> bool:
         """A client asks for a change and may; False if it is to be refused all the same, since it
         cannot be written down.
 
         :param place: address, door and connection.
+        :param client_id: the client's, where nobody has logged in.
         """
         record = self._record(command, place, now)
+        record.who = record.who or client_id[:_LONGEST]
         if self._required and not self._log.is_ready():
             self._finish(record, _BUSY)
             return False
         request: object = getattr(command, "request", None)
+        if isinstance(command, Manage):
+            request = command  # that it may is not yet how it ended: see carried_out
         if request is None:
             self._finish(record, 0)
         else:
@@ -206,6 +223,12 @@ class Auditor:
             if found is not None:
                 self._finish(found, effect.code or _OK)
 
+    def carried_out(self, command: Manage, code: int) -> None:
+        """What a client might do to the server was done, with this result."""
+        found = self._take(command.session, command)
+        if found is not None:
+            self._finish(found, code)
+
     def gone(self, number: int, place: tuple[str, str, int], now: float) -> None:
         """A connection has ended, with all its branches."""
         for session in [each for each in self.waiting if connection_of(each) == number]:
@@ -231,7 +254,8 @@ class Auditor:
 
     def _record(self, command: Command, place: tuple[str, str, int], now: float) -> AuditRecord:
         who = self._known.get(place[2], "")
-        record = AuditRecord(now, who, place, ACTIONS[type(command)], _subject_of(command))
+        action = command.action if isinstance(command, Manage) else ACTIONS[type(command)]
+        record = AuditRecord(now, who, place, action, _subject_of(command))
         record.after = _after(command)
         return record
 
@@ -269,6 +293,8 @@ def _after(command: Command) -> Mapping[str, Any]:
     if isinstance(command, (CreateChannel, UpdateChannel)):
         changes = command.changes
         return {} if changes is None else _of_channel(changes)
+    if isinstance(command, Manage):
+        return command.after
     if isinstance(command, SetRouterEnabled):
         return {"enabled": command.enabled}
     if isinstance(command, AddBinding):

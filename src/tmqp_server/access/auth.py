@@ -51,6 +51,7 @@ from tmqp_server.access.rights import (
     PUSH,
     REMOVE_CHANNEL,
     REMOVE_QUEUE,
+    SEE_AUDIT,
     SEE_CHANNEL,
     SEE_CLIENTS,
     SEE_CONSUMERS,
@@ -346,6 +347,10 @@ class Access:
     async def may_manage_server(self, who: Identity) -> bool | Answer:
         """Have the server drain, stop and read its configuration again."""
         return await self.may(who, MANAGE_SERVER, "", NO_QUEUE)
+
+    async def may_see_audit(self, who: Identity) -> bool | Answer:
+        """See who has asked for which change, and who has logged in."""
+        return await self.may(who, SEE_AUDIT, "", NO_QUEUE)
 
     async def may_configure(self, who: Identity) -> bool | Answer:
         """Change settings of the running server, as NSQ's ``PUT /config`` does."""

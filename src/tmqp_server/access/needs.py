@@ -35,6 +35,7 @@ from tmqp_server.access.rights import (
     PUSH,
     REMOVE_CHANNEL,
     REMOVE_QUEUE,
+    SEE_AUDIT,
     SEE_CHANNEL,
     SEE_CLIENTS,
     SEE_CONSUMERS,
@@ -100,6 +101,7 @@ from tmqp_server.engine.commands import (
     ListRouters,
     ListTransactions,
     MakeCounter,
+    Manage,
     Miss,
     MoveMessage,
     OpenBranch,
@@ -126,6 +128,7 @@ from tmqp_server.engine.commands import (
     RemoveQueue,
     RemoveRouter,
     ResetGroup,
+    SeeAudit,
     SeeMetrics,
     SeeServer,
     SendCustom,
@@ -268,6 +271,11 @@ def _asked(command: Command) -> Need:
     return (command.right, command.subject, command.queue_id, 0)
 
 
+def _managed(command: Command) -> Need:
+    assert isinstance(command, Manage)
+    return (command.right, "", NO_QUEUE, 0)
+
+
 def _on_application(command: Command) -> Need:
     application: str = getattr(command, "application")  # noqa: B009 - one of several classes
     return (TRANSACT, application, NO_QUEUE, 0)
@@ -356,6 +364,7 @@ NEEDS: Final[dict[type[Command], _Needing]] = {
     ListQueues: _on_channel(SEE_CHANNEL),
     ListRouters: _on_everything(SEE_ROUTERS),
     ListTransactions: _on_everything(TRANSACT),
+    Manage: _managed,
     MakeCounter: _on_space(CELLS_WRITE),
     OpenCursor: _on_queue(PULL),
     OpenGroup: _group,
@@ -380,6 +389,7 @@ NEEDS: Final[dict[type[Command], _Needing]] = {
     RemoveQueue: _on_queue(REMOVE_QUEUE),
     RemoveRouter: _on_router(MANAGE_ROUTERS),
     ResetGroup: _group,
+    SeeAudit: _on_everything(SEE_AUDIT),
     SeeMetrics: _on_everything(SEE_METRICS),
     SeeServer: _on_everything(SEE_SERVER),
     SetRouterEnabled: _on_router(MANAGE_ROUTERS),

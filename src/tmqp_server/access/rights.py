@@ -38,6 +38,7 @@ __all__ = [
     "REMOVE_CHANNEL",
     "REMOVE_QUEUE",
     "RIGHTS",
+    "SEE_AUDIT",
     "SEE_CHANNEL",
     "SEE_CLIENTS",
     "SEE_CONSUMERS",
@@ -78,6 +79,7 @@ SEE_NODES: Final = "see-nodes"
 SEE_METRICS: Final = "see-metrics"
 SEE_SERVER: Final = "see-server"
 MANAGE_SERVER: Final = "manage-server"
+SEE_AUDIT: Final = "see-audit"
 TRANSACT: Final = "transact"
 CUSTOM: Final = "custom"
 CONFIGURE: Final = "configure"
@@ -121,6 +123,7 @@ RIGHTS: Final[dict[str, str]] = {
     SEE_METRICS: OF_NOTHING,
     SEE_SERVER: OF_NOTHING,
     MANAGE_SERVER: OF_NOTHING,
+    SEE_AUDIT: OF_NOTHING,
     TRANSACT: OF_APPLICATIONS,
     CUSTOM: OF_NOTHING,
     CONFIGURE: OF_NOTHING,

@@ -9,8 +9,7 @@ walked around by writing the same channel in another way.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -19,22 +18,41 @@ from tmqp.constants import MAX_QUEUE_ID
 from tmqp_server.access.certificates import CertificatePatterns
 from tmqp_server.access.patterns import fits
 from tmqp_server.access.rights import (
+    CANCEL,
+    CLEAR_MESSAGES,
+    CONFIGURE,
     CREATE_CHANNEL,
+    CREATE_QUEUE,
     JOIN,
+    MANAGE_CLIENTS,
+    MANAGE_SERVER,
     OF_APPLICATIONS,
     OF_CHANNELS,
     OF_CLIENTS,
     OF_NOTHING,
     OF_SPACES,
     REMOVE_CHANNEL,
+    REMOVE_QUEUE,
     RIGHTS,
+    SEE_AUDIT,
+    SEE_CHANNEL,
+    SEE_CLIENTS,
     SEE_CONSUMERS,
+    SEE_METRICS,
+    SEE_NODES,
+    SEE_ROUTERS,
+    SEE_SERVER,
+    SUBSCRIBE,
+    UPDATE_CHANNEL,
+    UPDATE_QUEUE,
 )
 from tmqp_server.access.tokens import TokenHash, hash_token
 
 __all__ = [
     "ADMIN",
+    "MONITOR",
     "OPEN",
+    "OPERATOR",
     "TABLE",
     "AccessConfig",
     "AccessError",
@@ -110,6 +128,47 @@ ADMIN: Final = Role(
     spaces=_EVERYTHING,
 )
 
+#: The role that sees everything but what messages say, and who did what.
+MONITOR: Final = Role(
+    "monitor",
+    frozenset(
+        {
+            SEE_CHANNEL,
+            SEE_CLIENTS,
+            SEE_CONSUMERS,
+            SEE_METRICS,
+            SEE_NODES,
+            SEE_ROUTERS,
+            SEE_SERVER,
+            SUBSCRIBE,
+        }
+    ),
+    channels=_EVERYTHING,
+    routers=_EVERYTHING,
+)
+#: The role that also manages, and still sees no message: neither does it lead any elsewhere, as
+#: routers and feeds would.
+OPERATOR: Final = Role(
+    "operator",
+    MONITOR.rights
+    | {
+        CANCEL,
+        CLEAR_MESSAGES,
+        CONFIGURE,
+        CREATE_CHANNEL,
+        CREATE_QUEUE,
+        MANAGE_CLIENTS,
+        MANAGE_SERVER,
+        REMOVE_CHANNEL,
+        REMOVE_QUEUE,
+        SEE_AUDIT,
+        UPDATE_CHANNEL,
+        UPDATE_QUEUE,
+    },
+    channels=_EVERYTHING,
+    routers=_EVERYTHING,
+)
+
 
 @attrs.frozen
 class Entry:
@@ -172,7 +231,7 @@ def parse_access(table: Mapping[str, Any]) -> AccessConfig:
         return AccessConfig(kind, arguments=dict(arguments))
     if "arguments" in table:
         raise AccessError("arguments belong to a class of your own, not to the kind 'table'")
-    roles = {ADMIN.name: ADMIN}
+    roles = {each.name: each for each in (ADMIN, MONITOR, OPERATOR)}
     for name, fields in _table_of(table, "roles").items():
         if name == ADMIN.name:
             raise AccessError("the role 'admin' is there already, and allows everything")
@@ -213,7 +272,7 @@ def _role(name: str, fields: object) -> Role:
         rights = frozenset(RIGHTS)
     for right in sorted(rights):
         if right not in RIGHTS:
-            near = difflib.get_close_matches(right, RIGHTS, 1)
+            near = _nearest(right, RIGHTS)
             raise AccessError(f"{where}: {right!r} is no right{_hint(near)}")
     if not rights:
         raise AccessError(f"{where}.rights is missing: a list of rights, or ['all']")
@@ -246,7 +305,7 @@ def _entry(where: str, fields: object, roles: Mapping[str, Role], *, token: bool
     names = _texts(fields, "roles", where)
     for name in names:
         if name not in roles:
-            near = difflib.get_close_matches(name, roles, 1)
+            near = _nearest(name, roles)
             raise AccessError(f"{where}: there is no role {name!r}{_hint(near)}")
     node = fields.get("node", False)
     if not isinstance(node, bool):
@@ -369,8 +428,15 @@ def _table_of(table: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 def _check_keys(table: Mapping[str, Any], known: Sequence[str], prefix: str) -> None:
     for key in table:
         if key not in known:
-            near = difflib.get_close_matches(key, known, 1)
+            near = _nearest(key, known)
             raise AccessError(f"unknown key {prefix}{key}{_hint([prefix + each for each in near])}")
+
+
+def _nearest(name: str, known: Iterable[str]) -> list[str]:
+    """The one of the known names that is most like *name*, if one is."""
+    import difflib  # noqa: PLC0415 - for a configuration that is wrong
+
+    return difflib.get_close_matches(name, list(known), 1)
 
 
 def _hint(near: Sequence[str]) -> str:

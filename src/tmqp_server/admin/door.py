@@ -32,7 +32,10 @@ from tmqp_server.admin.metrics.exposition import (
 )
 from tmqp_server.admin.options import ADMIN, AdminOptions, read_choice
 from tmqp_server.admin.permitted import Permitted
+from tmqp_server.admin.places import Places
 from tmqp_server.admin.probes import say_alive, say_ready
+from tmqp_server.admin.session import AdminSession
+from tmqp_server.admin.share import LoopShare
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.doors.http.door import HttpDoor
 from tmqp_server.doors.http.exchange import Exchange, Handler
@@ -50,15 +53,16 @@ __all__ = ["AdminDoor", "open_door"]
 
 @final
 class AdminDoor(HttpDoor):
-    """The admin door; ``kept`` are its last events."""
+    """The admin door; ``kept`` are its last events, ``places`` those of its requests."""
 
     kept: KeptEvents
+    places: Places
 
     def open(self, session: int, now: float) -> DoorSession:
         """A connection, or who keeps the events."""
         if session == KEEPER:
             return EventKeeper(self.kept)
-        return super().open(session, now)
+        return AdminSession(self.context, self.places, session, now)
 
     def encode_event(self, effect: Inform) -> bytes:
         """An event with its id."""
@@ -92,7 +96,12 @@ def open_door(
     )
     choices = [read_choice(each) for each in options.metrics_queues]
     collector = Collector(world, choices, options.max_metrics_queues)
+    if options.exemplars:
+        collector.exemplars_offset_s = context.wall_clock_offset_s
     collector.logins = logins
+    share = LoopShare(options.share, world.clock_s, world.busy_s)
+    places = Places(options.max_at_work, options.max_waiting, share, world.wake)
+    collector.places = places
     door = AdminDoor(
         context.new_id,
         limits,
@@ -103,11 +112,13 @@ def open_door(
         manner=manner,
         door_name=ADMIN,
         tally=collector.requests,
+        entrance=places,
     )
     door.name = ADMIN
     door.for_operators = True
     api.kept.door = door
     door.kept = api.kept
+    door.places = places
     return door, api
 
 
@@ -123,7 +134,13 @@ def _routes(world: AdminWorld, options: AdminOptions, collector: Collector) -> l
         *page,
         Route("GET", "/healthz", say_alive(world), public=True),
         Route("GET", "/readyz", say_ready(world), public=True),
-        Route("GET", "/metrics", _show(collector, anonymous=anonymous), public=anonymous),
+        Route(
+            "GET",
+            "/metrics",
+            _show(collector, anonymous=anonymous),
+            public=anonymous,
+            bounded=True,
+        ),
     ]
 
 

@@ -27,6 +27,10 @@ class AdminOptions:
     max_metrics_queues: int = 1_000
     """How many of these are shown one by one; the others are summed."""
 
+    exemplars: bool = False
+    """Whether OpenMetrics shows for ``tmqp_push_to_delivery_seconds`` traces that messages are part
+    of: their header ``traceparent`` is read, of one message a minute and bucket."""
+
     hosts: tuple[str, ...] = ()
     """The names under which browsers and scripts reach this server, beside ``localhost`` and
     addresses; requests for other hosts are refused."""
@@ -42,6 +46,17 @@ class AdminOptions:
     """Requests a second from one client, and from one address that is not this machine's; twice as
     many may come at once.  One that sorts or browses counts as ten; 0 for no bound."""
 
+    share: int = 5
+    """Percent of the event loop's time that requests may take while the loop is never idle; while
+    it is, they may take more.  100 for no bound."""
+
+    max_at_work: int = 32
+    """Requests that work at once, those not counted that wait for a message, an event or a confirm.
+    Further ones wait."""
+
+    max_waiting: int = 64
+    """Requests that wait to begin; further ones are answered with 503."""
+
     backups: str = ""
     """The directory in which backups are made that operators ask for over HTTP; without it, none
     are."""
@@ -54,6 +69,12 @@ class AdminOptions:
             raise ValueError(f"max_metrics_queues must be positive, got {self.max_metrics_queues}")
         if self.requests_per_s < 0:
             raise ValueError(f"requests_per_s must not be negative, got {self.requests_per_s}")
+        if not 1 <= self.share <= 100:
+            raise ValueError(f"share is a percentage from 1 to 100, got {self.share}")
+        if self.max_at_work < 1:
+            raise ValueError(f"max_at_work must be positive, got {self.max_at_work}")
+        if self.max_waiting < 0:
+            raise ValueError(f"max_waiting must not be negative, got {self.max_waiting}")
         for each in self.origins:
             if not _ORIGIN.fullmatch(each):
                 raise ValueError(f"origins: {each!r} is not like https://host or https://host:port")

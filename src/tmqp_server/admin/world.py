@@ -30,10 +30,6 @@ def _no_tls() -> None:
     """There is none."""
 
 
-def _note_nothing(_who: str, _action: str, _code: int) -> None:
-    """There is no audit."""
-
-
 def _nothing() -> None:
     """Nobody carries anything out."""
 
@@ -46,12 +42,17 @@ def _never() -> float | None:
 class BackupDesk(Protocol):
     """Who makes backups.
 
-    Attributes: ``last``, the one that was begun last; ``possible``, there is something to copy.
+    Attributes: ``last``, the one that was begun last; ``complete_s``, when the last complete one
+    ended, in Unix time; ``possible``, there is something to copy.
     """
 
     @property
     def possible(self) -> bool:
         """Whether the server keeps anything."""
+
+    @property
+    def complete_s(self) -> float | None:
+        """When the last complete one ended, in Unix time; None if there was none."""
 
     @property
     def last(self) -> Mapping[str, Any] | None:
@@ -80,10 +81,10 @@ class AdminWorld:
     all turns, with the engine's time, and ``attend`` has carried out what they led to; ``log``, the
     last lines; ``log_level`` and ``set_log_level``, one of ``settings.log.LEVELS``; ``tls``, how it
     is set, None where there is none; ``renew_tls`` reads its files again and says what is wrong
-    with them; ``backups``, None where nobody can make any; ``note`` has audited who did what with
-    which result; ``log_lines``, how many there were by level; ``conversions`` of messages by
-    their door; ``syncs``, how long those of the storage took, None where there are none;
-    ``cluster_waiting``, bytes that wait for other servers.
+    with them; ``backups``, None where nobody can make any; ``log_lines``, how many there were by
+    level; ``conversions`` of messages by their door; ``syncs``, how long those of the storage took,
+    None where there are none; ``cluster_waiting``, bytes that wait for other servers; ``clock``,
+    seconds of any beginning, which go on while the server works.
     """
 
     def __init__(self) -> None:
@@ -121,11 +122,24 @@ class AdminWorld:
         self.tls: Callable[[], Mapping[str, Any] | None] = _no_tls
         self.renew_tls: Callable[[], str] = str
         self.backups: BackupDesk | None = None
-        self.note: Callable[[str, str, int], None] = _note_nothing
         self.log_lines: Mapping[str, int] = {}
         self.conversions: Mapping[str, int] = {}
         self.syncs: Histogram | None = None
         self.cluster_waiting: Callable[[], int] = int
+        self.clock: Callable[[], float] = float
+
+    def clock_s(self) -> float:
+        """What the clock reads."""
+        return self.clock()
+
+    def busy_s(self, now: float) -> float:
+        """For how many seconds the event loop has been busy, below 0 where nobody measures it."""
+        return -1.0 if self.turn is None else self.turn.pulse.busy_s(now)
+
+    def wake(self, session: int) -> None:
+        """Have the deadline of a session looked at again."""
+        if self.turn is not None:
+            self.turn.hub.wake(session)
 
     def random_bytes(self, count: int) -> bytes:
         """So many bytes that nobody can guess."""

@@ -29,6 +29,7 @@ from tmqp_server.settings.sources import (
     merged,
 )
 from tmqp_server.settings.tls import TlsSettings
+from tmqp_server.wiring.reloading import changes
 
 __all__ = ["Given", "config_command"]
 
@@ -181,7 +182,7 @@ def config_command(
 
     @click.group("config")
     def config() -> None:
-        """Show or check the configuration: the file, and the environment, which wins."""
+        """Show, check or compare configurations: the file, and the environment, which wins."""
 
     @config.command("show")
     @click.argument("path", required=False, type=click.Path(dir_okay=False, path_type=Path))
@@ -211,5 +212,23 @@ def config_command(
                 click.echo(f"warning: {warning}", err=True)
         except (ConfigError, ValueError) as error:
             raise click.UsageError(reader.words(error)) from error
+
+    @config.command("diff")
+    @click.argument("old", type=click.Path(dir_okay=False, path_type=Path))
+    @click.argument("new", type=click.Path(dir_okay=False, path_type=Path))
+    def diff(old: Path, new: Path) -> None:
+        """Print what differs between two files, as a reload would: what it would change, and what
+        needs a restart.  The environment counts for both; of secrets only the names are told."""
+        reader = given(old)
+        try:
+            before = reader.config()
+            reader = given(new)
+            now, later = changes(before, reader.config())
+        except (ConfigError, ValueError) as error:
+            raise click.UsageError(reader.words(error)) from error
+        for line in now:
+            click.echo(f"changed {line}")
+        for name in later:
+            click.echo(f"needs a restart: {name}")
 
     return config

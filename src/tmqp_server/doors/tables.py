@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
 
@@ -112,6 +111,8 @@ def _check_known(what: str, name: str, known: Iterable[str]) -> None:
     :raises ValueError: with the nearest one.
     """
     if name not in known:
+        import difflib  # noqa: PLC0415 - for who asks for what is not there
+
         near = difflib.get_close_matches(name, known, 1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise ValueError(f"there is no {what} {name!r}{hint}")

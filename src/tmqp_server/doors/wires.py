@@ -7,6 +7,10 @@ that say why it is one; where a protocol has no headers it says nothing.  It is 
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
+from tmqp.codec import FrameDecoder
 from tmqp.errors import LocalProtocolError
 from tmqp.extensions import (
     HEADER_DEAD_LETTER_ATTEMPTS,
@@ -16,6 +20,7 @@ from tmqp.extensions import (
     HEADER_PRIORITY,
 )
 from tmqp.frames import Frame
+from tmqp_server.doors.contents import contents_of
 from tmqp_server.doors.letter import REGULAR_PRIORITY, TOP_PRIORITY
 from tmqp_server.doors.letter_frames import OF_DEAD_LETTERS
 from tmqp_server.doors.letters import GroupedWire, Letters
@@ -25,6 +30,11 @@ from tmqp_server.doors.selector import SELECTORS
 from tmqp_server.engine.model.message import Message, SubscriptionFilter, Wires
 
 __all__ = ["LetterWires"]
+
+_TRACEPARENT: Final = "traceparent"
+#: What it says: a version, the id of the trace, that of its part, flags, and later versions more.
+_TRACE: Final = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
+_NO_TRACE: Final = "0" * 32
 
 # Here, and not by the doors of JMS: a stored feed may have a selector although no such door is on.
 LANGUAGES.update(SELECTORS)
@@ -67,6 +77,34 @@ class LetterWires(Wires):
             return int(said) if said is not None and said.isdecimal() else usual
         priority = self._letters.of_wire(wire, message.producer.door).priority
         return usual if priority == REGULAR_PRIORITY else priority
+
+    def pack(self, message: Message) -> bytes | None:
+        """A frame as its bytes, if nothing but these tells its message's id."""
+        wire = message.wire
+        if not isinstance(wire, Frame):
+            return None
+        message_id = message.message_id
+        if not message_id or wire.message_id != message_id or len(wire.raw) != message.size:
+            return None
+        return wire.raw
+
+    def unpack(self, packed: bytes) -> tuple[list[str], list[int], list[object]]:
+        """Those frames again; none is larger than any decoder takes."""
+        return contents_of(FrameDecoder().feed(packed))
+
+    def trace_of(self, message: Message) -> str:
+        """The id of the trace that *message* is part of, as its ``traceparent`` says (W3C Trace
+        Context); empty if it says nothing that can be read."""
+        wire = message.wire
+        try:
+            if isinstance(wire, Frame):
+                said = wire.header(_TRACEPARENT) if wire.has_header else None
+            else:
+                said = self._letters.of_wire(wire, message.producer.door).traceparent
+        except LookupError:
+            return ""
+        found = _TRACE.fullmatch(said or "")
+        return "" if found is None or found[1] == _NO_TRACE else found[1]
 
     def filter_of(self, language: str, text: str) -> SubscriptionFilter:
         """A filter as it was written down.

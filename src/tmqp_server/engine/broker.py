@@ -102,6 +102,8 @@ __all__ = ["Broker"]
 _MOST_STEPS: Final = 64
 _MOST_EFFECTS: Final = 256
 _MOST_WORK: Final = 1_000
+#: In a short queue packing saves little, and making the messages again takes processor time.
+_PACKS_BEHIND: Final = 1_024
 
 
 class Broker:
@@ -245,9 +247,12 @@ class Broker:
             **self._groups.performers(),
         }
 
-    def know_wires(self, reader: Wires) -> None:
-        """Have the keys and priorities of messages told by this reader from now on; without one,
-        none has any."""
+    def know_wires(self, reader: Wires, packs_behind: int = _PACKS_BEHIND) -> None:
+        """Let *reader* say what messages say, from the next one on.
+
+        :param packs_behind: behind so many messages in a queue others wait as bytes only.
+        """
+        self._core.packs_behind = packs_behind
         self._core.wires = reader
         self._core.channels.gauge.wires = reader
 
@@ -525,6 +530,10 @@ class Broker:
     def survey(self, choices: Sequence[QueueChoice] = (), most: int = 0) -> Survey:
         """The broker in numbers, taken bit by bit; see there for what is shown of which queues."""
         return Survey(self._core, choices, most)
+
+    def keep_exemplars(self) -> None:
+        """Keep examples of messages that have waited, for :meth:`survey`, from now on."""
+        self._core.tally.keep_exemplars(self._core.wires)
 
     def notes(self) -> list[tuple[int, int, int, int]]:
         """What the storage does not know of the messages it keeps, for a clean stop.

@@ -199,6 +199,7 @@ class Core(Books):
         "shares_decisions",
         "masters",
         "wires",
+        "packs_behind",
     )
 
     def __init__(
@@ -262,6 +263,7 @@ class Core(Books):
         self.masters: dict[str, Master] = {}
         #: Knows what messages say.
         self.wires = Wires()
+        self.packs_behind = 0  # see Broker.know_wires
 
     def charge_names(self, count: int) -> None:
         """Count the work of comparing so many names with a filter.

@@ -205,6 +205,8 @@ class ChannelOptions(Record):
     ``lifetime`` is KEPT, WITH_OWNER or WITH_CONSUMERS: the latter two make a channel *temporary*,
     which no storage knows.  Such a channel belongs to the session that created it, which is the
     only one that may consume if it is ``owner_only``.
+
+    ``single_consumer`` makes every consumer exclusive (:class:`~.model.terms.Terms`).
     """
 
     __slots__ = (
@@ -216,6 +218,7 @@ class ChannelOptions(Record):
         "lifetime",
         "idle_timeout_ms",
         "owner_only",
+        "single_consumer",
         "queue",
         "authenticator",
         "event_handler",
@@ -231,6 +234,7 @@ class ChannelOptions(Record):
         lifetime: str = KEPT,
         idle_timeout_ms: int = 0,
         owner_only: bool = False,
+        single_consumer: bool = False,
         queue: QueueOptions | None = None,
         authenticator: str = "",
         event_handler: str = "",
@@ -243,6 +247,7 @@ class ChannelOptions(Record):
         self.lifetime = lifetime
         self.idle_timeout_ms = idle_timeout_ms
         self.owner_only = owner_only
+        self.single_consumer = single_consumer
         self.queue = QueueOptions() if queue is None else queue
         self.authenticator = authenticator
         self.event_handler = event_handler
@@ -288,6 +293,7 @@ class ChannelChanges(Record):
         "lifetime",
         "idle_timeout_ms",
         "owner_only",
+        "single_consumer",
         "queue",
         "authenticator",
         "event_handler",
@@ -303,6 +309,7 @@ class ChannelChanges(Record):
         lifetime: str | None = None,
         idle_timeout_ms: int | None = None,
         owner_only: bool | None = None,
+        single_consumer: bool | None = None,
         queue: QueueChanges | None = None,
         authenticator: str | None = None,
         event_handler: str | None = None,
@@ -315,6 +322,7 @@ class ChannelChanges(Record):
         self.lifetime = lifetime
         self.idle_timeout_ms = idle_timeout_ms
         self.owner_only = owner_only
+        self.single_consumer = single_consumer
         self.queue = queue
         self.authenticator = authenticator
         self.event_handler = event_handler

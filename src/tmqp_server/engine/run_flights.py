@@ -7,6 +7,7 @@ from tmqp_server.engine.core import Core
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.client import Client, Origin
 from tmqp_server.engine.model.message import MARK_SAVING, Message
+from tmqp_server.engine.model.packed_parts import packed_form
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.tails import Tail
 from tmqp_server.engine.model.waiting_parts import WaitingPart
@@ -165,7 +166,8 @@ class RunFlights:
         taken = 0
         for message in messages:
             taken += message.size
-            queue.put_last(message)
+            if not self.line_up_packed(queue, message):
+                queue.put_last(message)
         self._admit(queue, len(messages), taken)
         return messages if marks & MARK_SAVING else []
 
@@ -174,6 +176,20 @@ class RunFlights:
         part = WaitingRun(run, origin, marks, queue.sequence, self._core.now)
         queue.put_part(part, run.count, run.high_priority)
         self._admit(queue, run.count, run.size)
+
+    def line_up_packed(self, queue: Queue, message: Message) -> bool:
+        """Let a message that nobody else knows of wait as its bytes behind many others; False, with
+        nothing done, when these are few, or there is more to it than its bytes say."""
+        core = self._core
+        if queue.regular_count + queue.high_count < core.packs_behind or not queue.waits_plainly():
+            return False
+        wires = core.wires
+        packed = packed_form(message, wires)
+        if packed is None:
+            return False
+        message.sent_at = core.now  # since when it waits
+        queue.put_packed(message, packed, wires)
+        return True
 
     def _admit(self, queue: Queue, count: int, size: int) -> None:
         queue.count += count

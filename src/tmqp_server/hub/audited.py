@@ -8,7 +8,7 @@ from tmqp.constants import RESULT_BUSY
 from tmqp_server.access.auditing import ACTIONS, Auditor
 from tmqp_server.access.gate import Gate, Verdict
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.commands import Command, Connect
+from tmqp_server.engine.commands import Command, Connect, Manage
 from tmqp_server.engine.effects import Effect, Reply
 from tmqp_server.hub.looks import Looks
 from tmqp_server.hub.outlets import Outlets
@@ -33,11 +33,19 @@ class Audited(Looks):
     def _audit(self, number: int, command: Command, now: float) -> Sequence[Effect] | None:
         """Write down that a client asks for a change; what is told to it if that cannot be."""
         auditor = self.auditor
-        if auditor is None or auditor.begin(command, self._place(number), now):
+        if auditor is None:
+            return None
+        client_id = self.broker.surveying.client_id_of(number)
+        if auditor.begin(command, self._place(number), now, client_id):
             return None
         request: object = getattr(command, "request", None)
         session: int = getattr(command, "session")  # noqa: B009 - of one of several classes
         return [] if request is None else [Reply(session, request, RESULT_BUSY)]
+
+    def carried_out(self, command: Manage, code: int) -> None:
+        """Write down how what a client might do to the server has ended."""
+        if self.auditor is not None:
+            self.auditor.carried_out(command, code)
 
     def _audit_log_in(self, number: int, connect: Connect, verdict: Verdict, now: float) -> None:
         """Write down who logs in."""

@@ -79,6 +79,10 @@ class Looks:
         session = self._sessions.get(number)
         return "" if session is None else session.violation
 
+    def wake(self, number: int) -> None:
+        """Have the deadline of a session looked at again: somebody else has made it nearer."""
+        self.woken[number] = None
+
     def is_full(self) -> bool:
         """Whether some session has a portion to send, or a portion of work was done."""
         return self._outlets.full

@@ -4,12 +4,17 @@ Channels, queues and routers are restored as they were.  Of each queue as many m
 its memory takes; the rest stays on disk until there is room.  After a stop that was not clean any
 message may have been sent, and nobody knows: they all come back marked as sent before.
 
+:func:`recover` does all of it at once, in a server that has only begun.  One that has stood by is
+asked how it is meanwhile: it takes the steps of :func:`restoring` one by one, and its storage reads
+the messages afterwards, as it does in any server.
+
 *Damage.*  What cannot be read is passed over, as little of it as can be, and logged.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterator
 
 from tmqp.blocks import StoredMessage, head_of
 from tmqp.constants import (
@@ -54,7 +59,7 @@ from tmqp_server.storage.port import (
 )
 from tmqp_server.storage.topology import channel_from_bytes, queue_from_bytes, router_from_bytes
 
-__all__ = ["answer_of", "fetched", "recover"]
+__all__ = ["answer_of", "fetched", "recover", "restoring"]
 
 logger = logging.getLogger("tmqp_server.storage")
 
@@ -68,37 +73,8 @@ def recover(store: Store, hub: Hub, journal: Journal, now: float) -> Recovered:
     :raises StoreError: when the store cannot be read, or holds what this server cannot serve.
     """
     found = store.recover()
-    try:
-        hub.perform(NameStore(found.store_id), now)
-        hub.perform(RestoreKeys(found.last_key), now)
-        for channel in found.channels:
-            hub.perform(RestoreChannel(channel.name, channel_from_bytes(channel.options)), now)
-        for queue in found.queues:
-            _restore(hub, journal, queue, found.clean, now)
-        for queue in found.queues:
-            _restore_feeds(hub, queue, now)
-        places = {each.queue.key: each.queue for each in found.queues}
-        for cursor in found.cursors:
-            queue_of = places.get(cursor.key)
-            if queue_of is not None:
-                channel_name, queue_id = queue_of.channel, queue_of.queue_id
-                restored = RestoreCursor(channel_name, queue_id, cursor.name, cursor.sequence)
-                hub.perform(restored, now)
-        for mark in found.marks:
-            at = journal.monotonic_s(mark.at_us)
-            hub.perform(RestoreMark(mark.application, mark.epoch, at), now)
-        for router in found.routers:
-            method, bindings, enabled = router_from_bytes(router.value)
-            hub.perform(RestoreRouter(router.name, method, bindings, enabled), now)
-        for router_name, binding in hub.broker.bindings_left_out():
-            logger.warning(
-                "the binding %r of the router %r is left out: what it is bound to is not allowed"
-                " any more; it comes back when it is allowed again before the router is changed",
-                binding,
-                router_name,
-            )
-    except ValueError as error:
-        raise StoreError(f"what was kept cannot be restored: {error}") from error
+    for _ in restoring(found, hub, journal, lambda: now):
+        pass
     for_others: list[Outside] = []
     while wanted := hub.take_outside():
         for each in wanted:
@@ -107,6 +83,23 @@ def recover(store: Store, hub: Hub, journal: Journal, now: float) -> Recovered:
             else:
                 for_others.append(each)
     hub.outside.extend(for_others)
+    return found
+
+
+def restoring(
+    found: Recovered, hub: Hub, journal: Journal, clock: Callable[[], float]
+) -> Iterator[None]:
+    """Restore all but messages, one channel, queue, cursor, mark or router in each step.
+
+    What the broker wants to read is left in ``hub.outside``; it has to wait for the last step, like
+    whatever is due by time, for a queue's cursors and feeds come long after the queue.
+
+    :raises StoreError: when the store holds what this server cannot serve.
+    """
+    try:
+        yield from _restoring(found, hub, journal, clock)
+    except ValueError as error:
+        raise StoreError(f"what was kept cannot be restored: {error}") from error
     owed = sum(queue.high_count + queue.regular_count for queue in found.queues)
     logger.info(
         "restored %d channels, %d queues, %d routers and %d messages; the last stop was %s",
@@ -116,7 +109,45 @@ def recover(store: Store, hub: Hub, journal: Journal, now: float) -> Recovered:
         owed,
         "clean" if found.clean else "not clean",
     )
-    return found
+
+
+def _restoring(
+    found: Recovered, hub: Hub, journal: Journal, clock: Callable[[], float]
+) -> Iterator[None]:
+    hub.perform(NameStore(found.store_id), clock())
+    hub.perform(RestoreKeys(found.last_key), clock())
+    for channel in found.channels:
+        hub.perform(RestoreChannel(channel.name, channel_from_bytes(channel.options)), clock())
+        yield
+    for queue in found.queues:
+        _restore(hub, journal, queue, found.clean, clock())
+        yield
+    for queue in found.queues:
+        _restore_feeds(hub, queue, clock())
+        yield
+    places = {each.queue.key: each.queue for each in found.queues}
+    for cursor in found.cursors:
+        queue_of = places.get(cursor.key)
+        if queue_of is not None:
+            channel_name, queue_id = queue_of.channel, queue_of.queue_id
+            restored = RestoreCursor(channel_name, queue_id, cursor.name, cursor.sequence)
+            hub.perform(restored, clock())
+            yield
+    for mark in found.marks:
+        at = journal.monotonic_s(mark.at_us)
+        hub.perform(RestoreMark(mark.application, mark.epoch, at), clock())
+        yield
+    for router in found.routers:
+        method, bindings, enabled = router_from_bytes(router.value)
+        hub.perform(RestoreRouter(router.name, method, bindings, enabled), clock())
+        yield
+    for router_name, binding in hub.broker.bindings_left_out():
+        logger.warning(
+            "the binding %r of the router %r is left out: what it is bound to is not allowed"
+            " any more; it comes back when it is allowed again before the router is changed",
+            binding,
+            router_name,
+        )
 
 
 def _restore(hub: Hub, journal: Journal, found: RecoveredQueue, clean: bool, now: float) -> None:

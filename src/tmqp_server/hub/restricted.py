@@ -20,7 +20,8 @@ class Restricted(Traced):
     """The sessions of a hub, with what it takes of them; ``Hub`` completes it.
 
     Attributes: ``draining``, no more is taken; ``stands_by``, another server takes clients, at
-    ``leader_address`` if that is known; ``restricted``, either of them.
+    ``leader_address`` if that is known; ``restricted``, either of them; ``is_restoring``,
+    the broker has not all of what is kept yet, and nothing is due for it.
     """
 
     def __init__(self, broker: Broker, outlets: Outlets, outside: list[Outside]) -> None:
@@ -29,6 +30,11 @@ class Restricted(Traced):
         self.stands_by = False
         self.leader_address = ""
         self.restricted = False
+        self.is_restoring = False
+
+    def broker_deadline(self) -> float | None:
+        """When the broker wants ``on_broker_deadline``; None for never."""
+        return None if self.is_restoring else super().broker_deadline()
 
     def block(self, number: int, now: float) -> None:
         """The session's peer does not read: hold its deliveries back."""

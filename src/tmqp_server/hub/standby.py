@@ -20,7 +20,9 @@ from tmqp_server.engine.commands import (
     Disconnect,
     Drain,
     ListNodes,
+    Manage,
     Push,
+    SeeAudit,
     SeeMetrics,
     SeeServer,
 )
@@ -40,6 +42,8 @@ _OF_OPERATORS: Final[frozenset[type[Command]]] = frozenset(
         DescribeServer,
         Disconnect,
         ListNodes,
+        Manage,
+        SeeAudit,
         SeeMetrics,
         SeeServer,
     }

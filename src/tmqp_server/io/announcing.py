@@ -98,7 +98,10 @@ class Announcing:
                 stream = await self._connect(address)
                 transport = StreamTransport(stream, address)
                 number = self._new_number()
-                await Connection(number, transport, address, self._shell, self._door).run()
+                connection = Connection(number, transport, address, self._shell, self._door)
+                await connection.run()
+                if not self._stopped:
+                    logger.warning("nsqlookupd %s: %s", address, connection.reason)
         except OSError as error:
             logger.warning("nsqlookupd %s: %s", address, error)
         finally:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import time
 from pathlib import Path
 from typing import Final
@@ -34,6 +33,8 @@ def process_facts(directory: str | None) -> ProcessFacts:
 
         found.max_fds = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if directory is not None:
+        import shutil  # noqa: PLC0415 - it loads the compressors of archives
+
         with contextlib.suppress(OSError):
             found.free_bytes = shutil.disk_usage(directory).free
         with contextlib.suppress(OSError), os.scandir(directory) as files:

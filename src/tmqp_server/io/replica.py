@@ -142,6 +142,7 @@ class Replica:
                 self._is_over.wait(appending.unanswered())
         self._appended = entry.number
         if appending.state == FENCED:
+            logger.warning("entry %d is refused: %s", entry.number, appending.reason)
             self.fail(appending.reason)
             raise LifeOverError(appending.reason)
 

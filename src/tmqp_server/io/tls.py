@@ -22,6 +22,7 @@ __all__ = [
     "TlsContexts",
     "TlsTransport",
     "agree",
+    "digest_of",
     "expiry_of_certificate",
     "secure",
     "server_context",
@@ -43,7 +44,8 @@ class TlsContexts:
     :param policies: those that will be asked for, beside that of the settings.
     :raises ConfigError: as :func:`server_context`.
 
-    Attributes: ``expires_s``, when the certificate does, in Unix time; None where there is none.
+    Attributes: ``expires_s``, when the certificate does, in Unix time; None where there is none;
+    ``digest`` of its files, as they were when the server began.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class TlsContexts:
         self._timeout_s = timeout_s
         self._contexts: dict[str, ssl.SSLContext] = {}
         self.expires_s = expiry_of_certificate(settings)
+        self.digest = digest_of(settings)
         for policy in ("", *policies):
             self.of(policy)
 
@@ -108,6 +111,20 @@ def expiry_of_certificate(settings: TlsSettings) -> float | None:
         return None
 
 
+def digest_of(settings: TlsSettings) -> bytes:
+    """A digest of what is in the files of the settings, by which it is seen that they changed; one
+    that cannot be read is as an empty one."""
+    found = hashlib.sha256()
+    files = (settings.certificate, settings.key)
+    for name in (*files, settings.client_authorities, settings.client_revocations):
+        try:
+            data = Path(name).read_bytes() if name else b""
+        except OSError:
+            data = b""
+        found.update(hashlib.sha256(data).digest())
+    return found.digest()
+
+
 def server_context(settings: TlsSettings, policy: str = "") -> ssl.SSLContext:
     """TLS with the server's certificate, of the settings' lowest version or newer.
 
@@ -146,6 +163,8 @@ def server_context(settings: TlsSettings, policy: str = "") -> ssl.SSLContext:
     policy = policy or settings.client_policy
     if policy != NO_CERTIFICATE:
         _take_client_certificates(context, settings.client_authorities, policy)
+        if settings.client_revocations:
+            _refuse_revoked(context, settings.client_revocations)
     return context
 
 
@@ -158,6 +177,21 @@ def _take_client_certificates(context: ssl.SSLContext, path: str, policy: str) -
         words = f"tls.client_authorities: cannot read {path}: {error.strerror}"
         raise ConfigError(words) from error
     context.verify_mode = ssl.CERT_REQUIRED if requires(policy) else ssl.CERT_OPTIONAL
+
+
+def _refuse_revoked(context: ssl.SSLContext, path: str) -> None:
+    """Have each certificate looked up in its authority's list, which must be there and be valid."""
+    before = context.cert_store_stats()["crl"]
+    try:
+        context.load_verify_locations(path)
+    except ssl.SSLError as error:
+        raise ConfigError(f"tls.client_revocations: {path} has no lists in PEM") from error
+    except OSError as error:
+        words = f"tls.client_revocations: cannot read {path}: {error.strerror}"
+        raise ConfigError(words) from error
+    if context.cert_store_stats()["crl"] == before:
+        raise ConfigError(f"tls.client_revocations: {path} has no lists in PEM")
+    context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
 
 
 def _shown(tls: ssl.SSLObject) -> PeerCertificate | None:

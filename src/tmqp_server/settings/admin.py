@@ -19,9 +19,13 @@ _OPTIONS: Final = (
     "anonymous_metrics",
     "backups",
     "console",
+    "exemplars",
     "hosts",
+    "max_at_work",
+    "max_waiting",
     "origins",
     "requests_per_s",
+    "share",
 )
 _KEYS: Final = ("listen", "tls", "as", "allow", "limits", "tls_client_auth")
 

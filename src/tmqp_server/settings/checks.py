@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -58,6 +57,8 @@ def known(table: Mapping[str, Any], names: Iterable[str], prefix: str) -> dict[s
     names = list(names)
     for key in table:
         if key not in names:
+            import difflib  # noqa: PLC0415 - for a configuration that is wrong
+
             near = difflib.get_close_matches(key, names, 1)
             hint = f"; did you mean {prefix}{near[0]}?" if near else ""
             raise ConfigError(f"unknown key {prefix}{key}{hint}")

@@ -25,6 +25,7 @@ _REQUEST: Final = "request"
 _REQUIRED: Final = ("require", "require-verify")
 #: Versions of TLS that can be the lowest.
 VERSIONS: Final = ("1.2", "1.3")
+_DAY_S: Final = 86_400
 CLIENT_POLICIES: Final = (NO_CERTIFICATE, _REQUEST, *_REQUIRED)
 
 
@@ -43,6 +44,11 @@ def _version(_instance: object, attribute: attrs.Attribute[Any], value: object) 
         raise ConfigError(f"tls.{attribute.name} is '1.2' or '1.3', got {value!r}")
 
 
+def _seconds(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= _DAY_S:
+        raise ConfigError(f"tls.{attribute.name} is a number from 0 to {_DAY_S}, got {value!r}")
+
+
 @attrs.frozen(kw_only=True)
 class TlsSettings:
     """What the server shows to clients that connect by ``tmqs://``."""
@@ -56,6 +62,9 @@ class TlsSettings:
     client_authorities: str = attrs.field(default="", validator=_file)
     """The file of the authorities, in PEM, whose certificates clients may show; empty for none."""
 
+    client_revocations: str = attrs.field(default="", validator=_file)
+    """The file of these authorities' lists of revoked certificates, in PEM; empty for none."""
+
     require_client_certificate: bool = attrs.field(default=False, validator=_truth)
     """Whether a client must show a certificate."""
 
@@ -66,10 +75,15 @@ class TlsSettings:
     """The ciphers of TLS 1.2 that are offered, as OpenSSL names them; empty for OpenSSL's choice.
     Those of TLS 1.3 are all good, and not to be chosen."""
 
+    watch_interval_s: float = attrs.field(default=30.0, validator=_seconds)
+    """Seconds between two looks at whether what is in the files has changed; 0 for none."""
+
     def __attrs_post_init__(self) -> None:
         for name in ("key", "client_authorities"):
             if getattr(self, name) and not self.certificate:
                 raise ConfigError(f"tls.{name} is given without tls.certificate")
+        if self.client_revocations and not self.client_authorities:
+            raise ConfigError("tls.client_revocations needs tls.client_authorities")
         if self.require_client_certificate and not self.client_authorities:
             raise ConfigError("tls.require_client_certificate needs tls.client_authorities")
 

@@ -89,6 +89,13 @@ class Pulse:
         self.slow.append(slow)
         return slow
 
+    def busy_s(self, now: float) -> float:
+        """For how many seconds the loop has been busy until now, in a turn; below 0 where nobody
+        measures turns."""
+        if self.woke <= 0.0:
+            return -1.0
+        return self.turns.total / 1_000_000 + self.quick_s + max(now - self.woke, 0.0)
+
     def seconds(self) -> Histogram:
         """How long all turns took."""
         found = self.turns.copy()

@@ -11,6 +11,12 @@ not when it is called: what other connections bring in the same round of the eve
 it.  Else of 64 producers with one message each every second sync would be for one message.  After a
 batch of one message the next begins at once: its producer is alone, and waits for each answer.
 
+*Company.*  Producers that wait for their answers send again as soon as they have them, and not all
+in one round.  On a slow disk the first few of them would have a sync to themselves, and all others
+wait for two.  So the next batch waits for as many messages as the larger one of the last two had,
+but no longer than for a quarter of the time that the last write took.  Where that is less than
+an event loop's timers can tell, which is so on a quick disk, it waits for nobody.
+
 *Confirms.*  Only the successful end of a batch makes the answer that confirms its messages, and
 only for the very batch that was handed out.
 
@@ -84,8 +90,10 @@ CLOSED: Final = 9
 #: Pauses after failed writes, and after a failed read, in seconds.
 _PAUSES: Final = Backoff(0.05, 1.0, 0.0)
 _READ_PAUSE_S: Final = 1.0
-#: How long what nobody waits for is held back, in seconds.
+#: How long what nobody waits for is held back, and messages for others at most, in seconds.
 _LINGER_S: Final = 0.005
+#: Messages wait for others if they may do so for this long, in seconds: timers are no finer.
+_LEAST_LINGER_S: Final = 0.001
 #: Questions are answered together until so much may have been read; and what others count as.
 _READ_AT_ONCE_BYTES: Final = 1 << 20
 _QUESTION_BYTES: Final = 1 << 16
@@ -131,6 +139,13 @@ class Saving:
         self._writing: Writing | None = None
         #: Messages that the last batch brought.
         self._last_count = 0
+        #: How many waited for the batch that is out, the last one, and the one before that.
+        self._company = 0
+        self._last_company = 0
+        self._earlier_company = 0
+        #: Since when a batch is out, and how long the last one was, in seconds.
+        self._begun_s = 0.0
+        self._took_s = 0.0
         self._due = math.inf
         self._failures = 0
         self._reads_fail = False
@@ -151,7 +166,7 @@ class Saving:
         """Whether there is something to begin with: then :meth:`wake`."""
         if self.state == IDLE:
             return bool(self._asked) or bool(self._reads) or not self._journal.is_empty
-        return self.state == LINGERING and self._is_urgent()
+        return self.state == LINGERING and self._is_urgent() and not self._linger_s()
 
     def wake(self, now: float) -> None:
         """Begin, if nothing is out and nothing has to be waited for."""
@@ -166,15 +181,27 @@ class Saving:
     def _is_urgent(self) -> bool:
         return bool(self._asked) or bool(self._reads) or self._journal.is_urgent
 
+    def _linger_s(self) -> float:
+        """How long messages wait for others; 0 if there are enough, or something else is urgent."""
+        waiting = self._journal.waiting
+        most = max(self._last_company, self._earlier_company)
+        if not waiting or waiting >= most or self._asked or self._reads:
+            return 0.0
+        linger_s = min(self._took_s / 4, _LINGER_S)
+        return linger_s if linger_s >= _LEAST_LINGER_S else 0.0
+
     def _begin(self, now: float) -> None:
         """Take what is there, unless it can wait for company."""
-        if not self._is_urgent() and self.state != LINGERING:
-            self._enter(LINGERING, now + _LINGER_S)
-            return
+        if self.state != LINGERING:
+            linger_s = self._linger_s() if self._is_urgent() else _LINGER_S
+            if linger_s:
+                self._enter(LINGERING, now + linger_s)
+                return
         self._reads.extend(self._asked)
         self._asked.clear()
         if not self._journal.is_empty:
             self._enter(WRITING, now + self.patience_s)
+            self._begun_s = now
             self._world.append(WriteBatch(self._last_count == 1))
         else:
             self._read_on(now)
@@ -187,6 +214,7 @@ class Saving:
         """The batch that is to be written, with all that came until now: the store begins."""
         assert self.state in (WRITING, FINISHING), "a batch is to be written"
         assert self._writing is None, "it is taken once"
+        self._company = self._journal.waiting
         writing = self._writing = self._journal.take()
         self._taken_s, self.first_s = self.first_s, -1.0
         return writing
@@ -236,6 +264,8 @@ class Saving:
             return
         count = writing.batch.messages()
         if count:
+            self._took_s = now - self._begun_s
+            self._earlier_company, self._last_company = self._last_company, self._company
             self._last_count = count
             self._tally.batch.count(count)
             if self._taken_s >= 0.0:

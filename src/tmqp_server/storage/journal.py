@@ -146,6 +146,13 @@ class Journal(StoredForms):
         self._count = 0
         #: Tickets that stand for several messages, and for how many.
         self._runs: list[tuple[int, int]] = []
+        #: How many more messages than tickets there are.
+        self._more = 0
+
+    @property
+    def waiting(self) -> int:
+        """How many messages wait to be written; 0 if anything else does that is urgent."""
+        return 0 if self._changes or self._notes or self._marks else self._count + self._more
 
     @property
     def is_empty(self) -> bool:
@@ -201,7 +208,9 @@ class Journal(StoredForms):
             for message in effect.messages:
                 appended[sequence] = self._stored(message, sequence, flags, timestamp_us, now)
                 sequence += 1
-        self._runs.append((effect.ticket, len(effect.messages)))
+        count = len(effect.messages)
+        self._runs.append((effect.ticket, count))
+        self._more += count - 1
         self._ticket(effect.ticket)
 
     def _append_whole(self, effect: AppendRun, flags: int, timestamp_us: int) -> bool:
@@ -435,6 +444,7 @@ class Journal(StoredForms):
         self._replaced = []
         self._notes = []
         self._runs = []
+        self._more = 0
         self._count = 0
         return writing
 

@@ -58,6 +58,7 @@ from tmqp_server.storage.journal import Journal
 from tmqp_server.storage.port import Store
 from tmqp_server.wiring.assembly import build_broker, declare
 from tmqp_server.wiring.auditing import Audit
+from tmqp_server.wiring.certificates import follow_files
 from tmqp_server.wiring.clustering import Filters, Membership, join_cluster
 from tmqp_server.wiring.datagrams import UdpSockets
 from tmqp_server.wiring.doors import Doors, OpenDoor, door_name, sealed_addresses
@@ -175,8 +176,6 @@ class Server:
         self.world.audit = self.audit.file.ring
         self.world.attend = self._shell.attend
         show_to_operators(self.world, self)
-        self.world.audit_fails = lambda: bool(self.audit.file.failing)
-        self.world.certificate_expires_s = lambda: self.tls.expires_s
         if self._member is not None:
             self._hub.stand_by("")
             self.world.group = self._member.look
@@ -299,6 +298,7 @@ class Server:
                 else:
                     tasks.start_soon(self._member.live, self._shell, tuple(self.addresses), go_out)
                 tasks.start_soon(beat, self.world)
+                tasks.start_soon(follow_files, self)
                 self._udp.serve(tasks, self._shell, self._new_number)
                 await self._stopping.wait()
                 self._announcing.stop()

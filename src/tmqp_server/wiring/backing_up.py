@@ -29,13 +29,15 @@ class Backups:
     :param data: its data directory; empty where nothing is kept.
     :param start: runs something beside everything else.
 
-    Attributes: ``last``, the one that was begun last, None if there was none.
+    Attributes: ``last``, the one that was begun last, None if there was none; ``complete_s``, when
+    the last complete one ended, in Unix time.
     """
 
     def __init__(self, data: str, start: _Start) -> None:
         self._data = data
         self._start = start
         self.last: dict[str, Any] | None = None
+        self.complete_s: float | None = None
 
     @property
     def possible(self) -> bool:
@@ -78,8 +80,10 @@ class Backups:
         except OSError as error:
             made["said"] = str(error)
         made["running"] = False
-        made["ended_at_ms"] = int(time.time() * 1_000)
+        ended_s = time.time()
+        made["ended_at_ms"] = int(ended_s * 1_000)
         if made["complete"]:
+            self.complete_s = ended_s
             logger.info("backup %s is complete: %s", target, made["said"])
         else:
             logger.error("there is no backup %s: %s", target, made["said"])

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol
 
-import anyio
-
 from tmqp_server.admin.world import AdminWorld
-from tmqp_server.config import ConfigError, ServerConfig
-from tmqp_server.io.tls import TlsContexts
-from tmqp_server.wiring.auditing import Audit
 from tmqp_server.wiring.backing_up import Backups
+from tmqp_server.wiring.certificates import Certified, renew
 from tmqp_server.wiring.log_lines import LogLines, log_level, set_log_level
 
 __all__ = ["Operated", "show_to_operators"]
 
 
-class Operated(Protocol):
+class Operated(Certified, Protocol):
     """A server, as far as it is operated from afar.
 
-    Attributes: ``config`` that it has now; ``tls``; ``audit``; ``log_lines``.
+    Attributes: ``log_lines``.
     """
 
-    config: ServerConfig
-    tls: TlsContexts
-    audit: Audit
     log_lines: LogLines
 
     def start_soon(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -49,17 +43,7 @@ def show_to_operators(world: AdminWorld, server: Operated) -> None:
             "client_certificates": settings.client_policy,
         }
 
-    def renew_tls() -> str:
-        try:
-            contexts = server.tls.renewed(server.config.tls)
-        except (ConfigError, ValueError) as error:
-            return str(error)
-        server.tls.replace(server.config.tls, contexts)
-        return ""
-
-    def note(who: str, action: str, code: int) -> None:
-        server.audit.own(who, action, code, anyio.current_time())
-
     world.tls = tls
-    world.renew_tls = renew_tls
-    world.note = note
+    world.renew_tls = functools.partial(renew, server)
+    world.certificate_expires_s = lambda: server.tls.expires_s
+    world.audit_fails = lambda: bool(server.audit.file.failing)

@@ -3,10 +3,11 @@
 Imported only where there is ``[replication]``: nobody else needs what it needs.
 
 Theory of operation.  A server of a group listens from the start, and refuses clients as long as it
-stands by.  When it leads, it brings back what its store holds, and takes clients.  There is no way
-back: when its life in the group is over, its process ends at once with the status ``OVER``, so that
-nobody is answered by a server that may have been replaced; whoever runs it starts it again, and it
-stands by with what its disk has.
+stands by.  When it leads, it brings back what its store holds, and takes clients; however much that
+is, whoever asks meanwhile is answered: a thread reads the store, and the broker is restored in
+slices.  There is no way back: when its life in the group is over, its process ends at once with the
+status ``OVER``, so that nobody is answered by a server that may have been replaced; whoever runs it
+starts it again, and it stands by with what its disk has.
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ from pathlib import Path
 from typing import Final
 
 import anyio
+import anyio.lowlevel
+import anyio.to_thread
 
 from tmqp.address import Address
 from tmqp_server.config import ConfigError, ServerConfig
 from tmqp_server.engine.commands import ReportMembers
-from tmqp_server.hub.recovery import recover
+from tmqp_server.hub.questions import Outside
+from tmqp_server.hub.recovery import restoring
 from tmqp_server.io.event_loop import thread_caller
 from tmqp_server.io.replica import Replica
 from tmqp_server.io.shell import Shell
@@ -31,7 +35,7 @@ from tmqp_server.replication.life import LifeSettings
 from tmqp_server.replication.view import GroupView
 from tmqp_server.settings.replication import ReplicationConfig
 from tmqp_server.storage.log import Leader, SharedLog
-from tmqp_server.storage.port import Store, StoreError
+from tmqp_server.storage.port import Recovered, Store, StoreError
 from tmqp_server.storage.sqlite import exposed
 from tmqp_server.storage.sqlite.replicated import ReplicatedStore
 from tmqp_server.wiring.assembly import declare
@@ -44,6 +48,8 @@ logger = logging.getLogger("tmqp_server.replication")
 _LOOK_S: Final = 1.0
 #: An append that takes longer counts as a failure of the storage while it waits, in seconds.
 _PATIENCE_S: Final = 1.0
+#: Queues and the like that are restored before others have their turn: some milliseconds.
+_STEPS_PER_SLICE: Final = 32
 #: Before the life begins.
 _NOTHING_KNOWN: Final = GroupView("standby", 0, "", 0, 0, [])
 #: The exit status of a server whose life in its group is over: it is to be started again.
@@ -114,6 +120,7 @@ class GroupMember:
         self._replica: Replica | None = None
         self._has_claimed = False
         self._leads = False
+        self._restored = anyio.Event()
         self._news = anyio.Event()
         self._call: Callable[[Callable[[], None]], object] | None = None
 
@@ -125,45 +132,72 @@ class GroupMember:
         :param listen: where it listens, with the ports that were chosen.
         :param go_out: begins the connections that a server makes itself.
         """
-        self._start(str(self._config.told(listen)))
+        address = str(self._config.told(listen))
+        self._start(address)
         turn = shell.turn
         assert turn.saving is not None, "a server of a group keeps messages"
         turn.saving.patience_s = _PATIENCE_S
         while not self._is_stopped:
             view = self.look()
             if turn.hub.stands_by:
-                turn.hub.stand_by(view.leader)
+                turn.hub.stand_by("" if view.leader == address else view.leader)
             turn.perform([ReportMembers(view.members)], shell.now())
             shell.attend()
             with anyio.move_on_after(_LOOK_S):
                 await self._news.wait()
             self._news = anyio.Event()
-            if self._has_claimed and turn.hub.stands_by and not self._is_stopped:
-                self._lead(shell)
+            begins = self._has_claimed and turn.hub.stands_by and not self._is_stopped
+            if begins and await self._lead(shell):
                 go_out()
 
-    def _lead(self, shell: Shell) -> None:
-        """Bring back what is kept, and take clients.  Nobody is served meanwhile: whoever connected
-        was refused, and operators wait."""
+    async def _lead(self, shell: Shell) -> bool:
+        """Bring back what is kept, and take clients; whoever connects meanwhile is refused.
+
+        :return: whether it leads; if not, its life is over.
+        """
         replica = self._replica
-        hub = shell.turn.hub
+        turn = shell.turn
+        hub = turn.hub
         assert replica is not None, "it has begun"
-        assert hub.journal is not None, "a server of a group keeps messages"
-        now = shell.now()
+        self._leads = True  # the store is the server's from here on
+        hub.stand_by("")
         try:
-            self._leads = True  # the store is the server's from here on
             self.store.lead(replica.append, replica.fail, replica.kept)
-            recover(self.store, hub, hub.journal, now)
-            declare(hub.broker, self._server_config, now, hub.take_down)
+            found = await anyio.to_thread.run_sync(self.store.recover)
+            await self._restore(shell, found)
+            declare(hub.broker, self._server_config, shell.now(), hub.take_down)
         except (StoreError, ConfigError) as error:
             replica.fail(str(error))
-            return
+            return False
+        finally:
+            self._restored.set()
         hub.take_clients()
+        turn.perform((), shell.now())
+        shell.attend()
         logger.info("leads its group, and takes clients")
+        return True
+
+    async def _restore(self, shell: Shell, found: Recovered) -> None:
+        """Restore the broker, and let others have their turn in between."""
+        hub = shell.turn.hub
+        assert hub.journal is not None, "a server of a group keeps messages"
+        wanted: list[Outside] = []
+        hub.is_restoring = True
+        try:
+            for step, _ in enumerate(restoring(found, hub, hub.journal, shell.now), 1):
+                wanted += hub.take_outside()
+                if step % _STEPS_PER_SLICE == 0:
+                    await anyio.lowlevel.checkpoint()
+        finally:
+            hub.is_restoring = False
+        hub.outside[:0] = wanted
 
     async def give_store_back(self) -> None:
-        """The server stops: if it stands by, the group's thread gives the store to the caller."""
-        if not self._leads:
+        """The server stops: if it stands by, the group's thread gives the store to the caller, and
+        if it has only begun to lead, nobody reads it any more."""
+        if self._leads:
+            await self._restored.wait()
+        else:
             await anyio.to_thread.run_sync(self.stop)
 
     async def leave(self) -> None:

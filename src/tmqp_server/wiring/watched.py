@@ -53,6 +53,7 @@ def watch(
     }
     world.started_s = time.time()
     world.random = secrets.token_bytes
+    world.clock = time.perf_counter
     world.limits = config.broker
     world.settings = partial(effective, config)
     world.max_connections = config.max_connections

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 from tests.interop.building import CACHE, go_build
+from tests.interop.etcd.networks import Place
+from tests.ports import free_port
 
 __all__ = ["EtcdCluster", "etcd_program"]
 
@@ -35,25 +35,25 @@ def etcd_program() -> Path:
     return folder / "etcd"
 
 
-def _free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-
-
 class EtcdCluster:
     """Servers of etcd on this machine.
 
     :param options: more of each server's command line; they count for those that start next.
+    :param places: a machine for each; this one for all of them if there are none.
     """
 
-    def __init__(self, folder: Path, count: int, options: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        count: int,
+        options: tuple[str, ...] = (),
+        places: Sequence[Place] = (),
+    ) -> None:
         self._folder = folder
+        self._places = places
         self._program = etcd_program()
         self.options = options
-        ports = _free_ports(2 * count)
+        ports = [free_port() for _ in range(2 * count)]
         self._clients, self._peers = ports[:count], ports[count:]
         self._processes: list[subprocess.Popen[bytes] | None] = [None] * count
         self.scheme = "https" if "--cert-file" in " ".join(options) else "http"
@@ -61,16 +61,23 @@ class EtcdCluster:
     @property
     def addresses(self) -> list[str]:
         """Where clients reach each server."""
-        return [f"localhost:{port}" for port in self._clients]
+        return [f"{self._host(at, 'localhost')}:{port}" for at, port in enumerate(self._clients)]
+
+    def _host(self, place: int, here: str) -> str:
+        return self._places[place].address if self._places else here
 
     def start(self, place: int) -> None:
         """Start a server, or start it again with what its disk has."""
-        peers = [f"http://127.0.0.1:{port}" for port in self._peers]
+        peers = [
+            f"http://{self._host(at, '127.0.0.1')}:{port}" for at, port in enumerate(self._peers)
+        ]
         members = ",".join(f"n{each}={peer}" for each, peer in enumerate(peers))
-        client = f"{self.scheme}://localhost:{self._clients[place]}"
+        client = f"{self.scheme}://{self.addresses[place]}"
+        enter = self._places[place].enter if self._places else ()
         with (self._folder / f"n{place}.log").open("ab") as log:
             self._processes[place] = subprocess.Popen(
                 [
+                    *enter,
                     str(self._program),
                     *(f"--name=n{place}", f"--data-dir={self._folder / f'n{place}'}"),
                     *(f"--listen-peer-urls={peers[place]}",),

@@ -18,8 +18,8 @@ from tests.certificates import make_certificate
 from tests.interop.building import EXPECTED, Client
 from tests.interop.nsq.clients import CLIENTS, GAP, MANY
 from tests.interop.nsq.talking import Talk, talking
+from tests.ports import free_port
 from tests.tmqp_nsq.running import Shell, shell
-from tests.tmqp_server.programs import silent_port
 
 pytestmark = [pytest.mark.interop, pytest.mark.cold, pytest.mark.timeout(400)]
 
@@ -89,10 +89,10 @@ class World:
         channels = self.stats(topic).get("channels", [])
         return next((dict(each) for each in channels if each["channel_name"] == channel), {})
 
-    def post(self, path: str, body: str = "", port: int = 4151) -> None:
-        """Ask for something by HTTP."""
-        url = f"http://127.0.0.1:{self.run.ports.get(port, port)}{path}"
-        assert self.run.run(f"curl -s -X POST -d '{body}' '{url}'") in {"", "OK"}
+    def publish(self, topic: str, body: str, port: int = 4151) -> None:
+        """Publish by HTTP."""
+        url = f"http://127.0.0.1:{self.run.ports.get(port, port)}/pub?topic={topic}"
+        assert self.run.run(f"curl -sS -d '{body}' '{url}' 2>&1") == "OK"
 
 
 def settle(world: World) -> None:
@@ -213,11 +213,11 @@ def discovery(world: World) -> None:
     """A consumer that knows only nsqlookupd finds two nsqds, one of which starts later."""
     announce = world.nsqlookupd()
     world.nsqd(announce)
-    world.post(f"/pub?topic={TOPIC}", "from the first")
+    world.publish(TOPIC, "from the first")
     with world.program(lookupd=world.lookupd) as talk:
         talk.consume(TOPIC, CHANNEL)
         talk.until(lambda: talk.messages == [("from the first", 1)])
-        tcp, http = silent_port(), silent_port()
+        tcp, http = free_port(), free_port()
         second = world.run.folder / "second"
         second.mkdir()
         world.run.start(
@@ -228,7 +228,7 @@ def discovery(world: World) -> None:
         )
         ping = f"curl -s http://127.0.0.1:{http}/ping"
         world.run.until("the second answers", lambda: world.run.run(ping) == "OK")
-        world.post(f"/pub?topic={TOPIC}", "from the second", http)
+        world.publish(TOPIC, "from the second", http)
         talk.until(lambda: len(talk.messages) == 2)
         assert talk.messages[1] == ("from the second", 1)
 
@@ -297,7 +297,7 @@ def test_client(client: Client, scenario: str, tmp_path: Path) -> None:
     for number in range(_TRIES):
         (folder := tmp_path / str(number)).mkdir()
         try:
-            with shell(folder) as run:
+            with shell(folder) as run, run.told():
                 SCENARIOS[scenario](World(run, client))
         except AssertionError as error:
             may_try_again = case == (client.name, scenario) and words in str(error)

@@ -14,7 +14,7 @@ import pytest
 
 import tmqp_client
 from tests.interop.building import EXPECTED
-from tests.tmqp_server.programs import silent_port
+from tests.ports import free_port
 from tmqp_server import ServerConfig, running
 from tmqp_server.access.tokens import hash_token
 from tmqp_server.config import read_config
@@ -88,7 +88,7 @@ async def test_prometheus_scrapes_the_server(tmp_path: Path, token: str, up: str
         async with tmqp_client.connect(str(server.addresses[0])) as client:
             for _ in range(7):
                 await client.push("orders", 1, b"x")
-        port = silent_port()
+        port = free_port()
         command = [
             "prometheus",
             f"--config.file={_written(tmp_path, target, token)}",

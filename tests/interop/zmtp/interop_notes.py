@@ -10,7 +10,8 @@ import pytest
 
 from tests.interop.building import EXPECTED, run
 from tests.interop.zmtp.clients import NOTES
-from tests.tmqp_server.zmtp_sockets import address_of, config, free_port
+from tests.ports import free_port
+from tests.tmqp_server.zmtp_sockets import address_of, config
 from tmqp_server import running
 from tmqp_server.engine.limits import EngineLimits
 

@@ -14,8 +14,8 @@ import zmq
 from tests.interop.building import EXPECTED, Client
 from tests.interop.zmtp.clients import AGAIN, CLIENTS, EMPTY
 from tests.interop.zmtp.talking import Talk, talking
+from tests.ports import free_port
 from tests.tmqp_server.killing import Process
-from tests.tmqp_server.programs import silent_port
 from tests.tmqp_server.zmtp_sockets import Sockets, messages, sockets
 from tmqp_client import OperationFailed
 from tmqp_client.sync import connect
@@ -47,7 +47,7 @@ class World:
         self.client = client
         self._folder = folder
         self._server: Process | None = None
-        self.port = silent_port()
+        self.port = free_port()
         self.address = f"tcp://127.0.0.1:{self.port}"
 
     def serve(self, options: str = "", more: str = "") -> Process:
@@ -210,7 +210,7 @@ def bound(*, server_first: bool) -> Callable[[World], None]:
 
     def play(world: World) -> None:
         kinds = ("PUSH", "PULL", "PUB", "SUB", "REQ", "REP")
-        addresses = {kind: f"tcp://127.0.0.1:{silent_port()}" for kind in kinds}
+        addresses = {kind: f"tcp://127.0.0.1:{free_port()}" for kind in kinds}
         listed = ", ".join(f'"{each}"' for each in addresses.values())
         options = f"connect = [{listed}]"
         if server_first:

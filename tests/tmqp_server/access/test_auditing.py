@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tmqp_server.access.auditing import ACTIONS, AuditLog, Auditor, AuditRecord
+from tests.tmqp_server.access.kept import Kept
+from tmqp_server.access.auditing import ACTIONS, MANAGED, Auditor
 from tmqp_server.access.needs import FREE, NEEDS
 from tmqp_server.engine import commands as c
 from tmqp_server.engine.effects import Accept, Refuse, Reply
@@ -55,6 +56,7 @@ NO_CHANGES = {
     c.ReadCell,
     c.ReadIndex,
     c.ReadRange,
+    c.SeeAudit,
     c.SeeMetrics,
     c.SeeServer,
     c.SendCustom,
@@ -70,27 +72,7 @@ NO_CHANGES = {
 def test_every_command_is_a_change_or_is_none() -> None:
     assert not NO_CHANGES & set(ACTIONS)
     assert set(NEEDS) | set(FREE) == NO_CHANGES | set(ACTIONS) | set(FREE)
-    assert len(set(ACTIONS.values())) == len(ACTIONS)
-
-
-class Kept(AuditLog):
-    """Keeps records in a list."""
-
-    def __init__(self) -> None:
-        self.records: list[AuditRecord] = []
-        self.ready = True
-
-    def write(self, record: AuditRecord) -> None:
-        """Keep it."""
-        self.records.append(record)
-
-    def is_ready(self) -> bool:
-        """As the test says."""
-        return self.ready
-
-    def told(self) -> list[tuple[str, str, str, int]]:
-        """The gist of all records."""
-        return [(each.who, each.action, each.subject, each.code) for each in self.records]
+    assert len({*ACTIONS.values(), *MANAGED}) == len(ACTIONS) + len(MANAGED)
 
 
 def begin(auditor: Auditor, command: c.Command) -> bool:
@@ -202,3 +184,26 @@ def test_pushes_are_not_looked_at() -> None:
     push = c.Push(7, "m", "c", 0, False, False, 1, None)
     assert not auditor.concerns([push, c.Join(7, None, "c")])
     assert auditor.concerns([push, c.RemoveChannel(7, None, "c")])
+
+
+def test_what_is_done_to_the_server_has_the_result_it_had_and_not_that_it_was_permitted() -> None:
+    kept = Kept()
+    auditor = Auditor(kept)
+    trace = c.Manage(7, object(), "manage-clients", "begin-trace", "bob", {"seconds": 60})
+    backup = c.Manage(7, object(), "manage-server", "backup")
+    assert begin(auditor, trace)
+    assert begin(auditor, backup)
+    for command in (trace, backup):
+        auditor.answered(Reply(7, command.request, 0))
+    assert not kept.records
+    auditor.carried_out(backup, 409)
+    auditor.carried_out(trace, 200)
+    auditor.carried_out(trace, 200)
+    auditor.refused(c.Manage(7, object(), "manage-server", "reload"), PLACE, 1.0)
+    assert kept.told() == [
+        ("", "backup", "", 409),
+        ("", "begin-trace", "bob", 200),
+        ("", "reload", "", 401),
+    ]
+    assert kept.records[1].after == {"seconds": 60}
+    assert not auditor.waiting

@@ -490,6 +490,7 @@ def test_every_right_is_needed_for_something_in_the_matrix() -> None:
     elsewhere = {
         rights.CONFIGURE,
         rights.MANAGE_CLIENTS,
+        rights.SEE_AUDIT,
         rights.SEE_METRICS,
         rights.SEE_SERVER,
     }

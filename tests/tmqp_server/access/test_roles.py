@@ -224,3 +224,23 @@ def test_the_path_of_a_hook_is_checked(path: str) -> None:
         ServerConfig(custom_messages=path)
     with pytest.raises(ConfigError, match="custom_messages must be a text"):
         ServerConfig(**parse_config("custom_messages = 1"))
+
+
+def test_monitors_and_operators_see_no_message_and_lead_none_elsewhere() -> None:
+    payloads = {"browse", "cells-read", "feed", "join", "manage-routers", "pull"}
+    token = {"name": "a", "token": "t", "roles": ["monitor", "operator"]}
+    (entry,) = parse_access({"tokens": [token]}).tokens
+    monitor, operator = entry.roles
+    assert monitor.rights < operator.rights
+    assert not payloads & operator.rights
+    assert {each for each in RIGHTS if each.startswith("see-")} - monitor.rights == {"see-audit"}
+    assert operator.allows("remove-queue", "any", 7)
+    assert operator.allows("see-routers", "", -1)
+    assert not monitor.allows("remove-queue", "any", 7)
+
+
+def test_a_predefined_role_but_admin_can_be_replaced() -> None:
+    token = {"name": "a", "token": "t", "roles": ["monitor"]}
+    roles = {"monitor": {"rights": ["see-metrics"]}}
+    (entry,) = parse_access({"roles": roles, "tokens": [token]}).tokens
+    assert entry.roles[0].rights == {"see-metrics"}

@@ -32,10 +32,13 @@ PAGES: Final = {
     "publish": "publish?name=orders/1",
     "routers": "routers",
     "clients": "clients",
+    "nodes": "nodes",
     "events": "events",
     "log": "log",
+    "audit": "audit",
     "storage": "storage",
     "limits": "limits",
+    "you": "you",
 }
 _SIZES: Final = ((1280, 860), (390, 844))
 #: For how long the charts are drawn before they are looked at.

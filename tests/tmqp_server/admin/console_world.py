@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
+from tests.ports import free_port
 from tests.tmqp_server.peers import greeting, operation
 from tmqp.constants import OP_CREATE_QUEUE
 from tmqp_client import sync
@@ -111,14 +112,6 @@ http_method = "post"
 """
 
 
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports: list[int] = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
-
-
 class World:
     """A server that can be stopped and started again at the same addresses.
 
@@ -129,7 +122,7 @@ class World:
 
     def __init__(self, folder: Path, *, guarded: bool = False, stores: bool = True) -> None:
         self._stores = stores
-        self.port, self.admin = _free_ports(2)
+        self.port, self.admin = free_port(), free_port()
         self._folder = folder
         text = _CONFIG.format(port=self.port, admin=self.admin, backups=folder)
         self._config = folder / "tmqp.toml"

@@ -86,6 +86,39 @@ def test_a_fetch_waits_for_the_first_message() -> None:
     assert [(each["id"], each["queue"], each["ack"]) for each in answer.items] == [("m1", 1, True)]
 
 
+def test_a_fetch_looks_at_nothing_until_something_comes() -> None:
+    """It looked every 20 ms, with as many wake-ups of the server as there were consumers."""
+    stage = make_stage()
+    caller = stage.caller()
+    consumer = create(caller)
+    began = stage.now
+    caller.send("GET", f"{consumer}/messages?wait_ms=5000")
+    stage.turn.on_deadline(stage.now)
+    stage.attend()
+    assert stage.hub.session_deadline(caller.number) == began + 5.0
+    stage.now += 1.0
+    bob = stage.connect("bob")
+    said = [push("orders", 1, f"m{each}", b"x", source="bob") for each in range(3)]
+    stage.say(bob, *said)
+    assert [each["id"] for each in caller.take().items] == ["m0", "m1", "m2"]
+    assert stage.now == began + 1.0, "it was answered in the moment in which they came"
+
+
+def test_the_end_of_a_consumer_ends_the_fetch_that_waits_for_it() -> None:
+    stage = make_stage()
+    for end in ("DELETE", "REMOVE"):
+        caller = stage.caller()
+        consumer = create(caller)
+        caller.send("GET", f"{consumer}/messages?wait_ms=60000")
+        began = stage.now
+        if end == "DELETE":
+            assert stage.caller().ask("DELETE", consumer).status == 204
+        else:
+            stage.say(stage.connect("bob"), operation(OP_REMOVE_CHANNEL, "orders"))
+        assert caller.take().status == 404
+        assert stage.now == began
+
+
 def test_each_outcome_is_that_of_the_broker() -> None:
     stage = make_stage()
     caller = stage.caller()

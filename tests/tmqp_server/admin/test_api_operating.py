@@ -11,9 +11,12 @@ import anyio
 import httpx
 import pytest
 
+from tests.tmqp_server.access.kept import Kept
 from tests.tmqp_server.admin.api_stage import ApiStage
+from tests.tmqp_server.admin.stage import value_of
 from tmqp_client import connect
 from tmqp_server import ServerConfig, running
+from tmqp_server.access.auditing import Auditor
 from tmqp_server.config import parse_config
 from tmqp_server.settings.log import LogSettings
 from tmqp_server.storage.sqlite import SqliteStore
@@ -27,6 +30,7 @@ class Desk:
     def __init__(self, *, possible: bool = True) -> None:
         self.possible = possible
         self.last: Mapping[str, Any] | None = None
+        self.complete_s: float | None = None
         self.begun: list[str] = []
 
     def begin(self, directory: str) -> bool:
@@ -101,15 +105,16 @@ def test_the_level_that_an_operator_sets_holds_until_the_configuration_is_read_a
 def test_how_much_is_logged_is_told_and_changed_and_audited() -> None:
     stage = ApiStage()
     levels = ["info"]
-    noted: list[tuple[str, int]] = []
+    kept = Kept()
+    stage.hub.auditor = Auditor(kept)
     stage.world.log_level = lambda: levels[-1]
     stage.world.set_log_level = levels.append
-    stage.world.note = lambda _who, action, code: noted.append((action, code))
     caller = stage.caller()
     assert caller.ask("PUT", "/api/v1/server/log-level", {"level": "debug"}).status == 200
     assert caller.get("/api/v1/server/log-level").json == {"level": "debug"}
     assert caller.ask("PUT", "/api/v1/server/log-level", {"level": "loud"}).status == 422
-    assert noted == [("set-log-level", 0)]
+    assert [each[1:] for each in kept.told()] == [("set-log-level", "", 200)]
+    assert kept.records[0].after == {"level": "debug"}
 
 
 # --- TLS ------------------------------------------------------------------------------------------
@@ -195,6 +200,9 @@ backups = "{tmp_path / "copies"}"
             with anyio.fail_after(30):
                 last = await ended(web)
             assert last["complete"], last
+            told = (await web.get(url.replace("/api/v1", "/metrics"))).text
+            when_s = value_of(told, "tmqp_storage_backup_timestamp_seconds")
+            assert int(when_s * 1_000) == last["ended_at_ms"]
             lines = (await web.get("logs?level=info")).json()["items"]
             assert any(f"backup {tmp_path}" in each["text"] for each in lines)
             made = (await web.post("consumers", json={"channel": "orders", "idle_s": 1})).json()

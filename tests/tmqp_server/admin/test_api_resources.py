@@ -287,6 +287,8 @@ def test_a_client_is_shown_and_disconnected(stage: ApiStage, caller: Caller) -> 
     assert [each["id"] for each in listed] == ["k"]
     shown = caller.get("/api/v1/clients/k").json
     assert [each["channel"] for each in shown["joined"]] == ["c"]
+    assert (shown["session"], shown["address"]) == (number, stage.wires[number].peer)
+    assert shown["blocked_s"] is None
     assert caller.ask("DELETE", "/api/v1/clients/k").status == 204
     assert number in stage.closed
     assert statuses(caller, ("DELETE", "/api/v1/clients/k"), ("GET", "/api/v1/clients/k")) == [
@@ -402,8 +404,13 @@ def test_the_server_is_shown_in_numbers(stage: ApiStage, caller: Caller) -> None
     shown = caller.get("/api/v1/server").json
     assert (shown["queues"], shown["messages"]["waiting"], shown["clients"]) == (1, 3, 2)
     assert shown["doors"]["tmqp"]["messages_received"] == 3
+    assert (shown["saving"], shown["role"], shown["disk_bytes"]) == (None, None, None)
+    assert len(shown["lag_us"]["counts"]) == len(shown["lag_us"]["bounds"]) + 1
+    late = caller.ask("POST", f"{QUEUE}/messages?delay_ms={1 << 40}", b"x")
+    assert (late.status, late.json["code"]) == (409, 482)
     limits = {each["name"]: each for each in caller.get("/api/v1/server/limits").items}
     assert limits["max_channels"]["used"] == 1
+    assert (limits["max_channels"]["reached"], limits["max_delay_ms"]["reached"]) == (0, 1)
     assert limits["max_feeds"]["used"] is None
     storage = caller.get("/api/v1/server/storage").json
     assert (storage["stored"], storage["saving"]) == (False, True)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.tmqp_server.access.kept import Kept
 from tests.tmqp_server.admin.api_stage import ApiStage, Caller
 from tests.tmqp_server.peers import operation, push
 from tmqp.constants import OP_CREATE_QUEUE, OP_JOIN
+from tmqp_server.access.auditing import Auditor
 from tmqp_server.hub.tracing import MOST_LINES
 
 TRACE = "/api/v1/clients/p/trace"
@@ -113,3 +115,39 @@ def test_so_many_clients_are_traced_and_only_those_that_are_there(
     assert caller.ask("POST", asked[4], {}).status == 201, "in the place of one that is over"
     assert caller.ask("POST", "/api/v1/clients/nobody/trace", {}).status == 404
     assert caller.ask("POST", asked[1], {"seconds": 301}).status == 422
+
+
+def test_who_traced_whom_is_audited_also_of_those_who_may_not() -> None:
+    stage = ApiStage(guarded=True)
+    kept = Kept()
+    stage.hub.auditor = Auditor(kept)
+    stage.connect("p")
+    caller = stage.caller()
+    assert caller.ask("POST", TRACE, {"seconds": 60}).status == 201
+    assert caller.get(TRACE).status == 200
+    assert caller.ask("DELETE", TRACE).status == 204
+    assert caller.ask("DELETE", TRACE).status == 404
+    stage.policy = lambda question: question.right != "manage-clients"
+    curious = stage.caller()
+    assert curious.ask("POST", TRACE, {}).status == 403
+    found = [each for each in kept.told() if each[1] != "log-in"]
+    assert [each[1:] for each in found] == [
+        ("begin-trace", "p", 200),
+        ("end-trace", "p", 200),
+        ("end-trace", "p", 404),
+        ("begin-trace", "p", 401),
+    ]
+    assert len({each[0] for each in found}) == 2, "it says who asked"
+    assert stage.hub.gate is not None
+    assert stage.hub.gate.denied == {"manage-clients": 1}
+
+
+def test_where_the_audit_is_required_and_cannot_be_written_nobody_is_traced(
+    stage: ApiStage, caller: Caller
+) -> None:
+    kept = Kept()
+    kept.ready = False
+    stage.hub.auditor = Auditor(kept, required=True)
+    stage.connect("p")
+    assert caller.ask("POST", TRACE, {}).status == 503
+    assert not stage.hub.tracer.running

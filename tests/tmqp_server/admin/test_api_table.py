@@ -163,6 +163,7 @@ BODIES: Final[dict[str, Any]] = {
     "logIn": {"token": "t"},
     "createConsumer": {"channel": "c"},
     "setLogLevel": {"level": "info"},
+    "publishBatch": {"items": [{"text": "x"}]},
     "settle": {"items": [{"id": "m"}]},
 }
 VALUES: Final = {

@@ -36,7 +36,9 @@ PAGES: Final = (
     ("nodes", ("stands alone",)),
     ("events", ("Nothing has happened", "Pause")),
     ("log", ("Log", "lines", "in the clear")),
+    ("audit", ("Audit", "create-queue", HOSTILE, "done")),
     ("storage", ("saving", "Write of a batch", "Free", "Back up")),
+    ("you", ("Rights", "see-server", "manage-clients")),
     ("limits", ("max_total_bytes", "How much is used")),
 )
 

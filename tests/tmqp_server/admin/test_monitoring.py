@@ -84,6 +84,11 @@ def test_the_dashboard_shows_all_but_single_queues() -> None:
     } - shown
     assert hidden == {
         "acknowledges",
+        "admin_busy_seconds",
+        "admin_pauses",
+        "admin_requests_at_work",
+        "admin_requests_refused",
+        "admin_requests_waiting",
         "admin_sessions",
         "audit_failing",
         "channels",

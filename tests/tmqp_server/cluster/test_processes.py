@@ -14,6 +14,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from tests.ports import free_port
 from tests.project import ROOT
 from tmqp.models import NodeInformation
 from tmqp_client import Client, ConnectFailed, connect
@@ -36,9 +37,7 @@ class Cluster:
     def port(self, name: str) -> int:
         """The server's port, chosen before it starts: others must know it."""
         if name not in self._ports:
-            with socket.socket() as probe:
-                probe.bind(("127.0.0.1", 0))
-                self._ports[name] = probe.getsockname()[1]
+            self._ports[name] = free_port()
         return self._ports[name]
 
     def address(self, name: str) -> str:

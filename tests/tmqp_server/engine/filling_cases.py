@@ -437,6 +437,8 @@ CASES: Final[dict[str, Case]] = {
     "DisconnectClient": ((), lambda n: c.DisconnectClient(ME, "r", name(n))),
     "Configure": ((), lambda _: c.Configure(ME, "r")),
     "SeeMetrics": ((), lambda _: c.SeeMetrics(ME, "r")),
+    "Manage": ((), lambda _: c.Manage(ME, "r", "manage-server", "backup")),
+    "SeeAudit": ((), lambda _: c.SeeAudit(ME, "r")),
     "SeeServer": ((), lambda _: c.SeeServer(ME, "r")),
     "AskRight": ((), lambda _: c.AskRight(ME, "r", "push", "c")),
     "Drain": ((), lambda _: c.Drain(ME, "r", True)),

@@ -9,11 +9,11 @@ from tests.tmqp_server.engine.keyed import busy, keyed, sent
 from tests.tmqp_server.engine.test_choosing import Kinds
 from tests.tmqp_server.engine.world import World, queue_defaults
 from tmqp.constants import STATUS_BROADCAST, STATUS_PUSH, STATUS_ROUND_ROBIN
-from tmqp_server.engine.commands import Join, SetTerms, Unblock
+from tmqp_server.engine.commands import Join, SetTerms, Unblock, UpdateChannel
 from tmqp_server.engine.model.delivery import ALLOW, Decision, DeliveryHandler, QueueFacts
 from tmqp_server.engine.model.message import Message, SubscriptionFilter
 from tmqp_server.engine.model.terms import Terms
-from tmqp_server.engine.options import STICKY, QueueChanges
+from tmqp_server.engine.options import STICKY, ChannelChanges, QueueChanges
 
 
 class Deciding(DeliveryHandler):
@@ -54,6 +54,15 @@ def queue_of(*names: str, decides: bool = False, status: int = STATUS_ROUND_ROBI
     for name in names:
         world.join(name)
     return world
+
+
+def let_one_take(world: World, single: bool = True) -> list[str]:
+    """Let one consumer of the channel take everything, or all of them again."""
+    world.connect("operator")
+    changes = ChannelChanges(single_consumer=single)
+    step = world.step(UpdateChannel(world.numbers["operator"], "update", "ch", changes))
+    world.disconnect("operator")
+    return sent(step)
 
 
 @pytest.mark.parametrize("decides", [False, True])
@@ -174,3 +183,31 @@ def test_the_first_acquirer_is_the_exclusive_one(status: int, decides: bool) -> 
     assert sent(world.push("m1")) == []
     words = sent(world.step(Unblock(world.numbers["c"])))
     assert words == (["c <- m1"] if status == STATUS_PUSH else []), "a broadcast keeps nothing"
+
+
+@pytest.mark.parametrize("decides", [False, True])
+def test_in_a_channel_of_a_single_consumer_everybody_is_exclusive(decides: bool) -> None:
+    world = queue_of("a", "b", decides=decides)
+    assert let_one_take(world) == []
+    assert [sent(world.push(f"m{number}")) for number in range(2)] == [["a <- m0"], ["a <- m1"]]
+    exclusive(world, "c", 1)
+    assert sent(world.push("m2")) == ["c <- m2"], "the highest priority comes first"
+    world.disconnect("c")
+    world.leave("a")
+    assert sent(world.push("m3")) == ["b <- m3"]
+
+
+def test_what_waited_for_a_single_consumer_goes_to_others_when_the_option_is_taken_away() -> None:
+    world = queue_of("a", "b")
+    let_one_take(world)
+    busy(world, "a")
+    assert sent(world.push("m0")) == []
+    assert let_one_take(world, False) == ["b <- m0"]
+
+
+def test_a_consumer_that_can_take_more_gets_what_waits_when_the_option_is_given() -> None:
+    world = queue_of("a", "b")
+    exclusive(world, "b")
+    busy(world, "b")
+    assert sent(world.push("m0")) == []
+    assert let_one_take(world) == ["a <- m0"], "it joined first"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 
 from tmqp_server.storage.log import AppendEntry, LogAnswer, LogRequest, UnansweredError, WatchLog
 from tmqp_sim.replicas.log_server import LogServer
@@ -12,14 +13,16 @@ __all__ = ["Shared", "Way"]
 
 
 class Shared:
-    """A log for threads, which may be away."""
+    """A log for threads, which may be away; ``asked`` counts the requests of each kind."""
 
     def __init__(self) -> None:
+        self.asked: Counter[type[LogRequest]] = Counter()
         self.server = LogServer(time.monotonic)
         self._changed = threading.Condition()
 
     def ask(self, request: LogRequest) -> LogAnswer:
         with self._changed:
+            self.asked[type(request)] += 1
             if isinstance(request, WatchLog):
                 self._changed.wait_for(lambda: self.server.changed(request), request.wait_s)
             answer = self.server.ask(request)

@@ -110,7 +110,7 @@ def test_every_option_of_queues_and_channels() -> None:
         delivery_handler="reject",
         tag="t",
     )
-    lifetime = ("consumers", 5_000, False)
+    lifetime = ("consumers", 5_000, False, False)
     channel = ChannelOptions(False, (1, 65_535), 3, 4, True, *lifetime, queue)
     assert repr(options) == repr(BrokerOptions(False, False, channel))
 

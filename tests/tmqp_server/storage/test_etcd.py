@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.tmqp_server.programs import silent_port
+from tests.ports import free_port
 from tmqp_server.storage.log import ReadEntries, UnansweredError
 
 pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'tmqp[replication]'")
@@ -36,7 +36,7 @@ def test_a_comparison_with_nothing_says_so_on_the_wire() -> None:
 
 
 def test_servers_that_are_not_there_are_asked_in_turn() -> None:
-    ports = [silent_port(), silent_port()]
+    ports = [free_port(), free_port()]
     access = EtcdAccess([f"127.0.0.1:{port}" for port in ports], timeout_s=0.5)
     log = EtcdLog(access, "group")
     begin = time.monotonic()

@@ -91,7 +91,7 @@ def test_the_stored_names_of_options_stay() -> None:
     assert set(json.loads(channel_to_bytes(ChannelOptions()))) == {
         "version", "queue", "allow_multiple_queues", "allowed_queues", "client_limit",
         "queue_limit", "destroy_when_empty", "authenticator", "event_handler", "lifetime",
-        "idle_timeout_ms", "owner_only",
+        "idle_timeout_ms", "owner_only", "single_consumer",
     }  # fmt: skip
 
 

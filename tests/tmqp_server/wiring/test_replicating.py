@@ -6,13 +6,15 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, closing
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import httpx
 import pytest
@@ -26,10 +28,13 @@ from tests.tmqp_server.test_throttr import insert
 from tests.tmqp_server.zmtp_sockets import sockets
 from tests.waiting import until
 from tmqp.models import QueueOptions
-from tmqp_client import ConnectFailed, NegativeAcknowledge, OperationFailed, connect
+from tmqp_client import ConnectFailed, ConnectRefused, NegativeAcknowledge, OperationFailed, connect
 from tmqp_server.config import ServerConfig, read_config
-from tmqp_server.storage.log import Claim, Leader, Led, ListMembers, Members, Resign
+from tmqp_server.hub.recovery import restoring
+from tmqp_server.storage.log import Claim, Keep, Leader, Led, ListMembers, Members, Resign
+from tmqp_server.storage.port import Recovered
 from tmqp_server.storage.sqlite import SqliteStore, back_up
+from tmqp_server.storage.sqlite.replicated import ReplicatedStore
 from tmqp_server.wiring import replicating
 from tmqp_server.wiring.app import Server, running
 from tmqp_server.wiring.replicating import GroupMember
@@ -50,6 +55,8 @@ class Group:
         self.log = Shared()
         self.ways: dict[str, Way] = {}
         self.over: dict[str, str] = {}
+        #: Long enough for a loaded machine.
+        self.lease_s = 5
         self._folder = folder
         self.leader = LEADER
         monkeypatch.setattr(replicating, "join", self._join)
@@ -67,7 +74,7 @@ class Group:
                     "listen": ["tmq://127.0.0.1:0"],
                     "data": str(self._folder / name),
                     "storage": {"floor_bytes": 1},
-                    "replication": {"log": "etcd://e:1/g", "node": name, "lease_s": 1},
+                    "replication": {"log": "etcd://e:1/g", "node": name, "lease_s": self.lease_s},
                     "admin": {"listen": ["127.0.0.1:0"]},
                     "shutdown_timeout_s": 2.0,
                     **more,
@@ -226,6 +233,99 @@ async def test_operators_see_a_standby_and_cannot_change_its_queues(group: Group
         assert listed.status_code == 503
 
 
+def slow_store(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, threading.Event]:
+    """Have stores read what they hold when they may; the first event says that one wants to."""
+    reads, may_read = threading.Event(), threading.Event()
+    recover = ReplicatedStore.recover
+
+    def slow(store: ReplicatedStore) -> Recovered:
+        reads.set()
+        assert may_read.wait(60.0)
+        return recover(store)
+
+    monkeypatch.setattr(ReplicatedStore, "recover", slow)
+    return reads, may_read
+
+
+@ASYNCIO
+async def test_a_server_that_begins_to_lead_answers_while_its_store_is_read(
+    group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads, may_read = slow_store(monkeypatch)
+    async with (
+        group.server("a") as server,
+        httpx.AsyncClient(base_url=admin_url(server)) as probe,
+    ):
+        await until(reads.is_set)
+        kept = group.log.asked[Keep]
+        assert (await probe.get("/healthz")).status_code == 200
+        assert (await probe.get("/readyz")).text == "standby\n"
+        with pytest.raises(ConnectRefused, match=r"the server stands by$"):
+            async with connect(str(server.addresses[0]), reconnect=None):
+                raise AssertionError("it is let in")
+        await until(lambda: group.log.asked[Keep] > kept)
+        may_read.set()
+        await until(leads(server))
+    assert group.over == {}
+
+
+@ASYNCIO
+async def test_a_server_that_is_stopped_while_its_store_is_read_gives_it_back_as_it_was(
+    group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads, may_read = slow_store(monkeypatch)
+    async with group.server("a") as server:
+        await until(reads.is_set)
+        server.stop(at_once=True)
+        await until(lambda: server.world.draining)
+        may_read.set()
+        await server.wait_until_over()
+    assert group.over == {}
+    async with group.server("a") as server:
+        await until(leads(server))
+
+
+@ASYNCIO
+async def test_others_have_their_turn_between_slices_of_what_is_restored(
+    group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with group.server("a") as server:
+        await until(leads(server))
+        async with connect(str(server.addresses[0])) as client:
+            for number in range(1, 21):
+                await client.create_queue(f"c{number}", 1, DURABLE, status="push")
+                await client.push(f"c{number}", 1, b"%d" % number)
+    steps = 0
+    longest: list[int] = []
+    checkpoint = anyio.lowlevel.checkpoint
+
+    def counted(*arguments: Any) -> Iterator[None]:
+        nonlocal steps
+        for _ in restoring(*arguments):
+            steps += 1
+            yield
+
+    async def counts() -> None:
+        nonlocal steps
+        if steps:
+            longest.append(steps)
+            steps = 0
+        await checkpoint()
+
+    monkeypatch.setattr(replicating, "restoring", counted)
+    monkeypatch.setattr(replicating, "_STEPS_PER_SLICE", 4)
+    monkeypatch.setattr(anyio.lowlevel, "checkpoint", counts)
+    async with group.server("a") as server:
+        await until(leads(server))
+        assert len(longest) == 15  # 20 channels, their queues, and the feeds of each
+        assert max(longest) == 4
+        async with connect(str(server.addresses[0])) as client:
+            for number in range(1, 21):
+                async with client.consume(f"c{number}") as messages:
+                    assert (await messages.get()).payload == b"%d" % number
+    assert group.over == {}
+
+
 @ASYNCIO
 async def test_nodes_are_listed_with_what_they_have(group: Group) -> None:
     async with group.server("a") as first:
@@ -247,6 +347,7 @@ async def test_nodes_are_listed_with_what_they_have(group: Group) -> None:
 
 @ASYNCIO
 async def test_a_leader_that_cannot_keep_its_claim_ends_and_confirms_nothing(group: Group) -> None:
+    group.lease_s = 1
     async with group.server("a") as server:
         await until(leads(server))
         async with connect(str(server.addresses[0]), reconnect=None) as client:

@@ -50,6 +50,8 @@ class ServerProcess:
 
     :param core: the core it may use; all of them if None.
     :raises StartError: when it does not listen in time.
+
+    Attributes: ``port``; ``beside``, a process that ends when this one does, and is not counted.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class ServerProcess:
         start_s: float = _START_S,
     ) -> None:
         self.port = port
+        self.beside: subprocess.Popen[str] | None = None
         self._log = log
         cores = os.sched_getaffinity(0) if core is None else {core}
         with log.open("wb") as output:
@@ -137,6 +140,9 @@ class ServerProcess:
 
     def stop(self) -> None:
         """End it and wait for that."""
+        if self.beside is not None:
+            self.beside.kill()
+            self.beside.communicate()
         if self._process.poll() is None:
             self._process.terminate()
             try:

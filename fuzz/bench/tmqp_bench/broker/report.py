@@ -88,8 +88,10 @@ def verdicts(results: BrokerResults) -> list[Verdict]:
     for workload in chosen(results.plan):
         found.extend([_judge(results, workload, aim) for aim in workload.aims])
         found.extend([_judge_cost(results, workload, cost) for cost in workload.costs])
-        fast, slow = (results.of(workload, each.title) for each in workload.contenders[:2])
-        if fast is not None and slow is not None:
+        compiled, second = workload.contenders[:2]
+        fast, slow = results.of(workload, compiled.title), results.of(workload, second.title)
+        interpreted = second.setting.startswith("interpreted")
+        if interpreted and fast is not None and slow is not None:
             share = slow.rate / fast.rate
             text = f"{workload.title}: interpreted {_INTERPRETED_SHARE:g} x compiled"
             found.append(Verdict(text, f"{share:.2f} x", share >= _INTERPRETED_SHARE))

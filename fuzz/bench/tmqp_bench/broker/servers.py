@@ -15,11 +15,12 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from tmqp_bench.broker import watching
 from tmqp_bench.broker.door_wires import TOPIC
 from tmqp_bench.broker.processes import ServerProcess, StartError, free_port, server_core
 from tmqp_bench.codec import PLACES, ROOT
 
-__all__ = ["BUILT", "PACKAGES", "start", "version_of"]
+__all__ = ["BUILT", "PACKAGES", "found_program", "start", "version_of"]
 
 #: Where newer peers than the distribution's are built, which then are used instead.
 BUILT: Final = ROOT / "build" / "peers"
@@ -54,7 +55,7 @@ def version_of(name: str) -> str | None:
         except importlib.metadata.PackageNotFoundError:
             return None
     program, option = _PROGRAMS[name]
-    path = _found(program)
+    path = found_program(program)
     if path is None:
         return None
     if option:
@@ -64,7 +65,7 @@ def version_of(name: str) -> str | None:
     return _packaged(PACKAGES[name])
 
 
-def _found(program: str) -> str | None:
+def found_program(program: str) -> str | None:
     """Where a program is, if it is."""
     return shutil.which(program, path=f"{BUILT}:{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
 
@@ -115,7 +116,8 @@ _DOORS: Final = {
 
 def _tmqp(setting: str, folder: Path, port: int) -> ServerProcess:
     """``compiled`` or ``interpreted``, with ``+durable`` for a data directory, ``+uvloop`` for that
-    event loop, and the name of another door, such as ``+nsq``, for that instead of TMQP's."""
+    event loop, ``+watched`` for operators who watch it (``watching.py``), and the name of another
+    door, such as ``+nsq``, for that instead of TMQP's."""
     build, *more = setting.split("+")
     place = ROOT / PLACES[build]
     if not (place / "tmqp_server").is_dir():
@@ -127,6 +129,9 @@ def _tmqp(setting: str, folder: Path, port: int) -> ServerProcess:
     for name in doors:
         lines += ["[[doors]]", f'protocol = "{name}"', f'listen = ["127.0.0.1:{port}"]']
         lines += [f"options = {{ {_DOORS[name]} }}"]
+    admin_port = free_port() if "watched" in more else 0
+    if admin_port:
+        lines += ["[admin]", f'listen = "127.0.0.1:{admin_port}"']
     config = folder / "tmqp.toml"
     config.write_text("\n".join(lines) + "\n")
     command += ["--config", str(config)]
@@ -135,7 +140,18 @@ def _tmqp(setting: str, folder: Path, port: int) -> ServerProcess:
         command += ["--data", str(folder / "data")]
     if "uvloop" in more:
         command += ["--backend", "uvloop"]
-    return _run(command, folder, port, {"PYTHONPATH": str(place)})
+    server = _run(command, folder, port, {"PYTHONPATH": str(place)})
+    if admin_port:
+        _watch(server, admin_port)
+    return server
+
+
+def _watch(server: ServerProcess, admin_port: int) -> None:
+    try:
+        server.beside = watching.begin(admin_port, min(os.sched_getaffinity(0)))
+    except BaseException:
+        server.stop()
+        raise
 
 
 def _nats(setting: str, folder: Path, port: int) -> ServerProcess:
@@ -147,7 +163,7 @@ def _nats(setting: str, folder: Path, port: int) -> ServerProcess:
         lines += [f'jetstream {{ store_dir: "{folder}", max_mem: 2G, max_file: 8G{synced} }}']
     config = folder / "nats.conf"
     config.write_text("\n".join(lines) + "\n")
-    program = _found("nats-server") or "nats-server"
+    program = found_program("nats-server") or "nats-server"
     return _run([program, "-c", str(config)], folder, port, {"GOMAXPROCS": "1"})
 
 

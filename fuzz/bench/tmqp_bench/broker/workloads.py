@@ -367,6 +367,20 @@ def _of_stomp(name: str, title: str, setting: str, other: Contender) -> Workload
     )
 
 
+def _watched(name: str, title: str, connect: Connect, setting: str = "") -> Workload:
+    """The same load while operators watch, and while nobody does: both in turn, in one run."""
+    return Workload(
+        name,
+        title,
+        (
+            Contender("tmqp", "tmqp", f"compiled{setting}+watched", connect),
+            Contender(_UNWATCHED, "tmqp", f"compiled{setting}", connect),
+        ),
+        (Aim(_UNWATCHED, 0.98),),
+        group="watched",
+    )
+
+
 def _sized(payload_bytes: int, window: int) -> Workload:
     return Workload(
         f"push-{payload_bytes}",
@@ -382,6 +396,7 @@ def _sized(payload_bytes: int, window: int) -> Workload:
 
 
 _NATIVE: Final = "tmqp, TMQP"
+_UNWATCHED: Final = "tmqp, nobody watches"
 _PUSHED: Final = _ours("push", _ACKED, confirms=True, acks=True)
 
 #: In the order of the report.
@@ -500,6 +515,12 @@ WORKLOADS: Final[tuple[Workload, ...]] = (
         "stomp-durable", "STOMP: the same, on disk", "+durable", _ACTIVEMQ_ON_DISK
     ),
     _of_door("smq", "Simple MQ: a producer, and a consumer that says what it has done", _smq, 1),
+    _watched("watched-broadcast", "1 to 1 broadcast, metrics and console on", _OUR_BROADCAST),
+    _watched("watched-push", "push with both acknowledges, metrics and console on", _PUSHED),
+    _watched(
+        "watched-durable", "durable push with both acknowledges, metrics and console on",
+        _ours("push", _DURABLE, confirms=True, acks=True), "+durable",
+    ),
     *JMS,
     *TRAFFIC,
 )  # fmt: skip

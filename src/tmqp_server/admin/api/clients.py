@@ -6,6 +6,7 @@ from typing import Final
 
 from tmqp_server.admin.api.kinds import CLIENTS
 from tmqp_server.admin.api.lists import LIST_PARAMETERS, Pages
+from tmqp_server.admin.api.overview import turn_of
 from tmqp_server.admin.api.running import AskOnce, Stepping, Steps, done, need, show
 from tmqp_server.admin.api.shapes import client_details
 from tmqp_server.admin.api.table import Api, Operation
@@ -32,7 +33,7 @@ def _list_clients(api: Api, exchange: Exchange) -> Handler:
     return Pages(api, exchange, CLIENTS)
 
 
-def _get_client(_api: Api, exchange: Exchange) -> Handler:
+def _get_client(api: Api, exchange: Exchange) -> Handler:
     client_id = exchange.wanted.text("client")
 
     def steps(session: int, request: object) -> Steps:
@@ -46,9 +47,23 @@ def _get_client(_api: Api, exchange: Exchange) -> Handler:
             reply = yield SurveyChannels(session, request, names=asked)
             if isinstance(reply.body, list):
                 visible.update([channel.name for channel in reply.body])
-        return HttpResponse.json(200, client_details(found, frozenset(visible)))
+        told = client_details(found, frozenset(visible))
+        return HttpResponse.json(200, {**told, **_connection(api, client_id, exchange.now)})
 
     return Stepping(exchange, steps)
+
+
+def _connection(api: Api, client_id: str, now: float) -> dict[str, object]:
+    """Where a client comes from, and for how long its deliveries have been held back."""
+    turn = turn_of(api.world)
+    number = turn.hub.broker.surveying.number_of(client_id)
+    out = turn.outbound(number)
+    since = turn.slow_consumers.since().get(number)
+    return {
+        "session": number,
+        "address": "" if out is None else out.wire.peer,
+        "blocked_s": None if since is None else round(now - since, 3),
+    }
 
 
 def _disconnect(_api: Api, exchange: Exchange) -> Handler:

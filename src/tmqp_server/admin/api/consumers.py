@@ -57,8 +57,6 @@ __all__ = ["CONSUMER_OPERATIONS"]
 
 _MOST_MESSAGES: Final = 100
 _MOST_WAIT_MS: Final = 60_000
-#: Seconds between two looks at what has come.
-_LOOK_S: Final = 0.02
 #: Seconds to wait for what the broker answers at once, as a rule.
 _PATIENCE_S: Final = 10.0
 _LIMIT: Final = 482
@@ -137,6 +135,7 @@ class _Create(_Asking):
             self._refuse(_LIMIT, "there are too many consumers: close some")
             return ()
         self._consumer = consumer
+        consumer.waiter = self
         return [
             exchange.client.introduce(consumer.number, exchange.wanted, ADMIN, now),
             self._ask(),
@@ -157,21 +156,22 @@ class _Create(_Asking):
 
     def _look(self, consumer: HttpConsumer, now: float) -> Sequence[Command]:
         if consumer.code < 0 and now < self._until:
-            self.due = now + _LOOK_S
+            self.due = self._until
             return ()
         self.due = math.inf
+        consumer.waiter = None
         if consumer.code != RESULT_OK:
             return self._give_up(consumer, 503 if consumer.code < 0 else consumer.code)
         self.exchange.respond(HttpResponse.json(201, _shown(consumer, now)))
         return ()
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """Look again."""
+        """It is answered, or the time is over."""
         assert self._consumer is not None, "it was opened"
         return self._look(self._consumer, now)
 
     def _give_up(self, consumer: HttpConsumer, code: int) -> Sequence[Command]:
-        self._api.consumers.end(consumer)
+        consumer.end()
         words = "there is no such channel" if code == RESULT_NOT_FOUND else ""
         self._refuse(code, words)
         return [Disconnect(consumer.number)]
@@ -205,7 +205,8 @@ class _Fetch(_Asking):
         consumer = self._consumer
         self._until = now + self._wait_s
         consumer.used_s = max(consumer.used_s, self._until)
-        consumer.fetcher = self
+        consumer.tell()  # whoever has waited until now gets nothing
+        consumer.waiter = self
         return [self._ask()]
 
     def answered(self, code: int, now: float) -> Sequence[Command]:
@@ -223,15 +224,15 @@ class _Fetch(_Asking):
         """Answer when something is there, when the time is over, and when another request has come
         in this one's place."""
         consumer = self._consumer
-        replaced = consumer.fetcher is not self
+        replaced = consumer.waiter is not self
         if not (consumer.waiting or consumer.over or replaced) and now < self._until:
-            self.due = min(now + _LOOK_S, self._until)
+            self.due = self._until
             return ()
         self.due = math.inf
         if replaced:
             self.exchange.respond(HttpResponse.json(200, {"items": []}))
             return ()
-        consumer.fetcher = None
+        consumer.waiter = None
         consumer.used_s = now
         if consumer.over and not consumer.waiting:
             self._refuse(RESULT_NOT_FOUND, NO_CONSUMER)
@@ -240,6 +241,11 @@ class _Fetch(_Asking):
         body = b'{"items":[%b]}' % b",".join([each[3] for each in shown])
         self.exchange.respond(HttpResponse(200, body, b"application/json"))
         return [Grant(consumer.number, self._channel, 0)]
+
+    def abandoned(self) -> None:
+        """What comes waits for the next one."""
+        if self._consumer.waiter is self:
+            self._consumer.waiter = None
 
 
 def _fetch(api: Api, exchange: Exchange) -> Handler:
@@ -360,7 +366,7 @@ class _Close(Handler):
 
 def _close(api: Api, exchange: Exchange) -> Handler:
     consumer = _own(api, exchange)
-    api.consumers.end(consumer)
+    consumer.end()
     return _Close(exchange, consumer)
 
 
@@ -388,6 +394,7 @@ CONSUMER_OPERATIONS: Final[tuple[Operation, ...]] = (
         status=201,
         failures=(404, 409, 422, 503),
         cli=("sub",),
+        waits=True,
     ),
     Operation(
         name="listConsumersOfClient",
@@ -419,6 +426,7 @@ CONSUMER_OPERATIONS: Final[tuple[Operation, ...]] = (
         ),
         answer="Fetched",
         failures=(404,),
+        waits=True,
     ),
     Operation(
         name="settle",

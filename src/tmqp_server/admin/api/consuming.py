@@ -6,15 +6,17 @@ fetch asks for, and a consumer that nobody asks holds nobody up.  What a fetch w
 waits here for the next one.  What its client does not acknowledge goes back: at the acknowledge
 timeout, when the consumer is closed, and when nobody has asked it for ``idle_s`` seconds.
 
-What the broker answers to a consumer's own commands is noted by its session, which cannot wake the
-request that waits for it.  So behind such commands each request asks for a right of its own client:
-when that is answered, everything before it has been.
+What comes for a consumer, and what the broker answers to its log-in and its join, is noted by its
+session, which wakes the request that waits for it.  Answers for deliveries wake nobody, since most
+are none: so behind such commands a request asks for a right of its own client, and when that is
+answered, everything before it has been.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Final, final
 
 from tmqp.constants import RESULT_OK
@@ -24,6 +26,7 @@ from tmqp_server.admin.world import AdminWorld
 from tmqp_server.doors.http.bodies import HttpBodies
 from tmqp_server.doors.http.client import ClientState
 from tmqp_server.doors.http.contents import item_of
+from tmqp_server.doors.http.exchange import Handler
 from tmqp_server.doors.http.messages import BadRequest, as_json
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.port import QueuesOnly
@@ -75,11 +78,14 @@ class HttpConsumer(Unconnected):
     its session; ``channel``; ``idle_s``; ``used_s``, until when it is in use, at least;
     ``waiting``, what was delivered and not yet fetched, as JSON, with the queue, the id and the
     sequence of each; ``code``, what its log-in and its join were answered, -1 while they are not;
-    ``over``, the broker has forgotten it, or will; ``fetcher``, the request that waits.
+    ``over``, the broker has forgotten it, or will; ``waiter``, the request that waits for it.
+
+    :param wake: has the deadline of a session looked at again.
     """
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, wake: Callable[[int], None]) -> None:
         super().__init__()
+        self._wake = wake
         self.number = number
         self.name = ""
         self.owner = b""
@@ -89,13 +95,26 @@ class HttpConsumer(Unconnected):
         self.waiting: list[tuple[int, str, int, bytes]] = []
         self.code = -1
         self.over = False
-        self.fetcher: object = None
+        self.waiter: Handler | None = None
+
+    def tell(self) -> None:
+        """Something has changed: let the request that waits look at it, in a moment of its own."""
+        waiter = self.waiter
+        if waiter is not None and waiter.due < math.inf:
+            waiter.due = waiter.exchange.now
+            self._wake(waiter.exchange.client.number)
+
+    def end(self) -> None:
+        """It is over, or will be by the command that follows."""
+        self.over = True
+        self.tell()
 
     def deliver_own(self, effect: Deliver, shared: bytes, number: int) -> None:
         """Keep a message for the next fetch: no more of them come than were asked for."""
         message = effect.message
         entry = (message.queue_id, message.message_id, message.sequence, shared)
         self.waiting.append(entry)
+        self.tell()
 
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
         """Note what the broker says."""
@@ -104,11 +123,12 @@ class HttpConsumer(Unconnected):
                 effect.request.code = effect.code
             elif effect.request is self:
                 self.code = effect.code
+                self.tell()
         elif isinstance(effect, Refuse):
             self.code = effect.code
-            self.over = True
+            self.end()
         elif isinstance(effect, (CloseSession, Left)):
-            self.over = True
+            self.end()
         elif isinstance(effect, Lapsed):
             gone = (effect.queue_id, effect.message_id, effect.sequence)
             self.waiting = [each for each in self.waiting if each[:3] != gone]
@@ -118,7 +138,7 @@ class HttpConsumer(Unconnected):
 
     def close(self, reason: str, now: float) -> Sequence[Command]:
         """The server ends."""
-        self.over = True
+        self.end()
         return [Disconnect(self.number)]
 
 
@@ -129,15 +149,16 @@ class _ConsumerDoor(QueuesOnly):
     #: The consumer that was opened last.
     newest: HttpConsumer
 
-    def __init__(self, letters: Letters) -> None:
+    def __init__(self, letters: Letters, wake: Callable[[int], None]) -> None:
         super().__init__(HttpBodies())
         self.name = ADMIN
         self.per_session = True
         self._letters = letters
+        self._wake = wake
 
     def open(self, session: int, now: float) -> HttpConsumer:
         """A consumer."""
-        self.newest = HttpConsumer(session)
+        self.newest = HttpConsumer(session, self._wake)
         return self.newest
 
     def encode_delivery(self, effect: Deliver) -> bytes:
@@ -189,7 +210,7 @@ class HttpConsumers:
         if len(self._all) >= _MOST or len(self.of(client.proof)) >= _MOST_OF_ONE:
             return None
         if self._door is None:
-            self._door = _ConsumerDoor(client.letters)
+            self._door = _ConsumerDoor(client.letters, turn.hub.wake)
         number = next(self._numbers)
         turn.hub.open(number, self._door, now)
         session = self._door.newest
@@ -201,10 +222,6 @@ class HttpConsumers:
         self._all[session.name] = session
         return session
 
-    def end(self, consumer: HttpConsumer) -> None:
-        """One of them is over, or will be by the command that follows."""
-        consumer.over = True
-
     def sweep(self, now: float) -> None:
         """End those that nobody asks, and forget those that are over; outside of all turns."""
         turn = self._world.turn
@@ -214,7 +231,7 @@ class HttpConsumers:
         if turn is None or not late:
             return
         for each in late:
-            each.over = True
+            each.end()
             del self._all[each.name]
             turn.hub.forget(each.number, now)
         turn.perform((), now)

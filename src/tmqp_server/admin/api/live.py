@@ -180,6 +180,7 @@ LIVE_OPERATIONS: Final[tuple[Operation, ...]] = (
         kind="text/event-stream",
         failures=(406, 409),
         cli=("events",),
+        waits=True,
     ),
     Operation(
         name="followNumbers",
@@ -193,5 +194,6 @@ LIVE_OPERATIONS: Final[tuple[Operation, ...]] = (
         answer="Events",
         kind="text/event-stream",
         failures=(406,),
+        waits=True,
     ),
 )

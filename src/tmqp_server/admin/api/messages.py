@@ -121,6 +121,7 @@ MESSAGE_OPERATIONS: Final[tuple[Operation, ...]] = (
         status=201,
         failures=(202, 404, 409),
         cli=("pub",),
+        waits=True,
         overlaps=True,
     ),
     Operation(
@@ -180,6 +181,7 @@ MESSAGE_OPERATIONS: Final[tuple[Operation, ...]] = (
         answer="MessageList",
         failures=(404, 409, 429),
         cli=("pull", "sub"),
+        waits=True,
     ),
     Operation(
         name="acknowledge",

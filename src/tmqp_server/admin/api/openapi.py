@@ -12,8 +12,9 @@ from tmqp_server.admin.api.table import PREFIX, Operation
 
 __all__ = ["OF_ALL", "description_of"]
 
-#: What any operation may be answered with; without a log-in, and where the server is busy.
-OF_ALL: Final = (400, 401, 403, 413, 421, 503)
+#: What any operation may be answered with: without a log-in, by who asks too fast, and where the
+#: server is busy.
+OF_ALL: Final = (400, 401, 403, 413, 421, 429, 503)
 _PARAMETER: Final = re.compile(r"\{([a-z_]+)(:int)?\}")
 _DESCRIPTION: Final = (
     "What operators do with a tmqp server: see what is in it, change it, and look at messages. "

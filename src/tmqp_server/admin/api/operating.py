@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from tmqp_server.access.rights import MANAGE_SERVER
-from tmqp_server.admin.api.running import for_observers, for_right
+from tmqp_server.admin.api.running import for_observers, managing
 from tmqp_server.admin.api.table import Api, Operation, body_of, integer, word
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.messages import BadRequest, HttpResponse, problem
-from tmqp_server.engine.commands import AskRight, SeeServer
+from tmqp_server.engine.commands import Manage, SeeServer
 from tmqp_server.settings.log import LEVELS
 
 __all__ = ["OPERATING_OPERATIONS"]
@@ -20,17 +20,15 @@ _MOST_LINES: Final = 10**15 - 1
 
 
 def _manage(
-    api: Api, exchange: Exchange, action: str, carry_out: Callable[[], HttpResponse]
+    api: Api,
+    exchange: Exchange,
+    action: str,
+    carry_out: Callable[[], HttpResponse],
+    after: Mapping[str, object] | None = None,
 ) -> Handler:
-    """Do something, for who may manage the server; the audit has a record of it."""
-
-    def answer(_body: object) -> HttpResponse:
-        response = carry_out()
-        code = 0 if response.status < 300 else response.status
-        api.world.note(exchange.client.client_id, action, code)
-        return response
-
-    return for_right(exchange, MANAGE_SERVER, answer)
+    """Do something, for who may manage the server."""
+    manage = Manage(exchange.client.number, None, MANAGE_SERVER, action, after=after)
+    return managing(api, exchange, manage, carry_out)
 
 
 # --- The log --------------------------------------------------------------------------------------
@@ -69,7 +67,7 @@ def _set_level(api: Api, exchange: Exchange) -> Handler:
         api.world.set_log_level(level)
         return HttpResponse.json(200, {"level": level})
 
-    return _manage(api, exchange, "set-log-level", carry_out)
+    return _manage(api, exchange, "set-log-level", carry_out, {"level": level})
 
 
 # --- TLS ------------------------------------------------------------------------------------------
@@ -166,7 +164,8 @@ OPERATING_OPERATIONS: Final[tuple[Operation, ...]] = (
         summary="Log more or less, until the configuration is read again.",
         begin=_set_level,
         rights=("manage-server",),
-        commands=(AskRight,),
+        commands=(Manage,),
+        action="set-log-level",
         body="NewLogLevel",
         answer="LogLevel",
         failures=(422,),
@@ -188,7 +187,8 @@ OPERATING_OPERATIONS: Final[tuple[Operation, ...]] = (
         summary="Read the certificate again; connections that are there keep theirs.",
         begin=_renew_tls,
         rights=("manage-server",),
-        commands=(AskRight,),
+        commands=(Manage,),
+        action="renew-tls",
         answer="Tls",
         failures=(409,),
     ),
@@ -209,7 +209,8 @@ OPERATING_OPERATIONS: Final[tuple[Operation, ...]] = (
         summary="Begin a backup in the directory that the configuration names.",
         begin=_begin_backup,
         rights=("manage-server",),
-        commands=(AskRight,),
+        commands=(Manage,),
+        action="backup",
         answer="Backup",
         status=202,
         failures=(409, 501),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp.constants import MAX_QUEUE_ID
+from tmqp_server.admin.api.batches import BATCH_OPERATIONS
 from tmqp_server.admin.api.channels import CHANNEL_OPERATIONS
 from tmqp_server.admin.api.clients import CLIENT_OPERATIONS
 from tmqp_server.admin.api.consumers import CONSUMER_OPERATIONS
@@ -37,7 +38,7 @@ from tmqp_server.admin.probes import tell_health
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.messages import JSON, HttpResponse
 from tmqp_server.doors.http.routes import Begin, Route
-from tmqp_server.engine.commands import AskRight, Drain, SeeServer
+from tmqp_server.engine.commands import AskRight, Drain, Manage, SeeAudit, SeeServer
 
 __all__ = ["OPERATIONS", "routes_of"]
 
@@ -119,7 +120,8 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         summary="Read the configuration again; the log tells how that went.",
         begin=reload_settings,
         rights=("manage-server",),
-        commands=(AskRight,),
+        commands=(Manage,),
+        action="reload",
         answer="Reloaded",
         status=202,
         failures=(501,),
@@ -130,10 +132,11 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         path="/audit",
         summary="The last changes that were asked for, the latest first.",
         begin=tell_audit,
-        rights=("see-server",),
-        commands=(SeeServer,),
+        rights=("see-audit",),
+        commands=(SeeAudit,),
         query=(integer("max", "How many.", 1, 1_000, 100),),
         answer="Audit",
+        cli=("audit",),
     ),
     Operation(
         name="getOpenApi",
@@ -186,6 +189,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *OPERATING_OPERATIONS,
     *CHANNEL_OPERATIONS,
     *MESSAGE_OPERATIONS,
+    *BATCH_OPERATIONS,
     *TRANSFER_OPERATIONS,
     *CONSUMER_OPERATIONS,
     *CLIENT_OPERATIONS,
@@ -230,6 +234,7 @@ def routes_of(api: Api) -> list[Route]:
             _begun(api, each),
             public=each.public,
             overlaps=each.overlaps,
+            bounded=not each.waits,
             takes_body=bool(each.body),
         )
         for each in OPERATIONS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final, final
 
+from tmqp_server.admin.api.shapes import histogram_item
 from tmqp_server.admin.limits import limits_near
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.engine.operations.survey import Survey
@@ -73,6 +74,23 @@ class Overviews:
         return last
 
 
+def _doors(turn: Turn, survey: Survey) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    there = turn.open_by_door()
+    for name, tally in sorted(turn.tally.doors.items()):
+        found[name] = {
+            "connections": there[name],
+            "opened": tally.opened,
+            "received_bytes": tally.received_bytes,
+            "sent_bytes": tally.sent_bytes,
+        }
+    for name, each in survey.doors.items():
+        found.setdefault(name, {}).update(
+            messages_received=each.pushed, messages_delivered=each.delivered
+        )
+    return found
+
+
 def _shown(
     world: AdminWorld, survey: Survey, pressure: Pressure, now: float, offset_s: float
 ) -> dict[str, object]:
@@ -81,19 +99,6 @@ def _shown(
     facts = world.facts()
     problems = world.problems()
     total, counters = survey.total, survey.total.counters
-    doors: dict[str, dict[str, int]] = {}
-    there = turn.open_by_door()
-    for name, tally in sorted(turn.tally.doors.items()):
-        doors[name] = {
-            "connections": there[name],
-            "opened": tally.opened,
-            "received_bytes": tally.received_bytes,
-            "sent_bytes": tally.sent_bytes,
-        }
-    for name, each in survey.doors.items():
-        doors.setdefault(name, {}).update(
-            messages_received=each.pushed, messages_delivered=each.delivered
-        )
     return {
         "version": world.build["version"],
         "build": world.build["build"],
@@ -103,6 +108,8 @@ def _shown(
         "uptime_s": int(max(now + offset_s - world.started_s, 0.0)),
         "ready": not problems,
         "draining": world.draining,
+        "saving": world.saves() if turn.saving is not None else None,
+        "role": None if world.group is None else world.group().role,
         "problems": problems,
         "limits_near": [each["name"] for each in limits_near(world, levels) if each["near"]],
         "channels": levels["channels"],
@@ -131,9 +138,13 @@ def _shown(
             "refused": counters.refused,
             "confirms": survey.confirms,
         },
-        "doors": doors,
+        "doors": _doors(turn, survey),
         "memory_used_bytes": levels["message_bytes"] + levels["state_bytes"],
         "memory_limit_bytes": world.limits.max_total_bytes,
+        "disk_bytes": facts.storage_bytes,
+        "disk_free_bytes": facts.free_bytes,
+        "disk_floor_bytes": world.floor_bytes,
+        "lag_us": histogram_item(turn.tally.lag),
         "process": {
             "cpu_s": facts.cpu_s,
             "resident_bytes": facts.resident_bytes,

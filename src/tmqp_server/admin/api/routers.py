@@ -354,5 +354,6 @@ ROUTER_OPERATIONS: Final[tuple[Operation, ...]] = (
         status=201,
         failures=(202, 404, 409),
         cli=("pub",),
+        waits=True,
     ),
 )

@@ -7,10 +7,12 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any, Final
 
 from tmqp.constants import RESULT_OK
+from tmqp_server.admin.api.overview import turn_of
+from tmqp_server.admin.api.table import Api
 from tmqp_server.admin.permitted import Permitted
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.messages import BadRequest, HttpResponse, of_result, problem
-from tmqp_server.engine.commands import AskRight, Command, Permission, SeeServer
+from tmqp_server.engine.commands import AskRight, Command, Manage, Permission, SeeServer
 from tmqp_server.engine.effects import Confirm, Effect, Reply
 
 __all__ = [
@@ -21,6 +23,7 @@ __all__ = [
     "done",
     "for_observers",
     "for_right",
+    "managing",
     "need",
     "show",
     "words_of",
@@ -117,9 +120,37 @@ def for_right(
     )
 
 
-def for_observers(exchange: Exchange, answer: Callable[[float], object]) -> Handler:
-    """Tells something of the server, to clients that may see it."""
-    return _Telling(exchange, SeeServer(exchange.client.number, None), answer)
+def managing(
+    api: Api,
+    exchange: Exchange,
+    manage: Manage,
+    carry_out: Callable[[], HttpResponse],
+) -> Handler:
+    """Does something to the server, for clients that may; the audit tells how that ended."""
+
+    def make(_session: int, request: object) -> Command:
+        manage.request = request
+        return manage
+
+    def answer(_body: object) -> HttpResponse:
+        response = carry_out()
+        code = 200 if response.status < 300 else response.status
+        turn_of(api.world).hub.carried_out(manage, code)
+        return response
+
+    return AskOnce(exchange, make, answer)
+
+
+def for_observers(
+    exchange: Exchange,
+    answer: Callable[[float], object],
+    permission: type[Permission] = SeeServer,
+) -> Handler:
+    """Tells something of the server, to clients that may see it.
+
+    :param permission: asks whether they may.
+    """
+    return _Telling(exchange, permission(exchange.client.number, None), answer)
 
 
 Steps = Generator[Command | float, Reply, HttpResponse]

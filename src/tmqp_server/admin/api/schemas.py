@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Final
 
 from tmqp.constants import (
-    MAX_QUEUE_ID,
     BindingHttpMethod,
     BindingInteraction,
     BindingType,
 )
+from tmqp_server.admin.api.batches import MOST_MESSAGES
 from tmqp_server.admin.api.consuming import (
     DEFAULT_WINDOW,
     IDLE_S,
@@ -19,8 +18,26 @@ from tmqp_server.admin.api.consuming import (
     MOST_WINDOW,
     OUTCOMES,
 )
+from tmqp_server.admin.api.schema_parts import (
+    COUNT,
+    MAYBE_COUNT,
+    MAYBE_REAL,
+    MAYBE_TEXT,
+    QUEUE_ID,
+    REAL,
+    RECORDS,
+    TEXT,
+    TRUTH,
+    WHOLE,
+    Schema,
+    list_of,
+    object_of,
+    one_of,
+    up_to,
+)
+from tmqp_server.admin.api.server_schemas import ROLE, SERVER_SCHEMAS
 from tmqp_server.admin.api.shapes import COUNTS, STATUS_WORDS
-from tmqp_server.doors.http.contents import PUT_BACK_PLACES
+from tmqp_server.doors.http.contents import MOST_DELAY_MS, PUT_BACK_PLACES
 from tmqp_server.engine.option_table import (
     ADDRESS,
     CHANNEL_OPTIONS,
@@ -31,491 +48,308 @@ from tmqp_server.engine.option_table import (
     STATUS,
     Option,
 )
-from tmqp_server.hub.tracing import LONGEST_S
-from tmqp_server.replication.view import GROUP_ROLES
-from tmqp_server.settings.log import LEVELS
 from tmqp_server.settings.routers import ROUTE_METHODS
 
 __all__ = ["SCHEMAS", "schema_of_option"]
 
-_Schema = dict[str, Any]
-
-_TEXT: Final[_Schema] = {"type": "string"}
-_FLAG: Final[_Schema] = {"type": "boolean"}
-_NUMBER: Final[_Schema] = {"type": "integer"}
-_COUNT: Final[_Schema] = {"type": "integer", "minimum": 0}
-_REAL: Final[_Schema] = {"type": "number"}
-_QUEUE_ID: Final[_Schema] = {"type": "integer", "minimum": 0, "maximum": MAX_QUEUE_ID}
-_MAYBE_COUNT: Final[_Schema] = {"type": ["integer", "null"]}
-_MAYBE_TEXT: Final[_Schema] = {"type": ["string", "null"]}
+_START: Final = one_of(("earliest", "latest"))
 
 
-def _object(needed: _Schema, more: _Schema | None = None, *, closed: bool = False) -> _Schema:
-    found: _Schema = {"type": "object", "properties": {**needed, **(more or {})}}
-    if needed:
-        found["required"] = list(needed)
-    if closed:
-        found["additionalProperties"] = False
-    return found
-
-
-def _one_of(words: Iterable[str]) -> _Schema:
-    return {"type": "string", "enum": list(words)}
-
-
-def _up_to(most: int) -> _Schema:
-    return {"type": "integer", "minimum": 1, "maximum": most}
-
-
-def _list(item: _Schema) -> _Schema:
-    return {"type": "array", "items": item}
-
-
-_RECORDS: Final[_Schema] = _list({"type": "object"})
-_ROLE: Final = _one_of(GROUP_ROLES)
-_START: Final = _one_of(("earliest", "latest"))
-
-
-def _named(name: str) -> _Schema:
+def _named(name: str) -> Schema:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def _items(name: str) -> _Schema:
-    return _object({"items": _list(_named(name))})
+def _items(name: str) -> Schema:
+    return object_of({"items": list_of(_named(name))})
 
 
-def _page(name: str) -> _Schema:
-    return _object(
+def _page(name: str) -> Schema:
+    return object_of(
         {
-            "items": _list(_named(name)),
-            "next": {**_MAYBE_TEXT, "description": "What `after` of the next page is."},
-            "total": {**_COUNT, "description": "Items of all pages."},
-            "examined": {**_COUNT, "description": "Items that were looked at."},
-            "taken_at_ms": _NUMBER,
+            "items": list_of(_named(name)),
+            "next": {**MAYBE_TEXT, "description": "What `after` of the next page is."},
+            "total": {**COUNT, "description": "Items of all pages."},
+            "examined": {**COUNT, "description": "Items that were looked at."},
+            "taken_at_ms": WHOLE,
         }
     )
 
 
-def schema_of_option(option: Option) -> _Schema:
+def schema_of_option(option: Option) -> Schema:
     """The schema of one option of queues or channels."""
-    found: _Schema = {"description": option.meaning}
+    found: Schema = {"description": option.meaning}
     if option.kind == STATUS:
-        found |= _one_of(sorted(set(STATUS_WORDS.values())))
+        found |= one_of(sorted(set(STATUS_WORDS.values())))
     elif option.kind == FLAG:
         found |= {"type": "boolean"}
     elif option.kind == NUMBER:
         found |= {"type": "integer", "minimum": option.least}
     elif option.kind == ADDRESS:
-        place = _object({"channel": _TEXT, "queue": _QUEUE_ID}, closed=True)
+        place = object_of({"channel": TEXT, "queue": QUEUE_ID}, closed=True)
         found |= {"anyOf": [place, {"type": "null"}]}
     elif option.kind == IDS:
-        found |= {"type": ["array", "null"], "items": _QUEUE_ID}
+        found |= {"type": ["array", "null"], "items": QUEUE_ID}
     elif option.words:
-        found |= _one_of(option.words)
+        found |= one_of(option.words)
     else:
         found |= {"type": ["string", "null"]}
     return found
 
 
-def _options(declared: tuple[Option, ...]) -> _Schema:
+def _options(declared: tuple[Option, ...]) -> Schema:
     return {each.name: schema_of_option(each) for each in declared}
 
 
-def _words(kind: Any) -> _Schema:
-    return _one_of(each.name.lower().replace("_", "-") for each in kind)
+def _words(kind: Any) -> Schema:
+    return one_of(each.name.lower().replace("_", "-") for each in kind)
 
 
-_STATUS: Final[_Schema] = _one_of(sorted(set(STATUS_WORDS.values())))
-_COUNTS: Final[_Schema] = _object(dict.fromkeys(COUNTS, _COUNT))
-_HISTOGRAM: Final[_Schema] = _object(
-    {"bounds": _list(_NUMBER), "counts": _list(_COUNT), "sum": _COUNT}
-)
-_GONE: Final[_Schema] = {"gone": {**_FLAG, "description": "It was there when the list was made."}}
+_STATUS: Final[Schema] = one_of(sorted(set(STATUS_WORDS.values())))
+_COUNTS: Final[Schema] = object_of(dict.fromkeys(COUNTS, COUNT))
+_GONE: Final[Schema] = {"gone": {**TRUTH, "description": "It was there when the list was made."}}
 
-_QUEUE: Final[_Schema] = {
-    "channel": _TEXT,
-    "queue": _QUEUE_ID,
+_QUEUE: Final[Schema] = {
+    "channel": TEXT,
+    "queue": QUEUE_ID,
     "status": _STATUS,
-    "waiting": _COUNT,
-    "high_priority": _COUNT,
-    "spilled": _COUNT,
-    "deferred": _COUNT,
-    "in_flight": _COUNT,
-    "consumers": _COUNT,
-    "oldest_age_s": _REAL,
-    "bytes": _COUNT,
-    "disk_bytes": _COUNT,
+    "waiting": COUNT,
+    "high_priority": COUNT,
+    "spilled": COUNT,
+    "deferred": COUNT,
+    "in_flight": COUNT,
+    "consumers": COUNT,
+    "oldest_age_s": REAL,
+    "bytes": COUNT,
+    "disk_bytes": COUNT,
     "counts": _COUNTS,
-    "last_received_ms": _MAYBE_COUNT,
-    "last_sent_ms": _MAYBE_COUNT,
-    "options": _object({}, _options(QUEUE_OPTIONS)),
+    "last_received_ms": MAYBE_COUNT,
+    "last_sent_ms": MAYBE_COUNT,
+    "options": object_of({}, _options(QUEUE_OPTIONS)),
 }
-_CHANNEL: Final[_Schema] = {
-    "name": _TEXT,
-    "queues": _list(_QUEUE_ID),
-    "consumers": _COUNT,
-    "owner": _MAYBE_TEXT,
-    "options": _object({}, _options(CHANNEL_OPTIONS)),
-    "queue_options": _object({}, _options(QUEUE_OPTIONS)),
+_CHANNEL: Final[Schema] = {
+    "name": TEXT,
+    "queues": list_of(QUEUE_ID),
+    "consumers": COUNT,
+    "owner": MAYBE_TEXT,
+    "options": object_of({}, _options(CHANNEL_OPTIONS)),
+    "queue_options": object_of({}, _options(QUEUE_OPTIONS)),
 }
-_CONSUMER: Final[_Schema] = {
-    "id": _TEXT,
-    "name": _TEXT,
-    "type": _TEXT,
-    "door": _TEXT,
-    "online_ms": _COUNT,
-    "authenticated": _FLAG,
-    "subscriptions": _COUNT,
-    "in_flight": _COUNT,
-    "pushed": _COUNT,
-    "delivered": _COUNT,
-    "acknowledged": _COUNT,
-    "negative_acks": _COUNT,
-    "ack_timeouts": _COUNT,
-    "unknown_acks": _COUNT,
-    "blocked": _FLAG,
+_CONSUMER: Final[Schema] = {
+    "id": TEXT,
+    "name": TEXT,
+    "type": TEXT,
+    "door": TEXT,
+    "online_ms": COUNT,
+    "authenticated": TRUTH,
+    "subscriptions": COUNT,
+    "in_flight": COUNT,
+    "pushed": COUNT,
+    "delivered": COUNT,
+    "acknowledged": COUNT,
+    "negative_acks": COUNT,
+    "ack_timeouts": COUNT,
+    "unknown_acks": COUNT,
+    "blocked": TRUTH,
 }
-_CLIENT: Final[_Schema] = {
+_CLIENT: Final[Schema] = {
     **_CONSUMER,
-    "properties": {"type": "object", "additionalProperties": _TEXT},
+    "properties": {"type": "object", "additionalProperties": TEXT},
 }
-_SUBSCRIPTION: Final[_Schema] = {
-    "channel": _TEXT,
-    "queues": _list(_QUEUE_ID),
-    "credit": {**_NUMBER, "description": "-1 for no bound."},
-    "window": {**_NUMBER, "description": "-1 for no bound."},
-    "held": {**_MAYBE_COUNT, "description": "Null if nobody counts that."},
-    "ack_timeout_s": _REAL,
-    "priority": _NUMBER,
-    "filtered": _FLAG,
-    "joined_ms": _COUNT,
+_SUBSCRIPTION: Final[Schema] = {
+    "channel": TEXT,
+    "queues": list_of(QUEUE_ID),
+    "credit": {**WHOLE, "description": "-1 for no bound."},
+    "window": {**WHOLE, "description": "-1 for no bound."},
+    "held": {**MAYBE_COUNT, "description": "Null if nobody counts that."},
+    "ack_timeout_s": REAL,
+    "priority": WHOLE,
+    "filtered": TRUTH,
+    "joined_ms": COUNT,
 }
-_ROUTER: Final[_Schema] = {
-    "name": _TEXT,
-    "method": _TEXT,
-    "enabled": _FLAG,
+_ROUTER: Final[Schema] = {
+    "name": TEXT,
+    "method": TEXT,
+    "enabled": TRUTH,
 }
-_BINDING: Final[_Schema] = {
+_BINDING: Final[Schema] = {
     "kind": _words(BindingType),
-    "target": _TEXT,
+    "target": TEXT,
 }
-_OF_BINDING: Final[_Schema] = {
-    "name": _TEXT,
-    "priority": _NUMBER,
+_OF_BINDING: Final[Schema] = {
+    "name": TEXT,
+    "priority": WHOLE,
     "interaction": _words(BindingInteraction),
-    "method": _one_of(ROUTE_METHODS),
-    "queue": _QUEUE_ID,
-    "content_type": _QUEUE_ID,
+    "method": one_of(ROUTE_METHODS),
+    "queue": QUEUE_ID,
+    "content_type": QUEUE_ID,
     "http_method": _words(BindingHttpMethod),
 }
-_MESSAGE: Final[_Schema] = {
-    "id": _TEXT,
-    "source": _TEXT,
-    "sequence": _COUNT,
-    "state": _one_of(("waiting", "deferred", "in-flight")),
-    "attempt": _COUNT,
-    "attempts": _COUNT,
+_MESSAGE: Final[Schema] = {
+    "id": TEXT,
+    "source": TEXT,
+    "sequence": COUNT,
+    "state": one_of(("waiting", "deferred", "in-flight")),
+    "attempt": COUNT,
+    "attempts": COUNT,
     "priority": {"const": "high"},
-    "at_ms": _NUMBER,
-    "due_at_ms": _NUMBER,
-    "expires_at_ms": _NUMBER,
-    "headers": _list(_list(_TEXT)),
-    "text": {**_TEXT, "description": "The payload, if it is UTF-8."},
-    "base64": {**_TEXT, "description": "The payload, if it is not."},
+    "at_ms": WHOLE,
+    "due_at_ms": WHOLE,
+    "expires_at_ms": WHOLE,
+    "headers": list_of(list_of(TEXT)),
+    "text": {**TEXT, "description": "The payload, if it is UTF-8."},
+    "base64": {**TEXT, "description": "The payload, if it is not."},
+}
+
+#: A message that is to be published.
+_NEW_MESSAGE: Final[Schema] = {
+    "id": TEXT,
+    "text": {**TEXT, "description": "The payload; or base64."},
+    "base64": TEXT,
+    "headers": {"type": "object", "additionalProperties": TEXT},
+    "priority": one_of(("normal", "high")),
+    "delay_ms": {**COUNT, "maximum": MOST_DELAY_MS},
+    "expires_ms": {**COUNT, "maximum": MOST_DELAY_MS},
 }
 
 #: Every schema by its name.
-SCHEMAS: Final[dict[str, _Schema]] = {
-    "Problem": _object(
-        {"type": _TEXT, "title": _TEXT, "status": _NUMBER, "detail": _TEXT, "instance": _TEXT},
-        {"code": {**_NUMBER, "description": "The broker's result code."}},
-    ),
-    "Server": _object(
-        {
-            "version": _TEXT,
-            "build": _TEXT,
-            "python": _TEXT,
-            "started_at_ms": _NUMBER,
-            "now_ms": _NUMBER,
-            "uptime_s": _COUNT,
-            "ready": _FLAG,
-            "draining": _FLAG,
-            "problems": _list(_TEXT),
-            "limits_near": _list(_TEXT),
-            "channels": _COUNT,
-            "queues": _COUNT,
-            "queues_without_consumers": _COUNT,
-            "clients": _COUNT,
-            "connections": _COUNT,
-            "connections_blocked": _COUNT,
-            "outbound_waiting_bytes": _COUNT,
-            "messages": _object(
-                {
-                    "waiting": _COUNT,
-                    "spilled": _COUNT,
-                    "deferred": _COUNT,
-                    "in_flight": _COUNT,
-                    "oldest_age_s": _REAL,
-                }
-            ),
-            "counts": {"type": "object", "additionalProperties": _COUNT},
-            "doors": {
-                "type": "object",
-                "additionalProperties": {"type": "object", "additionalProperties": _COUNT},
-            },
-            "memory_used_bytes": _COUNT,
-            "memory_limit_bytes": _COUNT,
-            "process": {"type": "object"},
-        }
-    ),
-    "Limits": _object(
-        {
-            "items": _list(
-                _object({"name": _TEXT, "used": _MAYBE_COUNT, "limit": _NUMBER, "near": _FLAG})
-            )
-        }
-    ),
-    "Settings": _object({"items": _list(_object({"name": _TEXT, "value": {}}))}),
-    "Storage": _object(
-        {
-            "stored": _FLAG,
-            "saving": _FLAG,
-            "problem": _MAYBE_TEXT,
-            "failures": _COUNT,
-            "bytes": {"type": ["number", "null"]},
-            "free_bytes": {"type": ["number", "null"]},
-            "floor_bytes": _COUNT,
-            "write_us": _HISTOGRAM,
-            "read_us": _HISTOGRAM,
-            "batch_messages": _HISTOGRAM,
-        }
-    ),
-    "Draining": _object({}, {"stop": {**_FLAG, "default": False}}, closed=True),
-    "Drained": _object({"draining": _FLAG, "stop": _FLAG}),
-    "Reloaded": _object({"reloads": {"type": "object", "additionalProperties": _COUNT}}),
-    "Slow": _object(
-        {
-            "slow_turn_ms": _REAL,
-            "count": _COUNT,
-            "turns": _list(
-                _object(
-                    {
-                        "at_ms": _COUNT,
-                        "took_ms": _REAL,
-                        "session": _COUNT,
-                        "session_ms": _REAL,
-                        "peer": _TEXT,
-                    }
-                )
-            ),
-            "consumers": _list(
-                _object(
-                    {
-                        "session": _COUNT,
-                        "peer": _TEXT,
-                        "waiting_bytes": _COUNT,
-                        "blocked_s": _REAL,
-                    }
-                )
-            ),
-        }
-    ),
-    "Tracing": _object({}, {"seconds": _up_to(int(LONGEST_S))}, closed=True),
-    "Trace": _object(
-        {
-            "client": _TEXT,
-            "running": _FLAG,
-            "ends_at_ms": _COUNT,
-            "count": _COUNT,
-            "lines": _list(
-                _object(
-                    {
-                        "number": _COUNT,
-                        "at_ms": _COUNT,
-                        "way": _TEXT,
-                        "what": _TEXT,
-                        "head": {"type": "object"},
-                    }
-                )
-            ),
-        }
-    ),
-    "Audit": _object({"items": _RECORDS}),
-    "Health": _object(
-        {"alive": _FLAG, "ready": _FLAG, "problems": _list(_TEXT), "storage": _MAYBE_TEXT},
-        {"role": _ROLE},
+SCHEMAS: Final[dict[str, Schema]] = {
+    **SERVER_SCHEMAS,
+    "Problem": object_of(
+        {"type": TEXT, "title": TEXT, "status": WHOLE, "detail": TEXT, "instance": TEXT},
+        {"code": {**WHOLE, "description": "The broker's result code."}},
     ),
     "LogIn": {
         "oneOf": [
-            _object({"token": {**_TEXT, "minLength": 1}}, closed=True),
-            _object(
-                {"user": {**_TEXT, "minLength": 1}, "password": {**_TEXT, "minLength": 1}},
+            object_of({"token": {**TEXT, "minLength": 1}}, closed=True),
+            object_of(
+                {"user": {**TEXT, "minLength": 1}, "password": {**TEXT, "minLength": 1}},
                 closed=True,
             ),
         ]
     },
-    "LoggedIn": _object({"csrf": _TEXT, "idle_s": _COUNT, "client": _TEXT}),
-    "Session": _object(
+    "LoggedIn": object_of({"csrf": TEXT, "idle_s": COUNT, "client": TEXT}),
+    "Session": object_of(
         {
-            "client": _TEXT,
-            "session": _FLAG,
-            "csrf": _MAYBE_TEXT,
-            "ends_in_s": _MAYBE_COUNT,
+            "client": TEXT,
+            "session": TRUTH,
+            "csrf": MAYBE_TEXT,
+            "ends_in_s": MAYBE_COUNT,
         }
     ),
-    "Rights": _object({"rights": _list(_TEXT)}),
-    "Channel": _object(_CHANNEL),
-    "ChannelItem": _object({"name": _TEXT}, {**_CHANNEL, **_GONE}),
+    "Rights": object_of({"rights": list_of(TEXT)}),
+    "Channel": object_of(_CHANNEL),
+    "ChannelItem": object_of({"name": TEXT}, {**_CHANNEL, **_GONE}),
     "ChannelList": _page("ChannelItem"),
-    "ChannelName": _object({"name": _TEXT}),
-    "ChannelOptions": _object(
+    "ChannelName": object_of({"name": TEXT}),
+    "ChannelOptions": object_of(
         {},
         {
             **_options(CHANNEL_OPTIONS),
-            "queue_options": _object({}, _options(QUEUE_OPTIONS), closed=True),
+            "queue_options": object_of({}, _options(QUEUE_OPTIONS), closed=True),
         },
         closed=True,
     ),
-    "Queue": _object(_QUEUE),
-    "QueueItem": _object({"channel": _TEXT, "queue": _QUEUE_ID}, {**_QUEUE, **_GONE}),
+    "Queue": object_of(_QUEUE),
+    "QueueItem": object_of({"channel": TEXT, "queue": QUEUE_ID}, {**_QUEUE, **_GONE}),
     "QueueList": _page("QueueItem"),
-    "QueueName": _object({"channel": _TEXT, "queue": _QUEUE_ID}),
-    "QueueOptions": _object({}, _options(QUEUE_OPTIONS), closed=True),
-    "Consumer": _object(_CONSUMER),
+    "QueueName": object_of({"channel": TEXT, "queue": QUEUE_ID}),
+    "QueueOptions": object_of({}, _options(QUEUE_OPTIONS), closed=True),
+    "Consumer": object_of(_CONSUMER),
     "ConsumerList": _items("Consumer"),
-    "ClientItem": _object({"id": _TEXT}, {**_CLIENT, **_GONE}),
+    "ClientItem": object_of({"id": TEXT}, {**_CLIENT, **_GONE}),
     "ClientList": _page("ClientItem"),
-    "Client": _object(
-        {**_CLIENT, "joined": _list(_object(_SUBSCRIPTION)), "joined_hidden": _COUNT}
-    ),
-    "Node": _object(
+    "Client": object_of(
         {
-            "id": _TEXT,
-            "name": _TEXT,
-            "host": _TEXT,
-            "slave": _FLAG,
-            "connected": _FLAG,
-            "lifetime_ms": _COUNT,
+            **_CLIENT,
+            "joined": list_of(object_of(_SUBSCRIPTION)),
+            "joined_hidden": COUNT,
+            "session": COUNT,
+            "address": TEXT,
+            "blocked_s": MAYBE_REAL,
+        }
+    ),
+    "Node": object_of(
+        {
+            "id": TEXT,
+            "name": TEXT,
+            "host": TEXT,
+            "slave": TRUTH,
+            "connected": TRUTH,
+            "lifetime_ms": COUNT,
         },
-        {"role": _ROLE, "shard": _COUNT, "epoch": _COUNT, "applied": _COUNT, "behind": _COUNT},
+        {"role": ROLE, "shard": COUNT, "epoch": COUNT, "applied": COUNT, "behind": COUNT},
     ),
     "NodeList": _items("Node"),
-    "Router": _object(_ROUTER),
+    "Router": object_of(_ROUTER),
     "RouterList": _items("Router"),
-    "RouterOptions": _object({}, {"method": _one_of(ROUTE_METHODS), "enabled": _FLAG}, closed=True),
-    "RouterChanges": _object({"enabled": _FLAG}, closed=True),
-    "Binding": _object(_BINDING, _OF_BINDING, closed=True),
+    "RouterOptions": object_of(
+        {}, {"method": one_of(ROUTE_METHODS), "enabled": TRUTH}, closed=True
+    ),
+    "RouterChanges": object_of({"enabled": TRUTH}, closed=True),
+    "Binding": object_of(_BINDING, _OF_BINDING, closed=True),
     "BindingList": _items("Binding"),
-    "Message": _object({}, _MESSAGE),
+    "Message": object_of({}, _MESSAGE),
     "MessageList": _items("Message"),
-    "LogLines": _object(
-        {
-            "items": _list(
-                _object(
-                    {
-                        "number": _COUNT,
-                        "at_ms": _NUMBER,
-                        "level": _TEXT,
-                        "logger": _TEXT,
-                        "text": _TEXT,
-                    },
-                    {"exception": _TEXT},
-                )
-            ),
-            "last": {**_COUNT, "description": "The number of the last line that there is."},
-        }
-    ),
-    "LogLevel": _object({"level": _TEXT}),
-    "NewLogLevel": _object({"level": _one_of(LEVELS)}, closed=True),
-    "Tls": _object(
-        {
-            "enabled": _FLAG,
-            "certificate_expires_at_ms": {"type": ["integer", "null"]},
-            "minimum_version": _MAYBE_TEXT,
-            "ciphers": _MAYBE_TEXT,
-            "client_certificates": _MAYBE_TEXT,
-        }
-    ),
-    "Backup": _object(
-        {
-            "possible": _FLAG,
-            "last": {
-                "anyOf": [
-                    {"type": "null"},
-                    _object(
-                        {
-                            "name": {**_TEXT, "description": "Of its directory."},
-                            "running": _FLAG,
-                            "complete": _FLAG,
-                            "began_at_ms": _NUMBER,
-                            "ended_at_ms": {"type": ["integer", "null"]},
-                            "said": {**_TEXT, "description": "What the copying has said."},
-                        }
-                    ),
-                ]
-            },
-        }
-    ),
-    "NewConsumer": _object(
-        {"channel": {**_TEXT, "minLength": 1}},
+    "NewConsumer": object_of(
+        {"channel": {**TEXT, "minLength": 1}},
         {
             "window": {
-                **_up_to(MOST_WINDOW),
+                **up_to(MOST_WINDOW),
                 "description": "So many may be unacknowledged at a time.",
                 "default": DEFAULT_WINDOW,
             },
             "ack_timeout_ms": {
-                **_COUNT,
+                **COUNT,
                 "description": "Time to acknowledge; 0: as the queue has.",
                 "default": 0,
             },
             "idle_s": {
-                **_up_to(LONGEST_IDLE_S),
+                **up_to(LONGEST_IDLE_S),
                 "description": "It ends when so long nothing was asked of it.",
                 "default": IDLE_S,
             },
-            "filter": _TEXT,
-            "filter_language": _TEXT,
+            "filter": TEXT,
+            "filter_language": TEXT,
         },
         closed=True,
     ),
-    "HttpConsumer": _object(
+    "HttpConsumer": object_of(
         {
-            "id": _TEXT,
-            "channel": _TEXT,
-            "waiting": {**_COUNT, "description": "Delivered, and not yet fetched."},
-            "idle_s": _COUNT,
-            "ends_in_s": _COUNT,
+            "id": TEXT,
+            "channel": TEXT,
+            "waiting": {**COUNT, "description": "Delivered, and not yet fetched."},
+            "idle_s": COUNT,
+            "ends_in_s": COUNT,
         }
     ),
     "HttpConsumers": _items("HttpConsumer"),
-    "Fetched": _object(
+    "Fetched": object_of(
         {
-            "items": _list(
-                _object(
+            "items": list_of(
+                object_of(
                     {
-                        "queue": _QUEUE_ID,
-                        "ack": {**_FLAG, "description": "It must be answered for."},
-                        "id": _TEXT,
+                        "queue": QUEUE_ID,
+                        "ack": {**TRUTH, "description": "It must be answered for."},
+                        "id": TEXT,
                     },
                     _MESSAGE,
                 )
             )
         }
     ),
-    "Answers": _object(
+    "Answers": object_of(
         {
             "items": {
-                **_list(
-                    _object(
-                        {"id": {**_TEXT, "minLength": 1}},
+                **list_of(
+                    object_of(
+                        {"id": {**TEXT, "minLength": 1}},
                         {
-                            "queue": {**_QUEUE_ID, "default": 0},
-                            "outcome": {**_one_of(OUTCOMES), "default": "ack"},
-                            "reason": {**_TEXT, "description": "Why it is refused."},
-                            "put_back": _one_of(PUT_BACK_PLACES),
-                            "delay_ms": _COUNT,
-                            "timeout_ms": {**_COUNT, "description": "More time, from now on."},
+                            "queue": {**QUEUE_ID, "default": 0},
+                            "outcome": {**one_of(OUTCOMES), "default": "ack"},
+                            "reason": {**TEXT, "description": "Why it is refused."},
+                            "put_back": one_of(PUT_BACK_PLACES),
+                            "delay_ms": COUNT,
+                            "timeout_ms": {**COUNT, "description": "More time, from now on."},
                         },
                         closed=True,
                     )
@@ -526,68 +360,79 @@ SCHEMAS: Final[dict[str, _Schema]] = {
         },
         closed=True,
     ),
-    "Answered": _object(
+    "Answered": object_of(
         {
-            "items": _list(
-                _object(
+            "items": list_of(
+                object_of(
                     {
-                        "id": _TEXT,
-                        "queue": _QUEUE_ID,
-                        "code": {**_COUNT, "description": "0; 404 if it is not the client's."},
+                        "id": TEXT,
+                        "queue": QUEUE_ID,
+                        "code": {**COUNT, "description": "0; 404 if it is not the client's."},
                     }
                 )
             )
         }
     ),
-    "Published": _object({"id": _TEXT}, {"receivers": _COUNT}),
+    "Published": object_of({"id": TEXT}, {"receivers": COUNT}),
+    "NewBatch": object_of(
+        {
+            "items": {
+                **list_of(object_of({}, _NEW_MESSAGE, closed=True)),
+                "minItems": 1,
+                "maxItems": MOST_MESSAGES,
+            }
+        },
+        closed=True,
+    ),
+    "PublishedBatch": object_of({"ids": list_of(TEXT)}),
     "Payload": {"description": "The payload of the message, of any type."},
-    "Transfer": _object(
+    "Transfer": object_of(
         {},
         {
             "to": {
                 "description": "`first`, where each dead letter was first, or a queue.",
                 "anyOf": [
                     {"const": "first"},
-                    _object({"channel": _TEXT, "queue": _QUEUE_ID}, closed=True),
+                    object_of({"channel": TEXT, "queue": QUEUE_ID}, closed=True),
                 ],
                 "default": "first",
             },
-            "ids": {**_list({**_TEXT, "minLength": 1}), "minItems": 1, "maxItems": 1_000},
-            "count": {**_up_to(10_000), "default": 1_000},
-            "filter": _TEXT,
-            "filter_language": _TEXT,
-            "dry_run": {**_FLAG, "default": False, "description": "Only count."},
+            "ids": {**list_of({**TEXT, "minLength": 1}), "minItems": 1, "maxItems": 1_000},
+            "count": {**up_to(10_000), "default": 1_000},
+            "filter": TEXT,
+            "filter_language": TEXT,
+            "dry_run": {**TRUTH, "default": False, "description": "Only count."},
         },
         closed=True,
     ),
     "TransferList": _items("Transferred"),
-    "Transferred": _object(
+    "Transferred": object_of(
         {
-            "id": _TEXT,
-            "count": {**_COUNT, "description": "Messages that fit."},
-            "moved": _COUNT,
-            "examined": _COUNT,
-            "failed": _list(_object({"reason": _TEXT, "count": _COUNT})),
-            "targets": _list(_object({"channel": _TEXT, "queue": _QUEUE_ID, "count": _COUNT})),
-            "more": {**_FLAG, "description": "There may be more that fit."},
-            "stopped": {**_FLAG, "description": "Somebody has stopped it."},
-            "running": _FLAG,
+            "id": TEXT,
+            "count": {**COUNT, "description": "Messages that fit."},
+            "moved": COUNT,
+            "examined": COUNT,
+            "failed": list_of(object_of({"reason": TEXT, "count": COUNT})),
+            "targets": list_of(object_of({"channel": TEXT, "queue": QUEUE_ID, "count": COUNT})),
+            "more": {**TRUTH, "description": "There may be more that fit."},
+            "stopped": {**TRUTH, "description": "Somebody has stopped it."},
+            "running": TRUTH,
         }
     ),
     "Record": {"type": "object"},
     "RecordList": _items("Record"),
-    "CursorChange": _object({}, {"start": _START, "sequence": _COUNT}, closed=True),
-    "FeedOptions": _object({}, {"filter": _TEXT, "filter_language": _TEXT}, closed=True),
-    "Definitions": _object({}, {"channels": _RECORDS, "routers": _RECORDS}, closed=True),
-    "Imported": _object(
+    "CursorChange": object_of({}, {"start": _START, "sequence": COUNT}, closed=True),
+    "FeedOptions": object_of({}, {"filter": TEXT, "filter_language": TEXT}, closed=True),
+    "Definitions": object_of({}, {"channels": RECORDS, "routers": RECORDS}, closed=True),
+    "Imported": object_of(
         {
-            "created": _list(_TEXT),
-            "changed": _list(_TEXT),
-            "unchanged": _COUNT,
-            "failed": _list(_object({"what": _TEXT, "reason": _TEXT})),
-            "dry_run": _FLAG,
+            "created": list_of(TEXT),
+            "changed": list_of(TEXT),
+            "unchanged": COUNT,
+            "failed": list_of(object_of({"what": TEXT, "reason": TEXT})),
+            "dry_run": TRUTH,
         }
     ),
-    "Events": {**_TEXT, "description": "A stream of server-sent events."},
+    "Events": {**TEXT, "description": "A stream of server-sent events."},
     "OpenApi": {"type": "object"},
 }

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 from tmqp_server.access.rights import MANAGE_SERVER
 from tmqp_server.admin.api.overview import Overview, turn_of
-from tmqp_server.admin.api.running import AskOnce, for_observers, for_right
+from tmqp_server.admin.api.running import AskOnce, for_observers, managing
+from tmqp_server.admin.api.shapes import histogram_item
 from tmqp_server.admin.api.table import Api, body_of
 from tmqp_server.admin.limits import limits_near
 from tmqp_server.admin.permitted import Permitted
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.messages import HttpResponse, problem
-from tmqp_server.engine.commands import Command, Drain, SeeServer
+from tmqp_server.engine.commands import Command, Drain, Manage, SeeAudit, SeeServer
 from tmqp_server.settings.sources import hidden
 
 __all__ = [
@@ -60,12 +60,16 @@ def tell_limits(api: Api, exchange: Exchange) -> Handler:
     """Every limit, and of some how much is used."""
 
     def answer(_now: float) -> object:
-        items = limits_near(api.world, turn_of(api.world).hub.broker.surveying.levels())
+        broker = turn_of(api.world).hub.broker
+        items = limits_near(api.world, broker.surveying.levels())
         known = {each["name"] for each in items}
         for field in dataclasses.fields(api.world.limits):
             if field.name not in known:
                 value = getattr(api.world.limits, field.name)
                 items.append({"name": field.name, "used": None, "limit": value, "near": False})
+        reached = broker.surveying.limits_reached()
+        for each in items:
+            each["reached"] = reached.get(each["name"], 0)
         return {"items": items}
 
     return for_observers(exchange, answer)
@@ -102,9 +106,9 @@ def tell_storage(api: Api, exchange: Exchange) -> Handler:
             "bytes": facts.storage_bytes,
             "free_bytes": facts.free_bytes,
             "floor_bytes": api.world.floor_bytes,
-            "write_us": _shown(turn.tally.write),
-            "read_us": _shown(turn.tally.read),
-            "batch_messages": _shown(turn.tally.batch),
+            "write_us": histogram_item(turn.tally.write),
+            "read_us": histogram_item(turn.tally.read),
+            "batch_messages": histogram_item(turn.tally.batch),
         }
 
     return for_observers(exchange, answer)
@@ -118,7 +122,7 @@ def tell_audit(api: Api, exchange: Exchange) -> Handler:
         found = list(api.world.audit)[-most:]
         return {"items": [dict(each) for each in reversed(found)]}
 
-    return for_observers(exchange, answer)
+    return for_observers(exchange, answer, SeeAudit)
 
 
 def drain(_api: Api, exchange: Exchange) -> Handler:
@@ -134,19 +138,11 @@ def drain(_api: Api, exchange: Exchange) -> Handler:
 def reload_settings(api: Api, exchange: Exchange) -> Handler:
     """Have the configuration read again; how that went is in the log and in the metrics."""
 
-    def answer(_body: object) -> HttpResponse:
+    def carry_out() -> HttpResponse:
         if api.world.reload is None:
             return problem(501, "this server was not started from a file that can be read again")
         api.world.reload()
         return HttpResponse.json(202, {"reloads": dict(api.world.reloads)})
 
-    return for_right(exchange, MANAGE_SERVER, answer)
-
-
-def _shown(histogram: Any) -> dict[str, object]:
-    """A histogram: how many observations there are up to each bound."""
-    return {
-        "bounds": list(histogram.bounds),
-        "counts": list(histogram.counts),
-        "sum": histogram.total,
-    }
+    manage = Manage(exchange.client.number, None, MANAGE_SERVER, "reload")
+    return managing(api, exchange, manage, carry_out)

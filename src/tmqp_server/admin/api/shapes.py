@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tmqp.constants import STATUS_HEADER_WORDS
+from tmqp_server.engine.model.histograms import Histogram
 from tmqp_server.engine.model.snapshots import ChannelSnapshot, ClientSnapshot, QueueSnapshot
 from tmqp_server.engine.model.surveyed import (
     ClientDetails,
@@ -184,3 +185,12 @@ def record_item(record: object, offset_s: float) -> dict[str, object]:
         else:
             found["queue" if name == "queue_id" else name] = value
     return found
+
+
+def histogram_item(histogram: Histogram) -> dict[str, object]:
+    """A histogram: how many observations there are up to each bound."""
+    return {
+        "bounds": list(histogram.bounds),
+        "counts": list(histogram.counts),
+        "sum": histogram.total,
+    }

@@ -6,12 +6,12 @@ from typing import Any, Final
 
 from tmqp_server.access.rights import MANAGE_CLIENTS
 from tmqp_server.admin.api.overview import turn_of
-from tmqp_server.admin.api.running import for_observers, for_right
+from tmqp_server.admin.api.running import for_observers, for_right, managing
 from tmqp_server.admin.api.shapes import unix_ms
 from tmqp_server.admin.api.table import Api, Operation, body_of, integer
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.messages import BadRequest, HttpResponse, problem
-from tmqp_server.engine.commands import AskRight, SeeServer
+from tmqp_server.engine.commands import AskRight, Manage, SeeServer
 from tmqp_server.hub.tracing import LONGEST_S, MOST_TRACES, Trace
 
 __all__ = ["SLOWNESS_OPERATIONS"]
@@ -64,7 +64,7 @@ def _trace(api: Api, exchange: Exchange) -> Handler:
     if not 1 <= seconds <= LONGEST_S:
         raise BadRequest(422, f"seconds must be a whole number from 1 to {LONGEST_S:.0f}")
 
-    def answer(_body: object) -> HttpResponse:
+    def carry_out() -> HttpResponse:
         hub = turn_of(api.world).hub
         number = hub.broker.surveying.number_of(client_id)
         if not number:
@@ -74,7 +74,10 @@ def _trace(api: Api, exchange: Exchange) -> Handler:
             return problem(409, f"{MOST_TRACES} clients are traced already")
         return HttpResponse.json(201, _shown(trace, 0, exchange))
 
-    return for_right(exchange, MANAGE_CLIENTS, answer)
+    number = exchange.client.number
+    after = {"seconds": seconds}
+    manage = Manage(number, None, MANAGE_CLIENTS, "begin-trace", client_id, after)
+    return managing(api, exchange, manage, carry_out)
 
 
 def _tell_trace(api: Api, exchange: Exchange) -> Handler:
@@ -93,12 +96,13 @@ def _tell_trace(api: Api, exchange: Exchange) -> Handler:
 def _end_trace(api: Api, exchange: Exchange) -> Handler:
     client_id = exchange.wanted.text("client")
 
-    def answer(_body: object) -> HttpResponse:
+    def carry_out() -> HttpResponse:
         if not turn_of(api.world).hub.tracer.stop(client_id):
             return problem(404, _NO_TRACE)
         return HttpResponse(204)
 
-    return for_right(exchange, MANAGE_CLIENTS, answer)
+    manage = Manage(exchange.client.number, None, MANAGE_CLIENTS, "end-trace", client_id)
+    return managing(api, exchange, manage, carry_out)
 
 
 def _shown(trace: Trace, after: int, exchange: Exchange) -> dict[str, object]:
@@ -141,7 +145,8 @@ SLOWNESS_OPERATIONS: Final[tuple[Operation, ...]] = (
         summary="Note what a client asks and is told, without what messages say, for 5 minutes.",
         begin=_trace,
         rights=("manage-clients",),
-        commands=(AskRight,),
+        commands=(Manage,),
+        action="begin-trace",
         body="Tracing",
         answer="Trace",
         status=201,
@@ -168,7 +173,8 @@ SLOWNESS_OPERATIONS: Final[tuple[Operation, ...]] = (
         summary="Forget it.",
         begin=_end_trace,
         rights=("manage-clients",),
-        commands=(AskRight,),
+        commands=(Manage,),
+        action="end-trace",
         status=204,
         failures=(404,),
         cli=("trace",),

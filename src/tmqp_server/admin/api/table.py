@@ -112,6 +112,7 @@ class Operation:
     :ivar rights: what a client needs, as ``rights.py`` names it; none for who need not be allowed
         anything.
     :ivar commands: what it asks of the broker.
+    :ivar action: what the audit calls it, where it is no command of the broker.
     :ivar query: its parameters.
     :ivar body: the name of the schema of its body; empty for none.
     :ivar answer: the name of the schema of its answer; empty for none.
@@ -120,6 +121,8 @@ class Operation:
     :ivar failures: statuses of other answers, beside those that every operation has.
     :ivar cli: the commands of ``tmqp`` that do the same.
     :ivar public: nobody is asked who the client is.
+    :ivar waits: it waits for what others do, such as a message or the storage, and works little: it
+        needs no place among the requests that work at once.
     :ivar overlaps: a connection may ask the next one before this is answered.
     """
 
@@ -130,6 +133,7 @@ class Operation:
     begin: Begin
     rights: tuple[str, ...] = ()
     commands: tuple[type[Command], ...] = ()
+    action: str = ""
     query: tuple[Parameter, ...] = ()
     body: str = ""
     answer: str = ""
@@ -138,6 +142,7 @@ class Operation:
     failures: tuple[int, ...] = ()
     cli: tuple[str, ...] = ()
     public: bool = False
+    waits: bool = False
     overlaps: bool = False
 
     @property
@@ -148,6 +153,8 @@ class Operation:
     @property
     def audited(self) -> tuple[str, ...]:
         """What the audit calls the commands of it that are recorded."""
+        if self.action:
+            return (self.action,)
         return tuple(dict.fromkeys([ACTIONS[each] for each in self.commands if each in ACTIONS]))
 
     @property

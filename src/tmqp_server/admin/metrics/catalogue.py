@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Final, final
 
-from tmqp_server.access.auditing import ACTIONS
+from tmqp_server.access.auditing import ACTIONS, MANAGED
 from tmqp_server.access.rights import RIGHTS
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.replication.view import GROUP_ROLES
@@ -350,6 +350,11 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     Metric("storage_bytes", GAUGE, "Size of the files of the data directory."),
     Metric("storage_free_bytes", GAUGE, "Free space on the disk of the data directory."),
     Metric("storage_floor_bytes", GAUGE, "Free space below which durable messages are refused."),
+    Metric(
+        "storage_backup_timestamp_seconds",
+        GAUGE,
+        "When the last complete backup ended that this server was asked for, in Unix time.",
+    ),
     # -- further --------------------------------------------------------------------------------
     Metric(
         "events",
@@ -402,7 +407,7 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
         "audit_records",
         COUNTER,
         "Changes that clients asked for, and log-ins and log-outs where clients log in.",
-        action=len(ACTIONS) + 4,
+        action=len(ACTIONS) + len(MANAGED) + 3,
         result=2,
     ),
     Metric("audit_failing", GAUGE, "1 while the file of the audit cannot be written."),
@@ -430,6 +435,25 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
         HISTOGRAM,
         "From the beginning of a page of metrics to its end, with what was done between its "
         "portions.",
+    ),
+    Metric(
+        "admin_requests_at_work", GAUGE, "Requests of operators that have begun and work ([admin])."
+    ),
+    Metric("admin_requests_waiting", GAUGE, "Requests of operators that wait to begin."),
+    Metric(
+        "admin_requests_refused",
+        COUNTER,
+        "Requests of operators that were answered with 503, for too many waited.",
+    ),
+    Metric(
+        "admin_busy_seconds",
+        COUNTER,
+        "Time of the event loop that requests of operators have taken, with the broker's work.",
+    ),
+    Metric(
+        "admin_pauses",
+        COUNTER,
+        "Requests of operators that paused, for they had used their share of a busy event loop.",
     ),
     Metric("metrics_series", GAUGE, "Time series of this answer."),
     Metric(

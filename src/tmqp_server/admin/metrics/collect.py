@@ -22,6 +22,7 @@ from tmqp_server.admin.metrics.catalogue import (
 )
 from tmqp_server.admin.metrics.exposition import OPENMETRICS, Family, Row, series_of, written
 from tmqp_server.admin.metrics.requests import RequestTally
+from tmqp_server.admin.places import Places
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.engine.events import event_name
 from tmqp_server.engine.model.histograms import SHORT_BOUNDS_US, Histogram
@@ -98,6 +99,9 @@ class Collector:
         #: What is counted of the door that shows the pages, and of its browsers.
         self.requests = RequestTally()
         self.logins: Sized = ()
+        self.places: Places | None = None
+        #: What the engine's time lacks to be Unix time, where exemplars are wanted.
+        self.exemplars_offset_s: float | None = None
         #: First deliveries of messages that have not waited, as last told.
         self._at_once = 0
 
@@ -111,6 +115,8 @@ class Collector:
     def _steps(self, form: int, now: float) -> Iterator[str]:
         turn = self._world.turn
         assert turn is not None, "nobody can ask before there is one"
+        if self.exemplars_offset_s is not None:
+            turn.hub.broker.keep_exemplars()
         survey = turn.hub.broker.survey(self._choices, self._max_queues)
         while not survey.go_on(now):
             yield ""
@@ -191,6 +197,13 @@ class Collector:
         yield Family("event_streams", [_one(tally.streams)])
         yield Family("admin_sessions", [_one(len(self.logins))])
         yield Family("metrics_collect_seconds", [_one(self._collected)])
+        places = self.places
+        if places is not None:
+            yield Family("admin_requests_at_work", [_one(len(places.at_work))])
+            yield Family("admin_requests_waiting", [_one(len(places.line))])
+            yield Family("admin_requests_refused", [_one(places.refused)])
+            yield Family("admin_busy_seconds", [_one(places.share.spent_s)])
+            yield Family("admin_pauses", [_one(places.share.pauses)])
 
     def _of_process(self, turn: Turn) -> _Families:
         world = self._world
@@ -213,6 +226,8 @@ class Collector:
             yield Family("storage_bytes", _if_known(facts.storage_bytes))
             yield Family("storage_free_bytes", _if_known(facts.free_bytes))
             yield Family("storage_floor_bytes", [_one(world.floor_bytes)])
+            made_s = None if world.backups is None else world.backups.complete_s
+            yield Family("storage_backup_timestamp_seconds", _if_known(made_s))
 
     def _of_messages(self, turn: Turn, survey: Survey) -> _Families:
         doors = sorted(survey.doors.items())
@@ -236,7 +251,10 @@ class Collector:
         converted: list[Row] = [((door,), n) for door, n in sorted(self._world.conversions.items())]
         yield Family("conversions", converted)
         yield Family("router_published", [_one(survey.published)])
-        yield Family("push_to_delivery_seconds", [_one(self._latency(survey))])
+        latency = Family("push_to_delivery_seconds", [_one(self._latency(survey))])
+        latency.exemplars = survey.exemplars
+        latency.offset_s = self.exemplars_offset_s or 0.0
+        yield latency
         yield Family("push_to_confirm_seconds", [_one(turn.tally.confirm)])
 
     def _latency(self, survey: Survey) -> Histogram:

@@ -5,10 +5,11 @@ Pure, and divided: a page is written family by family, and long ones in portions
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from tmqp_server.admin.metrics.catalogue import BY_NAME, COUNTER, HISTOGRAM, Metric
+from tmqp_server.engine.model.exemplars import Exemplar
 from tmqp_server.engine.model.histograms import Histogram
 
 __all__ = [
@@ -38,13 +39,16 @@ Row: TypeAlias = tuple[tuple[str, ...], int | float | Histogram]
 
 
 class Family:
-    """A metric and its rows."""
+    """A metric and its rows; ``exemplars`` are those of the buckets, if it has one row, and
+    ``offset_s`` is what their times lack to be Unix time."""
 
-    __slots__ = ("metric", "rows")
+    __slots__ = ("exemplars", "metric", "offset_s", "rows")
 
     def __init__(self, name: str, rows: Sequence[Row]) -> None:
         self.metric: Metric = BY_NAME[name]
         self.rows = rows
+        self.exemplars: Sequence[Exemplar | None] = ()
+        self.offset_s = 0.0
         for labels, _ in rows:
             assert len(labels) == len(self.metric.labels), f"{name} has other labels than {labels}"
 
@@ -70,7 +74,8 @@ def written(family: Family, form: int) -> Iterator[str]:
     sample = metric.full_name if metric.kind == COUNTER else metric.family
     for labels, value in family.rows:
         if isinstance(value, Histogram):
-            _write_histogram(lines, metric, _pairs(names, labels), value)
+            examples = _examples(family) if form == OPENMETRICS else {}
+            _write_histogram(lines, metric, _pairs(names, labels), value, examples)
         else:
             pairs = _pairs(names, labels)
             lines.append(f"{sample}{{{pairs}}} {value!r}\n" if pairs else f"{sample} {value!r}\n")
@@ -80,7 +85,18 @@ def written(family: Family, form: int) -> Iterator[str]:
     yield "".join(lines)
 
 
-def _write_histogram(lines: list[str], metric: Metric, pairs: str, value: Histogram) -> None:
+def _examples(family: Family) -> dict[int, str]:
+    """What stands behind the lines of buckets that have an exemplar."""
+    return {
+        bucket: f' # {{trace_id="{each.trace}"}} {each.seconds!r} {each.at + family.offset_s:.3f}'
+        for bucket, each in enumerate(family.exemplars)
+        if each is not None
+    }
+
+
+def _write_histogram(
+    lines: list[str], metric: Metric, pairs: str, value: Histogram, examples: Mapping[int, str]
+) -> None:
     assert metric.kind == HISTOGRAM, f"{metric.name} is no histogram"
     scale = _MICROSECONDS if metric.unit == "seconds" else 1
     name = metric.family
@@ -89,7 +105,7 @@ def _write_histogram(lines: list[str], metric: Metric, pairs: str, value: Histog
     for place, found in enumerate(value.counts):
         count += found
         bound = repr(value.bounds[place] / scale) if place < len(value.bounds) else "+Inf"
-        lines.append(f'{name}_bucket{{{before}le="{bound}"}} {count}\n')
+        lines.append(f'{name}_bucket{{{before}le="{bound}"}} {count}{examples.get(place, "")}\n')
     after = f"{{{pairs}}}" if pairs else ""
     lines.append(f"{name}_sum{after} {value.total / scale!r}\n")
     lines.append(f"{name}_count{after} {count}\n")

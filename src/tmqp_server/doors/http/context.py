@@ -7,6 +7,7 @@ from email.utils import formatdate
 from typing import final
 
 from tmqp_server.doors.http.bodies import DOOR_NAME
+from tmqp_server.doors.http.entrance import Entrance
 from tmqp_server.doors.http.limits import HttpLimits
 from tmqp_server.doors.http.manner import Manner
 from tmqp_server.doors.http.routes import Route, RouteTable
@@ -22,12 +23,14 @@ class HttpContext:
     """The context of a session; the parameters are those of ``HttpDoor``.
 
     :param manner: how requests are answered.
+    :param entrance: says when requests may begin.
     :param door_name: the door whose messages its clients push.
     """
 
     __slots__ = (
         "_date",
         "_second",
+        "entrance",
         "door_name",
         "inner",
         "letters",
@@ -50,7 +53,9 @@ class HttpContext:
         manner: Manner | None = None,
         door_name: str = DOOR_NAME,
         tally: HttpTally | None = None,
+        entrance: Entrance | None = None,
     ) -> None:
+        self.entrance = Entrance() if entrance is None else entrance
         self.manner = Manner() if manner is None else manner
         self.door_name = door_name
         self.letters = letters

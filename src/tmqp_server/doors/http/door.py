@@ -7,6 +7,7 @@ from typing import Final
 
 from tmqp_server.doors.http.bodies import DOOR_NAME, HttpBodies
 from tmqp_server.doors.http.context import HttpContext
+from tmqp_server.doors.http.entrance import Entrance
 from tmqp_server.doors.http.events import event_bytes, follow
 from tmqp_server.doors.http.exchange import Exchange
 from tmqp_server.doors.http.json_door import JsonDoor, push_for_node
@@ -70,6 +71,7 @@ class HttpDoor(QueuesOnly):
     :param manner: how requests are answered.
     :param door_name: the door whose messages clients push, if it is not this one.
     :param tally: counts the requests.
+    :param entrance: says when requests may begin; at once if None.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class HttpDoor(QueuesOnly):
         manner: Manner | None = None,
         door_name: str = DOOR_NAME,
         tally: HttpTally | None = None,
+        entrance: Entrance | None = None,
     ) -> None:
         super().__init__(HttpBodies())
         self.name = HttpBodies.name
@@ -95,7 +98,16 @@ class HttpDoor(QueuesOnly):
             table.append(Route("GET", "/api/v1/ws", self._upgrade, public=True))
             inner = {**inner, JSON_V1: JsonDoor(new_id, limits, letters, door_name)}
         self.context = HttpContext(
-            new_id, limits, wall_clock_offset_s, inner, table, letters, manner, door_name, tally
+            new_id,
+            limits,
+            wall_clock_offset_s,
+            inner,
+            table,
+            letters,
+            manner,
+            door_name,
+            tally,
+            entrance,
         )
 
     def open(self, session: int, now: float) -> DoorSession:

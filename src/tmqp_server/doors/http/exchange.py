@@ -40,6 +40,10 @@ class Plan(Protocol):
         """Whether it may begin while earlier ones wait."""
 
     @property
+    def bounded(self) -> bool:
+        """Whether it needs a place among those that work at once."""
+
+    @property
     def takes_body(self) -> bool:
         """Whether there may be a body."""
 
@@ -107,7 +111,8 @@ class Exchange:
     was refused; ``handler``, None unless something is asked of the broker; ``answered``, nothing
     may be added; ``closes``, the connection ends behind this answer; ``upgrade``, the WebSocket
     subprotocol to be spoken from here on; ``asks_who``, the client must have logged in for that;
-    ``due``, when the request must be complete; ``peer``, where it comes from.
+    ``due``, when the request must be complete, or then when it is asked for again whether it may
+    begin; ``held``, it may not yet; ``peer``, where it comes from.
     """
 
     def __init__(
@@ -127,6 +132,7 @@ class Exchange:
         self.handler: Handler | None = None
         self.upgrade: str = ""
         self.asks_who = False
+        self.held = False
         self.peer = ""
         self.due = due
         self.answered = False

@@ -20,6 +20,8 @@ from tmqp_server.doors.facts import events_by_name
 from tmqp_server.doors.http.contents import (
     MOST_DELAY_MS,
     PUT_BACK_PLACES,
+    PublishTimes,
+    built_frame,
     wanted_filter,
     wanted_reason,
 )
@@ -48,6 +50,7 @@ __all__ = [
     "SocketMember",
     "SocketOperation",
     "SocketRequest",
+    "push_of",
     "read_request",
 ]
 
@@ -199,6 +202,26 @@ class Behind:
 
     def __init__(self, request: SocketRequest) -> None:
         self.request = request
+
+
+def push_of(
+    request: SocketRequest, place: tuple[str, int], name: str, source: str, *, confirms: bool
+) -> Push:
+    """The push of a message that a request has in it.
+
+    :param place: the channel and the queue.
+    :param name: the id of the message.
+    :raises BadRequest: when it cannot be one.
+    """
+    high = request.word("priority", ("normal", "high")) == "high"
+    timing = PublishTimes(
+        request.number("delay_ms", 0, 0, MOST_DELAY_MS),
+        request.number("expires_ms", 0, 0, MOST_DELAY_MS),
+    )
+    headers, payload = request.pairs("headers"), request.payload()
+    frame = built_frame(place, name, source, headers, payload, timing, high=high)
+    size, extras = len(frame.raw), timing.extras()
+    return Push(request.session, name, *place, high, confirms, size, frame, extras)
 
 
 _Make = Callable[[SocketRequest, Letters], Sequence[Command]]

@@ -16,18 +16,18 @@ from typing import Final, final
 
 from tmqp.constants import RESULT_FORBIDDEN, RESULT_NOT_FOUND, RESULT_OK
 from tmqp.frames import Frame
-from tmqp_server.doors.http.contents import MOST_DELAY_MS, PublishTimes, built_frame
 from tmqp_server.doors.http.json_requests import (
     Behind,
     RefusedRequest,
     SocketRequest,
+    push_of,
     read_request,
 )
 from tmqp_server.doors.http.limits import HttpLimits
 from tmqp_server.doors.http.messages import BadRequest, as_json
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.port import SERVER_STOPS, DoorSession, IdSource
-from tmqp_server.engine.commands import Command, Disconnect, Join, Leave, Push
+from tmqp_server.engine.commands import Command, Disconnect, Join, Leave
 from tmqp_server.engine.effects import (
     CloseSession,
     Confirm,
@@ -131,27 +131,11 @@ class JsonSession(DoorSession):
         confirms = request.flag("confirm", default=True)
         if confirms and name in self.unconfirmed:
             raise BadRequest(409, "a message with this id is not confirmed yet")
-        high = request.word("priority", ("normal", "high")) == "high"
-        timing = PublishTimes(
-            request.number("delay_ms", 0, 0, MOST_DELAY_MS),
-            request.number("expires_ms", 0, 0, MOST_DELAY_MS),
-        )
-        frame = built_frame(
-            request.place,
-            name,
-            self._client_id,
-            request.pairs("headers"),
-            request.payload(),
-            timing,
-            high=high,
-        )
+        push = push_of(request, request.place, name, self._client_id, confirms=confirms)
         if confirms:
             self.unconfirmed[name] = request
             self._look_at_pushes()
-        channel, queue_id = request.place
-        size = len(frame.raw)
-        extras = timing.extras()
-        return Push(self._number, name, channel, queue_id, high, confirms, size, frame, extras)
+        return push
 
     def _look_at_pushes(self) -> None:
         """Read no more while too many pushes wait for their confirms."""

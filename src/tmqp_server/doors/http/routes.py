@@ -28,6 +28,7 @@ class Route:
     :param public: answered without asking who the client is.
     :param overlaps: may begin while earlier requests of its kind wait for their answers: what it
         asks of the broker it asks at once.
+    :param bounded: needs a place among the requests that work at once (``entrance.py``).
     :param takes_body: a request may have a body; of others it must be empty.
     :param max_body_bytes: how large the body may be; 0 for what the door's limits say.
     :param too_large: what is said of a larger one.
@@ -35,6 +36,7 @@ class Route:
 
     __slots__ = (
         "begin",
+        "bounded",
         "max_body_bytes",
         "method",
         "overlaps",
@@ -53,6 +55,7 @@ class Route:
         *,
         public: bool = False,
         overlaps: bool = False,
+        bounded: bool = False,
         takes_body: bool = False,
         max_body_bytes: int = 0,
         too_large: str = "",
@@ -62,6 +65,7 @@ class Route:
         self.begin = begin
         self.public = public
         self.overlaps = overlaps
+        self.bounded = bounded
         self.takes_body = takes_body
         self.max_body_bytes = max_body_bytes
         self.too_large = too_large

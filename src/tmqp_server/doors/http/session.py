@@ -4,7 +4,8 @@ Theory of operation.  Each request is an :class:`Exchange` with an ``h11.Connect
 which reads the request and writes its answer; the bytes that follow a request are given to the next
 exchange.  One request is read at a time.  A complete one waits until it may begin:
 requests whose routes overlap (a publish) begin while earlier ones of the kind wait for their
-answers, all others when they are alone.  Answers leave in the order of the requests.
+answers, all others when they are alone.  Some need a place among those of the whole door as well
+(``entrance.py``).  Answers leave in the order of the requests.
 
 The first request that needs rights asks the broker to accept the client; its credentials are those
 of the whole connection.  A refused request whose body has not been read is answered at once; the
@@ -90,6 +91,8 @@ class HttpSession(DoorSession):
         self._idle_due = now + context.limits.idle_timeout_s
         self._linger_due = math.inf
         self._linger_bytes = 0
+        #: When the handler that is due may go on, if it has to pause.
+        self._resumes = 0.0
         #: When the client that comes after another one on this connection is asked about.
         self._again_due = math.inf
         self._socket: WebSocketLayer | None = None
@@ -179,8 +182,11 @@ class HttpSession(DoorSession):
             self._context.tally.websockets -= 1
 
     def _abandon_all(self) -> None:
+        if self._complete is not None:
+            self._context.entrance.left(self._complete)
         for each in self._begun:
             each.abandon()
+            self._context.entrance.left(each)
             if each.handler is not None and not each.answered:
                 each.handler.abandoned()
         self._begun.clear()
@@ -268,6 +274,7 @@ class HttpSession(DoorSession):
         self._later = machine.trailing_data[0]
         self._reading = None
         self._complete = exchange
+        exchange.due = math.inf
         if machine.their_state is h11.MUST_CLOSE:
             self._last = True
 
@@ -279,6 +286,8 @@ class HttpSession(DoorSession):
             more.append((b"Allow", ", ".join(self._context.routes.methods(request.path)).encode()))
         if status == 426:
             more.append((b"Upgrade", b"websocket"))
+        if status == 503:
+            more.append((b"Retry-After", b"1"))
         if status == 401:
             more.append((b"WWW-Authenticate", self._context.manner.challenge))
         unread = self._reading is exchange
@@ -299,7 +308,7 @@ class HttpSession(DoorSession):
     # -- carrying out ---------------------------------------------------------------------------
 
     def _may_begin(self, exchange: Exchange) -> bool:
-        if self._client.standing == WAITING:
+        if self._client.standing == WAITING or exchange.held:
             return False
         begun = self._begun
         if not begun:
@@ -331,6 +340,10 @@ class HttpSession(DoorSession):
                         commands.append(self._change_client(exchange, now))
                         return
                     raise BadRequest(421, "a connection belongs to one client: open another one")
+            if route.bounded and not self._context.entrance.admit(exchange, now):
+                exchange.held = True
+                self._complete = exchange
+                return
             exchange.handler = route.begin(exchange)
             if exchange.asks_who and client.standing == STRANGER:
                 commands.append(client.connect(request, self._context.door_name, now))
@@ -367,7 +380,7 @@ class HttpSession(DoorSession):
         begun = self._begun
         while begun and begun[0].answered:
             closes = begun[0].closes
-            begun.popleft()
+            self._context.entrance.left(begun.popleft())
             self._idle_due = now + self._limits.idle_timeout_s
             if closes:
                 self._last = True
@@ -537,7 +550,9 @@ class HttpSession(DoorSession):
         due = self._again_due
         for each in self._begun:
             if each.handler is not None and not each.answered:
-                due = min(due, each.handler.due)
+                due = min(due, max(each.handler.due, self._resumes))
+        if self._complete is not None:
+            due = min(due, self._complete.due)
         if self._reading is not None:
             due = min(due, self._reading.due)
         elif not self._begun and self._complete is None:
@@ -557,9 +572,18 @@ class HttpSession(DoorSession):
             self._client.standing = STRANGER
         for each in list(self._begun):
             handler = each.handler
-            if handler is not None and not each.answered and handler.due <= now:
-                each.at(now)
-                commands += handler.on_deadline(now)
+            if handler is None or each.answered or handler.due > now:
+                continue
+            if self._resumes <= 0.0:
+                self._resumes = self._context.entrance.resumes(now)
+            if self._resumes > now:
+                break
+            self._resumes = 0.0  # one pause for each step
+            each.at(now)
+            commands += handler.on_deadline(now)
+        if self._complete is not None and self._complete.due <= now:
+            self._complete.due = math.inf
+            self._complete.held = False
         reading = self._reading
         if reading is not None and reading.due <= now:
             reading.at(now)

@@ -8,6 +8,7 @@ from tmqp.connection import Connection
 from tmqp.constants import TYPE_QUEUE_MESSAGE
 from tmqp.extensions import FILTER_HEADERS
 from tmqp.runs import FrameRun
+from tmqp_server.doors.contents import contents_of
 from tmqp_server.engine.commands import (
     Acknowledge,
     AcknowledgeRun,
@@ -89,14 +90,7 @@ class NativeRun(RunWire):
 
     def contents(self) -> tuple[list[str], list[int], list[object]]:
         """Of each message its id, its bytes and its frame."""
-        ids: list[str] = []
-        sizes: list[int] = []
-        wires: list[object] = []
-        for frame in self.frames.frames():
-            ids.append(frame.message_id)
-            sizes.append(len(frame.raw))
-            wires.append(frame)
-        return ids, sizes, wires
+        return contents_of(self.frames.frames())
 
     def message_ids(self) -> list[str]:
         """The id of each message."""

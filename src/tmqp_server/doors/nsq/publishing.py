@@ -11,7 +11,7 @@ from tmqp_server.doors.nsq.message import NsqRun, size_of
 from tmqp_server.doors.nsq.publications import PendingPublication, PendingPublications
 from tmqp_server.doors.nsq.topics import QUEUE
 from tmqp_server.doors.nsq.writing import CONNECTED, NOTHING, WritingSession
-from tmqp_server.engine.commands import Command, Push, PushExtras, PushRun, RunNotes
+from tmqp_server.engine.commands import Command, Push, PushRun, RunNotes
 from tmqp_server.engine.effects import Confirm, ConfirmRun
 from tmqp_wires.nsq.events import Event, Publish, PublishDeferred, PublishMany
 from tmqp_wires.nsq.names import quoted
@@ -108,16 +108,11 @@ class PublishingSession(WritingSession):
         number = self._number
         timestamp_ns = context.unix_ns(now)
         shapes = context.shapes
-        extras: PushExtras | None = None
-        request: MadeTopic | None = None
         if topic not in self._made:
-            request = MadeTopic(topic)
-        if request is not None or delay_ms:
-            # It may not be there, and the client may push only: then the push makes it.
-            extras = shapes.extras(topic, delay_ms)
-        create = shapes.create_topic(number, topic, request)
-        channel = create.channel
-        commands.append(create)
+            commands.append(shapes.create_topic(number, topic, MadeTopic(topic)))
+        # The topic may be removed at any time, and the client may push only: the push makes it.
+        extras = shapes.extras(topic, delay_ms)
+        channel = shapes.channel_of(topic)
         if len(bodies) == 1:
             context.world.published(self._row, topic, 1, len(bodies[0]))
             name = context.ids.new()

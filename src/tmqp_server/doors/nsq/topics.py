@@ -65,6 +65,10 @@ class Shapes:
             session, request, known.channel, QUEUE, known.changes, known.channel_changes
         )
 
+    def channel_of(self, topic: bytes) -> str:
+        """The channel that a topic is."""
+        return self._topic(topic).channel
+
     def extras(self, topic: bytes, delay_ms: int = 0) -> PushExtras:
         """What a push says that makes the topic, because its client may push and not create."""
         known = self._topic(topic)

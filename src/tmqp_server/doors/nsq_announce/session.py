@@ -153,14 +153,17 @@ class AnnounceSession(DoorSession):
             self._connected = False
             reason = effect.reason if isinstance(effect, CloseSession) else "the broker is full"
             return self._end(reason)
-        if isinstance(effect, Reply) and effect.request is self and effect.code == RESULT_OK:
+        if isinstance(effect, Reply) and effect.request is self:
+            if effect.code != RESULT_OK:
+                return self._end(f"the broker lists no channels: result {effect.code}")
             channels = effect.body
             assert isinstance(channels, list), "channels were asked for"
             for each in channels:
                 assert isinstance(each, ChannelSnapshot), "channels were asked for"
                 self._tell(self._registered(each.name))
-            self._answer_due = min(self._answer_due, now + _ANSWER_TIMEOUT_S)
-            self.hurried = True
+            if self._unanswered:
+                self._answer_due = min(self._answer_due, now + _ANSWER_TIMEOUT_S)
+                self.hurried = True
         return ()
 
     def deliver(self, data: bytes) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tmqp_server.engine.commands.base import SessionCommand
 
 __all__ = [
@@ -16,7 +18,9 @@ __all__ = [
     "ListConsumers",
     "ListNodes",
     "ListQueues",
+    "Manage",
     "Permission",
+    "SeeAudit",
     "SeeMetrics",
     "SeeServer",
 ]
@@ -132,6 +136,38 @@ class SeeServer(Permission):
     """Whether it may see how the server is: its state, and what fails."""
 
     __slots__ = ()
+
+
+class SeeAudit(Permission):
+    """Whether it may see who has asked for which change."""
+
+    __slots__ = ()
+
+
+class Manage(Permission):
+    """Whether it may do something to the server that is not the broker's.
+
+    ``right`` is the one of ``access/rights.py`` that it takes, ``action`` one of
+    ``access/auditing.py``'s ``MANAGED``, ``subject`` what it is about, and ``after`` what that is
+    to be then.
+    """
+
+    __slots__ = ("right", "action", "subject", "after")
+
+    def __init__(
+        self,
+        session: int,
+        request: object,
+        right: str,
+        action: str,
+        subject: str = "",
+        after: Mapping[str, object] | None = None,
+    ) -> None:
+        super().__init__(session, request)
+        self.right = right
+        self.action = action
+        self.subject = subject
+        self.after = {} if after is None else after
 
 
 class AskRight(Permission):

@@ -63,9 +63,9 @@ class Pump:
         before = counters.sent - counters.redelivered
         self._drain(queue, now, floor)
         sent = counters.sent - counters.redelivered - before
-        if sent and since > 0.0:
+        if sent and since > 0.0 and head is not None:
             # As long as the first of them has waited: at most that long the others have.
-            self._core.tally.latency.observe(now - since, sent)
+            self._core.tally.waited(head, now - since, sent, now)
 
     def _drain(self, queue: Queue, now: float, floor: int) -> None:
         core = self._core

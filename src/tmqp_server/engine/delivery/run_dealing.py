@@ -72,18 +72,12 @@ class RunDealer:
     def lines_up(self, queue: Queue) -> bool:
         """Whether each message would wait in memory, and nothing follow but that."""
         core = self._core
-        discipline = queue.discipline
         return (
-            discipline.stores
-            and not discipline.replaces
-            and not (queue.saves or queue.bounded)
-            and not (queue.waits or queue.keyed or queue.leveled)
-            and not queue.audience.filters
+            queue.waits_plainly()
             and not core.shares_decisions
             and not core.notices.mask & MESSAGE_PRODUCED
-            and not (queue.runnable or queue.fleeting or queue.spilled)
-            and queue.message_timeout_s == 0.0
-            and not (discipline.sends and queue.audience.can_take(queue.exclusive))
+            and not queue.runnable
+            and not (queue.discipline.sends and queue.audience.can_take(queue.exclusive))
         )
 
     def line_up(

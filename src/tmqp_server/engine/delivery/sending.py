@@ -464,7 +464,7 @@ class Sender:
         )
         session.delivered += 1
         if message.attempts == 0 and message.sent_at > 0.0:
-            self._core.tally.latency.observe(now - message.sent_at)
+            self._core.tally.waited(message, now - message.sent_at, 1, now)
         self._flights.sent(queue, message, 1, now)
         if wants:
             self._flights.give(queue, message, session)

@@ -182,7 +182,8 @@ class Workflow:
         discipline = queue.discipline
         if queue.high_count or queue.regular_count or queue.spilled:
             self._outcomes.make_way(queue, message)
-            self._outcomes.wait_last(queue, message)
+            if not self._flights.line_up_packed(queue, message):
+                self._outcomes.wait_last(queue, message)
             if not queue.runnable and (not queue.waiting or queue.chooses()):
                 self._pump.pump(queue, now)
         elif not discipline.stores or (

@@ -162,6 +162,7 @@ class Channel:
         #: There while it has an idle timeout.
         self.idle: IdleTimer | None = None
         self.audience = Audience()
+        self.audience.let_one_take(options.single_consumer)
         self.queues: dict[int, Queue] = {}
         #: Remembered spellings.
         self.spellings: list[str] = []
@@ -452,6 +453,7 @@ class ChannelTable:
         channel.memory += more
         changes = options.destroy_when_empty != channel.options.destroy_when_empty
         channel.options = options
+        channel.audience.let_one_take(options.single_consumer)
         if changes:
             for queue in channel.queues.values():
                 queue.make_fleeting(options.destroy_when_empty)

@@ -48,12 +48,13 @@ class Histogram:
         self.counts: list[int] = [0] * (len(bounds) + 1)
         self.total = 0
 
-    def observe(self, seconds: float, weight: int = 1) -> None:
-        """Count a duration, *weight* times; one below zero counts as zero."""
-        self.count(max(int(seconds * 1_000_000), 0), weight)
+    def observe(self, seconds: float, weight: int = 1) -> int:
+        """Count a duration, *weight* times; one below zero counts as zero.  Returns the number of
+        its bucket."""
+        return self.count(max(int(seconds * 1_000_000), 0), weight)
 
-    def count(self, value: int, weight: int = 1) -> None:
-        """Count a value in the unit of the bounds, *weight* times."""
+    def count(self, value: int, weight: int = 1) -> int:
+        """Count a value in the unit of the bounds, *weight* times; returns as :meth:`observe`."""
         place = 0
         for bound in self.bounds:
             if value <= bound:
@@ -61,6 +62,7 @@ class Histogram:
             place += 1
         self.counts[place] += weight
         self.total += value * weight
+        return place
 
     def copy(self) -> Histogram:
         """As it is now."""

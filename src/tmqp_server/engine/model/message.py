@@ -403,6 +403,22 @@ class Wires:
         """The priority of *message*, 0 to 9, the same each time."""
         return 9 if message.marks & MARK_HIGH else 4
 
+    def pack(self, message: Message) -> bytes | None:
+        """The wire form of *message* as ``size`` bytes, of which ``unpack`` makes an equal one, and
+        the message's id; None where that cannot be, as in this base."""
+        return None
+
+    def unpack(self, packed: bytes) -> tuple[list[str], list[int], list[object]]:
+        """What was packed, message by message: the ids, the sizes and the wire forms.
+
+        :param packed: the bytes of one or several, one behind the other.
+        """
+        raise NotImplementedError
+
+    def trace_of(self, message: Message) -> str:
+        """The id of the trace that *message* is part of, 32 hexadecimal digits; else nothing."""
+        return ""
+
     def filter_of(self, language: str, text: str) -> SubscriptionFilter:
         """A filter as it was written down.
 

@@ -39,7 +39,7 @@ from tmqp_server.engine.model.feeds import Feed
 from tmqp_server.engine.model.handlers import receipt_of, saving
 from tmqp_server.engine.model.keys import KeyTable
 from tmqp_server.engine.model.levels import LevelGauge
-from tmqp_server.engine.model.message import MARK_HIGH, MARK_SAVED, MARK_SAVING, Message
+from tmqp_server.engine.model.message import MARK_HIGH, MARK_SAVED, MARK_SAVING, Message, Wires
 from tmqp_server.engine.model.parking import with_levels
 from tmqp_server.engine.model.sessions import Audience, Pulling
 from tmqp_server.engine.model.tails import Tail
@@ -284,6 +284,20 @@ class Queue(QueueFacts):
             return False
         return (self.audience.filters != 0 or self.keyed) and self.discipline.sends
 
+    def waits_plainly(self) -> bool:
+        """Whether what waits does so in memory, in the order it came, and nothing is asked of any
+        message until it is its turn."""
+        discipline = self.discipline
+        return (
+            discipline.stores
+            and not discipline.replaces
+            and not (self.saves or self.bounded)
+            and not (self.waits or self.keyed or self.leveled)
+            and not self.audience.filters
+            and not (self.fleeting or self.spilled)
+            and self.message_timeout_s == 0.0
+        )
+
     # --- Messages on disk only -------------------------------------------------------------------
 
     def is_over(self, message: Message, entered: bool) -> bool:
@@ -383,6 +397,15 @@ class Queue(QueueFacts):
         else:
             self.regular.put_part(part, count)
             self.regular_count += count
+
+    def put_packed(self, message: Message, packed: bytes, wires: Wires) -> None:
+        """Let a message wait behind all of its priority, as its bytes if others do."""
+        if message.marks & MARK_HIGH:
+            self.high.put_packed(message, packed, wires)
+            self.high_count += 1
+        else:
+            self.regular.put_packed(message, packed, wires)
+            self.regular_count += 1
 
     def put_first(self, message: Message) -> None:
         """Let *message* wait before all of its priority."""

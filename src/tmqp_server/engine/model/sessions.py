@@ -13,7 +13,7 @@ the credit is used up), who are in no list while they are.
 A queue whose messages go to one consumer each needs the next that can take one: the subscriptions
 stand in a ring in join order, and ``ready`` has a bit for each place at which nobody is stalled.
 While somebody is *exclusive*, one of these is the ``sole`` taker of such queues, and the only one
-that may have a bit.
+that may have a bit.  In an audience of a *single* consumer everybody is.
 
 ``line`` is where queues wait that have messages and an audience that cannot take them.
 """
@@ -29,7 +29,7 @@ from tmqp_server.engine.model.message import Message, SubscriptionFilter
 from tmqp_server.engine.model.questions import Questions
 from tmqp_server.engine.model.recipients import Recipients
 from tmqp_server.engine.model.selection import EVERYBODY, Selection
-from tmqp_server.engine.model.terms import AcceptedTerms, Terms
+from tmqp_server.engine.model.terms import AcceptedTerms, Terms, sole_of
 from tmqp_server.engine.model.timed import set_due
 
 __all__ = ["Audience", "EventSubscription", "Pulling", "Session", "Subscription"]
@@ -308,6 +308,7 @@ class Audience:
         "stale",
         "scattered",
         "tiers",
+        "single",
         "sole",
         "selection",
         "metered",
@@ -342,6 +343,8 @@ class Audience:
         self.scattered = False
         #: The places of each priority, the highest first; empty while all have the same.
         self.tiers: list[int] = []
+        #: Everybody is exclusive; see ``let_one_take``.
+        self.single = False
         #: Who alone takes messages that go to one consumer: of the exclusive ones, the first of the
         #: highest priority.  None without any; right when the ring is.
         self.sole: Subscription | None = None
@@ -355,6 +358,12 @@ class Audience:
     def has_room_for(self, filter: SubscriptionFilter | None) -> bool:
         """Whether there may be one more consumer with this filter."""
         return filter is None or self.selection is None or self.selection.has_room(filter)
+
+    def let_one_take(self, single: bool) -> None:
+        """Let one consumer take all messages that go to one, as if everybody were exclusive."""
+        self.single = single
+        self.scattered = True
+        self.stale = True
 
     def add(self, subscription: Subscription) -> None:
         """Let a session that is not in join, as the last."""
@@ -465,7 +474,7 @@ class Audience:
         """Give everybody a place in join order."""
         self.scattered = False
         self.ring = list(self.subscriptions.values())
-        self.sole = _sole_of(self.ring)
+        self.sole = sole_of(self.ring, self.single)
         ready = 0
         for place, subscription in enumerate(self.ring):
             subscription.place = place
@@ -572,15 +581,6 @@ class Audience:
             return False
         sole = self.sole_taker()
         return self.stalled < len(self.subscriptions) if sole is None else not sole.stalled
-
-
-def _sole_of(ring: list[Subscription]) -> Subscription | None:
-    """Of those who are exclusive, the first of the highest priority."""
-    found: Subscription | None = None
-    for subscription in ring:
-        if subscription.exclusive and (found is None or subscription.priority > found.priority):
-            found = subscription
-    return found
 
 
 def _tiers_of(ring: list[Subscription]) -> list[int]:

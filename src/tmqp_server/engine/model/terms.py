@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from tmqp.constants import (
     PUT_BACK_END,
     PUT_BACK_NO,
@@ -15,7 +17,9 @@ from tmqp_server.engine.model.message import Message
 from tmqp_server.engine.model.times import NEVER
 from tmqp_server.engine.records import Record
 
-__all__ = ["AcceptedTerms", "Terms"]
+__all__ = ["AcceptedTerms", "Terms", "sole_of"]
+
+_Taker = TypeVar("_Taker", bound="AcceptedTerms")
 
 
 class Terms(Record):
@@ -123,3 +127,13 @@ class AcceptedTerms:
         if terms.exclusive is not None:
             self.exclusive = terms.exclusive
         return before != (self.priority, self.exclusive)
+
+
+def sole_of(consumers: list[_Taker], single: bool) -> _Taker | None:
+    """Of those who are exclusive, or of all if there is to be a *single* one, the first of the
+    highest priority."""
+    found: _Taker | None = None
+    for each in consumers:
+        if (single or each.exclusive) and (found is None or each.priority > found.priority):
+            found = each
+    return found

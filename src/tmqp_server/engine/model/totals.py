@@ -6,7 +6,9 @@ over all sessions, those that are over included, never falls.
 
 from __future__ import annotations
 
+from tmqp_server.engine.model.exemplars import Exemplars
 from tmqp_server.engine.model.histograms import Histogram
+from tmqp_server.engine.model.message import Message, Wires
 from tmqp_server.engine.model.sessions import Session
 
 __all__ = ["EngineTally", "SessionTotals"]
@@ -61,10 +63,19 @@ class EngineTally:
     Attributes: ``confirms`` and ``negative_confirms``, messages whose producers were told what
     became of them; ``ended``, what sessions have counted that are over, by the name of their door;
     ``refusals``, pushes that were refused, by the result code; ``published``, messages that were
-    published to routers; ``latency``, how long messages waited that could not be delivered at once.
+    published to routers; ``latency``, how long messages waited that could not be delivered at once,
+    and ``exemplars`` of these, None unless somebody wants them.
     """
 
-    __slots__ = ("confirms", "ended", "latency", "negative_confirms", "published", "refusals")
+    __slots__ = (
+        "confirms",
+        "ended",
+        "exemplars",
+        "latency",
+        "negative_confirms",
+        "published",
+        "refusals",
+    )
 
     def __init__(self) -> None:
         self.confirms = 0
@@ -73,6 +84,18 @@ class EngineTally:
         self.refusals: dict[int, int] = {}
         self.published = 0
         self.latency = Histogram()
+        self.exemplars: Exemplars | None = None
+
+    def keep_exemplars(self, wires: Wires) -> None:
+        """Keep examples of messages that have waited, from now on."""
+        if self.exemplars is None:
+            self.exemplars = Exemplars(len(self.latency.counts), wires)
+
+    def waited(self, message: Message, seconds: float, count: int, now: float) -> None:
+        """Count messages that have waited; *message* is the one that has waited longest."""
+        bucket = self.latency.observe(seconds, count)
+        if self.exemplars is not None:
+            self.exemplars.note(bucket, message, seconds, now)
 
     def count_confirms(self, count: int, positive: bool = True) -> None:
         """Count messages whose producers are told what became of them."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from tmqp_server.engine.model.message import MARK_FAILED, MARK_GONE, Message
+from tmqp_server.engine.model.message import MARK_FAILED, MARK_GONE, Message, Wires
+from tmqp_server.engine.model.packed_parts import MOST_PACKED, PackedPart
 from tmqp_server.engine.model.timers import ExpiryWheel
 from tmqp_server.engine.model.times import NEVER
 from tmqp_server.engine.model.waiting_parts import WaitingPart
@@ -55,6 +56,21 @@ class WaitingList:
             self._later = deque()
         self._later.append(part)
         self.count += count
+
+    def put_packed(self, message: Message, packed: bytes, wires: Wires) -> None:
+        """Let a message, which does not expire, wait as the last one: as its bytes, if others do.
+
+        *message* is forgotten then, and another made of *packed* by *wires* when it is its turn.
+        """
+        part = self._later[-1] if self._has_parts else None
+        if part is not None and part.take_in(message, packed):
+            self.count += 1
+        elif part is not None and part.is_loose and len(part.messages()) < MOST_PACKED:
+            self.put_last(message)  # a part of its own, for one or two, would take more memory
+        else:
+            row = PackedPart(message.queue_id, wires)
+            row.take_in(message, packed)
+            self.put_part(row, 1)
 
     def _put_behind_parts(self, message: Message) -> None:
         part = self._later[-1]
@@ -142,6 +158,7 @@ class WaitingList:
         """All there is at this moment, settled ones among them, copied in one go."""
         found = [WaitingPart(list(self._messages))]
         for part in self._later:
+            part.complete()
             found.append(WaitingPart(part.messages().copy()) if part.is_loose else part)
         return found
 

@@ -32,6 +32,17 @@ class WaitingPart:
             self.made = made
         return made
 
+    def take_in(self, message: Message, packed: bytes) -> bool:
+        """Let one more message wait here as the last one; False where nothing more comes in, as in
+        this base.
+
+        :param packed: its wire form, see ``Wires.pack``.
+        """
+        return False
+
+    def complete(self) -> None:
+        """Take no more in: somebody else looks at this part, too."""
+
     def _make(self) -> list[Message]:
         """The messages, asked for once."""
         raise NotImplementedError

@@ -138,10 +138,12 @@ class Administration:
             code = core.channels.problem_of_change(channel, options)
             if code == RESULT_OK:
                 core.channels.change_rules(channel, options)
+                core.wake_audience(channel.audience)  # another may be the one that takes all
                 core.watch_channel(channel)
                 core.watch_idle(channel)
                 if core.stores and not options.lifetime:
                     core.keep(StoreChannel(channel.stored_name, options))
+                self._pump.wake_waiting(core.now)
         self.reply(session, command.request, code)
 
     def remove_channel(self, command: Command, session: Session) -> None:

@@ -15,8 +15,10 @@ from tmqp_server.engine.commands import (
     DescribeServer,
     Drain,
     ListNodes,
+    Manage,
     Permission,
     ReportMaster,
+    SeeAudit,
     SeeMetrics,
     SeeServer,
 )
@@ -57,6 +59,8 @@ class Nodes:
             AskRight: self.permit,
             Drain: self.drain,
             Configure: self.permit,
+            Manage: self.permit,
+            SeeAudit: self.permit,
             SeeMetrics: self.permit,
             SeeServer: self.permit,
         }

@@ -20,6 +20,7 @@ from tmqp_server.engine.core import Core, PendingRun
 from tmqp_server.engine.model.ages import oldest_since
 from tmqp_server.engine.model.channels import Channel, matches
 from tmqp_server.engine.model.counters import QueueCounters
+from tmqp_server.engine.model.exemplars import Exemplar
 from tmqp_server.engine.model.histograms import Histogram
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session
@@ -125,12 +126,14 @@ class Survey:
     them have messages waiting and no consumer; ``samples`` of chosen queues, ``left_out`` of which
     only the sum is there; ``doors``, what sessions have counted, by the name of their door;
     ``confirms`` and ``negative_confirms``; ``refusals`` by result code; ``limits_reached`` by the
-    limit; ``published``, messages for routers; ``latency``.
+    limit; ``published``, messages for routers; ``latency``, and ``exemplars`` by its buckets, none
+    unless they are kept.
     """
 
     __slots__ = (
         "confirms",
         "doors",
+        "exemplars",
         "latency",
         "left_out",
         "limits_reached",
@@ -174,6 +177,8 @@ class Survey:
         self.limits_reached: dict[str, int] = dict(core.limits_reached)
         self.published: int = tally.published
         self.latency: Histogram = tally.latency.copy()
+        kept = tally.exemplars
+        self.exemplars: list[Exemplar | None] = [] if kept is None else kept.last[:]
         self._core = core
         self._choices = choices
         self._most = most

@@ -64,6 +64,15 @@ class Surveying:
         session = self._core.clients.get(client_id)
         return 0 if session is None else connection_of(session.number)
 
+    def client_id_of(self, number: int) -> str:
+        """The id of the client of a session; empty when it is none's."""
+        session = self._core.sessions.get(number)
+        return "" if session is None else session.client_id
+
+    def limits_reached(self) -> dict[str, int]:
+        """How often each limit was reached, of those that were."""
+        return dict(self._core.limits_reached)
+
     def levels(self) -> dict[str, int]:
         """How much there is of everything but queues and messages at this moment."""
         return levels_of(self._core)

@@ -215,9 +215,15 @@ class SqliteStore(Front):
         self._now_us = max(self._now_us, now_us)
         if batch.staged:
             self._database.room.check(batch.size(), self._pending.weight)
-        with self._database.aside.around(batch):
-            if batch.keeps() or batch.is_empty():
-                self._write(batch, now_us)
+        if batch.staged or batch.dropped:
+            with self._database.aside.around(batch):
+                self._write_if_any(batch, now_us)
+        else:  # most: who waits for a sync waits for every call before it
+            self._write_if_any(batch, now_us)
+
+    def _write_if_any(self, batch: StoreBatch, now_us: int) -> None:
+        if batch.keeps() or batch.is_empty():
+            self._write(batch, now_us)
 
     def _write(self, batch: StoreBatch, now_us: int) -> None:
         """Make durable what has to be."""
@@ -291,8 +297,9 @@ class SqliteStore(Front):
         if not self._is_known:
             self.recover()
         self._database.ready()
-        with translated(self.directory, "write to"):
-            self._log.heal()
+        if self._log.owes:
+            with translated(self.directory, "write to"):
+                self._log.heal()
 
     def _carry(self, batch: StoreBatch | None = None, *, always: bool = False) -> None:
         """Bring all recent writes into the database, and a batch that is no write of the log.

@@ -13,9 +13,9 @@ from typing import Final
 from tmqp.references import DATABASE_NAME
 from tmqp_server.storage.port import StoreFullError
 from tmqp_server.storage.sqlite.schema import (
+    explained,
     free_bytes,
     size_of,
-    translated,
 )
 
 __all__ = ["Room"]
@@ -45,9 +45,11 @@ class Room:
         :param held: bytes of the recent writes that are to be carried.
         :raises StoreFullError: when there is not enough free space.
         """
-        with translated(self._directory, "look at the free space of"):
+        try:  # not ``translated``: before each sync somebody waits for this
             free = free_bytes(self._directory)
             needed = 2 * size + max(self._floor_bytes, self.to_open(held))
+        except OSError as error:
+            raise explained(error, self._directory, "look at the free space of") from error
         if free < needed:
             raise StoreFullError(
                 f"{self._directory} has {free / _MIB:.1f} MiB of free space;"

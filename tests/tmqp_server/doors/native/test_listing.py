@@ -100,6 +100,7 @@ CHANNEL_OPTIONS = st.builds(
     lifetime=st.sampled_from(["", "owner", "consumers"]),
     idle_timeout_ms=COUNTS,
     owner_only=st.booleans(),
+    single_consumer=st.booleans(),
     queue=QUEUE_OPTIONS,
 )
 
@@ -144,6 +145,7 @@ def test_a_channel(
         lifetime=options.lifetime or None,
         idle_timeout_ms=options.idle_timeout_ms or None,
         owner_only=options.owner_only or None,
+        single_consumer=options.single_consumer or None,
         owner=owner,
     )
     if owner is not None:

@@ -23,10 +23,10 @@ HTTP = "nsqlookupd-http"
 class Pair:
     """A server, a lookupd, and the connection between them."""
 
-    def __init__(self, *, guarded: bool = False) -> None:
+    def __init__(self, *first: str, guarded: bool = False) -> None:
         self._makers = 0
         self.here = Stage(guarded=guarded)
-        self.change("early", "early:c")
+        self.change(*first)
         self.lookupd = Stage()
         self.here.registry.nsq.about = Announce("10.0.0.1", "here", 4150, 4151, "1.3.0")
         self.announcer = Announcer(Backoff(1.0, 15.0, 0.0), lambda: 0.0)
@@ -34,9 +34,13 @@ class Pair:
         assert self.announcer.due(self.here.now) == [ADDRESS]
         door = AnnounceDoor(self.here.registry.nsq, self.announcer, lambda: "announcer")
         self.here.doors["announce"] = door
+        self.dial()
+        self.carry()
+
+    def dial(self) -> None:
+        """Let there be a connection, on which nothing was carried yet."""
         self.near = self.here.dial("announce", peer=ADDRESS)
         self.far: Peer = self.lookupd.dial("nsqlookupd")
-        self.carry()
 
     def carry(self) -> None:
         """Let both hear what the other has said."""
@@ -82,7 +86,7 @@ class Pair:
 
 
 def test_what_is_here_and_what_comes_is_registered_and_what_goes_is_not() -> None:
-    pair = Pair()
+    pair = Pair("early", "early:c")
     assert pair.found() == {"early": ["c"]}
     (node,) = json.loads(pair.lookupd.ask(HTTP, "GET", "/nodes").body)["producers"]
     assert (node["broadcast_address"], node["tcp_port"], node["topics"]) == (
@@ -100,19 +104,43 @@ def test_what_is_here_and_what_comes_is_registered_and_what_goes_is_not() -> Non
 
 
 def test_nobody_is_asked_about_the_servers_own_connection() -> None:
-    assert Pair(guarded=True).found() == {"early": ["c"]}
+    assert Pair("early", "early:c", guarded=True).found() == {"early": ["c"]}
 
 
 def test_a_ping_keeps_the_producer_in_the_answers() -> None:
-    pair = Pair()
+    pair = Pair("early", "early:c")
     pair.sleep(400.0)
     assert pair.near.over == ""
     (node,) = json.loads(pair.lookupd.ask(HTTP, "GET", "/nodes").body)["producers"]
     assert node["topics"] == ["early"]
 
 
-def test_a_lookupd_that_does_not_answer_is_given_up() -> None:
+def test_a_server_without_a_topic_stays_connected() -> None:
     pair = Pair()
+    pair.sleep(30.0)
+    assert pair.near.over == "", "it awaits no answer but those to its pings"
+    pair.change("late")
+    assert pair.found() == {"late": []}
+
+
+@pytest.mark.parametrize("told", [0, 1, 2])
+def test_a_topic_that_is_made_while_the_connection_is_made_again_is_registered(told: int) -> None:
+    pair = Pair()
+    pair.far.hang_up()
+    pair.near.hang_up()
+    pair.dial()
+    pair.here.sleep(0.0)
+    for near, far in [(pair.near, pair.far), (pair.far, pair.near)][:told]:
+        far.say(near.take())
+    pair.here.ask("nsqd-http", "POST", "/pub?topic=t", b"one")
+    pair.carry()
+    assert pair.found() == {"t": []}
+    (node,) = json.loads(pair.lookupd.ask(HTTP, "GET", "/lookup?topic=t").body)["producers"]
+    assert node["broadcast_address"] == "10.0.0.1"
+
+
+def test_a_lookupd_that_does_not_answer_is_given_up() -> None:
+    pair = Pair("early", "early:c")
     pair.here.sleep(15.1)
     assert pair.near.take() == b"PING\n"
     pair.here.sleep(5.1)
@@ -125,7 +153,7 @@ def test_what_a_lookupd_must_not_say_ends_the_connection() -> None:
         (answer(b"OK"), "the lookupd answers what nobody has asked"),
         (b"\xff\xff\xff\xff", "the lookupd sends an answer of -1 bytes"),
     ]:
-        pair = Pair()
+        pair = Pair("early", "early:c")
         pair.near.say(said)
         assert pair.near.over.startswith(reason)
 
@@ -241,7 +269,7 @@ def test_a_lookupd_that_does_not_answer_a_question_is_given_up() -> None:
 
 
 def test_each_lookupd_is_asked_about_a_new_topic_and_not_about_old_ones() -> None:
-    pair = Pair()
+    pair = Pair("early", "early:c")
     assert pair.announcer.questions == []
     pair.change("\x01t", "\x01t:c", "no name")
     assert pair.announcer.questions == [("127.0.0.1:4161", b"t")]

@@ -12,7 +12,7 @@ import pytest
 
 from tests.tmqp_server.doors.nsq.server import Client, Server, name_of
 from tmqp.constants import STATUS_PAUSED, STATUS_PUSH, STATUS_ROUND_ROBIN
-from tmqp_server.doors.nsq.options import NsqLimits
+from tmqp_server.doors.nsq.options import NsqLimits, NsqOptions
 from tmqp_server.doors.nsq.topics import HANDLER, QUEUE
 from tmqp_server.engine.commands import RemoveChannel, UpdateQueue
 from tmqp_server.engine.options import QueueChanges
@@ -49,6 +49,23 @@ def test_the_first_channel_gets_the_backlog_and_later_ones_only_what_is_new() ->
     second.send(writing.rdy(10))
     assert first.messages() == [(1, b"a"), (1, b"b"), (1, b"c")]
     assert second.messages() == [(1, b"c")]
+
+
+@pytest.mark.parametrize("bodies", [[b"b"], [b"b", b"c"]])
+def test_a_topic_that_was_deleted_is_made_again_as_topics_are_by_a_producer_that_knew_it(
+    bodies: list[bytes],
+) -> None:
+    server = Server()
+    producer = server.connect()
+    producer.send(writing.pub(b"t", b"a"))
+    server.perform(RemoveChannel(server.operator, None, name_of("t")))
+    producer.send(writing.mpub(b"t", bodies) if len(bodies) > 1 else writing.pub(b"t", *bodies))
+    assert producer.take() == [OK, OK]
+    assert waiting(server, "t") == len(bodies)
+    found = server.queue("t")
+    assert found is not None
+    assert (found.options.status, found.options.delivery_handler) == (STATUS_PUSH, HANDLER)
+    assert found.options.memory_limit == NsqOptions().mem_queue_size
 
 
 @pytest.mark.parametrize("fields", [{}, {"output_buffer_timeout": -1}, {"output_buffer_size": -1}])

@@ -116,6 +116,7 @@ channel_changes = st.builds(
     # Never at the moment of anything else.
     idle_timeout_ms=st.none() | st.sampled_from([0, 1_003, 4_057]),
     owner_only=st.none() | st.booleans(),
+    single_consumer=st.none() | st.booleans(),
 )
 extras = st.builds(
     PushExtras,

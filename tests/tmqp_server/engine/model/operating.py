@@ -35,6 +35,7 @@ CHANNEL_DEFAULTS: dict[str, object] = {
     "lifetime": "",
     "idle_timeout_ms": 0,
     "owner_only": False,
+    "single_consumer": False,
 }
 FORBIDDEN = "@ ;*"
 #: What looking for a message takes for each that is there.

@@ -236,7 +236,8 @@ class Line:
     def takers(self) -> list[Member]:
         """Who may get messages: an exclusive consumer alone, where each goes to one."""
         members = self.channel.members
-        wanting = [member for member in members if member.exclusive]
+        alone = self.channel.options["single_consumer"]
+        wanting = [member for member in members if alone or member.exclusive]
         if not wanting or not self.only_one():
             return members
         highest = max(member.priority for member in wanting)

@@ -6,6 +6,7 @@ import { sure } from "./ask.js";
 import { redraw } from "./chart.js";
 import { button, card, fill, h, link, quiet, title } from "./dom.js";
 import { enter, leave, may } from "./rights.js";
+import { page as audit } from "./audit.js";
 import { page as channels } from "./channels.js";
 import { page as clients } from "./clients.js";
 import { page as events } from "./events.js";
@@ -20,6 +21,7 @@ import { page as queue } from "./queue.js";
 import { page as queues } from "./queues.js";
 import { page as routers } from "./routers.js";
 import { page as storage } from "./storage.js";
+import { page as you } from "./you.js";
 
 /** Pages in the order of the menu: [path, name, key behind `g`, the right that it needs, page]. */
 const PAGES = [
@@ -32,8 +34,10 @@ const PAGES = [
   ["nodes", "Nodes", "n", "see-nodes", nodes],
   ["events", "Events", "e", "subscribe", events],
   ["log", "Log", "d", "see-server", log],
+  ["audit", "Audit", "a", "see-audit", audit],
   ["storage", "Storage", "s", "see-server", storage],
   ["limits", "Limits", "l", "see-server", limits],
+  ["you", "You", "y", "", you],
 ];
 
 const main = document.getElementById("main");

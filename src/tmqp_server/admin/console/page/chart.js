@@ -88,10 +88,10 @@ export function chart(heading, history, lines, words = "count") {
     const line = color("--line");
     const axis = { stroke: color("--quiet"), grid: { stroke: line, width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
     state.plot = new uPlot({
-      width: state.width, height: 150, legend: { show: false }, cursor: { show: false }, padding: [8, 8, 0, 0],
+      width: state.width, height: 150, legend: { show: false }, cursor: { show: false }, padding: [8, 28, 0, 0],
       scales: { x: { time: true, range: () => span(history) }, y: { range: (_, low, high) => [0, Math.max(1, (high || 0) * 1.15)] } },
       axes: [{ ...axis, space: 70, size: 28, values: (_, ticks) => ticks.map((each) => new Date(each * 1000).toLocaleTimeString("sv-SE", { hour: "2-digit", minute: "2-digit", second: each % 60 ? "2-digit" : undefined })) }, { ...axis, size: 54, space: 34, incrs: STEPS[words], values: (_, ticks) => ticks.map((each) => say(each)) }],
-      series: [{}, ...lines.map(([, label, tone]) => ({ label, stroke: color(`--${tone}`), width: 2, fill: `${color(`--${tone}`)}18`, points: { show: false }, spanGaps: false }))],
+      series: [{}, ...lines.map(([, label, tone]) => ({ label, stroke: color(`--${tone}`), width: 2, fill: `${color(`--${tone}`)}18`, points: { show: () => history.times.length < 3 }, spanGaps: false }))],
     }, data(), place);
   };
   const data = () => [history.times, ...lines.map(([name]) => history.values[name] || history.times.map(() => null))];

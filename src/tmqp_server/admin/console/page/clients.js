@@ -1,10 +1,11 @@
-// Who is connected, and what each has joined.
+// Who is connected, what each has joined, and what it does.
 
 import { get, remove } from "./api.js";
 import { sure } from "./ask.js";
 import { age, badge, button, card, count, encode, facts, fill, h, link, quiet, table, title } from "./dom.js";
 import { may } from "./rights.js";
 import { Rows, filterField } from "./rows.js";
+import { tracing } from "./trace.js";
 
 const name = (row) => row.name || row.type || row.id;
 
@@ -13,7 +14,7 @@ function details(row) {
   const words = (value) => (value < 0 ? "no bound" : count(value));
   return [
     facts([["Id", row.id], ["Name", row.name], ["Type", row.type], ["Door", row.door], ["Connected for", age(row.online_ms / 1000)], ["Logged in", row.authenticated ? "yes" : "no"],
-      ["Address", row.address], ["Pushed", count(row.pushed)], ["Delivered", count(row.delivered)], ["Acknowledged", count(row.acknowledged)], ["Refused", count(row.negative_acks)],
+      ["Address", row.address], ["Connection", count(row.session)], ["Held back for", row.blocked_s === null ? undefined : badge(age(row.blocked_s), "error")], ["Pushed", count(row.pushed)], ["Delivered", count(row.delivered)], ["Acknowledged", count(row.acknowledged)], ["Refused", count(row.negative_acks)],
       ["Not acknowledged in time", count(row.ack_timeouts)], ["In flight", count(row.in_flight)], ...Object.entries(row.properties || {})]),
     h("h2", { class: "gap" }, "Subscriptions"),
     table("Subscriptions", [
@@ -28,7 +29,15 @@ function details(row) {
 
 export async function page(context) {
   const place = h("div", {});
+  const below = h("div", {}); // apart from what is filled anew each time, so that it stays scrolled
   let open = "";
+  let trace = null;
+  const close = () => {
+    if (trace) trace.end();
+    trace = null;
+    open = "";
+    fill(below);
+  };
   const rows = new Rows({
     caption: "Clients", empty: "No client fits.", sort: context.query.get("sort") || "name", filter: context.query.get("filter") || "",
     widths: "minmax(150px, 2fr) minmax(70px, 1fr) minmax(110px, 1.4fr) repeat(5, minmax(74px, 1fr))",
@@ -50,20 +59,25 @@ export async function page(context) {
   const show = async (id, scroll) => {
     try {
       const row = await get(`clients/${encode(id)}`);
-      open = id;
-      fill(place, card(name(row), details(row), h("div", { class: "row end" }, button("Close", () => { open = ""; fill(place); }),
+      if (open !== id) {
+        close();
+        open = id;
+        trace = may("manage-clients") ? tracing(context, id, name(row)) : null;
+        fill(below, trace && trace.element);
+      }
+      fill(place, card(name(row), details(row), h("div", { class: "row end" }, button("Close", () => { close(); fill(place); }),
         may("manage-clients") && button("Disconnect…", () => cut(row), "danger"))));
       if (scroll) place.scrollIntoView({ block: "nearest" });
     } catch (error) {
       if (error.status !== 404) throw error;
-      open = "";
+      close();
       fill(place, card(null, quiet("This client is connected no more.")));
     }
   };
   const cut = async (row) => {
     if (await sure(`Disconnect ${name(row)}?`, ["Its connection ends; what it has not acknowledged (", h("b", {}, count(row.in_flight)), ") goes back to the queues. It may connect again."], "Disconnect")
       && await context.act(() => remove(`clients/${encode(row.id)}`), `${name(row)} is disconnected.`, { refreshes: false })) {
-      open = "";
+      close();
       fill(place);
       await context.again();
     }
@@ -71,9 +85,9 @@ export async function page(context) {
   await rows.begin(context.tell);
   return {
     name: "Clients", every: 3000,
-    element: h("div", {}, title("Clients"), h("div", { class: "row bar-of-views" }, filterField(rows, "name:web*", "name:web*, door=nsq, in_flight>100")), rows.element, place),
+    element: h("div", {}, title("Clients"), h("div", { class: "row bar-of-views" }, filterField(rows, "name:web*", "name:web*, door=nsq, in_flight>100")), rows.element, place, below),
     drawn: () => rows.draw(),
-    refresh: async () => { await rows.refresh(); if (open) await show(open, false); },
-    end: () => rows.end(),
+    refresh: async () => { await rows.refresh(); if (open) await show(open, false); if (trace) await trace.refresh(); },
+    end: () => { close(); rows.end(); },
   };
 }

@@ -53,12 +53,17 @@ export async function page(context) {
           anchor.click();
           URL.revokeObjectURL(url);
         }),
+        row.state === "waiting" && can.has("clear-messages") && button("Remove message…", () => drop(row), "danger"),
         row.state === "deferred" && can.has("cancel") && button("Cancel message…", () => cancel(row), "danger"))));
     detail.scrollIntoView({ block: "nearest" });
   };
   const cancel = async (row) => {
     if (!await sure("Cancel a deferred message", ["The message ", h("b", {}, row.id), " is removed before it is due."], "Cancel it")) return;
     if (await context.act(() => remove(`${path}/${encode(row.id)}`), "The message is cancelled.")) { fill(detail); await look(true); }
+  };
+  const drop = async (row) => {
+    if (!await sure("Remove a message", ["The message ", h("b", {}, row.id), " goes, and cannot be brought back."], "Remove it")) return;
+    if (await context.act(() => remove(`${path}/${encode(row.id)}`, { state: "waiting" }), "The message is removed.")) { fill(detail); await look(true); }
   };
   const look = async (first) => {
     const { from, ...terms } = asked.read();

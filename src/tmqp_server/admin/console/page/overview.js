@@ -3,6 +3,7 @@
 import { get } from "./api.js";
 import { History, chart } from "./chart.js";
 import { age, badge, bytes, card, count, facts, fill, h, link, meter, rate, table, title } from "./dom.js";
+import { between, percentile } from "./histograms.js";
 import { queueHash } from "./places.js";
 import { may } from "./rights.js";
 
@@ -13,10 +14,18 @@ const history = new History();
 function states(server) {
   return [
     badge(server.ready ? "ready" : server.problems.join(", ") || "not ready", server.ready ? "good" : "error"),
+    server.role && badge(server.role, server.role === "leader" ? "good" : ""),
+    server.saving !== null && (server.saving ? badge("saving", "good") : badge("not saving", "error")),
     server.draining && badge("draining", "warn"),
     server.limits_near.length > 0 && link("#/limits", badge(`${server.limits_near.length} limits near`, "warn")),
     h("span", {}, `v${server.version} · up ${age(server.uptime_s)}`),
   ];
+}
+
+/** How late the event loop was, since the page was opened, of nearly all times. */
+function lateness(before, now) {
+  const found = percentile(between(before, now), 0.99);
+  return found === null ? "–" : found === Infinity ? "longer than the last bound" : `up to ${age(found / 1e6)}`;
 }
 
 async function simple() {
@@ -34,6 +43,12 @@ export async function page() {
   const doors = h("div", {});
   const largest = h("div", {});
   let turn = 0;
+  let lags = null; // the event loop's, when the page was opened
+  const late = (server) => {
+    const words = lateness(lags, server.lag_us);
+    lags ||= server.lag_us;
+    return words;
+  };
   const draw = (server) => {
     const { messages, counts } = server;
     fill(top, card(null,
@@ -43,10 +58,11 @@ export async function page() {
         ["queues", count(server.queues)], ["clients", count(server.clients)], ["dead letters", count(counts.dead)],
       ].map(([words, value]) => h("div", {}, h("b", {}, value), h("span", {}, words)))),
       h("div", { class: "gap" }, meter("Memory for messages", server.memory_used_bytes, server.memory_limit_bytes, `${bytes(server.memory_used_bytes)} of ${bytes(server.memory_limit_bytes)}`)),
+      server.disk_free_bytes !== null && meter("Disk", server.disk_bytes, server.disk_bytes + Math.max(server.disk_free_bytes - server.disk_floor_bytes, 0), `${bytes(server.disk_bytes)}, ${bytes(server.disk_free_bytes)} free`),
       h("div", { class: "gap" }, facts([
         ["Oldest message", messages.waiting ? age(messages.oldest_age_s) : "none waits"], ["Queues without consumers", count(server.queues_without_consumers)], ["Deferred", count(messages.deferred)],
         ["Slow clients", count(server.connections_blocked)], ["Memory of the process", bytes(server.process.resident_bytes)], ["Open files", `${count(server.process.open_fds)} of ${count(server.process.max_fds)}`],
-        ["Expired", count(counts.expired)], ["Dropped", count(counts.dropped)], ["Build", `Python ${server.python}, ${server.build}`],
+        ["Event loop late, 99 %", late(server)], ["Expired", count(counts.expired)], ["Dropped", count(counts.dropped)], ["Build", `Python ${server.python}, ${server.build}`],
       ]))));
     fill(doors, card("Doors", table("Doors", [
       ["Door", ([name]) => name], ["Connections", ([, door]) => count(door.connections), "n"], ["Opened", ([, door]) => count(door.opened), "n"],

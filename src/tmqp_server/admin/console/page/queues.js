@@ -74,7 +74,7 @@ export async function page(context) {
   const actions = h("div", { class: "row" });
   const rows = new Rows({
     caption: "Queues", empty: "No queue fits.", sort: context.query.get("sort") || "name,queue", filter: context.query.get("filter") || "",
-    widths: "minmax(170px, 2.6fr) minmax(88px, 1fr) repeat(6, minmax(76px, 1fr)) minmax(98px, 1fr) minmax(66px, 1fr)",
+    widths: "minmax(170px, 2.6fr) minmax(88px, 1fr) repeat(6, minmax(76px, 1fr)) minmax(112px, 1.1fr) minmax(66px, 1fr)",
     columns: [
       ["name", "Queue", (row) => [link(queueHash(row.channel, row.queue), `${row.channel}/${row.queue}`)], "", "name"],
       ["status", "Status", (row) => (["paused", "stopped"].includes(row.status) ? badge(row.status, "warn") : row.status), "", "status"],

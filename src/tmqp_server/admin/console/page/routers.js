@@ -19,12 +19,13 @@ function target(binding) {
 }
 
 /** The width of a box, the room between two, and how many characters are in one: on a phone less. */
-const sizes = () => (matchMedia("(max-width: 720px)").matches ? { wide: 130, gap: 46, most: 17 } : { wide: 230, gap: 110, most: 31 });
+const small = matchMedia("(max-width: 720px)");
+const sizes = () => (small.matches ? { wide: 130, gap: 46, most: 17 } : { wide: 230, gap: 110, most: 31 });
 
-const box = (x, y, { wide, most }, words, small, kind) => svg("g", {},
+const box = (x, y, { wide, most }, words, note, kind) => svg("g", {},
   svg("rect", { x, y: y + 3, width: wide, height: ROW - 6, rx: 6, class: kind }),
-  svg("text", { x: x + 10, y: y + ROW / 2 + 4.5 }, short(words, small ? most - 13 : most)),
-  small && svg("text", { x: x + wide - 10, y: y + ROW / 2 + 4, class: "small", "text-anchor": "end" }, small));
+  svg("text", { x: x + 10, y: y + ROW / 2 + 4.5 }, short(words, note ? most - 13 : most)),
+  note && svg("text", { x: x + wide - 10, y: y + ROW / 2 + 4, class: "small", "text-anchor": "end" }, note));
 
 /** The drawing; readers of screens have the tables. */
 function drawing(routers) {
@@ -100,6 +101,7 @@ export async function page(context) {
     h("div", { class: "row end" }, can.has("publish") && h("a", { class: "button", href: `#/publish?to=router&name=${encode(router.name)}` }, "Publish"),
       can.has("manage-routers") && [button("Add a binding…", () => bind(router)), button(router.enabled ? "Disable" : "Enable", () => enable(router)), button("Remove router…", () => drop(router), "danger")]));
   let last = "";
+  const again = () => { last = ""; refresh().catch((error) => context.tell(error.message, "error")); };
   const refresh = async () => {
     const { items } = await get("routers");
     const routers = await Promise.all(items.map(async (each) => (each.bindings ? each : { ...each, bindings: (await get(`${path(each.name)}/bindings`)).items })));
@@ -110,5 +112,6 @@ export async function page(context) {
     fill(place, routers.length ? [card("Where messages go", drawing(routers)), routers.map((each, at) => one(each, can[at]))] : card(null, quiet("There is no router. A router passes each message on to queues, clients or URLs.")));
   };
   await refresh();
-  return { name: "Routers", element: h("div", {}, title("Routers", may("manage-routers") && button("Create…", create, "primary")), place), refresh, every: 4000 };
+  small.addEventListener("change", again);
+  return { name: "Routers", end: () => small.removeEventListener("change", again), element: h("div", {}, title("Routers", may("manage-routers") && button("Create…", create, "primary")), place), refresh, every: 4000 };
 }

@@ -2,19 +2,9 @@
 
 import { get, post } from "./api.js";
 import { age, badge, bytes, button, card, count, facts, fill, h, link, meter, moment, quiet, table, title } from "./dom.js";
+import { percentile } from "./histograms.js";
 import { queueHash } from "./places.js";
 import { may } from "./rights.js";
-
-/** The bound below which this part of the observations is; null where there are none. */
-function percentile({ bounds, counts }, part) {
-  const total = counts.reduce((sum, each) => sum + each, 0);
-  let passed = 0;
-  for (let at = 0; at < counts.length; at += 1) {
-    passed += counts[at];
-    if (total && passed >= total * part) return at < bounds.length ? bounds[at] : Infinity;
-  }
-  return null;
-}
 
 const time = (value) => (value === null ? "–" : value === Infinity ? "longer than the last bound" : `up to ${age(value / 1e6)}`);
 const number = (value) => (value === null ? "–" : value === Infinity ? "more than the last bound" : `up to ${count(value)}`);
@@ -25,7 +15,7 @@ function backup({ possible, last }, context) {
   if (!possible && !last) return quiet("Name a directory by [admin] backups in the configuration to make backups from here.");
   const state = last && (last.running ? badge("being made", "warn") : last.complete ? badge("complete", "good") : badge("failed", "error"));
   return [facts([["Last", last ? [last.name, " ", state] : "none since the server began"], ["Ended", last ? moment(last.ended_at_ms) : undefined], ["It said", last ? last.said : undefined]]),
-    may("manage-server") && possible && !(last && last.running) && begin];
+    may("manage-server") && possible && !(last && last.running) && h("div", { class: "gap" }, begin)];
 }
 
 export async function page(context) {
@@ -43,7 +33,7 @@ export async function page(context) {
     fill(place,
       card(null, h("div", { class: "row bar-of-views" }, store.saving ? badge("saving", "good") : badge("not saving", "error"), store.problem && h("span", { class: "wrong" }, store.problem)),
         facts([["On disk", bytes(store.bytes)], ["Free", bytes(store.free_bytes)], ["Kept free", bytes(store.floor_bytes)], ["Failed writes", count(store.failures)]]),
-        meter("Of the room there is", store.bytes, store.bytes + Math.max(room, 0), `${bytes(Math.max(room, 0))} left`)),
+        h("div", { class: "gap" }, meter("Of the room there is", store.bytes, store.bytes + Math.max(room, 0), `${bytes(Math.max(room, 0))} left`))),
       card("Backup", backup(copies, context)),
       card("How long it takes", table("How long it takes", [["What", ([name]) => name], ["Half", ([, value, say]) => say(percentile(value, 0.5)), "n"], ["99 %", ([, value, say]) => say(percentile(value, 0.99)), "n"], ["All", ([, value, say]) => say(percentile(value, 1)), "n"], ["Times", ([, value]) => count(value.counts.reduce((sum, each) => sum + each, 0)), "n"]], rows)),
       card("Largest queues on disk", table("Largest queues on disk", [["Queue", (row) => link(queueHash(row.channel, row.queue), `${row.channel}/${row.queue}`)], ["On disk", (row) => bytes(row.disk_bytes), "n"], ["On disk only", (row) => count(row.spilled), "n"], ["Waiting", (row) => count(row.waiting), "n"]], biggest, "No queue has messages on disk.")));

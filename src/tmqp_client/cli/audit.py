@@ -1,0 +1,58 @@
+"""``tmqp audit``: who asked a server for which change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from tmqp_client.cli._admin import AdminError
+from tmqp_client.cli._asking import Where, asking
+from tmqp_client.cli._run import EXIT_CONNECTION, CommandError, json_option, printable, run_alone
+
+__all__ = ["audit"]
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  tmqp audit
+  tmqp audit -n 1000 --json | jq 'select(.action == "remove-queue")'
+""",
+)
+@click.option(
+    "-n",
+    "--count",
+    type=click.IntRange(1, 1_000),
+    default=100,
+    show_default=True,
+    help="How many records, at most.",
+)
+@json_option("Print each record as a JSON object.")
+@asking
+def audit(count: int, as_json: bool, where: Where) -> None:
+    """Print the last changes that clients asked a server for, the latest last.
+
+    Shown is when, who, at which door, what was asked and about what, and the code of the answer.
+    The server's admin door is asked, by --http; the right see-audit is needed.
+    """
+
+    async def work() -> None:
+        try:
+            found = await where.admin.ask("GET", f"/audit?max={count}")
+        except AdminError as error:
+            raise CommandError(str(error), EXIT_CONNECTION) from error
+        for each in reversed(found["items"]):
+            click.echo(json.dumps(each) if as_json else printable(_shown(each)))
+
+    run_alone(work)
+
+
+def _shown(record: Mapping[str, Any]) -> str:
+    code = "-" if record["code"] is None else record["code"]
+    what = " ".join(each for each in (record["action"], record["subject"]) if each)
+    after = " ".join(f"{key}={value}" for key, value in record.get("after", {}).items())
+    place = f"{record['door'] or '-'} {record['address'] or '-'}"
+    return f"{record['ts']}  {code}  {record['who'] or '-'} ({place})  {what}  {after}".rstrip()

@@ -1,0 +1,97 @@
+"""How much of the event loop's time the requests of operators take.
+
+Theory of operation.  While the loop is idle they hold nobody up, whatever they take.  So their
+allowance grows by the time in which the loop was idle, and beside by their share of all time, which
+is what they get of a loop that is never idle.  What they have taken may overdraw it by one step;
+then nothing begins or goes on until the debt is paid.
+
+A session's work is what it does itself, and what the broker does at its commands: from these to
+the effects by which they are answered in the same moment.  What the broker does in between for
+others, which is little, counts as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, final
+
+__all__ = ["LoopShare"]
+
+#: Seconds of work that may come at once.
+_BURST_S: Final = 0.1
+#: Seconds over which it is found how idle the loop was, at least.
+_LOOK_S: Final = 0.005
+#: Seconds for which nothing goes on, at least, and a debt that is none.
+_SHORTEST_S: Final = 0.002
+_SMALL_S: Final = 1e-6
+_ALL: Final = 100
+
+
+@final
+class LoopShare:
+    """The allowance of one door.
+
+    :param percent: the share of the loop's time; 100 for no bound.
+    :param clock: seconds of any beginning.
+    :param busy: for how many seconds the loop has been busy at a time, below 0 where that is not
+        measured.
+
+    Attributes: ``spent_s``, the seconds that were taken in all; ``pauses``, how often something had
+    to wait.
+    """
+
+    def __init__(
+        self, percent: int, clock: Callable[[], float], busy: Callable[[float], float]
+    ) -> None:
+        self._unbounded = percent >= _ALL
+        self._share = percent / _ALL
+        self._clock = clock
+        self._busy = busy
+        self.spent_s = 0.0
+        self.pauses = 0
+        self._level = _BURST_S
+        #: By how much the allowance grows a second.
+        self._rate = self._share
+        self._at = 0.0
+        self._was_busy_s = -1.0
+        self._began = 0.0
+        #: When the last step ended by the clock, and the moment in which it asked the broker.
+        self._ended = 0.0
+        self._asked_at = -1.0
+
+    # -- what is taken --------------------------------------------------------------------------
+
+    def begin(self, now: float) -> None:
+        """A session begins a step."""
+        self._began = self._ended if now == self._asked_at else self._clock()
+
+    def end(self, now: float, *, asks: bool) -> None:
+        """The step is over; ``asks``: the broker is asked for something next."""
+        self._ended = self._clock()
+        took_s = self._ended - self._began
+        self.spent_s += took_s
+        self._level -= took_s
+        self._asked_at = now if asks else -1.0
+
+    # -- what is allowed ------------------------------------------------------------------------
+
+    def resumes(self, now: float) -> float:
+        """When something may begin or go on; not later than *now* if it may at once."""
+        self._grow(now)
+        if self._level > -_SMALL_S or self._unbounded:
+            return 0.0
+        self.pauses += 1
+        return now + max(-self._level / self._rate, _SHORTEST_S)
+
+    def _grow(self, now: float) -> None:
+        passed_s = now - self._at
+        if passed_s < _LOOK_S:
+            return
+        busy_s = self._busy(now)
+        idle_s = 0.0
+        if busy_s >= 0.0 and self._was_busy_s >= 0.0:
+            idle_s = min(max(passed_s - (busy_s - self._was_busy_s), 0.0), passed_s)
+        self._rate = self._share + idle_s / passed_s
+        self._level = min(self._level + passed_s * self._rate, _BURST_S)
+        self._at = now
+        self._was_busy_s = busy_s

@@ -1,0 +1,19 @@
+"""What the engine asks of frames that it has only in one piece."""
+
+from __future__ import annotations
+
+from tmqp.frames import Frame
+
+__all__ = ["contents_of"]
+
+
+def contents_of(frames: list[Frame]) -> tuple[list[str], list[int], list[object]]:
+    """Of each message its id, its bytes and its frame."""
+    ids: list[str] = []
+    sizes: list[int] = []
+    wires: list[object] = []
+    for frame in frames:
+        ids.append(frame.message_id)
+        sizes.append(len(frame.raw))
+        wires.append(frame)
+    return ids, sizes, wires

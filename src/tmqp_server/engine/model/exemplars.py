@@ -1,0 +1,53 @@
+"""``Exemplars``: examples of messages that have waited, by the traces that they are part of.
+
+A histogram tells how many messages waited how long; an exemplar leads from one of its buckets to
+what else is known of such a message.  Each bucket has one, and gets another after a minute: so few
+messages are looked into, whatever their number.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp_server.engine.model.message import Message, Wires
+
+__all__ = ["Exemplar", "Exemplars"]
+
+#: Seconds for which a bucket keeps its exemplar, at least.
+_KEPT_S: Final = 60.0
+
+
+class Exemplar:
+    """A message: the id of its ``trace``, 32 hexadecimal digits, how many ``seconds`` it waited,
+    and when that ended, ``at``, in the engine's time."""
+
+    __slots__ = ("at", "seconds", "trace")
+
+    def __init__(self, trace: str, seconds: float, at: float) -> None:
+        self.trace = trace
+        self.seconds = seconds
+        self.at = at
+
+
+class Exemplars:
+    """The exemplars of one histogram; ``last`` has that of each bucket, None without one.
+
+    :param buckets: how many there are.
+    :param wires: reads what messages say.
+    """
+
+    __slots__ = ("_looked", "_wires", "last")
+
+    def __init__(self, buckets: int, wires: Wires) -> None:
+        self.last: list[Exemplar | None] = [None] * buckets
+        self._looked: list[float] = [-_KEPT_S] * buckets
+        self._wires = wires
+
+    def note(self, bucket: int, message: Message, seconds: float, now: float) -> None:
+        """A message of this bucket was seen: look at it, if it is time for another one."""
+        if now - self._looked[bucket] < _KEPT_S:
+            return
+        self._looked[bucket] = now
+        trace = self._wires.trace_of(message)
+        if trace:
+            self.last[bucket] = Exemplar(trace, seconds, now)

@@ -1,0 +1,76 @@
+"""Certificates of a server that runs: read again when an operator wants it, or their files change.
+
+Connections that there are keep what they have; those from then on are made with the new ones.  What
+cannot be used changes nothing, and one line says why.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final, Protocol
+
+import anyio
+import anyio.to_thread
+
+from tmqp_server.config import ConfigError, ServerConfig
+from tmqp_server.io.tls import TlsContexts, digest_of
+from tmqp_server.wiring.auditing import Audit
+
+__all__ = ["Certified", "follow_files", "renew"]
+
+logger = logging.getLogger("tmqp_server.config")
+
+#: Seconds after which it is asked again whether files are to be followed, where they are not.
+_IDLE_S: Final = 30.0
+#: Seconds for which files must not change any more: there are two of them, and links between.
+_SETTLED_S: Final = 1.0
+
+
+class Certified(Protocol):
+    """A server, as far as its certificates are concerned.
+
+    Attributes: ``config`` that it has now; ``tls``; ``audit``.
+    """
+
+    config: ServerConfig
+    tls: TlsContexts
+    audit: Audit
+
+
+def renew(server: Certified) -> str:
+    """Read the files again; returns what is wrong with them, empty if they are used now."""
+    try:
+        contexts = server.tls.renewed(server.config.tls)
+    except (ConfigError, ValueError) as error:
+        return str(error)
+    server.tls.replace(server.config.tls, contexts)
+    return ""
+
+
+async def follow_files(server: Certified) -> None:
+    """Read them again whenever what is in them is something else, for ever."""
+    seen = server.tls.digest
+    while True:
+        every_s = server.config.tls.watch_interval_s
+        await anyio.sleep(every_s or _IDLE_S)
+        if not every_s or not server.config.tls.certificate:
+            continue
+        found = await _digest(server)
+        if found == seen:
+            continue
+        while True:
+            await anyio.sleep(min(every_s, _SETTLED_S))
+            before, found = found, await _digest(server)
+            if found == before:
+                break
+        seen = found
+        wrong = renew(server)
+        server.audit.own("files", "renew-tls", 409 if wrong else 200, anyio.current_time())
+        if wrong:
+            logger.error("the files of the certificate changed, the old one stays: %s", wrong)
+        else:
+            logger.info("the files of the certificate changed: it was read again")
+
+
+async def _digest(server: Certified) -> bytes:
+    return await anyio.to_thread.run_sync(digest_of, server.config.tls)
