@@ -48,6 +48,11 @@ class Broker:
         return f"tmq://127.0.0.1:{self._port}"
 
     @property
+    def data(self) -> Path:
+        """Its data directory."""
+        return self.folder / "data"
+
+    @property
     def pid(self) -> int:
         """The number of its process; 0 while it is stopped."""
         return 0 if self._process is None else self._process.pid
@@ -64,7 +69,7 @@ class Broker:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "tmqp_server", "-l", self.url]
-        command += ["--data", str(self.folder / "data"), "--log-level", "error"]
+        command += ["--data", str(self.data), "--log-level", "error"]
         if self._settings:
             file = self.folder / "tmqp.toml"
             file.write_text(self._settings, encoding="utf-8")

@@ -17,7 +17,7 @@ from tmqp_spark.testing import Broker
 
 
 def data_of(broker: Broker) -> str:
-    return str(broker.folder / "data")
+    return str(broker.data)
 
 
 def rows(frame: DataFrame) -> list[Any]:

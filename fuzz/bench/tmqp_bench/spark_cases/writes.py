@@ -39,7 +39,7 @@ def row_writer(stage: Stage, record: Record) -> None:
     ours = found["tmqp"]
     record.at_least(
         "processor time of Spark to write, by a writer of Rows",
-        14,
+        7,
         ratios(found["a Row each"], ours, "spark_s"),
     )
     record.at_least(
