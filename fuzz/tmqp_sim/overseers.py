@@ -37,10 +37,12 @@ _API: Final = "/api/v1"
 _PASSING: Final = (410, 503)
 
 
-def web_door(new_id: IdSource, limits: HttpLimits, letters: Letters) -> HttpDoor:
-    """The door of HTTP with queues, and with the API for operators."""
+def web_door(world: AdminWorld, new_id: IdSource, limits: HttpLimits, letters: Letters) -> HttpDoor:
+    """The door of HTTP with queues, and with the API for operators.
+
+    :param world: what the API knows of the server; its ``turn`` has to be there when it begins.
+    """
     manner = ApiManner(WebLogIns(bytes), new_id, ("sim",))
-    world = AdminWorld()
     options = AdminOptions()
     api = Api(
         world,

@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 
 from tmqp.limits import Limits
 from tmqp_client.config import ClientLimits
+from tmqp_server.admin.world import AdminWorld
 from tmqp_server.doors.http.limits import HttpLimits
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.native.door import NativeDoor
@@ -271,7 +272,8 @@ class Simulation:
         self.ledger.trusting = plan.trusting
         letters = Letters()
         door = NativeDoor(self._new_door_id, self.protocol, letters=letters)
-        web = web_door(self._new_door_id, self.web_limits, letters)
+        overseen = AdminWorld()
+        web = web_door(overseen, self._new_door_id, self.web_limits, letters)
         foreign = ForeignDoor(self._new_door_id, self.protocol, letters)
         others = self.sides.doors(letters)
         journal = self.disk.new_journal([door, web, foreign, *(each for _, each in others)])
@@ -296,7 +298,7 @@ class Simulation:
             watched.sides = self.sides.books()
             watched.ballast = Ballast(watched, self._queues())
             self.broker = watched
-            turn = Turn(watched.hub, self._marks, journal, _CALLS)
+            turn = overseen.turn = Turn(watched.hub, self._marks, journal, _CALLS)
             watched.datagrams = self._datagrams(turn, foreign)
             return Built(
                 turn, door, watched.ballast, watched.begin_portion, web, foreign,
@@ -306,7 +308,7 @@ class Simulation:
         self.broker.know_wires(reader, _PACKS_BEHIND)
         ballast = Ballast(self.broker, self._queues())
         hub = Hub(self.broker, plan.buffers[0], journal, guarded=plan.guarded, takes_custom=True)
-        turn = Turn(hub, self._marks, journal, _CALLS)
+        turn = overseen.turn = Turn(hub, self._marks, journal, _CALLS)
         datagrams = self._datagrams(turn, foreign)
         return Built(turn, door, ballast, None, web, foreign, datagrams, others)
 
