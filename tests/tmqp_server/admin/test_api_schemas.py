@@ -113,7 +113,8 @@ def test_no_request_is_answered_with_a_fault(server: Server, name: str) -> None:
 
 def test_most_of_them_were_understood(server: Server) -> None:
     """If the description were of something else, all answers would be 4xx."""
-    if not server.statuses:
-        pytest.skip("no request was made here")
-    assert server.statuses[2] > len(NAMES)
-    assert server.statuses[4] > len(NAMES)
+    asked = server.statuses.total()
+    if asked < len(NAMES):
+        pytest.skip("few requests were made in this process")
+    assert server.statuses[2] > asked / CASES
+    assert server.statuses[4] > asked / CASES
