@@ -116,5 +116,5 @@ def test_most_of_them_were_understood(server: Server) -> None:
     asked = server.statuses.total()
     if asked < len(NAMES):
         pytest.skip("few requests were made in this process")
-    assert server.statuses[2] > asked / CASES
-    assert server.statuses[4] > asked / CASES
+    assert server.statuses[2] > asked / 10
+    assert server.statuses[4] > asked / 10
