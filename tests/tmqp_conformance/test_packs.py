@@ -211,6 +211,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Add
 
 @pytest.mark.interop
 @pytest.mark.long
+@pytest.mark.timeout(300)  # the original is compiled for it
 def test_the_original_nsqd_passes_the_pack_of_nsq(original: dict[str, Address]) -> None:
     pack = PACKS["nsq"]
     assert failures(pack, PackStage(original), pack.cases) == []
