@@ -70,6 +70,8 @@ class _JmsSide(Side):
             simulation.world, self.checker, self.title,
             durable=durable, steady=steady, uid_of=self.uid_of,
         )  # fmt: skip
+        # What waits for a disk that fails, or is read again after a crash, cannot go first.
+        self.books.ranks.counts = not durable or (steady and "server-crash" not in kinds)
         self.books.watches = simulation.watched
         self._quiet = plan.quiet
         self._room = own.choice((400, 2_000, 65_536))

@@ -31,7 +31,8 @@ class Ranks:
     :param title: how marks begin.
 
     Attributes: ``has_ten``, whether each of ten priorities counts in a queue, by its name; where
-    that is not so, those above the usual one go before the others.
+    that is not so, those above the usual one go before the others; ``counts``, whether the order is
+    known in this history.
     """
 
     def __init__(self, world: World, checker: str, title: str) -> None:
@@ -39,6 +40,7 @@ class Ranks:
         self._checker = checker
         self._title = title
         self.has_ten: Callable[[bytes], bool] = _nowhere
+        self.counts = True
 
     def check(
         self, queue: bytes, level: int, uid: str, waiting: Iterable[tuple[int, Taken]]
@@ -47,6 +49,8 @@ class Ranks:
 
         :raises Violation: when one of them has to go first.
         """
+        if not self.counts:
+            return
         ten = self.has_ten(queue)
         now = self._world.now
         for other, taken in waiting:
