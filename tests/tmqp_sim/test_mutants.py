@@ -157,7 +157,7 @@ FOUND_AT: Final = {
     "openwire-rollback-commits": 32,
     "openwire-says-it-twice": 32,
     "openwire-shares-exclusive": 228,
-    "openwire-subscribed-early": 434,
+    "openwire-subscribed-early": 14_128,
     "outlives-its-consumers": 43,
     "outlives-its-owner": 13,
     "overtaken-bytes": 7,
