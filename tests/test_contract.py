@@ -23,6 +23,7 @@ from tests.project import ROOT, source_packages
 TREE: Final[dict[str, tuple[str, ...]]] = {
     "tmqp": (),
     "tmqp._compat": (),
+    "tmqp._lazy": (),
     "tmqp.address": ("tmqp.errors",),
     "tmqp.backoff": (),
     "tmqp.bits": (),

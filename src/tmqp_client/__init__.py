@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tmqp._lazy import loading as _loading
 from tmqp_client._core.requests import Headers, Payload
 from tmqp_client._io.admission import WhenFull
 from tmqp_client._report import BatchFailure, BatchReport, Pushed
@@ -155,12 +156,4 @@ __all__ = [
     "to_type",
 ]
 
-
-def __getattr__(name: str) -> object:
-    """Load the models of all events when a program asks for them (PEP 562)."""
-    if name != "AnyEvent":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from tmqp_client.any_event import AnyEvent  # noqa: PLC0415 - that is the purpose
-
-    globals()[name] = AnyEvent
-    return AnyEvent
+__getattr__, __dir__ = _loading(globals(), {"any_event": "AnyEvent"})

@@ -13,8 +13,9 @@ not load the network.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Final
+
+from tmqp._lazy import loading as _loading
 
 if TYPE_CHECKING:
     from tmqp_server.access.auth import (
@@ -180,18 +181,5 @@ _HOMES: Final = {
     "wiring.app": "Server running",
     "wiring.serving": "serve_forever",
 }
-_MODULES: Final = {name: module for module, names in _HOMES.items() for name in names.split()}
 
-
-def __getattr__(name: str) -> object:
-    """Load a name of the public face when it is first used (PEP 562)."""
-    module = _MODULES.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{module}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = _loading(globals(), _HOMES)

@@ -17,9 +17,9 @@ declarations in ``options``, ``information``, ``reading``, ``transactions`` and 
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
+from tmqp._lazy import loading as _loading
 from tmqp.models._json import (
     MAX_NESTING_DEPTH,
     MAX_NUMBER_DIGITS,
@@ -111,7 +111,7 @@ __all__ = [
     "properties_of",
 ]
 
-#: The names that each module defines.
+#: The names that each module defines: declarations take a millisecond each to make.
 _HOMES: Final = {
     "cells": "CellInformation",
     "events": "EVENT_MODELS ChannelEvent ClientEvent MessageEvent QueueEvent SubscriptionEvent",
@@ -124,18 +124,5 @@ _HOMES: Final = {
     "reading": "CursorInformation GroupOffsets KnownOffsets OffsetsInformation PartInformation",
     "transactions": "TransactionInformation",
 }
-_MODULES: Final = {name: module for module, names in _HOMES.items() for name in names.split()}
 
-
-def __getattr__(name: str) -> object:
-    """Load a declaration when it is first used (PEP 562): each takes a millisecond to make."""
-    module = _MODULES.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{module}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = _loading(globals(), _HOMES)
