@@ -25,12 +25,15 @@ class Place:
 
     def __init__(self, tcp: str, folder: Path) -> None:
         self.tcp = tcp
-        self._http = f"unix:{folder}/admin"
+        self._environment = {
+            "TMQP_ADDRESS": tcp,
+            "TMQP_HTTP": f"unix:{folder}/admin",
+            "TMQP_CONFIG": str(folder / "contexts.json"),
+        }
 
     def run(self, *words: str) -> Result:
         """Run a command."""
-        environment = {"TMQP_ADDRESS": self.tcp, "TMQP_HTTP": self._http}
-        return CliRunner().invoke(cli, words, env=environment)
+        return CliRunner().invoke(cli, words, env=self._environment)
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -19,11 +18,6 @@ pytestmark = pytest.mark.cold
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     with admin_place(tmp_path_factory.mktemp("audit")) as found:
         yield found
-
-
-@pytest.fixture(autouse=True)
-def contexts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TMQP_CONFIG", str(tmp_path / "contexts.json"))
 
 
 def test_who_changed_what_is_told_the_latest_last(place: Place) -> None:

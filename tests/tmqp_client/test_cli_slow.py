@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -20,11 +19,6 @@ pytestmark = pytest.mark.cold
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     with admin_place(tmp_path_factory.mktemp("slow")) as found:
         yield found
-
-
-@pytest.fixture(autouse=True)
-def contexts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TMQP_CONFIG", str(tmp_path / "contexts.json"))
 
 
 def test_what_was_slow_is_told(place: Place) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
@@ -11,10 +12,10 @@ import click
 
 from tmqp.address import Address
 from tmqp_client import Client
-from tmqp_client.cli._admin import Admin, default_url
-from tmqp_client.cli._run import connected, work_with
+from tmqp_client.cli._admin import Admin, AdminError, default_url
+from tmqp_client.cli._run import EXIT_CONNECTION, CommandError, connected, work_with
 
-__all__ = ["Where", "asking"]
+__all__ = ["Where", "asking", "needing_admin"]
 
 _C = TypeVar("_C", bound=Callable[..., Any])
 _T = TypeVar("_T")
@@ -53,6 +54,18 @@ class Where:
             token=self.token,
             timeout_s=self.timeout_s,
         )
+
+
+@contextmanager
+def needing_admin() -> Iterator[None]:
+    """End a command that cannot do without the admin door, if that does not answer.
+
+    :raises CommandError: with what was wrong.
+    """
+    try:
+        yield
+    except AdminError as error:
+        raise CommandError(str(error), EXIT_CONNECTION) from error
 
 
 def asking(command: _C) -> _C:

@@ -8,9 +8,8 @@ from typing import Any
 
 import click
 
-from tmqp_client.cli._admin import AdminError
-from tmqp_client.cli._asking import Where, asking
-from tmqp_client.cli._run import EXIT_CONNECTION, CommandError, json_option, printable, run_alone
+from tmqp_client.cli._asking import Where, asking, needing_admin
+from tmqp_client.cli._run import json_option, printable, run_alone
 
 __all__ = ["audit"]
 
@@ -40,10 +39,8 @@ def audit(count: int, as_json: bool, where: Where) -> None:
     """
 
     async def work() -> None:
-        try:
+        with needing_admin():
             found = await where.admin.ask("GET", f"/audit?max={count}")
-        except AdminError as error:
-            raise CommandError(str(error), EXIT_CONNECTION) from error
         for each in reversed(found["items"]):
             click.echo(json.dumps(each) if as_json else printable(_shown(each)))
 

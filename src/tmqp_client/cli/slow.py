@@ -11,9 +11,8 @@ from urllib.parse import quote
 import anyio
 import click
 
-from tmqp_client.cli._admin import AdminError
-from tmqp_client.cli._asking import Where, asking
-from tmqp_client.cli._run import EXIT_CONNECTION, CommandError, json_option, printable, run_alone
+from tmqp_client.cli._asking import Where, asking, needing_admin
+from tmqp_client.cli._run import json_option, printable, run_alone
 
 __all__ = ["slowlog", "trace"]
 
@@ -40,10 +39,8 @@ def slowlog(as_json: bool, where: Where) -> None:
     """
 
     async def work() -> None:
-        try:
+        with needing_admin():
             found = await where.admin.ask("GET", "/server/slow")
-        except AdminError as error:
-            raise CommandError(str(error), EXIT_CONNECTION) from error
         if as_json:
             click.echo(json.dumps(found))
             return
@@ -90,15 +87,13 @@ def trace(client: str, seconds: int, as_json: bool, where: Where) -> None:
     path = f"/clients/{quote(client, safe='')}/trace"
 
     async def work() -> None:
-        try:
+        with needing_admin():
             await where.admin.ask("POST", path, {"seconds": seconds})
             try:
                 await _follow(where, path, as_json)
             finally:
                 with anyio.CancelScope(shield=True):
                     await where.admin.ask("DELETE", path)
-        except AdminError as error:
-            raise CommandError(str(error), EXIT_CONNECTION) from error
 
     run_alone(work)
 
