@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import final
 
 from tmqp_server.admin.places import Places
@@ -28,31 +29,22 @@ class AdminSession(HttpSession):
 
     def receive(self, data: bytes, now: float) -> Sequence[Command]:
         """Turn bytes into commands."""
-        if self._socket is not None:
-            return super().receive(data, now)
-        share = self._places.share
-        share.begin(now)
-        commands = super().receive(data, now)
-        share.end(now, asks=bool(commands))
-        return commands
+        return self._measured(partial(super().receive, data, now), now)
 
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
         """Carry out an effect meant for this session."""
-        if self._socket is not None:
-            return super().apply(effect, now)
-        share = self._places.share
-        share.begin(now)
-        commands = super().apply(effect, now)
-        share.end(now, asks=bool(commands))
-        return commands
+        return self._measured(partial(super().apply, effect, now), now)
 
     def on_deadline(self, now: float) -> Sequence[Command]:
         """Do what is due."""
+        return self._measured(partial(super().on_deadline, now), now)
+
+    def _measured(self, step: Callable[[], Sequence[Command]], now: float) -> Sequence[Command]:
         if self._socket is not None:
-            return super().on_deadline(now)
+            return step()
         share = self._places.share
         share.begin(now)
-        commands = super().on_deadline(now)
+        commands = step()
         share.end(now, asks=bool(commands))
         return commands
 
