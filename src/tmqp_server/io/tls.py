@@ -169,29 +169,26 @@ def server_context(settings: TlsSettings, policy: str = "") -> ssl.SSLContext:
 
 
 def _take_client_certificates(context: ssl.SSLContext, path: str, policy: str) -> None:
-    try:
-        context.load_verify_locations(path)
-    except ssl.SSLError as error:
-        raise ConfigError(f"tls.client_authorities: {path} has no certificates in PEM") from error
-    except OSError as error:
-        words = f"tls.client_authorities: cannot read {path}: {error.strerror}"
-        raise ConfigError(words) from error
+    _load(context, path, "tls.client_authorities", "certificates")
     context.verify_mode = ssl.CERT_REQUIRED if requires(policy) else ssl.CERT_OPTIONAL
 
 
 def _refuse_revoked(context: ssl.SSLContext, path: str) -> None:
     """Have each certificate looked up in its authority's list, which must be there and be valid."""
     before = context.cert_store_stats()["crl"]
-    try:
-        context.load_verify_locations(path)
-    except ssl.SSLError as error:
-        raise ConfigError(f"tls.client_revocations: {path} has no lists in PEM") from error
-    except OSError as error:
-        words = f"tls.client_revocations: cannot read {path}: {error.strerror}"
-        raise ConfigError(words) from error
+    _load(context, path, "tls.client_revocations", "lists")
     if context.cert_store_stats()["crl"] == before:
         raise ConfigError(f"tls.client_revocations: {path} has no lists in PEM")
     context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
+
+
+def _load(context: ssl.SSLContext, path: str, setting: str, what: str) -> None:
+    try:
+        context.load_verify_locations(path)
+    except ssl.SSLError as error:
+        raise ConfigError(f"{setting}: {path} has no {what} in PEM") from error
+    except OSError as error:
+        raise ConfigError(f"{setting}: cannot read {path}: {error.strerror}") from error
 
 
 def _shown(tls: ssl.SSLObject) -> PeerCertificate | None:
