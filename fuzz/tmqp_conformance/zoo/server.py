@@ -356,8 +356,9 @@ class SmallServer:
         return frame.replace(source=session.client_id)
 
     def by_ids(self, ids: list[str]) -> list[Session]:
-        """The sessions of these clients, in this order."""
-        found = {each.client_id: each for each in self.sessions.values() if not each.ended}
+        """The sessions of these clients, in this order; none that has no id yet."""
+        live = (each for each in self.sessions.values() if each.client_id and not each.ended)
+        found = {each.client_id: each for each in live}
         return [found[name] for name in ids if name in found]
 
     def deliver(self, session: Session, frame: Frame, *, first: bool) -> None:

@@ -214,8 +214,13 @@ class SmallStomp(SmallMachine[Session]):
         return line.removesuffix("\r")
 
     def header_of(self, line: str) -> tuple[str, str]:
-        """Name and value of a header line."""
+        """Name and value of a header line.
+
+        :raises RefusedError: for one without a name.
+        """
         name, _, value = line.partition(":")
+        if not name:
+            raise RefusedError("a header has no name")
         return name, value
 
     def plain(self, text: str, version: str) -> str:

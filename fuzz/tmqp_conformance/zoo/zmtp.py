@@ -155,7 +155,7 @@ class SmallZmtp(SmallMachine[Session]):
         elif session.kind in _ASKERS:
             at = parts.index(b"") + 1 if b"" in parts else 0
             self.requests.setdefault(channel, []).append((session, parts[:at], parts[at:]))
-        elif session.kind == "REP" and session.asked:
+        elif session.kind == "REP" and session.asked and b"" in parts[:-1]:
             asker, envelope = session.asked.pop(0)
             self.answer(asker, envelope, parts[parts.index(b"") + 1 :])
         self.pump(channel)
