@@ -59,7 +59,7 @@ from tmqp_server.storage.port import Store
 from tmqp_server.wiring.assembly import build_broker, declare
 from tmqp_server.wiring.auditing import Audit
 from tmqp_server.wiring.certificates import follow_files
-from tmqp_server.wiring.clustering import Filters, Membership, join_cluster
+from tmqp_server.wiring.clustering import Filters, Membership
 from tmqp_server.wiring.datagrams import UdpSockets
 from tmqp_server.wiring.doors import Doors, OpenDoor, door_name, sealed_addresses
 from tmqp_server.wiring.log_lines import LogLines
@@ -123,7 +123,7 @@ class Server:
         #: Its part in a cluster; None while it stands alone.
         self.cluster: Membership | None = None
         if config.cluster is not None and filters is not None:
-            self.cluster = join_cluster(config.cluster, config, filters, broker)
+            self.cluster = Membership(config.cluster, config, filters)
         self._hub = Hub(
             broker,
             config.outbound.high_water_bytes,
