@@ -146,8 +146,9 @@ class Server:
             store,
             self._journal,
             () if config.cluster is None else config.cluster.masters,
+            stop_listening=self._retire,
+            stop=self.stop,
         )
-        self._shell.stop_listening, self._shell.stop = self._retire, self.stop
         self._tasks: anyio.abc.TaskGroup | None = None
         self._stopping = anyio.Event()
         self._hurry = anyio.CancelScope()
