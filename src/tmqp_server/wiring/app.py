@@ -112,13 +112,12 @@ class Server:
         self.broker = broker
         started_s = anyio.current_time()
         offset_s = time.time() - started_s
-        registry = registry or DoorRegistry()
+        registry, hooks = registry or DoorRegistry(), hooks or ChannelHooks({}, {})
         self.world = world or AdminWorld()
         self.doors = Doors(config, registry, new_id, offset_s, started_s, guarded=_asks(access))
         broker.know_wires(LetterWires(self.doors.native.letters))
         self._store, self._member = store, member
         self._journal = None if store is None else Journal(self.doors.bodies, offset_s)
-        hooks = hooks or ChannelHooks({}, {})
         self._asked = [*([] if access is None else [access]), *hooks.authenticators.values()]
         #: Its part in a cluster; None while it stands alone.
         self.cluster: Membership | None = None
