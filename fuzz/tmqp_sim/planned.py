@@ -131,6 +131,7 @@ class Plan:
         "throttr",
         "trusting",
         "web_producer",
+        "web_sockets",
         "window",
         "work_per_step",
         "zmtp",
@@ -202,6 +203,8 @@ class Plan:
         self.counts = False
         #: The number of the producer that publishes by HTTP, if there is one.
         self.web_producer = -1
+        #: The names of the clients that come by WebSocket.
+        self.web_sockets: tuple[str, ...] = ()
         #: So many of a thousand connections come in by a door of another kind.
         self.foreign = 0
         #: The watched broker is brought no runs.
@@ -242,6 +245,8 @@ class Plan:
             found.append("stomp")
         if self.openwire:
             found.append("openwire")
+        if self.web_sockets:
+            found.append("web sockets")
         return found
 
     def without(self, names: Iterable[str]) -> None:
@@ -275,6 +280,8 @@ class Plan:
             self.stomp = 0
         if "openwire" in gone:
             self.openwire = 0
+        if "web sockets" in gone:
+            self.web_sockets = ()
 
     def use_handler(self, name: str, promise: str) -> None:
         """Let a delivery handler of your own serve the ordinary queues.
@@ -352,6 +359,8 @@ class Plan:
             )
         if self.web_producer >= 0:
             lines.append(f"HTTP: producer-{self.web_producer}")
+        if self.web_sockets:
+            lines.append(f"by WebSocket: {', '.join(self.web_sockets)}")
         if self.foreign:
             lines.append(f"another door: {self.foreign} of 1000 connections")
         lines += [f"fault: {each!r}" for each in self.faults]
