@@ -216,6 +216,7 @@ FOUND_AT: Final = {
     "smq-newest-first": 40,
     "smq-one-more": 40,
     "smq-only-what-waits": 40,
+    "socket-forgets-frames": 16,
     "sources-uncounted": 102,
     "stale-audience": 2,
     "stall-allowed": 107,
