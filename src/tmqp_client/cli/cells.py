@@ -23,7 +23,7 @@ _C = TypeVar("_C", bound=Callable[..., Any])
 
 def _of_cell(command: _C) -> _C:
     """Give a command the arguments that name a cell."""
-    return cast("_C", click.argument("space")(click.argument("key")(command)))
+    return click.argument("space")(click.argument("key")(command))
 
 
 def _ttl_option(help_text: str, *, required: bool) -> Callable[[_C], _C]:
