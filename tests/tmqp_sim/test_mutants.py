@@ -217,6 +217,7 @@ FOUND_AT: Final = {
     "smq-one-more": 40,
     "smq-only-what-waits": 40,
     "socket-forgets-frames": 16,
+    "socket-sends-the-first-piece": 26,
     "sources-uncounted": 102,
     "stale-audience": 2,
     "stall-allowed": 107,
