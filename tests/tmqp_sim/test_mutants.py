@@ -26,7 +26,7 @@ FOUND_AT: Final = {
     "audit-forgets": 8,
     "audit-repeats": 12,
     "batch-forgets-in-part": 3,
-    "batch-never-fails": 146,
+    "batch-never-fails": 107,
     "batch-of-anybody": 146,
     "batch-settles-anyway": 578,
     "batch-settles-later": 90,
