@@ -171,10 +171,9 @@ class Plan:
         self.moves = 0
         #: So many items go through feeds; whether one has a filter, which queues are durable, and
         #: what may wait in a target.
-        self.feeds = 0
+        self.feeds = self.fed_room = 0
         self.fed_filters = True
         self.fed_kind = "durable"
-        self.fed_room = 0
         #: So many items are published by clients that speak NSQ; whether topics are durable.
         self.nsq = 0
         self.nsq_durable = True
@@ -187,9 +186,8 @@ class Plan:
         self.zmtp_durable = False
         #: So many items are sent by clients of Simple MQ, whether its queues are durable; and by
         #: clients of goMS.
-        self.smq = 0
+        self.smq = self.goms = 0
         self.smq_durable = False
-        self.goms = 0
         #: So many units are sent by clients of STOMP, or of OpenWire, whose queues are durable.
         self.stomp = self.openwire = 0
         self.stomp_durable = self.openwire_durable = False

@@ -14,7 +14,19 @@ from tmqp_client.cli._output import plain, show_fields, show_rows, to_line
 from tmqp_client.cli._run import EXIT_REFUSED, CommandError, connected, json_option, report, run
 from tmqp_client.cli.sub import payload_fields, to_text, write_line
 
-__all__ = ["cell"]
+__all__ = [
+    "cell",
+    "cell_add",
+    "cell_get",
+    "cell_info",
+    "cell_list",
+    "cell_make",
+    "cell_put",
+    "cell_remove",
+    "cell_set",
+    "cell_subtract",
+    "cell_ttl",
+]
 
 _COLUMNS: Final = ("key", "kind", "count", "bytes", "timeout_ms")
 _COUNT: Final = click.IntRange(0, 2**64 - 1)
