@@ -43,6 +43,7 @@ from tmqp_sim.answer_bugs import ANSWER_BUGS
 from tmqp_sim.api_bugs import API_BUGS
 from tmqp_sim.appointment_bugs import APPOINTMENT_BUGS
 from tmqp_sim.batch_bugs import BATCH_BUGS
+from tmqp_sim.cell_bugs import CELL_BUGS
 from tmqp_sim.choosing_bugs import CHOOSING_BUGS
 from tmqp_sim.clock_bugs import CLOCK_BUGS
 from tmqp_sim.commit_bugs import COMMIT_BUGS
@@ -586,7 +587,7 @@ _LIST: Final = (
         FLEETING_BUGS, SHELL_BUGS, WEB_BUGS, API_BUGS, FOREIGN_BUGS, WORK_BUGS, DEALING_BUGS,
         CHOOSING_BUGS, KEY_BUGS, TERMS_BUGS, TENANT_BUGS, APPOINTMENT_BUGS, LINK_BUGS, FEED_BUGS,
         NSQ_BUGS, DEBT_BUGS, SHELF_BUGS, NAME_BUGS, COPY_BUGS, HOLD_BUGS, ZMTP_BUGS, SMALL_BUGS,
-        JMS_BUGS,
+        JMS_BUGS, CELL_BUGS,
     ) for bug in bugs],
 )  # fmt: skip
 
