@@ -11,12 +11,14 @@ from tmqp_sim.network import End
 from tmqp_sim.world import World
 
 __all__ = [
-    "GOMS", "NSQ", "OPENWIRE", "SELF_ASKING", "SMQ", "STOMP", "THROTTR", "WEB", "ZMTP", "Guest",
-    "Host", "Peer",
+    "GOMS", "NSQ", "OPENWIRE", "SELF_ASKING", "SMQ", "STOMP", "THROTTR", "WEB", "WEB_SOCKET",
+    "ZMTP", "Guest", "Host", "Peer",
 ]  # fmt: skip
 
 #: How the hosts of those begin who come by HTTP.
 WEB: Final = "web "
+#: And of those of them who speak TMQP through a WebSocket.
+WEB_SOCKET: Final = f"{WEB}socket "
 #: And of those who speak NSQ.
 NSQ: Final = "nsq "
 #: And of those who speak Throttr.
