@@ -28,6 +28,7 @@ from tmqp_server.engine.delivery.pulls import Puller
 from tmqp_server.engine.delivery.sending import Sender
 from tmqp_server.engine.effects import Confirm, Deliver, Effect, Erase
 from tmqp_server.engine.flights import leave
+from tmqp_server.engine.flights.runs import RunFlights
 from tmqp_server.engine.keeping import Keeper
 from tmqp_server.engine.model.message import MARK_SAVED, MARK_SAVING, Message
 from tmqp_server.engine.model.queues import Queue
@@ -35,7 +36,6 @@ from tmqp_server.engine.model.sessions import Audience, Session
 from tmqp_server.engine.model.timers import Wakeups
 from tmqp_server.engine.operations.administration import Administration
 from tmqp_server.engine.operations.clients import Clients
-from tmqp_server.engine.run_flights import RunFlights
 from tmqp_server.hub.coalescing import Coalescer
 from tmqp_server.hub.outlets import Outlets
 from tmqp_server.storage.journal import Journal
