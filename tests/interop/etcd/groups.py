@@ -58,7 +58,7 @@ ETCD: Final = ("n0", "n1", "n2")
 #: The group's name in etcd, as the command is told, and as the log has it.
 GROUP: Final = "shop"
 _LEADS: Final = re.compile(r"leads in epoch (\d+)")
-_ENDS: Final = re.compile(r"is over, it ends: (.*)")
+_ENDS: Final = re.compile(r"in its group, and ends: (.*)")
 _REFUSED: Final = re.compile(r"entry \d+ is refused: ")
 GONE: Final = (ClientError, OperationError, OSError, anyio.ClosedResourceError)
 PRODUCERS: Final = 8
