@@ -37,11 +37,13 @@ from tmqp_sim.queue_plan import (
     draw_feeds,
     draw_listeners,
     draw_quotas,
+    draw_ranks,
     draw_removals,
     draw_removed,
     draw_returns,
     draw_shelves,
     draw_shifts,
+    draw_single,
 )
 from tmqp_sim.raw import RAW_ROLES, RAW_SHARES
 from tmqp_sim.sprayers import SPRAYER
@@ -121,6 +123,8 @@ def draw_plan(seed: int) -> Plan:
     draw_shifts(plan)
     draw_doors(plan)
     draw_mixed(plan)
+    draw_ranks(plan)
+    draw_single(plan)
     if not plan.quiet:
         _draw_faults(plan, chance)
     return plan
