@@ -10,8 +10,8 @@ promise          is broken by
 ===============  ==================================================================================
 exclusivity      a message sent again while somebody has it and its time is not up; two receivers
                  of a message for one; a second message while the queue waits for an answer
-order            a first sending that overtakes an older message of its priority, or a high one
-audience         a delivery to somebody who has not joined, or that passes over somebody who has
+order            a first sending that overtakes an older message of its priority, or a higher one
+audience         a delivery to who has not joined, or past who has, or past who is to get all
 flags            the first-acquirer flag given twice, or never (F87)
 confirm          a producer told twice, or told that all is well before the storage said so
 deadline         a timeout before its time, a message sent although it is too old
