@@ -209,7 +209,7 @@ class DirectLoop(asyncio.SelectorEventLoop):
         self._straight = _DirectSelector(self._log_fault)
         #: Of a file a thread may be told that it is closed; the number would be another's by then.
         self._bell: FileIO | None = None
-        self._handed: deque[Callable[[], None]] = deque()
+        self._handed: deque[Callable[[], object]] = deque()
         super().__init__(self._straight)
 
     def _log_fault(self, error: Exception) -> None:
@@ -231,7 +231,7 @@ class DirectLoop(asyncio.SelectorEventLoop):
             self.add_reader(fd, self._note_ring)
             self.read_directly(fd, self._note_ring)
 
-    def call_directly_threadsafe(self, callback: Callable[[], None]) -> None:
+    def call_directly_threadsafe(self, callback: Callable[[], object]) -> None:
         """Have something called in the loop's thread; from any thread.
 
         :raises RuntimeError: when the loop is closed.
