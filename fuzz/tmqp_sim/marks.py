@@ -159,7 +159,6 @@ MARKS: Final[dict[str, str]] = {
     },
     "sent to an exclusive consumer": "one consumer of several got all messages",
     "sent to the single consumer": "a channel lets one of them take everything",
-    "fault: single": "it lets all of them for a while",
     "TMQP message of ten priorities sent before lower ones": "which had waited longer or not",
     "window full": "a consumer had as much unanswered as it wanted",
     **{

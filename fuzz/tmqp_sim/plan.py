@@ -65,6 +65,7 @@ FAULT_KINDS: Final[dict[str, str]] = {
     "disk-full": "no batch can be written for a while",
     "pause-queue": "a queue is paused and goes on later",
     "credit": "a consumer with a small credit joins and grants more from time to time",
+    "single": "a channel where one consumer takes everything lets all of them for a while",
     "clock": "the wall clock jumps by an hour",
     "clear": "what waits in a queue is removed on purpose",
 }
@@ -433,6 +434,8 @@ def _draw_faults(plan: Plan, chance: Random) -> None:
     for kind in FAULT_KINDS:
         # A generator for each, so that a new kind leaves the plans as they were.
         own = Random(f"{plan.seed}/{kind}")
+        if kind == "single" and not any(place.single for place in plan.places):
+            continue
         if own.random() >= (0.15 if kind == "clear" else 0.3):
             continue
         for count in range(1 if kind in _ONCE else own.choice((1, 2, 5))):

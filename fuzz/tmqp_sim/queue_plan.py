@@ -11,7 +11,7 @@ from tmqp.constants import STATUS_PUSH, STATUS_ROUND_ROBIN
 from tmqp.extensions import HEADER_CONSUMER_PRIORITY, HEADER_EXCLUSIVE, HEADER_TELL_LAPSED
 from tmqp_server.doors.letter import REGULAR_PRIORITY
 from tmqp_server.engine.options import TEN
-from tmqp_sim.planned import Fault, Plan
+from tmqp_sim.planned import Plan
 
 __all__ = [
     "draw_burials",
@@ -87,8 +87,8 @@ def draw_exclusive(plan: Plan) -> None:
 
 
 def draw_single(plan: Plan) -> None:
-    """Let one consumer of a channel take all of its messages, often with a break."""
-    own = Random(f"{plan.seed}/single")
+    """Let one consumer of a channel take all of its messages."""
+    own = Random(f"{plan.seed}/one consumer")
     channels = [
         place.channel
         for place in plan.places
@@ -102,9 +102,6 @@ def draw_single(plan: Plan) -> None:
     channel = own.choice(channels)
     for place in plan.places:
         place.single = place.channel == channel
-    if not plan.quiet and own.random() < 0.5:
-        at = own.random() * plan.duration_s
-        plan.faults.append(Fault("single 0", "single", at, own.choice((0.1, 1.0, 5.0)), 0.0))
 
 
 def draw_ranks(plan: Plan) -> None:
