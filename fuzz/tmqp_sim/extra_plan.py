@@ -21,6 +21,7 @@ __all__ = [
     "draw_foreign",
     "draw_memory",
     "draw_moves",
+    "draw_scrapers",
     "draw_web",
 ]
 
@@ -32,6 +33,8 @@ _FILLING_ROLES: Final = ("stranger", SPRAYER, *RAW_ROLES)
 _WEB_SHARE: Final = 0.2
 #: Runs in which clients come in by a door of another kind.
 _FOREIGN_SHARE: Final = 0.1
+#: Runs in which somebody reads the metrics, and logs in as a browser does.
+_SCRAPED_SHARE: Final = 0.06
 
 
 def draw_epochs(plan: Plan) -> None:
@@ -92,3 +95,10 @@ def draw_foreign(plan: Plan) -> None:
     own = Random(f"{plan.seed}/foreign")
     if own.random() < _FOREIGN_SHARE:
         plan.foreign = own.choice((300, 500, 800, 1000))
+
+
+def draw_scrapers(plan: Plan) -> None:
+    """Now and then somebody watches the server by HTTP."""
+    own = Random(f"{plan.seed}/scrapers")
+    if own.random() < _SCRAPED_SHARE:
+        plan.scrapers = own.choice((1, 1, 2))

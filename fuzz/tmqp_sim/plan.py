@@ -24,6 +24,7 @@ from tmqp_sim.extra_plan import (
     draw_foreign,
     draw_memory,
     draw_moves,
+    draw_scrapers,
     draw_web,
 )
 from tmqp_sim.history import Place
@@ -121,6 +122,7 @@ def draw_plan(seed: int) -> Plan:
     draw_shifts(plan)
     draw_doors(plan)
     draw_mixed(plan)
+    draw_scrapers(plan)
     if not plan.quiet:
         _draw_faults(plan, chance)
     return plan

@@ -14,6 +14,22 @@ __all__ = ["ORDINARY", "ClientPlan", "Fault", "MessagePlan", "Plan"]
 
 #: Kinds of queues whose delivery handler may be another one.
 ORDINARY: Final = ("work", "share", "polite", "durable", "pull", "spill")
+#: Parts of a plan that are a number, 0 where there is nothing of the kind.
+_PARTS: Final = (
+    "epochs",
+    "moves",
+    "feeds",
+    "nsq",
+    "removals",
+    "shifts",
+    "throttr",
+    "zmtp",
+    "smq",
+    "goms",
+    "stomp",
+    "openwire",
+    "scrapers",
+)
 
 
 class Fault:
@@ -117,6 +133,7 @@ class Plan:
         "producers",
         "quiet",
         "removals",
+        "scrapers",
         "shifts",
         "seed",
         "shape",
@@ -181,6 +198,8 @@ class Plan:
         self.removals = self.shifts = 0
         #: So many clients speak Throttr.
         self.throttr = 0
+        #: So many watch the server by HTTP.
+        self.scrapers = 0
         #: So many items are pushed by sockets of ZeroMQ; whether queues are durable.
         self.zmtp = 0
         self.zmtp_durable = False
@@ -218,30 +237,7 @@ class Plan:
         found = [each.name for each in self.faults]
         found += [each.name for each in self.clients if each.bad]
         found += [each.name for each in self.messages]
-        if self.epochs:
-            found.append("epochs")
-        if self.moves:
-            found.append("moves")
-        if self.feeds:
-            found.append("feeds")
-        if self.nsq:
-            found.append("nsq")
-        if self.removals:
-            found.append("removals")
-        if self.shifts:
-            found.append("shifts")
-        if self.throttr:
-            found.append("throttr")
-        if self.zmtp:
-            found.append("zmtp")
-        if self.smq:
-            found.append("smq")
-        if self.goms:
-            found.append("goms")
-        if self.stomp:
-            found.append("stomp")
-        if self.openwire:
-            found.append("openwire")
+        found += [name for name in _PARTS if getattr(self, name)]
         return found
 
     def without(self, names: Iterable[str]) -> None:
@@ -251,30 +247,9 @@ class Plan:
         self.faults = [each for each in self.faults if each.name not in gone]
         self.clients = [each for each in self.clients if each.name not in gone]
         self.messages = [each for each in self.messages if each.name not in gone]
-        if "epochs" in gone:
-            self.epochs = 0
-        if "moves" in gone:
-            self.moves = 0
-        if "feeds" in gone:
-            self.feeds = 0
-        if "nsq" in gone:
-            self.nsq = 0
-        if "removals" in gone:
-            self.removals = 0
-        if "shifts" in gone:
-            self.shifts = 0
-        if "throttr" in gone:
-            self.throttr = 0
-        if "zmtp" in gone:
-            self.zmtp = 0
-        if "smq" in gone:
-            self.smq = 0
-        if "goms" in gone:
-            self.goms = 0
-        if "stomp" in gone:
-            self.stomp = 0
-        if "openwire" in gone:
-            self.openwire = 0
+        for name in _PARTS:
+            if name in gone:
+                setattr(self, name, 0)
 
     def use_handler(self, name: str, promise: str) -> None:
         """Let a delivery handler of your own serve the ordinary queues.
@@ -330,6 +305,8 @@ class Plan:
             lines.append(f"moves by an operator: of {self.shifts} messages")
         if self.throttr:
             lines.append(f"Throttr: {self.throttr} clients")
+        if self.scrapers:
+            lines.append(f"who watches by HTTP: {self.scrapers}")
         if self.zmtp:
             kept = "durable" if self.zmtp_durable else "in memory"
             lines.append(f"ZeroMQ: {self.zmtp} items, {kept}")

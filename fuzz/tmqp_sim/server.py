@@ -134,6 +134,7 @@ class Server:
         self.asleep = False
         self.listens = True  # it does not while it drains
         self.drained: Callable[[], None] | None = None  # called when it has
+        self.drains_until = math.inf  # what is in hand then goes back
         self.sessions: dict[int, Session] = {}
         #: The turn will be called for the next portion.
         self.goes_on = False
@@ -342,6 +343,7 @@ class Server:
         :param drained: called when clients have been told to go.
         """
         self.drained = drained
+        self.drains_until = self.now + bound_s
         self.turn.draining.bound_s = bound_s
         self.turn.drain(True, self.now)
         self.attend()
@@ -350,7 +352,10 @@ class Server:
         self.listens = False
 
     def _end_drain(self, _effect: DrainEnded) -> None:
-        unanswered = self.hub.in_flight()
+        unanswered = self.turn.draining.in_flight  # before clients were told to go
+        if unanswered and self.now < self.drains_until:
+            text = f"{unanswered} deliveries are in hand, and the server had time to wait for them"
+            raise Violation("drain", text)
         self.world.mark("drained with deliveries in hand" if unanswered else "drained")
         self.promptness.forgive_drops()
         if self.drained is not None:
