@@ -8,6 +8,7 @@ from typing import Final, Protocol
 from tmqp_server.hub.hub import Hub
 from tmqp_server.shell.turn import Turn
 from tmqp_sim.network import End
+from tmqp_sim.paces import Paces
 from tmqp_sim.world import World
 
 __all__ = [
@@ -54,6 +55,7 @@ class Host(Protocol):
 
     world: World
     turn: Turn
+    paces: Paces
     lives: int
     up: bool
     asleep: bool

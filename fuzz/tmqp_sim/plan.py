@@ -24,6 +24,7 @@ from tmqp_sim.extra_plan import (
     draw_foreign,
     draw_memory,
     draw_moves,
+    draw_rates,
     draw_scrapers,
     draw_web,
 )
@@ -123,6 +124,7 @@ def draw_plan(seed: int) -> Plan:
     draw_doors(plan)
     draw_mixed(plan)
     draw_scrapers(plan)
+    draw_rates(plan)
     if not plan.quiet:
         _draw_faults(plan, chance)
     return plan

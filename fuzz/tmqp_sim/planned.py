@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from tmqp_server.shell.rates import RateLimits
 from tmqp_sim.consumers import Habits
 from tmqp_sim.disk import DiskHabits
 from tmqp_sim.history import Place
@@ -132,6 +133,7 @@ class Plan:
         "places",
         "producers",
         "quiet",
+        "rates",
         "removals",
         "scrapers",
         "shifts",
@@ -198,6 +200,8 @@ class Plan:
         self.removals = self.shifts = 0
         #: So many clients speak Throttr.
         self.throttr = 0
+        #: How fast clients may send, if that is limited.
+        self.rates: RateLimits | None = None
         #: So many watch the server by HTTP.
         self.scrapers = 0
         #: So many items are pushed by sockets of ZeroMQ; whether queues are durable.
@@ -232,12 +236,20 @@ class Plan:
         """Whether the server has room for ten messages or so."""
         return self.memory_bytes < 1_000_000
 
+    @property
+    def has_sides(self) -> bool:
+        """Whether somebody speaks another protocol than TMQP and HTTP."""
+        sides = (self.nsq, self.throttr, self.zmtp, self.smq, self.goms, self.stomp, self.openwire)
+        return any(sides)
+
     def names(self) -> list[str]:
         """Everything that can be left out."""
         found = [each.name for each in self.faults]
         found += [each.name for each in self.clients if each.bad]
         found += [each.name for each in self.messages]
         found += [name for name in _PARTS if getattr(self, name)]
+        if self.rates is not None:
+            found.append("rates")
         return found
 
     def without(self, names: Iterable[str]) -> None:
@@ -250,6 +262,8 @@ class Plan:
         for name in _PARTS:
             if name in gone:
                 setattr(self, name, 0)
+        if "rates" in gone:
+            self.rates = None
 
     def use_handler(self, name: str, promise: str) -> None:
         """Let a delivery handler of your own serve the ordinary queues.
@@ -305,6 +319,11 @@ class Plan:
             lines.append(f"moves by an operator: of {self.shifts} messages")
         if self.throttr:
             lines.append(f"Throttr: {self.throttr} clients")
+        if self.rates is not None:
+            lines.append(
+                f"rates: {self.rates.client_messages:g} messages and {self.rates.client_bytes:g}"
+                f" bytes a second, {self.rates.address_bytes:g} of an address"
+            )
         if self.scrapers:
             lines.append(f"who watches by HTTP: {self.scrapers}")
         if self.zmtp:

@@ -20,6 +20,7 @@ from tmqp_server.hub.hub import Hub
 from tmqp_server.shell.admitting import Connected
 from tmqp_server.shell.datagrams import Datagrams
 from tmqp_server.shell.outbound import FLUSHING, OPEN, Outbound
+from tmqp_server.shell.rates import RateLimits
 from tmqp_server.shell.turn import Turn
 from tmqp_server.shell.world import (
     ERROR,
@@ -49,6 +50,7 @@ from tmqp_sim.datagrams import UdpSocket
 from tmqp_sim.host import WEB, Guest, Peer
 from tmqp_sim.network import Link
 from tmqp_sim.outside import Outside
+from tmqp_sim.paces import Paces
 from tmqp_sim.promptness import Promptness
 from tmqp_sim.rounds import Rounds
 from tmqp_sim.sessions import Session
@@ -110,6 +112,7 @@ class Server:
     :param lateness_s: timers are served up to so much too late.
     :param ping_interval_s: after how much silence the door pings.
     :param name: which of several it is.
+    :param rates: how fast its clients may send.
     """
 
     def __init__(
@@ -122,6 +125,7 @@ class Server:
         lateness_s: float,
         ping_interval_s: float,
         name: str = "server",
+        rates: RateLimits | None = None,
     ) -> None:
         self.world = world
         self.name = name
@@ -138,6 +142,7 @@ class Server:
         self.sessions: dict[int, Session] = {}
         #: The turn will be called for the next portion.
         self.goes_on = False
+        self.paces = Paces(self, lateness_s, rates)
         self.promptness = Promptness(self, lateness_s)
         self.outside = outside
         outside.server = self
@@ -247,6 +252,7 @@ class Server:
         self._connected = Connected(_MOST_CONNECTIONS, _MOST_PER_HOST)
         self.world.note(self.name, "starts, life", self.lives)
         self.outside.begin()
+        self.paces.begin()
         self._began()
         self.turn.on_deadline(self.now)
         self.attend()
@@ -407,12 +413,14 @@ class Server:
         session.cursed = door is self._cursed_door
         session.by_tasks = self._tasks.random() < _BY_TASKS
         session.is_exact = not session.by_tasks
+        host = self.paces.address(session.number, host)
         session.follow(self.turn.opened(session.number, door, session, host, self.now))
 
     def forget(self, session: Session) -> None:
         """A connection has ended."""
         if self.sessions.pop(session.number, None) is not None:
             self._connected.leave(session.host)
+            self.paces.forget(session.number)
 
     # -- the world's part -----------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Those in a run who speak other protocols than TMQP, or watch it: their clients and their doors."""
+"""Those in a run who speak other protocols than TMQP, or watch: their clients and their doors."""
 
 from __future__ import annotations
 

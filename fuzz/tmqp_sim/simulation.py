@@ -156,6 +156,7 @@ class Simulation:
             self.outside,
             plan.lateness_s,
             self.protocol.ping_interval_s,
+            rates=plan.rates,
         )
         self.server.foreign_share = plan.foreign
         limits = ClientLimits(

@@ -7,7 +7,7 @@ is asked what they may see.
 from __future__ import annotations
 
 from functools import partial
-from typing import Final, final
+from typing import final
 
 from tmqp_server.admin.api.consuming import HttpConsumers
 from tmqp_server.admin.api.logins import WebLogIns
@@ -29,10 +29,9 @@ from tmqp_server.admin.session import AdminSession
 from tmqp_server.admin.share import LoopShare
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.doors.http.door import HttpDoor
-from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.limits import HttpLimits
-from tmqp_server.doors.http.messages import HttpResponse, as_json
-from tmqp_server.doors.http.routes import Begin, Route
+from tmqp_server.doors.http.messages import as_json
+from tmqp_server.doors.http.routes import Route
 from tmqp_server.doors.kinds import DoorContext
 from tmqp_server.doors.port import DoorSession
 from tmqp_server.doors.tables import limits_from
