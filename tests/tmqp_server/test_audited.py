@@ -77,7 +77,7 @@ async def test_each_change_is_one_line_by_whatever_door_it_comes(tmp_path: Path)
     lines = [json.loads(each) for each in path.read_text("ascii").splitlines()]
     assert lines == list(server.world.audit)
     (update,) = [each for each in lines if each["action"] == "update-queue"]
-    assert update["after"] == {"message_limit": 50}
+    assert update["after"]["message_limit"] == 50
     assert update["before"] == {"message_limit": OldOptions().message_limit}
 
 

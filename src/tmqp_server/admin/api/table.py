@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from tmqp_server.access.auditing import ACTIONS
-from tmqp_server.admin.api.growth import Growth
 from tmqp_server.admin.api.consuming import HttpConsumers
+from tmqp_server.admin.api.growth import Growth
 from tmqp_server.admin.api.logins import WebLogIns
 from tmqp_server.admin.api.manner import ApiManner, read_object
 from tmqp_server.admin.api.overview import Overviews
