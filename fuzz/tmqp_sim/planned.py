@@ -198,27 +198,23 @@ class Plan:
         self.nsq_durable = True
         #: So many groups of channels are made, and removed at once.
         self.removals = self.shifts = 0
-        #: So many clients speak Throttr.
-        self.throttr = 0
+        #: So many clients speak Throttr, and so many watch the server by HTTP.
+        self.throttr = self.scrapers = 0
         #: How fast clients may send, if that is limited.
         self.rates: RateLimits | None = None
-        #: So many watch the server by HTTP.
-        self.scrapers = 0
         #: So many items are pushed by sockets of ZeroMQ; whether queues are durable.
         self.zmtp = 0
         self.zmtp_durable = False
         #: So many items are sent by clients of Simple MQ, whether its queues are durable; and by
         #: clients of goMS.
-        self.smq = 0
+        self.smq = self.goms = 0
         self.smq_durable = False
-        self.goms = 0
         #: So many units are sent by clients of STOMP, or of OpenWire, whose queues are durable.
         self.stomp = self.openwire = 0
         self.stomp_durable = self.openwire_durable = False
         #: The number of the producer that writes many messages at once, if there is one, and for
         #: how long it gathers them.
-        self.bulk_producer = -1
-        self.bulk_linger_s = 0.0
+        self.bulk_producer, self.bulk_linger_s = -1, 0.0
         #: Its messages have headers.
         self.bulk_traces = False
         #: Producers ask how many consumers their messages go to.
@@ -319,13 +315,6 @@ class Plan:
             lines.append(f"moves by an operator: of {self.shifts} messages")
         if self.throttr:
             lines.append(f"Throttr: {self.throttr} clients")
-        if self.rates is not None:
-            lines.append(
-                f"rates: {self.rates.client_messages:g} messages and {self.rates.client_bytes:g}"
-                f" bytes a second, {self.rates.address_bytes:g} of an address"
-            )
-        if self.scrapers:
-            lines.append(f"who watches by HTTP: {self.scrapers}")
         if self.zmtp:
             kept = "durable" if self.zmtp_durable else "in memory"
             lines.append(f"ZeroMQ: {self.zmtp} items, {kept}")
@@ -348,7 +337,21 @@ class Plan:
             )
         if self.web_producer >= 0:
             lines.append(f"HTTP: producer-{self.web_producer}")
+        lines += self._about_the_server()
         if self.foreign:
             lines.append(f"another door: {self.foreign} of 1000 connections")
         lines += [f"fault: {each!r}" for each in self.faults]
+        return lines
+
+    def _about_the_server(self) -> list[str]:
+        """Who watches it, and how fast clients may be."""
+        lines: list[str] = []
+        if self.scrapers:
+            lines.append(f"who watches by HTTP: {self.scrapers}")
+        rates = self.rates
+        if rates is not None:
+            lines.append(
+                f"rates: {rates.client_messages:g} messages and {rates.client_bytes:g} bytes a"
+                f" second, {rates.address_bytes:g} bytes of an address"
+            )
         return lines

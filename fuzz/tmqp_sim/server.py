@@ -115,6 +115,8 @@ class Server:
     :param rates: how fast its clients may send.
     """
 
+    _ballast: Ballast
+
     def __init__(
         self,
         world: World,
@@ -134,8 +136,7 @@ class Server:
         self.lives = 0
         #: When the clock of this life read zero, in the world's time: before it begins, at first.
         self.booted_at = -world.child(f"{name} boot").random() * _LONGEST_BOOT_S
-        self.up = False
-        self.asleep = False
+        self.up = self.asleep = False
         self.listens = True  # it does not while it drains
         self.drained: Callable[[], None] | None = None  # called when it has
         self.drains_until = math.inf  # what is in hand then goes back
@@ -155,8 +156,7 @@ class Server:
         self._knocking: list[Link] = []
         self._unheard: list[Callable[[], None]] = []
         self._due = math.inf
-        self._attending = False
-        self._waking = False
+        self._attending = self._waking = False
         self._starters: dict[type, Callable[[Any], None]] = {
             **dict.fromkeys((WriteBatch, ReadBatch, CatchUp, CloseStore), store_works),
             StartWriting: self._start_writing,
@@ -186,7 +186,6 @@ class Server:
         self._handshakes = world.child(f"{name} handshakes")
         #: So many of a thousand connections come in by the door of another kind.
         self.foreign_share = 0
-        self._ballast: Ballast
         self._begin_portion: Callable[[], None] | None = None
 
     @property

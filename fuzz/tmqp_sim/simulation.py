@@ -123,6 +123,9 @@ class Simulation:
     :param watched: judge every step of the broker, not only the end.
     """
 
+    ledger: Ledger
+    broker: Broker
+
     def __init__(
         self, plan: Plan, handlers: HandlerRegistry | None = None, *, watched: bool = WATCHABLE
     ) -> None:
@@ -145,8 +148,6 @@ class Simulation:
             idle_timeout_s=4.0, head_timeout_s=3.0, body_timeout_s=5.0, max_unanswered=4
         )
         self._door_ids = 0
-        self.ledger: Ledger
-        self.broker: Broker
         self.outside = Outside(self.world, lambda: [*INSIDERS, *(each.name for each in self.bad)])
         self.server = Server(
             self.world,
