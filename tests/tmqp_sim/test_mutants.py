@@ -221,7 +221,7 @@ FOUND_AT: Final = {
     "smq-goes-on": 176,
     "smq-half-a-line": 63,
     "smq-in-any-case": 40,
-    "smq-last-forgotten": 258,
+    "smq-last-forgotten": 508,
     "smq-newest-first": 40,
     "smq-one-more": 40,
     "smq-only-what-waits": 40,
