@@ -27,6 +27,7 @@ from tmqp_sim.extra_plan import (
     draw_rates,
     draw_scrapers,
     draw_web,
+    draw_web_sockets,
 )
 from tmqp_sim.history import Place
 from tmqp_sim.network import Shape
@@ -123,6 +124,7 @@ def draw_plan(seed: int) -> Plan:
     draw_shifts(plan)
     draw_doors(plan)
     draw_mixed(plan)
+    draw_web_sockets(plan)
     draw_scrapers(plan)
     draw_rates(plan)
     if not plan.quiet:

@@ -150,6 +150,7 @@ class Plan:
         "throttr",
         "trusting",
         "web_producer",
+        "web_sockets",
         "window",
         "work_per_step",
         "zmtp",
@@ -189,10 +190,9 @@ class Plan:
         self.moves = 0
         #: So many items go through feeds; whether one has a filter, which queues are durable, and
         #: what may wait in a target.
-        self.feeds = 0
+        self.feeds = self.fed_room = 0
         self.fed_filters = True
         self.fed_kind = "durable"
-        self.fed_room = 0
         #: So many items are published by clients that speak NSQ; whether topics are durable.
         self.nsq = 0
         self.nsq_durable = True
@@ -221,6 +221,8 @@ class Plan:
         self.counts = False
         #: The number of the producer that publishes by HTTP, if there is one.
         self.web_producer = -1
+        #: The names of the clients that come by WebSocket.
+        self.web_sockets: tuple[str, ...] = ()
         #: So many of a thousand connections come in by a door of another kind.
         self.foreign = 0
         #: The watched broker is brought no runs.
@@ -246,6 +248,8 @@ class Plan:
         found += [name for name in _PARTS if getattr(self, name)]
         if self.rates is not None:
             found.append("rates")
+        if self.web_sockets:
+            found.append("web sockets")
         return found
 
     def without(self, names: Iterable[str]) -> None:
@@ -260,6 +264,8 @@ class Plan:
                 setattr(self, name, 0)
         if "rates" in gone:
             self.rates = None
+        if "web sockets" in gone:
+            self.web_sockets = ()
 
     def use_handler(self, name: str, promise: str) -> None:
         """Let a delivery handler of your own serve the ordinary queues.
@@ -337,6 +343,8 @@ class Plan:
             )
         if self.web_producer >= 0:
             lines.append(f"HTTP: producer-{self.web_producer}")
+        if self.web_sockets:
+            lines.append(f"by WebSocket: {', '.join(self.web_sockets)}")
         lines += self._about_the_server()
         if self.foreign:
             lines.append(f"another door: {self.foreign} of 1000 connections")
