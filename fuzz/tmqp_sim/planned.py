@@ -184,10 +184,8 @@ class Plan:
         self.memory_bytes = 1_073_741_824
         #: Output limits of the server: high and low water, the most.
         self.buffers = (262_144, 65_536, 4_194_304)
-        #: So many epochs are written in transactions.
-        self.epochs = 0
-        #: So many items are moved in batches.
-        self.moves = 0
+        #: So many epochs are written in transactions, and so many items moved in batches.
+        self.epochs = self.moves = 0
         #: So many items go through feeds; whether one has a filter, which queues are durable, and
         #: what may wait in a target.
         self.feeds = self.fed_room = 0
