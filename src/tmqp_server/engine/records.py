@@ -8,6 +8,7 @@ compiler has turned slots into C struct members, among the type's descriptors.
 
 from __future__ import annotations
 
+from functools import cache
 from types import GetSetDescriptorType
 
 from tmqp._compat import mypyc_attr
@@ -15,6 +16,7 @@ from tmqp._compat import mypyc_attr
 __all__ = ["Record", "field_names"]
 
 
+@cache
 def field_names(kind: type) -> tuple[str, ...]:
     """The names of a record class's fields, inherited ones first, in the order of ``__slots__``."""
     names: list[str] = []
