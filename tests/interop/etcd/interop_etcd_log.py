@@ -106,7 +106,7 @@ def test_who_watches_hears_at_once_of_an_entry_and_of_a_claim(logs: Logs) -> Non
 
     for change in (
         lambda: append(logs.one, leader, b"one"),
-        lambda: claim(logs.one, "c", over=leader.epoch),
+        lambda: claim(logs.one, "c", over=leader),
     ):
         last = 0 if not heard else 1
         thread = threading.Thread(target=watch, args=(last, leader.epoch))
@@ -212,7 +212,7 @@ def test_a_log_that_has_used_its_quota_says_so_at_once_and_goes_on_when_there_is
                 asked_of = {"action": "DEACTIVATE", **each}
                 etcd.post("/maintenance/alarm", json=asked_of).raise_for_status()
         # The lease may have ended meanwhile; another claim needs room as well.
-        again = claim(log, "b", over=leader.epoch)
+        again = claim(log, "b", over=leader)
         appended(log, again.epoch, LogEntry(number, b"x"))
         log.close()
     finally:
