@@ -349,7 +349,7 @@ build/compiled/.stamp: dist/.stamp
 	@$(PIP) install --quiet --no-deps --target build/compiled dist/*.whl
 	@touch $@
 
-SIMULATOR := tools/compile_simulator.py $(wildcard fuzz/tmqp_sim/*.py)
+SIMULATOR := tools/compile_simulator.py $(wildcard fuzz/tmqp_sim/*.py fuzz/tmqp_sim/*/*.py)
 
 build/simulator/.stamp: $(READY) $(SOURCES) $(SIMULATOR)
 	@echo 'Building build/simulator, product and simulator as one unit (minutes)'
