@@ -14,7 +14,7 @@ JOBS ?= 2
 TESTERS ?= $(shell expr $(JOBS) \* 3 / 2)
 # Seeds of the simulation, and those of replicated groups.
 SEEDS ?= 0..9999
-GROUPS ?= 0..9999
+GROUPS ?= 0..2999
 # What a soak may take, in seconds, and the seed it begins with; the seeds of the simulation's,
 # whose million takes more than an hour of two idle processors.
 SOAK_SECONDS ?= 600
@@ -62,7 +62,7 @@ SOURCES := pyproject.toml setup.py $(shell find src $(wildcard fuzz/tmqp_conform
 
 .PHONY: help demo test test-long test-wheel interop quick spark-demo setup wheel compiled \
 	test-compiled lint format typecheck imports tidy lock lock-check sbom reproduce coverage sim \
-	sim-compiled sim-coverage sim-replicas sim-replicas-compiled soak \
+	sim-compiled sim-coverage sim-replicas soak \
 	soak-sim attacks bench bench-clients bench-kafka bench-peers bench-codec bench-spark docs \
 	pictures screenshots terminal ci clean distclean
 
@@ -136,14 +136,11 @@ coverage: $(READY) ## run the tests and show the lines and branches they miss
 sim: $(READY) ## ten thousand simulated histories of broker and clients: SEEDS=0..9999
 	PYTHONPATH=src:fuzz $(PY) -m tmqp_sim run --seeds $(SEEDS) --jobs $(JOBS) $(ARGS)
 
-sim-replicas: $(READY) ## ten thousand simulated groups of replicated servers: GROUPS=0..9999
-	PYTHONPATH=src:fuzz $(PY) -m tmqp_sim.replicas --seeds $(GROUPS)
+sim-replicas: $(READY) ## three thousand simulated groups of replicated servers: GROUPS=0..9999
+	PYTHONPATH=src:fuzz $(PY) -m tmqp_sim.replicas --seeds $(GROUPS) $(ARGS)
 
 sim-compiled: build/simulator/.stamp ## the same, five times as fast once it is compiled (minutes)
 	PYTHONPATH=build/simulator $(PY) -m tmqp_sim run --seeds $(SEEDS) --jobs $(JOBS) $(ARGS)
-
-sim-replicas-compiled: build/simulator/.stamp ## the groups, likewise
-	PYTHONPATH=build/simulator $(PY) -m tmqp_sim.replicas --seeds $(GROUPS)
 
 sim-coverage: $(READY) ## which branches of the server's shell 2,000 simulated histories reach
 	$(call sim_coverage,0..1999)
@@ -352,7 +349,7 @@ build/compiled/.stamp: dist/.stamp
 	@$(PIP) install --quiet --no-deps --target build/compiled dist/*.whl
 	@touch $@
 
-SIMULATOR := tools/compile_simulator.py $(wildcard fuzz/tmqp_sim/*.py fuzz/tmqp_sim/*/*.py)
+SIMULATOR := tools/compile_simulator.py $(wildcard fuzz/tmqp_sim/*.py)
 
 build/simulator/.stamp: $(READY) $(SOURCES) $(SIMULATOR)
 	@echo 'Building build/simulator, product and simulator as one unit (minutes)'

@@ -13,7 +13,7 @@ from tmqp_sim.replicas.group import run_group
 
 pytestmark = pytest.mark.timeout(120)
 
-#: Seeds of this share; ``make sim-replicas-compiled`` runs more.
+#: Seeds of this share; ``make sim-replicas`` runs more.
 QUICK: Final = 6
 LONG: Final = 40
 #: Where bugs were found last, but for those that a seed below 20 finds.
