@@ -49,11 +49,17 @@ class Logs:
         self.wait = wait
 
 
-def claim(log: SharedLog, node: str, over: Leader | None = None, token: str = "") -> Leader:
+def claim(
+    log: SharedLog,
+    node: str,
+    over: Leader | None = None,
+    token: str = "",
+    lease_s: float = LEASE_S,
+) -> Leader:
     """Claim, once the claim of another one is given back behind its back, if there is one."""
     if over is not None:
         log.ask(Resign(over))
-    answer = log.ask(Claim(node, f"tmqp://{node}", token or f"token of {node}", LEASE_S))
+    answer = log.ask(Claim(node, f"tmqp://{node}", token or f"token of {node}", lease_s))
     assert isinstance(answer, Led)
     assert answer.leader is not None
     return answer.leader
