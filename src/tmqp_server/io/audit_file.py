@@ -117,6 +117,8 @@ class AuditFile(AuditLog):
             "subject": record.subject,
             "code": record.code or None,
         }
+        if record.before:
+            line["before"] = dict(record.before)
         if record.after:
             line["after"] = dict(record.after)
         return line

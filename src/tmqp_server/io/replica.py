@@ -205,7 +205,7 @@ class Replica:
         while self._effects:
             effect = self._effects.pop(0)
             if isinstance(effect, AskLog):
-                if isinstance(effect.request, Resign):
+                if isinstance(effect.request, Resign) and life.state == ENDED:
                     self._resign(effect.request)
                 else:
                     self._pool.submit(self._ask, effect.request)

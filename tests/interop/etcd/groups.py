@@ -367,7 +367,7 @@ async def settle(group: Group, ledger: OrderedLedger) -> None:
     """Clients have ended: what was promised to them is so, and all disks have the same."""
     await drain(group, ledger)
     ledger.check()
-    assert ledger.disorder == []  # each producer's messages come in their order
+    assert ledger.disorder == [], f"not in their producer's order: {ledger.disorder[:5]}"
     async with connect(group.addresses, reconnect=FAIL_OVER) as client:
         for number in range(100):
             await client.push("c", 1, b"left %d" % number)
