@@ -100,7 +100,7 @@ def draw_web(plan: Plan) -> None:
 
 def draw_web_sockets(plan: Plan) -> None:
     """Now and then some producers and consumers come by WebSocket."""
-    own = Random(f"{plan.seed}/web sockets")
+    own = Random(f"{plan.seed}/by web socket")
     if own.random() < _WEB_SOCKETS_SHARE:
         able = [f"producer-{n}" for n in range(plan.producers) if n != plan.web_producer]
         able += [each.name for each in plan.clients if each.role in ("consumer", "puller")]

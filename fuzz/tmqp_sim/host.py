@@ -12,12 +12,14 @@ from tmqp_sim.paces import Paces
 from tmqp_sim.world import World
 
 __all__ = [
-    "GOMS", "NSQ", "OPENWIRE", "SELF_ASKING", "SMQ", "STOMP", "THROTTR", "WATCH", "WEB", "ZMTP",
-    "Guest", "Host", "Peer",
+    "GOMS", "NSQ", "OPENWIRE", "SELF_ASKING", "SMQ", "STOMP", "THROTTR", "WATCH", "WEB",
+    "WEB_SOCKET", "ZMTP", "Guest", "Host", "Peer",
 ]  # fmt: skip
 
 #: How the hosts of those begin who come by HTTP.
 WEB: Final = "web "
+#: And of those of them who speak TMQP through a WebSocket.
+WEB_SOCKET: Final = f"{WEB}socket "
 #: And of those who watch the server by HTTP.
 WATCH: Final = "watch "
 #: And of those who speak NSQ.

@@ -167,6 +167,8 @@ MARKS: Final[dict[str, str]] = {
         f"{title} {name}": text for title in ("STOMP", "OpenWire") for name, text in _OF_JMS.items()
     },
     "sent to an exclusive consumer": "one consumer of several got all messages",
+    "sent to the single consumer": "a channel lets one of them take everything",
+    "TMQP message of ten priorities sent before lower ones": "which had waited longer or not",
     "window full": "a consumer had as much unanswered as it wanted",
     **{
         f"seen: {state}": "somebody looked into a queue and saw a message so"

@@ -8,7 +8,7 @@ from typing import Final
 from tmqp_server.shell.rates import RateLimits
 from tmqp_sim.consumers import Habits
 from tmqp_sim.disk import DiskHabits
-from tmqp_sim.history import Place
+from tmqp_sim.history import Place, Sent
 from tmqp_sim.network import Shape
 
 __all__ = ["ORDINARY", "ClientPlan", "Fault", "MessagePlan", "Plan"]
@@ -60,6 +60,7 @@ class MessagePlan:
         "high",
         "name",
         "place",
+        "priority",
         "producer",
         "size",
     )
@@ -78,6 +79,19 @@ class MessagePlan:
         #: for never.
         self.delay_s = 0.0
         self.cancel_s = -1.0
+        #: Which of ten priorities it has; negative if it does not say.
+        self.priority = -1
+
+    def sent(self, index: int, producer: str, place: Place) -> Sent:
+        """What its producer has to send.
+
+        :param index: the message's number in the plan.
+        """
+        uid = f"m{self.name.rpartition(' ')[2]}"
+        sent = Sent(uid, producer, place, index, self.high, self.size, self.asks)
+        sent.delay_s, sent.cancel_s = self.delay_s, self.cancel_s
+        sent.priority = self.priority
+        return sent
 
 
 class ClientPlan:

@@ -47,7 +47,7 @@ from tmqp_sim.faults import inject
 from tmqp_sim.feeders import Feeder
 from tmqp_sim.foreign import ForeignDoor
 from tmqp_sim.forgers import Forger
-from tmqp_sim.history import History, Place, Sent
+from tmqp_sim.history import History, Place
 from tmqp_sim.insiders import INSIDERS, insiders_of
 from tmqp_sim.inventories import check_epochs, check_moves, check_staged
 from tmqp_sim.lapses import SentByLink
@@ -424,9 +424,7 @@ class Simulation:
     def _give(self, index: int, message: MessagePlan) -> None:
         place = self.plan.places[message.place]
         producer = self.producers[message.producer]
-        uid = f"m{message.name.rpartition(' ')[2]}"
-        sent = Sent(uid, producer.name, place, index, message.high, message.size, message.asks)
-        sent.delay_s, sent.cancel_s = message.delay_s, message.cancel_s
+        sent = message.sent(index, producer.name, place)
         sent.counts = self.plan.counts
         self.history.add(sent)
         producer.give(sent)

@@ -83,7 +83,7 @@ def test_hostile_texts_are_shown_and_do_nothing(page: Browser, there: World) -> 
     page.run("document.querySelectorAll('main td button')[0].click()")
     wait(page, "U+202E", "U+0000", "</script><script>")
     shown(page, there, f"queues?filter={name}")
-    wait(page, "is no term")
+    wait(page, "is not a term")
     expected(page, 400)
     assert page.run("({}).hurt") is None
 

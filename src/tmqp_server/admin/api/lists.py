@@ -108,10 +108,10 @@ class Pages(Handler):
         self._view: View[Any] | None = None
         if "after" in query:
             if "sort" in query or "filter" in query:
-                raise BadRequest(400, "a further page has the order and filter of the first one")
+                raise BadRequest(400, "a page must have the order and filter of the first one")
             self._name, _, at = query["after"].rpartition("-")
             if not (at.isascii() and at.isdigit() and len(at) < 10):
-                raise BadRequest(400, "after must be what next of the page before says")
+                raise BadRequest(400, "after must be the value of next on the page before")
             self._at = int(at)
             self._view = api.views.find(self._name, self._owner, exchange.now)
         self._end = self._at + self._limit
