@@ -20,11 +20,11 @@ export function firstLine(item) {
 
 function hex(data) {
   const lines = [];
-  for (let at = 0; at < Math.min(data.length, MOST); at += 16) {
-    const part = [...data.subarray(at, at + 16)];
+  for (let at = 0; at < Math.min(data.length, MOST); at += 8) {
+    const part = [...data.subarray(at, at + 8)];
     const left = part.map((each) => each.toString(16).padStart(2, "0")).join(" ");
     const right = part.map((each) => (each > 31 && each < 127 ? String.fromCharCode(each) : ".")).join("");
-    lines.push(`${at.toString(16).padStart(6, "0")}  ${left.padEnd(47)}  ${right}`);
+    lines.push(`${at.toString(16).padStart(6, "0")}  ${left.padEnd(23)}  ${right}`);
   }
   return h("pre", {}, lines.join("\n"));
 }

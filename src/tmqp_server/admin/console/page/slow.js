@@ -14,7 +14,7 @@ export async function page() {
         ["Held back for", (row) => age(row.blocked_s), "n"], ["Waits for it", (row) => bytes(row.waiting_bytes), "n"],
       ], consumers, "No consumer is slow at this moment."),
       consumers.length > 0 && may("see-clients") && quiet("Which clients these are: ", link("#/clients?filter=blocked%3D1", "those that are held back"), ".")),
-      card("Slow turns", quiet(`One that takes longer than ${age(bound / 1000)}: everybody waits so long. There were ${count(all)} since the server began; the last ones are here.`),
+      card("Slow turns", quiet(`All clients wait during a turn of the event loop. ${count(all)} took longer than ${age(bound / 1000)} since the server began; these are the last ones.`),
         table("Slow turns", [
           ["When", (row) => moment(row.at_ms)], ["Took", (row) => age(row.took_ms / 1000), "n"],
           ["Most of it", (row) => (row.session ? row.peer || `connection ${row.session}` : "the server's own work")],
