@@ -34,13 +34,13 @@ from tmqp_server.engine.commands import MoveMessage
 from tmqp_server.engine.core import PendingChange
 from tmqp_server.engine.delivery.batches import Item, PendingBatch
 from tmqp_server.engine.delivery.feed_commits import Commit
+from tmqp_server.engine.flights.runs import WaitingRun
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.deferrals import Deferral
 from tmqp_server.engine.model.keys import KeyTable
 from tmqp_server.engine.model.message import MARK_SAVED, MARK_SAVING, Message
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Audience, Session
-from tmqp_server.engine.run_flights import WaitingRun
 from tmqp_server.hub.hub import Hub
 
 __all__ = [

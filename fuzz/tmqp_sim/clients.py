@@ -22,6 +22,7 @@ from tmqp_client._core.pending import Pending
 from tmqp_client.config import ClientLimits
 from tmqp_sim.network import Broken, End, Link
 from tmqp_sim.stage import Stage
+from tmqp_sim.web_socket import speak_through_web_socket
 from tmqp_sim.world import Violation
 
 __all__ = ["FORGERS", "SimClient"]
@@ -64,6 +65,8 @@ class SimClient:
         #: Counts connections, so that what belongs to an earlier one is known.
         self.connection = 0
         self.retired = False
+        #: Its connections are WebSockets.
+        self.by_web_socket = False
         self.unsent = b""
         self._due = math.inf
         self._ids = 0
@@ -118,8 +121,9 @@ class SimClient:
             return
         link = self.simulation.network.open()
         self.connection += 1
-        self.end = link.client
-        link.client.owner = self
+        end = speak_through_web_socket(link, self.name) if self.by_web_socket else link.client
+        self.end = end
+        end.owner = self
         self._closing = False
         self.unsent = b""
         self._due = math.inf
@@ -278,7 +282,8 @@ class SimClient:
                 self.settled(outcome)
             elif isinstance(outcome, Accepted):
                 self.world.note("accepted", self.name)
-                self.link.greeted = True
+                # A WebSocket is pinged by its own clock as well.
+                self.link.greeted = not self.by_web_socket
                 self.begin()
             elif isinstance(outcome, Lost):
                 self._end_of_connection(outcome)

@@ -112,10 +112,10 @@ class _Node:
         plan = cluster.plan
         queue = QueueOptions(request_acknowledge=True, acknowledge_timeout_ms=1_500)
         queue.status = STATUS_ROUND_ROBIN
-        self.broker = Broker(None, BrokerOptions(channel=ChannelOptions(queue=queue)))
-        self.broker.take_nodes()
-        if plan.shares:
-            self.broker.share_decisions()
+        options = BrokerOptions(
+            channel=ChannelOptions(queue=queue), takes_nodes=True, shares_decisions=plan.shares
+        )
+        self.broker = Broker(None, options)
         who = ConnectionInformation(self.name, self.name, NODE_CLIENT_TYPE, _TOKEN)
         self.links = [
             MasterLink(

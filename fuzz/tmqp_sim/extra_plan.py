@@ -22,6 +22,7 @@ __all__ = [
     "draw_memory",
     "draw_moves",
     "draw_web",
+    "draw_web_sockets",
 ]
 
 #: How many of the plans have a channel that is destroyed when it is empty, and of which kinds.
@@ -30,6 +31,9 @@ _FLEETING: Final = ("work", "saved", "durable", "spill", "brief", "pull")
 _FILLING_ROLES: Final = ("stranger", SPRAYER, *RAW_ROLES)
 #: Runs in which somebody speaks HTTP, of each kind.
 _WEB_SHARE: Final = 0.2
+#: Runs in which clients of TMQP come by WebSocket, and how many of them do.
+_WEB_SOCKETS_SHARE: Final = 0.05
+_BY_WEB_SOCKET: Final = 0.5
 #: Runs in which clients come in by a door of another kind.
 _FOREIGN_SHARE: Final = 0.1
 
@@ -85,6 +89,15 @@ def draw_web(plan: Plan) -> None:
             habits = Habits(work_s=own.choice((0.0, 0.02, 0.2)), forget=own.choice((0, 0, 300)))
             at = own.random() * plan.duration_s * 0.5
             plan.clients.append(ClientPlan(f"web-{number}", "web-puller", number, habits, at, True))
+
+
+def draw_web_sockets(plan: Plan) -> None:
+    """Now and then some producers and consumers come by WebSocket."""
+    own = Random(f"{plan.seed}/web sockets")
+    if own.random() < _WEB_SOCKETS_SHARE:
+        able = [f"producer-{n}" for n in range(plan.producers) if n != plan.web_producer]
+        able += [each.name for each in plan.clients if each.role in ("consumer", "puller")]
+        plan.web_sockets = tuple([name for name in able if own.random() < _BY_WEB_SOCKET])
 
 
 def draw_foreign(plan: Plan) -> None:

@@ -7,11 +7,11 @@ from typing import Any, Final
 from tmqp_server.engine.commands import RestoreQueue
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.flights import Flights
+from tmqp_server.engine.flights.runs import RunFlights
 from tmqp_server.engine.keeping import Keeper
 from tmqp_server.engine.model.message import Message
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session
-from tmqp_server.engine.run_flights import RunFlights
 from tmqp_server.hub.outlets import Outlets
 
 __all__ = ["MEMORY_BUGS"]

@@ -186,7 +186,7 @@ class _Pipe:
 
     def _tell_writable(self) -> None:
         if not self.link.gone and not self.source.closed:
-            self.source.owner.writable()
+            self.source.writable()
 
 
 class End:
@@ -236,6 +236,10 @@ class End:
         when something does."""
         self.waiting = len(self._in.unread) > 0
         return self.waiting
+
+    def writable(self) -> None:
+        """There is room again."""
+        self.owner.writable()
 
     def close(self) -> None:
         """Send nothing more and read nothing more."""
@@ -297,6 +301,11 @@ class Link:
         self.down.source, self.down.end = self.server, self.client
         self.client._out, self.client._in = self.up, self.down
         self.server._out, self.server._in = self.down, self.up
+
+    def lead(self, end: End) -> None:
+        """Give the client another end than the one that it has not used yet."""
+        end._out, end._in = self.up, self.down
+        self.up.source = self.down.end = self.client = end
 
     @property
     def over(self) -> bool:

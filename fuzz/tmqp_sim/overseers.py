@@ -20,7 +20,7 @@ from tmqp_server.admin.world import AdminWorld
 from tmqp_server.doors.http.door import HttpDoor, queue_routes
 from tmqp_server.doors.http.limits import HttpLimits
 from tmqp_server.doors.letters import Letters
-from tmqp_server.doors.port import IdSource
+from tmqp_server.doors.port import Door, IdSource
 from tmqp_sim.host import WEB
 from tmqp_sim.stage import Stage
 from tmqp_sim.web import HttpLine
@@ -35,12 +35,21 @@ _CUT_S: Final = 2.5
 _API: Final = "/api/v1"
 #: What tells that the server ends or has too much to do, or that a list was kept for too long.
 _PASSING: Final = (410, 503)
+#: What one peer may cost.
+_LIMITS: Final = HttpLimits(
+    idle_timeout_s=4.0,
+    head_timeout_s=3.0,
+    body_timeout_s=5.0,
+    max_unanswered=4,
+    websocket_ping_interval_s=3.0,
+)
 
 
-def web_door(world: AdminWorld, new_id: IdSource, limits: HttpLimits, letters: Letters) -> HttpDoor:
+def web_door(world: AdminWorld, new_id: IdSource, letters: Letters, inner: Door) -> HttpDoor:
     """The door of HTTP with queues, and with the API for operators.
 
     :param world: what the API knows of the server; its ``turn`` has to be there when it begins.
+    :param inner: the door of those who speak TMQP through a WebSocket.
     """
     manner = ApiManner(WebLogIns(bytes), new_id, ("sim",))
     options = AdminOptions()
@@ -59,7 +68,9 @@ def web_door(world: AdminWorld, new_id: IdSource, limits: HttpLimits, letters: L
     queues = queue_routes()
     known = {(each.method, each.template) for each in queues}
     more = [each for each in routes_of(api) if (each.method, each.template) not in known]
-    return HttpDoor(new_id, limits, routes=[*queues, *more], letters=letters)
+    return HttpDoor(
+        new_id, _LIMITS, inner={"tmqp": inner}, routes=[*queues, *more], letters=letters
+    )
 
 
 class Overseer:

@@ -25,6 +25,7 @@ from tmqp_sim.extra_plan import (
     draw_memory,
     draw_moves,
     draw_web,
+    draw_web_sockets,
 )
 from tmqp_sim.history import Place
 from tmqp_sim.network import Shape
@@ -121,6 +122,7 @@ def draw_plan(seed: int) -> Plan:
     draw_shifts(plan)
     draw_doors(plan)
     draw_mixed(plan)
+    draw_web_sockets(plan)
     if not plan.quiet:
         _draw_faults(plan, chance)
     return plan

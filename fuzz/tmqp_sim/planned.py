@@ -131,6 +131,7 @@ class Plan:
         "throttr",
         "trusting",
         "web_producer",
+        "web_sockets",
         "window",
         "work_per_step",
         "zmtp",
@@ -170,10 +171,9 @@ class Plan:
         self.moves = 0
         #: So many items go through feeds; whether one has a filter, which queues are durable, and
         #: what may wait in a target.
-        self.feeds = 0
+        self.feeds = self.fed_room = 0
         self.fed_filters = True
         self.fed_kind = "durable"
-        self.fed_room = 0
         #: So many items are published by clients that speak NSQ; whether topics are durable.
         self.nsq = 0
         self.nsq_durable = True
@@ -186,9 +186,8 @@ class Plan:
         self.zmtp_durable = False
         #: So many items are sent by clients of Simple MQ, whether its queues are durable; and by
         #: clients of goMS.
-        self.smq = 0
+        self.smq = self.goms = 0
         self.smq_durable = False
-        self.goms = 0
         #: So many units are sent by clients of STOMP, or of OpenWire, whose queues are durable.
         self.stomp = self.openwire = 0
         self.stomp_durable = self.openwire_durable = False
@@ -202,6 +201,8 @@ class Plan:
         self.counts = False
         #: The number of the producer that publishes by HTTP, if there is one.
         self.web_producer = -1
+        #: The names of the clients that come by WebSocket.
+        self.web_sockets: tuple[str, ...] = ()
         #: So many of a thousand connections come in by a door of another kind.
         self.foreign = 0
         #: The watched broker is brought no runs.
@@ -242,6 +243,8 @@ class Plan:
             found.append("stomp")
         if self.openwire:
             found.append("openwire")
+        if self.web_sockets:
+            found.append("web sockets")
         return found
 
     def without(self, names: Iterable[str]) -> None:
@@ -275,6 +278,8 @@ class Plan:
             self.stomp = 0
         if "openwire" in gone:
             self.openwire = 0
+        if "web sockets" in gone:
+            self.web_sockets = ()
 
     def use_handler(self, name: str, promise: str) -> None:
         """Let a delivery handler of your own serve the ordinary queues.
@@ -352,6 +357,8 @@ class Plan:
             )
         if self.web_producer >= 0:
             lines.append(f"HTTP: producer-{self.web_producer}")
+        if self.web_sockets:
+            lines.append(f"by WebSocket: {', '.join(self.web_sockets)}")
         if self.foreign:
             lines.append(f"another door: {self.foreign} of 1000 connections")
         lines += [f"fault: {each!r}" for each in self.faults]

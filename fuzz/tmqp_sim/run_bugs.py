@@ -12,12 +12,12 @@ from tmqp_server.engine.delivery.push_runs import RunIntake
 from tmqp_server.engine.delivery.run_dealing import RunDealer
 from tmqp_server.engine.effects import AppendRun, ConfirmRun, DeliverRun, EraseRun
 from tmqp_server.engine.flights import Flights
+from tmqp_server.engine.flights.runs import WaitingRun
 from tmqp_server.engine.model.client import Origin
 from tmqp_server.engine.model.message import MARK_TOGETHER
 from tmqp_server.engine.model.packed_parts import PackedPart
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.waiting_parts import WaitingPart
-from tmqp_server.engine.run_flights import WaitingRun
 from tmqp_server.hub.outlets import Outlets
 from tmqp_server.storage.journal import Journal
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tmqp_server.engine.deferral_flights import DeferralFlights
 from tmqp_server.engine.delivery import workflow
 from tmqp_server.engine.delivery.deferring import Deferring
 from tmqp_server.engine.effects import Erase
+from tmqp_server.engine.flights.deferred import DeferralFlights
 from tmqp_server.engine.model.deferrals import Deferral, ShelfLine
 
 __all__ = ["SHELF_BUGS"]

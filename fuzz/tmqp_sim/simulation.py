@@ -15,7 +15,6 @@ from typing import Final, TypeAlias
 from tmqp.limits import Limits
 from tmqp_client.config import ClientLimits
 from tmqp_server.admin.world import AdminWorld
-from tmqp_server.doors.http.limits import HttpLimits
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.doors.port import Door
@@ -141,9 +140,6 @@ class Simulation:
         self.disk = Disk(self, plan.disk)
         self.operator = Operator(self, tells=plan.tells)
         self.protocol = Limits(ping_interval_s=2.0, handshake_timeout_s=3.0)
-        self.web_limits = HttpLimits(
-            idle_timeout_s=4.0, head_timeout_s=3.0, body_timeout_s=5.0, max_unanswered=4
-        )
         self._door_ids = 0
         self.ledger: Ledger
         self.broker: Broker
@@ -193,6 +189,8 @@ class Simulation:
         self.bad: list[AnyBad] = []
         for each in plan.clients:
             self._add_client(each, limits)
+        for client in self.clients:
+            client.by_web_socket = client.name in plan.web_sockets
 
     @property
     def clients(self) -> list[SimClient]:
@@ -273,7 +271,7 @@ class Simulation:
         letters = Letters()
         door = NativeDoor(self._new_door_id, self.protocol, letters=letters)
         overseen = AdminWorld()
-        web = web_door(overseen, self._new_door_id, self.web_limits, letters)
+        web = web_door(overseen, self._new_door_id, letters, door)
         foreign = ForeignDoor(self._new_door_id, self.protocol, letters)
         others = self.sides.doors(letters)
         journal = self.disk.new_journal([door, web, foreign, *(each for _, each in others)])

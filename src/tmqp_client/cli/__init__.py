@@ -14,6 +14,7 @@ from tmqp import TmqpError, __version__
 from tmqp_client.cli._run import address_option
 from tmqp_client.cli.audit import audit
 from tmqp_client.cli.bench import bench
+from tmqp_client.cli.cells import cell
 from tmqp_client.cli.completion import completion
 from tmqp_client.cli.config import config
 from tmqp_client.cli.doctor import doctor
@@ -82,7 +83,7 @@ def cli(**_before: object) -> None:
 _COMMANDS: tuple[click.Command, ...] = (
     *(ping, pub, sub, pull, cache, request, reply),
     *(peek, offsets, read, cursor),
-    *(channel, queue, feed, router, clients, nodes, server, events, top),
+    *(channel, queue, feed, cell, router, clients, nodes, server, events, top),
     *(drain, slowlog, trace, audit, doctor, bench, config, completion),
 )
 for _command in _COMMANDS:

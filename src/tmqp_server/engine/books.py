@@ -158,7 +158,7 @@ class Books:
         #: How often something was refused for a limit, by the limit's name.
         self.limits_reached: dict[str, int] = {}
         self._short_of = ""
-        #: Of all messages that are not settled, see Queue.bytes; ``flights.py`` keeps it.
+        #: Of all messages that are not settled, see Queue.bytes; ``flights`` keeps it.
         self.message_bytes = 0
         self.state_bytes = 0
         self._most = max_total_bytes

@@ -477,19 +477,6 @@ class Broker:
                 self._watching.wake()
             core.budget -= 1  # afterwards, or the smallest budget would never get anything done
 
-    # --- Nodes -----------------------------------------------------------------------------------
-
-    def take_nodes(self) -> None:
-        """Let sessions be nodes from now on, as their Connect says; else all are clients."""
-        self._core.takes_nodes = True
-
-    def share_decisions(self) -> None:
-        """From now on tell other nodes what queues are done with, and heed what they tell (F63).
-
-        To be called before the first message.
-        """
-        self._core.shares_decisions = True
-
     # --- Routers ---------------------------------------------------------------------------------
 
     def set_router_enabled(self, name: str, enabled: bool) -> bool:

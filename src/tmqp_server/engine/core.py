@@ -256,9 +256,9 @@ class Core(Books):
         #: The tables of its parts whose sizes are limited, by what is in them, for who watches.
         self.tables: dict[str, Sized] = {}
         #: Whether a session may be a node; else its Connect says so in vain.
-        self.takes_nodes = False
+        self.takes_nodes = options.takes_nodes
         #: Whether nodes tell each other what their queues are done with (F63).
-        self.shares_decisions = False
+        self.shares_decisions = options.shares_decisions
         #: The masters of this server, by the name it has for them.
         self.masters: dict[str, Master] = {}
         #: Knows what messages say.

@@ -347,6 +347,9 @@ class BrokerOptions(Record):
     there are no HTTP bindings.  ``storage`` says that the world keeps what it is told to keep;
     without it no queue can be durable.  ``authenticators`` are the names that channels may give as
     theirs; ``event_handlers`` the same, each with the mask of the events it is to be told.
+    With ``takes_nodes`` sessions may be other nodes, as their Connect says; otherwise all are
+    clients.  ``shares_decisions`` tells other nodes when a message of a queue is finished, and
+    accepts what they report (F63).
     """
 
     __slots__ = (
@@ -358,6 +361,8 @@ class BrokerOptions(Record):
         "storage",
         "authenticators",
         "event_handlers",
+        "takes_nodes",
+        "shares_decisions",
     )
 
     def __init__(
@@ -370,6 +375,8 @@ class BrokerOptions(Record):
         storage: bool = False,
         authenticators: tuple[str, ...] = (),
         event_handlers: dict[str, int] | None = None,
+        takes_nodes: bool = False,
+        shares_decisions: bool = False,
     ) -> None:
         self.auto_channel_creation = auto_channel_creation
         self.auto_queue_creation = auto_queue_creation
@@ -379,6 +386,8 @@ class BrokerOptions(Record):
         self.storage = storage
         self.authenticators = authenticators
         self.event_handlers = {} if event_handlers is None else event_handlers
+        self.takes_nodes = takes_nodes
+        self.shares_decisions = shares_decisions
 
     def knows(self, channel: ChannelOptions) -> bool:
         """Whether all code is there that a channel's options name."""

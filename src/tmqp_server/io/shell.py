@@ -74,6 +74,10 @@ logger = logging.getLogger("tmqp_server.shell")
 _StoreWork = WriteBatch | ReadBatch | CatchUp | CloseStore
 
 
+def _nothing() -> None:
+    """Nobody has listeners."""
+
+
 class Shell:
     """Runs one turn in the event loop.
 
@@ -84,6 +88,8 @@ class Shell:
     :param teller: tells channels' event handlers; None where there are none.
     :param store: and the journal that is written to it; None where nothing is kept.
     :param masters: where the other servers are, in the order of the turn's links.
+    :param stop_listening: closes the listeners.
+    :param stop: stops the server.
     """
 
     def __init__(
@@ -96,13 +102,15 @@ class Shell:
         store: Store | None = None,
         journal: Journal | None = None,
         masters: Sequence[Address] = (),
+        *,
+        stop_listening: Callable[[], None] = _nothing,
+        stop: Callable[[], None] = _nothing,
     ) -> None:
         self.turn = turn
         #: The time, as the event loop tells it.
         self.now: Callable[[], float] = anyio.current_time
-        #: What closes the listeners, and what stops the server; set by who has them.
-        self.stop_listening: Callable[[], None] = _nothing
-        self.stop: Callable[[], None] = _nothing
+        self._stop_listening = stop_listening
+        self._stop = stop
         self._door = door
         self._judge = judge
         self._http = http
@@ -144,7 +152,7 @@ class Shell:
             Dial: self._dial,
             LinkOutput: self._link_output,
             HangUp: self._hang_up,
-            StopListening: lambda _: self.stop_listening(),
+            StopListening: lambda _: self._stop_listening(),
             DrainEnded: self._end_drain,
             Log: self._log,
         }
@@ -277,7 +285,7 @@ class Shell:
 
     def _end_drain(self, effect: DrainEnded) -> None:
         if effect.stops:
-            self.stop()
+            self._stop()
 
     def close_all(self, reason: str) -> None:
         """Close every connection politely, those to come as well, and those to other servers."""
@@ -516,10 +524,6 @@ class Shell:
         self.attend()
         if saving.state != CLOSED:
             await self._store_closed.wait()
-
-
-def _nothing() -> None:
-    """Nobody has listeners."""
 
 
 def _write(store: Store, writing: Writing) -> None:

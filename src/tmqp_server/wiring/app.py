@@ -59,7 +59,7 @@ from tmqp_server.storage.port import Store
 from tmqp_server.wiring.assembly import build_broker, declare
 from tmqp_server.wiring.auditing import Audit
 from tmqp_server.wiring.certificates import follow_files
-from tmqp_server.wiring.clustering import Filters, Membership, join_cluster
+from tmqp_server.wiring.clustering import Filters, Membership
 from tmqp_server.wiring.datagrams import UdpSockets
 from tmqp_server.wiring.doors import Doors, OpenDoor, door_name, sealed_addresses
 from tmqp_server.wiring.log_lines import LogLines
@@ -112,18 +112,17 @@ class Server:
         self.broker = broker
         started_s = anyio.current_time()
         offset_s = time.time() - started_s
-        registry = registry or DoorRegistry()
+        registry, hooks = registry or DoorRegistry(), hooks or ChannelHooks({}, {})
         self.world = world or AdminWorld()
         self.doors = Doors(config, registry, new_id, offset_s, started_s, guarded=_asks(access))
         broker.know_wires(LetterWires(self.doors.native.letters))
         self._store, self._member = store, member
         self._journal = None if store is None else Journal(self.doors.bodies, offset_s)
-        hooks = hooks or ChannelHooks({}, {})
         self._asked = [*([] if access is None else [access]), *hooks.authenticators.values()]
         #: Its part in a cluster; None while it stands alone.
         self.cluster: Membership | None = None
         if config.cluster is not None and filters is not None:
-            self.cluster = join_cluster(config.cluster, config, filters, broker)
+            self.cluster = Membership(config.cluster, config, filters)
         self._hub = Hub(
             broker,
             config.outbound.high_water_bytes,
@@ -146,8 +145,9 @@ class Server:
             store,
             self._journal,
             () if config.cluster is None else config.cluster.masters,
+            stop_listening=self._retire,
+            stop=self.stop,
         )
-        self._shell.stop_listening, self._shell.stop = self._retire, self.stop
         self._tasks: anyio.abc.TaskGroup | None = None
         self._stopping = anyio.Event()
         self._hurry = anyio.CancelScope()

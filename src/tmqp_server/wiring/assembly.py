@@ -58,6 +58,7 @@ def broker_options(
     configuration says."""
     queue = config.queue.applied_to(QueueOptions())
     channel = config.channel.applied_to(ChannelOptions(queue=queue))
+    cluster = config.cluster
     return BrokerOptions(
         config.auto_channel_creation,
         config.auto_queue_creation,
@@ -66,6 +67,8 @@ def broker_options(
         authenticators=() if hooks is None else tuple(hooks.authenticators),
         event_handlers=None if hooks is None else hooks.wanted(),
         storage=storage or config.data is not None,
+        takes_nodes=cluster is not None and cluster.takes_slaves,
+        shares_decisions=cluster is not None and cluster.share_decisions,
     )
 
 

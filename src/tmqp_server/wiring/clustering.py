@@ -16,12 +16,11 @@ from tmqp_server.cluster.link import MasterLink
 from tmqp_server.cluster.outbox import Outbox
 from tmqp_server.cluster.relay import HOST_PROPERTY, ClusterRelay
 from tmqp_server.config import ServerConfig
-from tmqp_server.engine.broker import Broker
 from tmqp_server.settings.checks import ConfigError
 from tmqp_server.settings.cluster import ClusterConfig
 from tmqp_server.settings.extensions import ClassSetting, load
 
-__all__ = ["Filters", "Membership", "join_cluster", "load_filter"]
+__all__ = ["Filters", "Membership", "load_filter"]
 
 
 class Membership:
@@ -102,14 +101,3 @@ def _links(cluster: ClusterConfig, config: ServerConfig) -> tuple[MasterLink, ..
         for address in cluster.masters
     ]
     return tuple(links)
-
-
-def join_cluster(
-    cluster: ClusterConfig, config: ServerConfig, filters: Filters, broker: Broker
-) -> Membership:
-    """Make this server's part in a cluster."""
-    if cluster.takes_slaves:
-        broker.take_nodes()
-    if cluster.share_decisions:
-        broker.share_decisions()
-    return Membership(cluster, config, filters)

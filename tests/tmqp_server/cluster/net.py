@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -99,10 +100,9 @@ class Net:
                 PatternFilter(accept, kinds),
                 custom,
             )
-            world = World(options, handlers=handlers, relay=relay)
-            world.broker.take_nodes()
-            if share:
-                world.broker.share_decisions()
+            own = BrokerOptions() if options is None else copy.copy(options)
+            own.takes_nodes, own.shares_decisions = True, share
+            world = World(own, handlers=handlers, relay=relay)
             self.nodes[name] = Node(world, relay, targets)
         #: How often the last :meth:`settle` went round.
         self.rounds = 0

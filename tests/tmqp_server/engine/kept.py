@@ -35,13 +35,15 @@ class KeptWorld(World):
         limits: EngineLimits | None = None,
         handlers: dict[str, DeliveryHandler] | None = None,
         queue: QueueOptions | None = None,
+        takes_nodes: bool = False,
     ) -> None:
         self._limits = limits
         self._handlers = handlers or {}
         channel = ChannelOptions(queue=queue)
-        super().__init__(
-            limits, BrokerOptions(channel=channel, events=NO_EVENTS, storage=True), handlers
+        options = BrokerOptions(
+            channel=channel, events=NO_EVENTS, storage=True, takes_nodes=takes_nodes
         )
+        super().__init__(limits, options, handlers)
         self.store = MemoryStore()
         self.store.recover()
         self.door = LineDoor("")  # the name of the door of clients that name none

@@ -10,12 +10,13 @@ from tests.tmqp_server.engine.kept import DURABLE, KeptWorld
 from tests.tmqp_server.engine.world import World
 from tmqp_server.engine.books import DEFERRAL_BYTES
 from tmqp_server.engine.commands import ApplyDecision, Batch, CancelMessage, Push, PushExtras
+from tmqp_server.engine.events import NO_EVENTS
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES, EngineLimits
 from tmqp_server.engine.model.client import Origin
 from tmqp_server.engine.model.deferrals import Deferrals
 from tmqp_server.engine.model.message import MARK_HIGH, Message
 from tmqp_server.engine.model.times import NEVER
-from tmqp_server.engine.options import QueueChanges
+from tmqp_server.engine.options import BrokerOptions, QueueChanges
 
 LATER = PushExtras(delay_ms=2_000)
 
@@ -189,8 +190,7 @@ def test_a_cancel_that_was_not_written_is_undone_by_a_crash() -> None:
 
 
 def test_other_nodes_are_told_of_a_cancel() -> None:
-    world = World()
-    world.broker.share_decisions()
+    world = World(options=BrokerOptions(events=NO_EVENTS, shares_decisions=True))
     world.push("m1", extras=LATER)
     assert cancel(world, "m1") == ["nodes: ch/1 m1 refused", "p cancel: 0"]
     world.push("m2", extras=LATER)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tmqp_server.engine.world import World
+from tests.tmqp_server.engine.world import World, queue_defaults
 from tmqp.constants import STATUS_PULL, STATUS_ROUND_ROBIN, STATUS_STOPPED
 from tmqp_server.engine.commands import (
     CloseBranch,
@@ -181,8 +181,7 @@ def test_the_branch_of_a_connection_waits_with_it() -> None:
 
 
 def test_another_server_never_waits() -> None:
-    world = World()
-    world.broker.take_nodes()
+    world = World(options=queue_defaults(takes_nodes=True))
     full(world)
     world.names[50] = "node"
     world.numbers["node"] = 50

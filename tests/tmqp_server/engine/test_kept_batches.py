@@ -429,8 +429,9 @@ def test_a_handler_is_asked_before_anything_is_done() -> None:
 
 
 def test_a_cluster_takes_no_batches() -> None:
-    world = ready()
-    world.broker.take_nodes()
+    world = KeptWorld(takes_nodes=True)
+    world.create(QueueChanges(durable=True), owner="t")
+    world.sync()
     assert batch(world, push("m1")) == ["t batch: 501"]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tmqp_server.engine.world import World
+from tests.tmqp_server.engine.world import World, queue_defaults
 from tmqp.constants import STATUS_PULL, STATUS_PUSH, STATUS_ROUND_ROBIN
 from tmqp_server.engine.commands import (
     Acknowledge,
@@ -23,9 +23,11 @@ from tmqp_server.engine.options import QueueChanges
 LOST = "a lost m1: timed-out"
 
 
-def ready(status: int = STATUS_ROUND_ROBIN, hears: bool = True) -> World:
+def ready(
+    status: int = STATUS_ROUND_ROBIN, hears: bool = True, *, takes_nodes: bool = False
+) -> World:
     """A queue with a timeout of two seconds, and a consumer a."""
-    world = World()
+    world = World(options=queue_defaults(takes_nodes=takes_nodes))
     world.create(QueueChanges(status=status, acknowledge_timeout_ms=2_000))
     join(world, "a", hears)
     return world
@@ -136,8 +138,7 @@ def test_what_is_cleared_or_removed_is_told_once(remove: Command) -> None:
 
 
 def test_what_was_answered_at_another_node_is_told() -> None:
-    world = ready(STATUS_PUSH)
-    world.broker.take_nodes()
+    world = ready(STATUS_PUSH, takes_nodes=True)
     world.numbers["node"], world.names[50] = 50, "node"
     world.step(Connect(50, None, "node", node=True, host="there"))
     world.push("m1")

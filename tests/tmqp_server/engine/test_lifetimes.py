@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.tmqp_server.engine.kept import KeptWorld
-from tests.tmqp_server.engine.world import World
+from tests.tmqp_server.engine.world import World, queue_defaults
 from tmqp.constants import STATUS_PULL
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import (
@@ -84,8 +84,7 @@ def test_who_takes_over_a_client_id_does_not_inherit() -> None:
 
 
 def test_a_node_owns_nothing() -> None:
-    world = World()
-    world.broker.take_nodes()
+    world = World(options=queue_defaults(takes_nodes=True))
     world.names[9] = "node"
     world.step(Connect(9, "hello", "node", node=True))
     assert world.step(CreateChannel(9, "create", "ch", OWNED)) == ["node create: 406"]

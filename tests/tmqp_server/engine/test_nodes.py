@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -40,14 +42,14 @@ from tmqp_server.engine.options import ASKS_RESPONSE, BrokerOptions, QueueChange
 
 
 def sharing(options: BrokerOptions | None = None, **handlers: DeliveryHandler) -> World:
-    world = World(None, queue_defaults() if options is None else options, handlers)
-    world.broker.share_decisions()
-    return world
+    """A world of a node that shares decisions with others."""
+    options = queue_defaults() if options is None else options
+    options.shares_decisions = options.takes_nodes = True
+    return World(None, options, handlers)
 
 
 def enter_node(world: World, name: str = "n") -> int:
     """A slave connects."""
-    world.broker.take_nodes()
     number = len(world.names) + 1
     world.numbers[name] = number
     world.names[number] = name
@@ -201,9 +203,9 @@ class SharingMachine(BrokerMachine):
     """Arbitrary commands among nodes that share decisions."""
 
     def new_world(self) -> World:
-        world = World(LIMITS, OPTIONS)
-        world.broker.share_decisions()
-        return world
+        options = copy.copy(OPTIONS)
+        options.shares_decisions = True
+        return World(LIMITS, options)
 
     @rule(
         channel=channels,
@@ -234,7 +236,7 @@ TestSharing = pytest.mark.timeout(300)(SharingMachine.TestCase)
 
 
 def test_a_positive_answer_of_a_node_stands_for_all_who_have_the_message() -> None:
-    world = World()
+    world = World(options=queue_defaults(takes_nodes=True))
     world.join("a")
     world.join("b")
     world.push("m1")
@@ -249,7 +251,7 @@ def test_a_positive_answer_of_a_node_stands_for_all_who_have_the_message() -> No
 
 
 def test_a_node_does_not_refuse_for_others_nor_answer_for_what_waits() -> None:
-    world = World()
+    world = World(options=queue_defaults(takes_nodes=True))
     world.join("a")
     world.push("m1")
     number = enter_node(world)
@@ -280,8 +282,8 @@ def nodes_of(world: World, asker: str = "admin") -> list[tuple[str, bool, bool, 
 
 
 def test_nodes_are_listed_and_are_no_clients() -> None:
-    world = World(options=BrokerOptions(events=NODE_CONNECTED | NODE_DISCONNECTED))
-    world.broker.take_nodes()
+    events = NODE_CONNECTED | NODE_DISCONNECTED
+    world = World(options=BrokerOptions(events=events, takes_nodes=True))
     world.connect("admin")
     assert nodes_of(world) == []
     assert world.step(ReportMaster("m", "h", False)) == []
@@ -324,7 +326,7 @@ def test_clients_may_listen_to_nodes() -> None:
 
 
 def test_nothing_is_addressed_to_a_node() -> None:
-    world = World()
+    world = World(options=queue_defaults(takes_nodes=True))
     world.connect("a")
     enter_node(world)
     number = world.numbers["a"]

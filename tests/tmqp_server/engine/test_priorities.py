@@ -6,7 +6,7 @@ sent must be the first of the highest priority that it accepts.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from hypothesis import given, settings
@@ -42,7 +42,7 @@ class Digits(Wires):
         return key if dash else ""
 
 
-def world_of(status: int = STATUS_ROUND_ROBIN, **more: object) -> World:
+def world_of(status: int = STATUS_ROUND_ROBIN, **more: Any) -> World:
     """A world with one queue that ten priorities order."""
     options = queue_defaults(status=status, priorities=TEN, delivery_handler="ack-if-asked", **more)
     world = World(None, options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from tests.tmqp_server.engine.kept import KeptWorld
 from tests.tmqp_server.engine.staging import (
     DURABLE,
     commit,
@@ -132,6 +133,6 @@ def test_no_storage_no_transactions() -> None:
 
 
 def test_in_a_cluster_there_are_no_transactions() -> None:
-    world = ready()
-    world.broker.take_nodes()
+    world = KeptWorld(takes_nodes=True)
+    world.connect("t")
     assert world.step(OpenTransaction(t(world), "open", "app", 1)) == ["t open: 501"]

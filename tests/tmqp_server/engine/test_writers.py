@@ -16,7 +16,7 @@ import pytest
 from tests.project import ROOT
 
 ENGINE: Final = ROOT / "src" / "tmqp_server" / "engine"
-FLIGHTS: Final = "flights.py"
+FLIGHTS: Final = "flights/flights.py"
 OUTCOMES: Final = "delivery/outcomes.py"
 DIRECT: Final = "delivery/direct.py"
 NODES: Final = "operations/nodes.py"
@@ -38,7 +38,7 @@ BOOKS: Final = {
     "regular_count": QUEUES,
 }
 #: One class in three modules.
-SAME: Final = {"run_flights.py": FLIGHTS, "deferral_flights.py": FLIGHTS}
+SAME: Final = {"flights/runs.py": FLIGHTS, "flights/deferred.py": FLIGHTS}
 #: The same, of names that other things have too: by what the owner is called.
 SHARED_BOOKS: Final = {("queue", name): FLIGHTS for name in ("count", "bytes", "spilled")}
 #: And those of a ``Tail``.

@@ -594,7 +594,7 @@ def snapshot_counters(snapshot: QueueSnapshot) -> list[str]:
     ]
 
 
-def queue_defaults(**values: object) -> BrokerOptions:
+def queue_defaults(*, takes_nodes: bool = False, **values: object) -> BrokerOptions:
     """Broker options whose queues start from these queue options, with no events."""
-    queue = QueueOptions(**values)  # type: ignore[arg-type]
-    return BrokerOptions(channel=ChannelOptions(queue=queue), events=NO_EVENTS)
+    channel = ChannelOptions(queue=QueueOptions(**values))  # type: ignore[arg-type]
+    return BrokerOptions(channel=channel, events=NO_EVENTS, takes_nodes=takes_nodes)

@@ -16,14 +16,18 @@ from tmqp_server.doors.port import Door
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import ApplyDecision, Command, Connect, ListClients, Push
 from tmqp_server.engine.effects import Deliver, Effect, Reply, TellNodes
+from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.hub.hub import Hub
 
 
 def _hub(
-    *names: str, portion_bytes: int = 0, relay: _Relay | None = None
+    *names: str,
+    portion_bytes: int = 0,
+    relay: _Relay | None = None,
+    options: BrokerOptions | None = None,
 ) -> tuple[Hub, list[LineSession], LineDoor]:
     """A hub whose sessions 1, 2 ... are connected under these names."""
-    hub = Hub(Broker(), portion_bytes, relay=relay)
+    hub = Hub(Broker(options=options), portion_bytes, relay=relay)
     door = LineDoor()
     for number, name in enumerate(names, 1):
         hub.open(number, door, 0.0)
@@ -115,9 +119,8 @@ class _Relay:
 
 def test_a_relay_sees_every_command_of_a_session_before_the_broker() -> None:
     relay = _Relay()
-    hub, (a, b), _ = _hub("a", "b", relay=relay)
+    hub, (a, b), _ = _hub("a", "b", relay=relay, options=BrokerOptions(shares_decisions=True))
     relay.seen.clear()
-    hub.broker.share_decisions()
     hub.receive(1, b"join c; push c m1; push no m2", 0.0)
     assert a.words() == ["Reply", "line:m1", "Reply"]
     hub.perform(ApplyDecision("c", 0, "m1"), 0.0)

@@ -26,6 +26,7 @@ from tmqp_server.cluster.outbox import Outbox
 from tmqp_server.cluster.relay import ClusterRelay
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import Command, ReportMaster
+from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.hub.hub import Hub
 from tmqp_server.shell.links import Links
 from tmqp_server.shell.turn import Turn
@@ -507,8 +508,7 @@ def turn_with(link: MasterLink, accept: Sequence[str]) -> Turn:
     relay = ClusterRelay(
         "slave", "token", False, [link], PatternFilter(["*"], KINDS), PatternFilter(accept, KINDS)
     )
-    broker = Broker()
-    broker.share_decisions()
+    broker = Broker(options=BrokerOptions(shares_decisions=True))
     return Turn(Hub(broker, relay=relay), marks(), masters=[link], connect_timeout_s=CONNECT_S)
 
 

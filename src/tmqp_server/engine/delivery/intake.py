@@ -25,7 +25,6 @@ from tmqp_server.engine.commands import (
     Release,
 )
 from tmqp_server.engine.core import Core
-from tmqp_server.engine.deferral_flights import LOOK_AHEAD_S
 from tmqp_server.engine.delivery.awaited_copies import NACK_STORAGE, CopyingStep
 from tmqp_server.engine.delivery.direct import Direct
 from tmqp_server.engine.delivery.holding import HeldPush, Holding
@@ -33,6 +32,7 @@ from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.workflow import Workflow
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import Confirm, Deliver, Effect, Reply
+from tmqp_server.engine.flights import LOOK_AHEAD_S
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.message import (
     MARK_CONFIRMED,

@@ -16,7 +16,7 @@ from typing import Final
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.sending import Sender
-from tmqp_server.engine.keying import assign, follow, hand_out, lock, table_of
+from tmqp_server.engine.flights.keying import assign, follow, hand_out, lock, table_of
 from tmqp_server.engine.model.keyed import KeyedList
 from tmqp_server.engine.model.keys import Bucket, KeyTable, bucket_of
 from tmqp_server.engine.model.message import MARK_GONE, Message

@@ -20,7 +20,7 @@ from tmqp_server.engine.delivery.batches import Batches, Item, PendingBatch
 from tmqp_server.engine.delivery.deferring import tell_cancelled
 from tmqp_server.engine.delivery.returning import Returned
 from tmqp_server.engine.effects import Erase
-from tmqp_server.engine.keying import let_go
+from tmqp_server.engine.flights.keying import let_go
 from tmqp_server.engine.model.delivery import ALLOW
 from tmqp_server.engine.model.message import (
     MARK_GONE,

@@ -7,7 +7,7 @@ Theory of operation.  Three promises are kept.
 *Rule 1: no confirm before the storage has answered.*  While a message is being saved, a positive
 confirm is made but held; ``keeping.py`` releases it, or turns it into a negative one.
 
-*Nothing is forgotten.*  Whatever becomes of a message, ``flights.py`` closes its books and the
+*Nothing is forgotten.*  Whatever becomes of a message, ``flights`` closes its books and the
 storage is told to erase it, here or, of messages answered for in a row, in ``push_runs.py``.
 """
 
@@ -41,7 +41,7 @@ from tmqp_server.engine.delivery.sharing import forget, reindex, tell
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import Confirm
 from tmqp_server.engine.flights import Flights
-from tmqp_server.engine.keying import leave_place, let_go
+from tmqp_server.engine.flights.keying import leave_place, let_go
 from tmqp_server.engine.model.client import Client
 from tmqp_server.engine.model.delivery import (
     HOOK_ACKNOWLEDGED,

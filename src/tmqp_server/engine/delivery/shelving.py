@@ -2,7 +2,7 @@
 
 Theory of operation.  A queue is woken ``LOOK_AHEAD_S`` before the next of them is due, and reads
 those that are due within that time, in portions, as long as there is room in memory
-(``deferral_flights.py``); without room it reads those whose time has come.  A portion is asked for
+(``flights/deferred.py``); without room it reads those whose time has come.  A portion is asked for
 in ranges of sequences that lie close together, of each priority one portion at a time.  What was
 read waits in memory for its time, with all that is deferred there, and what is due after one that
 has not been read waits for it: so they come in their order even if the disk is late.
@@ -17,9 +17,8 @@ from typing import Final
 
 from tmqp_server.engine.commands import Fetched, KeptMessage
 from tmqp_server.engine.core import Core, PendingRead
-from tmqp_server.engine.deferral_flights import LOOK_AHEAD_S
 from tmqp_server.engine.delivery.returning import Returned
-from tmqp_server.engine.flights import Flights
+from tmqp_server.engine.flights import LOOK_AHEAD_S, Flights
 from tmqp_server.engine.model.deferrals import Deferral, ShelfLine
 from tmqp_server.engine.model.message import MARK_SAVED
 from tmqp_server.engine.model.queues import Queue

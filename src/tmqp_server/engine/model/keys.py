@@ -13,7 +13,7 @@ them who accepts it.
 *Strict.*  A message that comes up *locks* its key until it is settled, wherever it is meanwhile:
 in hand, put back, or waiting for its time.  Others of the key wait for that.
 
-Whoever changes a table is ``engine/keying.py``, which keeps its account, too.
+Whoever changes a table is ``engine/flights/keying.py``, which keeps its account, too.
 """
 
 from __future__ import annotations

@@ -33,6 +33,10 @@ public final class Notes {
     }
 
     private ZMQ.Socket made(int type) {
+        return made(context, type);
+    }
+
+    private static ZMQ.Socket made(ZMQ.Context context, int type) {
         ZMQ.Socket socket = context.socket(type);
         socket.setReceiveTimeOut(PATIENCE_MS);
         socket.setSendTimeOut(PATIENCE_MS);
@@ -94,7 +98,8 @@ public final class Notes {
     /** The parts of a message come together. */
     private void parts() {
         ZMQ.Socket push = connected(ZMQ.PUSH);
-        ZMQ.Socket pull = connected(ZMQ.PULL);
+        ZMQ.Context own = ZMQ.context(1);
+        ZMQ.Socket pull = pulling(own);
         push.send("a", ZMQ.SNDMORE);
         push.send("b", ZMQ.SNDMORE);
         push.send("c", 0);
@@ -105,6 +110,17 @@ public final class Notes {
         say("parts", found);
         push.close();
         pull.close();
+        own.term();
+    }
+
+    /**
+     * A PULL socket in a context of its own. The end of the context is the end of its connection:
+     * the broker gives nothing of the next step to a socket that is about to close.
+     */
+    private ZMQ.Socket pulling(ZMQ.Context own) {
+        ZMQ.Socket pull = made(own, ZMQ.PULL);
+        pull.connect(broker);
+        return pull;
     }
 
     /** A socket that is closed at once leaves its messages within its linger. */
@@ -131,7 +147,8 @@ public final class Notes {
 
     /** How many messages come, in order from 0, before nothing comes for a while. */
     private int drained(int most) {
-        ZMQ.Socket pull = connected(ZMQ.PULL);
+        ZMQ.Context own = ZMQ.context(1);
+        ZMQ.Socket pull = pulling(own);
         pull.setReceiveTimeOut(2_000);
         int count = 0;
         while (count < most) {
@@ -145,6 +162,7 @@ public final class Notes {
             count++;
         }
         pull.close();
+        own.term();
         return count;
     }
 

@@ -27,9 +27,9 @@ from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueChang
 from tmqp_server.wiring.app import running
 
 
-def world_without(**options: Any) -> World:
-    queue = QueueOptions(use_message_id=False, **options)
-    return World(BrokerOptions(channel=ChannelOptions(queue=queue)))
+def world_without(*, shares_decisions: bool = False, **options: Any) -> World:
+    channel = ChannelOptions(queue=QueueOptions(use_message_id=False, **options))
+    return World(BrokerOptions(channel=channel, shares_decisions=shares_decisions))
 
 
 def nothing_left(world: World) -> bool:
@@ -176,8 +176,7 @@ async def test_it_survives_a_restart_as_it_came(tmp_path: Path) -> None:
 
 def test_nodes_cannot_speak_of_it() -> None:
     """F63: what is shared between nodes is known by its id."""
-    world = world_without(status=5)
-    world.broker.share_decisions()
+    world = world_without(status=5, shares_decisions=True)
     producer = Peer(world, "p")
     producer.say(push("c", 1, ""), push("c", 1, "m"), push("c", 1, ""))
     (queue,) = world.broker.queues()

@@ -1,4 +1,4 @@
-"""The books on deferred messages: the part of ``flights.py`` for those that wait for their time.
+"""The books on deferred messages: the part of ``flights`` for those that wait for their time.
 
 Theory of operation.  A queue that may have messages on disk only (durable, or with ``overflow``)
 keeps ``memory_limit`` of the deferred ones in memory.  Of one that finds no room, only an entry
@@ -24,6 +24,7 @@ from typing import Final
 from tmqp_server.engine.books import DEFERRAL_BYTES, shelved_bytes
 from tmqp_server.engine.core import PendingSave
 from tmqp_server.engine.effects import Erase
+from tmqp_server.engine.flights.runs import RunFlights
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.deferrals import Deferral, DeferralShelf, ShelfLine
 from tmqp_server.engine.model.message import (
@@ -41,7 +42,6 @@ from tmqp_server.engine.model.message import (
     Message,
 )
 from tmqp_server.engine.model.queues import Queue
-from tmqp_server.engine.run_flights import RunFlights
 
 __all__ = ["LOOK_AHEAD_S", "DeferralFlights"]
 

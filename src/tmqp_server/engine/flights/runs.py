@@ -1,4 +1,4 @@
-"""The books on messages as far as runs need them: the part of ``flights.py`` for many at once."""
+"""The books on messages as far as runs need them: the part of ``flights`` for many at once."""
 
 from __future__ import annotations
 
