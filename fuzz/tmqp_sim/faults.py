@@ -215,6 +215,23 @@ def _grant(simulation: Target, place: Place, life: int) -> None:
     simulation.world.after(_GRANT_EVERY_S, _grant, simulation, place, life)
 
 
+def _single(simulation: Target, fault: Fault) -> bool:
+    """A channel where one consumer takes everything lets all of them for a while."""
+    channels = [place.channel for place in simulation.places.values() if place.single]
+    if not channels or not simulation.server.up or simulation.server.asleep:
+        return False
+    channel = channels[int(fault.pick * len(channels))]
+    simulation.operator.let_one_take(channel, False)
+    simulation.world.after(fault.lasts_s, _single_again, simulation, channel)
+    return True
+
+
+def _single_again(simulation: Target, channel: str) -> None:
+    server = simulation.server
+    if server.up and not server.asleep:
+        simulation.operator.let_one_take(channel, True)
+
+
 def _clock(simulation: Target, fault: Fault) -> bool:
     """Nothing but what people read may follow the wall clock."""
     simulation.disk.clock_error_s += _CLOCK_JUMP_S if fault.pick < 0.5 else -_CLOCK_JUMP_S
@@ -245,6 +262,7 @@ _INJECTORS: Final[dict[str, Callable[[Target, Fault], bool]]] = {
     "disk-full": _disk_full,
     "pause-queue": _pause_queue,
     "credit": _credit,
+    "single": _single,
     "clock": _clock,
     "clear": _clear,
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tmqp_server.engine.options import TWO
 from tmqp_sim.world import Violation
 
 __all__ = ["MADE", "History", "Place", "Receipt", "Sent"]
@@ -44,10 +45,12 @@ class Place:
         "memory_limit",
         "message_limit",
         "overflow",
+        "priorities",
         "promise",
         "put_back_limit",
         "queue_id",
         "saves",
+        "single",
         "status",
         "waits",
     )
@@ -100,6 +103,9 @@ class Place:
         self.disk_limit_bytes = 0
         #: Its channel is destroyed when it is empty.
         self.fleeting = False
+        #: One consumer of its channel gets all; and how many priorities order it.
+        self.single = False
+        self.priorities = TWO
 
     @property
     def key(self) -> tuple[str, int]:
@@ -123,6 +129,7 @@ class Sent:
         "index",
         "last_life",
         "place",
+        "priority",
         "producer",
         "pushes",
         "refusals",
@@ -148,6 +155,7 @@ class Sent:
         #: As in ``MessagePlan``; and whether its receivers are to be counted.
         self.delay_s = 0.0
         self.cancel_s = -1.0
+        self.priority = -1
         self.counts = False
 
     def payload(self) -> bytes:

@@ -42,8 +42,8 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.effects import Append, Reply
 from tmqp_server.engine.model.message import Message
-from tmqp_sim.dealings import Dealings, Taken
-from tmqp_sim.ranks import Ranks, level_of
+from tmqp_sim.dealings import Dealings
+from tmqp_sim.ranks import Ranks, Waiting, level_of
 from tmqp_sim.side_books import SideBooks
 from tmqp_sim.world import Violation, World
 
@@ -335,14 +335,14 @@ class JmsBooks(SideBooks):
 
     def _check_ranks(self, queue: bytes, message: Message) -> None:
         item = self.items[self._uid_of(message.wire)]
-        waiting: list[tuple[int, Taken]] = []
+        waiting: list[Waiting] = []
         for (channel, _), taken in self._dealings.taken.items():
             other = taken.item
             is_there = taken.session >= 0 and not (taken.sent or taken.done or taken.fails)
             if channel == queue and is_there and other is not item:
                 assert isinstance(other, Item), "it is of these books"
                 if not self._may_wait_for_room(taken.session // _PER_SESSION, other):
-                    waiting.append((level_of(other.priority), taken))
+                    waiting.append((level_of(other.priority), taken.at, other.uid))
         self.ranks.check(queue, level_of(item.priority), item.uid, waiting)
 
     def _may_wait_for_room(self, session: int, item: Item) -> bool:

@@ -19,7 +19,6 @@ from tmqp_server.doors.stomp.sending import SendingSession
 from tmqp_server.doors.stomp.wildcards import WildcardSession
 from tmqp_server.engine.commands import Batch, Command, Push, PushExtras
 from tmqp_server.engine.delivery.batches import Batches
-from tmqp_server.engine.model.levels import LevelGauge, Levels
 
 __all__ = ["JMS_BUGS"]
 
@@ -181,21 +180,6 @@ def _answers_before_the_disk(original: Any) -> Any:
     return on_looked
 
 
-def _all_of_one_level(original: Any) -> Any:
-    def level_of(self: Any, message: Any) -> int:
-        return 4
-
-    return level_of
-
-
-def _first_of_all(original: Any) -> Any:
-    def put_first(self: Any, message: Any) -> None:
-        self._first -= 1
-        self.put((1 << 48) + self._first, message)
-
-    return put_first
-
-
 def _letter_but_not_settled(original: Any) -> Any:
     def give_up(self: Any, consumer: Any, numbers: Any, kind: int, cause: Any, out: Any) -> None:
         before = len(out)
@@ -304,13 +288,5 @@ JMS_BUGS: Final[tuple[tuple[str, str, Any, str, Any], ...]] = (
     (
         "openwire-given-up-not-settled", "a message is a dead letter, and is not done with",
         AcknowledgingSession, "_give_up", _letter_but_not_settled,
-    ),
-    (
-        "ten-priorities-are-one", "a message goes behind those that came before, whatever they are",
-        LevelGauge, "level_of", _all_of_one_level,
-    ),
-    (
-        "put-back-before-all", "what is put back goes before what has a higher priority",
-        Levels, "put_first", _first_of_all,
     ),
 )  # fmt: skip

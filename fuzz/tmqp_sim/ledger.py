@@ -10,8 +10,8 @@ promise          is broken by
 ===============  ==================================================================================
 exclusivity      a message sent again while somebody has it and its time is not up; two receivers
                  of a message for one; a second message while the queue waits for an answer
-order            a first sending that overtakes an older message of its priority, or a high one
-audience         a delivery to somebody who has not joined, or that passes over somebody who has
+order            a first sending that overtakes an older message of its priority, or a higher one
+audience         a delivery to who has not joined, or past who has, or past who is to get all
 flags            the first-acquirer flag given twice, or never (F87)
 confirm          a producer told twice, or told that all is well before the storage said so
 deadline         a timeout before its time, a message sent although it is too old
@@ -109,7 +109,7 @@ class Ledger:
         self.hands: dict[tuple[tuple[str, int], str], list[Hand]] = {}
         self.in_hand: dict[tuple[str, int, str, int], list[Hand]] = {}
         self.waiting_for: dict[tuple[str, int], Hand] = {}
-        self.last_first: dict[tuple[tuple[str, int], bool, str, bool], int] = {}
+        self.last_first: dict[tuple[tuple[str, int], int, str, bool], int] = {}
         #: The places in the order of arrival of messages that were never sent.
         self.unsent: dict[tuple[tuple[str, int], str], list[int]] = {}
         self.arrivals = 0
@@ -132,7 +132,7 @@ class Ledger:
         self._promises, self._lapses = Promises(world, max_in_flight), Lapses(world, sent)
         #: Whether a queue has messages on disk only.  Where consumers choose, those are examined
         #: when they are fetched, and others may go before them (seeds 103784, 129643).
-        self.has_spilled: Callable[[tuple[str, int]], bool] = _never
+        self.has_spilled: Callable[[tuple[str, int]], bool] = lambda _key: False
         self.trusting = False  # the server passes every answer on
         self._passes: list[Hand] = []
         self._performers: dict[type, Callable[[Command], None]] = {
@@ -270,7 +270,7 @@ class Ledger:
                 self.lifetimes.refused(key, command.message_id)
                 if not times:
                     del self.accepted[key][command.message_id]
-            self.wishes.pass_high(key, command.message_id)
+            self.wishes.passes(key, command.message_id)
 
     # -- messages in ----------------------------------------------------------------------------
 
@@ -288,8 +288,8 @@ class Ledger:
         self.wishes.pushed(self.places[key], command)
         self.arrivals += 1
         self.unsent.setdefault((key, command.message_id), []).append(self.arrivals)
-        if not self.appointments.note_deferred(command) and command.high_priority:
-            self.wishes.comes_high(key, command.message_id)
+        if not self.appointments.note_deferred(command):
+            self.wishes.comes(self.places[key], command)
         if command.wants_confirm or self.places[key].handler not in _TELL_WHO_ASKED:
             asked = (command.session, command.message_id)
             self.asked[asked] = self.asked.get(asked, 0) + 1
@@ -442,9 +442,10 @@ class Ledger:
         self.appointments.check_sending(key, uid)
         if effect.wants_acknowledge != place.acks:
             raise Violation("flags", f"{uid} of {place}: acknowledges are not asked as they should")
-        high = message.high_priority
-        if high and effect.first_acquirer:
-            self.wishes.pass_high(key, uid)
+        if effect.first_acquirer:
+            self.wishes.passes(key, uid)
+        if not (self._may_stay_back(place) or self.has_spilled(key)):
+            self.wishes.check_rank(place, message)
         times = self.accepted.get(key, {}).get(uid)
         if not times:
             return  # it was there before this life, or is a dead letter
@@ -467,8 +468,8 @@ class Ledger:
         high = message.high_priority
         if place.status == STATUS_PULL:
             return  # who pulls may want the newest first
-        if self.disk_failed and (place.durable or place.overflow):
-            return  # what could not be saved was dropped, or stays in memory before the rest
+        if self._may_stay_back(place):
+            return
         kind = self.wishes.kind_of(key, uid)
         waiting = self.wishes.high_waiting.get(key, {})
         if (
@@ -479,10 +480,14 @@ class Ledger:
             and not ((place.kinds or place.groups) and self.has_spilled(key))
         ):
             raise Violation("order", f"{uid} of {place} overtakes high-priority {waiting}")
-        order = (key, high, kind, self.wishes.is_patient(key, uid))
+        order = (key, self.wishes.level_of(place, message), kind, self.wishes.is_patient(key, uid))
         if turn <= self.last_first.get(order, 0):
             raise Violation("order", f"{uid} of {place} comes behind a younger one")
         self.last_first[order] = turn
+
+    def _may_stay_back(self, place: Place) -> bool:
+        """Whether what could not be saved was dropped, or stays in memory before the rest."""
+        return self.disk_failed and (place.durable or place.overflow)
 
     def _check_passes(self) -> None:
         """Everybody, or one: as the queue's status says."""
@@ -584,17 +589,12 @@ class Ledger:
         self.due.clear()
 
     def _cancel(self, command: Command) -> None:
-        """A message is removed on purpose: nothing can overtake it any more (seed 410)."""
+        """A message is removed on purpose."""
         assert isinstance(command, (CancelMessage, RemoveMessage))
-        waiting = self.wishes.high_waiting.get((command.channel, command.queue_id), {})
-        waiting.pop(command.message_id, 0)
+        self.wishes.removed((command.channel, command.queue_id), command.message_id)
         self.appointments.cancel(command)
 
     def _clear(self, command: Command) -> None:
         """What waits in a queue is removed on purpose."""
         assert isinstance(command, ClearMessages)
-        self.wishes.high_waiting.pop((command.channel, command.queue_id), None)
-
-
-def _never(_key: tuple[str, int]) -> bool:
-    return False
+        self.wishes.cleared((command.channel, command.queue_id))

@@ -59,6 +59,11 @@ MARKS: Final[dict[str, str]] = {
     "operator came by HTTP": "somebody turned the pages of the API's lists",
     "operator disconnected a client": "and cut off another client",
     "operator saw the last page": "and reached the end of one",
+    "client held back by its rate": "it sent faster than it may, and was not read from",
+    "metrics are watched": "somebody came who reads them by HTTP",
+    "page of metrics read": "and did",
+    "queue removed that metrics have shown": "it is looked for on the next page",
+    "logged out with the proof of a page, and not without": "as a browser does",
     "client came by WebSocket": "it speaks TMQP in binary messages",
     "WebSocket closed by the server": "in order",
     "WebSocket pinged": "the server heard nothing through it",
@@ -161,6 +166,8 @@ MARKS: Final[dict[str, str]] = {
         f"{title} {name}": text for title in ("STOMP", "OpenWire") for name, text in _OF_JMS.items()
     },
     "sent to an exclusive consumer": "one consumer of several got all messages",
+    "sent to the single consumer": "a channel lets one of them take everything",
+    "TMQP message of ten priorities sent before lower ones": "which had waited longer or not",
     "window full": "a consumer had as much unanswered as it wanted",
     **{
         f"seen: {state}": "somebody looked into a queue and saw a message so"

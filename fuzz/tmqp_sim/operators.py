@@ -141,6 +141,7 @@ def changes_of(place: Place) -> QueueChanges:
         memory_limit=place.memory_limit,
         disk_limit_bytes=place.disk_limit_bytes,
         group_keys=place.keys,
+        priorities=place.priorities,
     )
 
 
@@ -172,6 +173,8 @@ class Operator:
             if self._tells:
                 changes = ChannelChanges(event_handler=HANDLER)
                 self.ask(UpdateChannel(self.number, "update", place.channel, changes))
+            if place.single:
+                self.let_one_take(place.channel, True)
         for router in ROUTERS:
             self.ask(CreateRouter(self.number, "router", router, 0))
             binding = BindingOptions("b", TO_URL, f"{PREFIX}x", 1, 0, ASKS_RESPONSE, 0)
@@ -214,6 +217,14 @@ class Operator:
         """Pause a queue, or let it go on."""
         changes = QueueChanges(status=status)
         self.ask(UpdateQueue(self.number, "update", place.channel, place.queue_id, changes))
+
+    def let_one_take(self, channel: str, single: bool) -> None:
+        """Let one consumer of a channel take everything, or all of them in turn."""
+        for place in self.simulation.places.values():
+            if place.channel == channel:
+                place.single = single
+        changes = ChannelChanges(single_consumer=single)
+        self.ask(UpdateChannel(self.number, "update", channel, changes))
 
     def clear(self, place: Place) -> None:
         """Remove what waits in a queue."""

@@ -24,6 +24,8 @@ from tmqp_sim.extra_plan import (
     draw_foreign,
     draw_memory,
     draw_moves,
+    draw_rates,
+    draw_scrapers,
     draw_web,
     draw_web_sockets,
 )
@@ -38,11 +40,13 @@ from tmqp_sim.queue_plan import (
     draw_feeds,
     draw_listeners,
     draw_quotas,
+    draw_ranks,
     draw_removals,
     draw_removed,
     draw_returns,
     draw_shelves,
     draw_shifts,
+    draw_single,
 )
 from tmqp_sim.raw import RAW_ROLES, RAW_SHARES
 from tmqp_sim.sprayers import SPRAYER
@@ -64,6 +68,7 @@ FAULT_KINDS: Final[dict[str, str]] = {
     "disk-full": "no batch can be written for a while",
     "pause-queue": "a queue is paused and goes on later",
     "credit": "a consumer with a small credit joins and grants more from time to time",
+    "single": "a channel where one consumer takes everything lets all of them for a while",
     "clock": "the wall clock jumps by an hour",
     "clear": "what waits in a queue is removed on purpose",
 }
@@ -122,7 +127,11 @@ def draw_plan(seed: int) -> Plan:
     draw_shifts(plan)
     draw_doors(plan)
     draw_mixed(plan)
+    draw_ranks(plan)
+    draw_single(plan)
     draw_web_sockets(plan)
+    draw_scrapers(plan)
+    draw_rates(plan)
     if not plan.quiet:
         _draw_faults(plan, chance)
     return plan
@@ -431,6 +440,8 @@ def _draw_faults(plan: Plan, chance: Random) -> None:
     for kind in FAULT_KINDS:
         # A generator for each, so that a new kind leaves the plans as they were.
         own = Random(f"{plan.seed}/{kind}")
+        if kind == "single" and not any(place.single for place in plan.places):
+            continue
         if own.random() >= (0.15 if kind == "clear" else 0.3):
             continue
         for count in range(1 if kind in _ONCE else own.choice((1, 2, 5))):

@@ -15,6 +15,7 @@ from tmqp.extensions import (
     HEADER_DELAY,
     HEADER_GROUP_KEY,
     HEADER_MESSAGE_ID,
+    HEADER_PRIORITY,
     HEADER_RECEIVERS,
     HEADER_WAIT,
     OP_CANCEL_MESSAGE,
@@ -87,6 +88,8 @@ class Producer(SimClient):
             group = crc32(f"{sent.uid}/key".encode()) % (groups + 1)
             if group:  # the others have none
                 headers = (*headers, (HEADER_GROUP_KEY, f"g{group}"))
+        if sent.priority >= 0:
+            headers = (*headers, (HEADER_PRIORITY, str(sent.priority)))
         if sent.place.dead_letter is not None and crc32(sent.uid.encode()) % 3 == 0:
             headers = (*headers, *FORGED)
         can_be_full = sent.place.message_limit or sent.place.disk_limit_bytes

@@ -142,11 +142,14 @@ class Promises:
         sole, highest = 0, -1
         for each in members:
             promise = self._promises.get((place.channel.lower(), each))
-            if promise is not None and promise.exclusive and promise.priority > highest:
-                sole, highest = each, promise.priority
+            is_exclusive = place.single or (promise is not None and promise.exclusive)
+            priority = 0 if promise is None else promise.priority
+            if is_exclusive and priority > highest:
+                sole, highest = each, priority
         if not sole:
             return
-        self._world.mark("sent to an exclusive consumer")
+        kind = "the single" if place.single else "an exclusive"
+        self._world.mark(f"sent to {kind} consumer")
         if sole != session:
             text = f"{uid} of {place} goes to session {session}, but {sole} is to get all"
             raise Violation("audience", text)

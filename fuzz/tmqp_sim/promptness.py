@@ -159,6 +159,9 @@ class Promptness:
         if out.state == LOST and out.due() + self._slack_s < server.now:
             raise Violation("promptness", f"session {number} is lost, and not ended")
         more = server.hub.has_more(number) or server.goes_on
+        if out.throttled:
+            server.paces.check_held(number, out)
+            return
         waits_for_nothing = not (more or out.blocked) and server.hub.reads(number)
         if session.end.link.host.startswith(WEB_SOCKET):
             waits_for_nothing = False  # it is over in two seconds if it closes (seed 1676)

@@ -1,14 +1,16 @@
 """What a plan draws about single queues: which of some kinds are durable, quotas, messages that are
-removed while they wait, how much of what is deferred stays in memory, and queues that feed others,
-those of NSQ's clients among them."""
+removed while they wait, how much of what is deferred stays in memory, who takes the messages, which
+of them go first, and queues that feed others, those of NSQ's clients among them."""
 
 from __future__ import annotations
 
 from random import Random
 from typing import Final
 
-from tmqp.constants import STATUS_ROUND_ROBIN
+from tmqp.constants import STATUS_PUSH, STATUS_ROUND_ROBIN
 from tmqp.extensions import HEADER_CONSUMER_PRIORITY, HEADER_EXCLUSIVE, HEADER_TELL_LAPSED
+from tmqp_server.doors.letter import REGULAR_PRIORITY
+from tmqp_server.engine.options import TEN
 from tmqp_sim.planned import Plan
 
 __all__ = [
@@ -19,11 +21,13 @@ __all__ = [
     "draw_feeds",
     "draw_listeners",
     "draw_quotas",
+    "draw_ranks",
     "draw_removals",
     "draw_removed",
     "draw_returns",
     "draw_shelves",
     "draw_shifts",
+    "draw_single",
 ]
 
 #: Runs in which messages are given back faster than the disk writes.
@@ -49,6 +53,9 @@ _REMOVALS_SHARE: Final = 0.08
 _SHIFTS_SHARE: Final = 0.04
 #: Runs in which consumers of a queue want all of it, each alone.
 _EXCLUSIVE_SHARE: Final = 0.08
+#: Runs in which a channel has one consumer at a time, and in which ten priorities count.
+_SINGLE_SHARE: Final = 0.06
+_RANKS_SHARE: Final = 0.08
 #: And how many speak Throttr.
 _THROTTR_SHARE: Final = 0.06
 #: And how many have sockets of ZeroMQ.
@@ -77,6 +84,46 @@ def draw_exclusive(plan: Plan) -> None:
             if own.random() < 0.3:
                 said = [each for each in client.habits.terms if each[0] != HEADER_CONSUMER_PRIORITY]
                 client.habits.terms = (*said, (HEADER_CONSUMER_PRIORITY, own.choice("123")))
+
+
+def draw_single(plan: Plan) -> None:
+    """Let one consumer of a channel take all of its messages."""
+    own = Random(f"{plan.seed}/one consumer")
+    channels = [
+        place.channel
+        for place in plan.places
+        if place.status == STATUS_ROUND_ROBIN
+        and not place.kinds
+        and place.kind != "dead"
+        and not place.fleeting
+    ]
+    if own.random() >= _SINGLE_SHARE or not channels or plan.epochs:
+        return
+    channel = own.choice(channels)
+    for place in plan.places:
+        place.single = place.channel == channel
+
+
+def draw_ranks(plan: Plan) -> None:
+    """Let each of ten priorities count in some queues, and most of the messages have one."""
+    own = Random(f"{plan.seed}/ranks")
+    numbers = [
+        number
+        for number, place in enumerate(plan.places)
+        if place.status in (STATUS_PUSH, STATUS_ROUND_ROBIN)
+        and place.kind not in ("dead", "brief")
+        and not place.fleeting
+    ]
+    if own.random() >= _RANKS_SHARE or not numbers:
+        return
+    chosen = own.sample(numbers, own.randint(1, len(numbers)))
+    for number in chosen:
+        plan.places[number].priorities = TEN
+    levels = own.choice(((0, 4, 9), (4, 5), tuple(range(10))))
+    for message in plan.messages:
+        if message.place in chosen and own.random() < 0.8:
+            message.priority = own.choice(levels)
+            message.high = message.priority > REGULAR_PRIORITY
 
 
 def draw_durable(plan: Plan) -> None:

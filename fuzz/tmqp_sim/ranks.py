@@ -9,14 +9,15 @@ a time that nobody is told; what waits for room, or was refused by the disk, is 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, TypeAlias
 
-from tmqp_sim.dealings import Taken
 from tmqp_sim.world import Violation, World
 
-__all__ = ["Ranks", "level_of"]
+__all__ = ["Ranks", "Waiting", "level_of"]
 
 _USUAL: Final = 4
+#: A message that nobody was sent: its priority, since when it is in its queue, and its name.
+Waiting: TypeAlias = tuple[int, float, str]
 
 
 def level_of(priority: int) -> int:
@@ -42,10 +43,8 @@ class Ranks:
         self.has_ten: Callable[[bytes], bool] = _nowhere
         self.counts = True
 
-    def check(
-        self, queue: bytes, level: int, uid: str, waiting: Iterable[tuple[int, Taken]]
-    ) -> None:
-        """A message is sent while others wait, of which these are the levels.
+    def check(self, queue: bytes, level: int, uid: str, waiting: Iterable[Waiting]) -> None:
+        """A message is sent while others wait.
 
         :raises Violation: when one of them has to go first.
         """
@@ -53,12 +52,12 @@ class Ranks:
             return
         ten = self.has_ten(queue)
         now = self._world.now
-        for other, taken in waiting:
-            if taken.at >= now:
+        for other, since, name in waiting:
+            if since >= now:
                 continue
             first = other > level if ten else level <= _USUAL < other
             if first:
-                text = f"{uid} of priority {level} overtakes {taken.item.uid} of {other}"
+                text = f"{uid} of priority {level} overtakes {name} of {other}"
                 raise Violation(self._checker, text)
             if other < level and ten:
                 self._world.mark(f"{self._title} message of ten priorities sent before lower ones")

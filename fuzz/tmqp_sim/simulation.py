@@ -47,7 +47,7 @@ from tmqp_sim.faults import inject
 from tmqp_sim.feeders import Feeder
 from tmqp_sim.foreign import ForeignDoor
 from tmqp_sim.forgers import Forger
-from tmqp_sim.history import History, Place, Sent
+from tmqp_sim.history import History, Place
 from tmqp_sim.insiders import INSIDERS, insiders_of
 from tmqp_sim.inventories import check_epochs, check_moves, check_staged
 from tmqp_sim.lapses import SentByLink
@@ -122,6 +122,9 @@ class Simulation:
     :param watched: judge every step of the broker, not only the end.
     """
 
+    ledger: Ledger
+    broker: Broker
+
     def __init__(
         self, plan: Plan, handlers: HandlerRegistry | None = None, *, watched: bool = WATCHABLE
     ) -> None:
@@ -141,8 +144,6 @@ class Simulation:
         self.operator = Operator(self, tells=plan.tells)
         self.protocol = Limits(ping_interval_s=2.0, handshake_timeout_s=3.0)
         self._door_ids = 0
-        self.ledger: Ledger
-        self.broker: Broker
         self.outside = Outside(self.world, lambda: [*INSIDERS, *(each.name for each in self.bad)])
         self.server = Server(
             self.world,
@@ -152,6 +153,7 @@ class Simulation:
             self.outside,
             plan.lateness_s,
             self.protocol.ping_interval_s,
+            rates=plan.rates,
         )
         self.server.foreign_share = plan.foreign
         limits = ClientLimits(
@@ -422,9 +424,7 @@ class Simulation:
     def _give(self, index: int, message: MessagePlan) -> None:
         place = self.plan.places[message.place]
         producer = self.producers[message.producer]
-        uid = f"m{message.name.rpartition(' ')[2]}"
-        sent = Sent(uid, producer.name, place, index, message.high, message.size, message.asks)
-        sent.delay_s, sent.cancel_s = message.delay_s, message.cancel_s
+        sent = message.sent(index, producer.name, place)
         sent.counts = self.plan.counts
         self.history.add(sent)
         producer.give(sent)

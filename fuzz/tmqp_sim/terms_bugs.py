@@ -83,6 +83,13 @@ def _not_alone(original: Any) -> Any:
     return form_ring
 
 
+def _all_of_them_take(original: Any) -> Any:
+    def let_one_take(self: Audience, single: bool) -> None:
+        original(self, False)
+
+    return let_one_take
+
+
 def _any_of_the_exclusive(original: Any) -> Any:
     def accept(self: Subscription, terms: Any) -> None:
         original(self, terms)
@@ -140,6 +147,10 @@ TERMS_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] =
     (
         "exclusive-shares", "an exclusive consumer takes turns with the others",
         Audience, "_form_ring", _not_alone,
+    ),
+    (
+        "single-shares", "the consumers of a channel that lets one take everything take turns",
+        Audience, "let_one_take", _all_of_them_take,
     ),
     (
         "latest-exclusive", "the last exclusive consumer gets all, whoever came first",

@@ -1,12 +1,16 @@
-"""What consumers want: the filters they joined with, and the kinds of the messages."""
+"""What consumers want, the filters they joined with and the kinds of the messages; and which of
+the messages that wait go first."""
 
 from __future__ import annotations
 
+from tmqp.extensions import KEYS_STRICT
 from tmqp_server.doors.selecting import TextFilter
 from tmqp_server.engine.commands import Join, Push
 from tmqp_server.engine.model.message import Message, SubscriptionFilter
+from tmqp_server.engine.options import TEN
 from tmqp_sim.history import Place
 from tmqp_sim.kinship import Kinship, header_of
+from tmqp_sim.precedence import Precedence
 from tmqp_sim.world import Violation, World
 
 __all__ = ["Wishes", "is_wanted"]
@@ -15,7 +19,15 @@ __all__ = ["Wishes", "is_wanted"]
 class Wishes:
     """Told from commands, as the ledger is, of which this is a part."""
 
-    __slots__ = ("_filters", "_kinds", "_kinship", "_patient", "_world", "high_waiting")
+    __slots__ = (
+        "_filters",
+        "_kinds",
+        "_kinship",
+        "_patient",
+        "_precedence",
+        "_world",
+        "high_waiting",
+    )
 
     def __init__(self, world: World, kinship: Kinship) -> None:
         self._world = world
@@ -26,6 +38,8 @@ class Wishes:
         self._kinds: dict[tuple[tuple[str, int], str], str] = {}
         #: Messages whose pushes wait for room, or have waited.
         self._patient: set[tuple[tuple[str, int], str]] = set()
+        #: Of queues where ten priorities count, what nobody was sent.
+        self._precedence = Precedence(world)
         #: Messages of high priority that nobody was sent, by queue; several if pushed again.
         self.high_waiting: dict[tuple[str, int], dict[str, int]] = {}
 
@@ -55,24 +69,61 @@ class Wishes:
         """A push waits for room: others may be quicker (seed 2021)."""
         key = (command.channel, command.queue_id)
         self._patient.add((key, command.message_id))
-        self.pass_high(key, command.message_id)
+        self.passes(key, command.message_id)
 
     def is_patient(self, key: tuple[str, int], uid: str) -> bool:
         """Whether a message has waited for room before it entered its queue."""
         return (key, uid) in self._patient
 
-    def comes_high(self, key: tuple[str, int], uid: str) -> None:
-        """A message of high priority waits to be sent."""
-        waiting = self.high_waiting.setdefault(key, {})
-        waiting[uid] = waiting.get(uid, 0) + 1
+    def comes(self, place: Place, command: Push) -> None:
+        """A message waits to be sent."""
+        uid = command.message_id
+        if place.priorities == TEN:
+            self._precedence.comes(place.key, command)
+        if command.high_priority:
+            waiting = self.high_waiting.setdefault(place.key, {})
+            waiting[uid] = waiting.get(uid, 0) + 1
 
-    def pass_high(self, key: tuple[str, int], uid: str) -> None:
-        """A message of high priority, if it is one that waits, waits no more."""
+    def passes(self, key: tuple[str, int], uid: str) -> None:
+        """A message, if it is one that waits, waits no more, or one of those pushed so."""
+        self._precedence.passes(key, uid)
         waiting = self.high_waiting.get(key, {})
         if uid in waiting:
             waiting[uid] -= 1
             if not waiting[uid]:
                 del waiting[uid]
+
+    def removed(self, key: tuple[str, int], uid: str) -> None:
+        """A message is removed on purpose: nothing can overtake it any more (seed 410)."""
+        self._precedence.removed(key, uid)
+        self.high_waiting.get(key, {}).pop(uid, 0)
+
+    def cleared(self, key: tuple[str, int]) -> None:
+        """What waits in a queue is removed on purpose."""
+        self._precedence.cleared(key)
+        self.high_waiting.pop(key, None)
+
+    def level_of(self, place: Place, message: Message) -> int:
+        """Of messages that differ in this, one may go before the other."""
+        if place.priorities == TEN:
+            return self._precedence.level_of(message)
+        return int(message.high_priority)
+
+    def check_rank(self, place: Place, message: Message) -> None:
+        """A message of a queue is sent, from memory, where all that waits there is.
+
+        The first of a strict key goes before the others of its key even when it comes back.
+
+        :raises Violation: when one of a higher priority has to go first.
+        """
+        if place.priorities == TEN and place.keys != KEYS_STRICT:
+            kind = self.kind_of(place.key, message.message_id)
+            chooses = bool(place.kinds or place.groups)
+            self._precedence.check(
+                place.key,
+                message,
+                lambda uid: not chooses or self.kind_of(place.key, uid) == kind,
+            )
 
     def of_kind(self, place: Place, key: tuple[str, int], uids: dict[str, int], kind: str) -> bool:
         """Whether any of these messages is wanted by those who want this kind."""

@@ -15,6 +15,7 @@ from tmqp_server.engine.commands import (
     Push,
     RemoveMessage,
     Synced,
+    Terms,
 )
 from tmqp_server.engine.effects import Accept, Append, Confirm, Deliver, Effect, Reply
 from tmqp_server.engine.model.client import Origin
@@ -284,3 +285,24 @@ def test_put_backs_have_their_limit() -> None:
 def test_a_client_id_has_one_session() -> None:
     desk = Desk()
     broken("take-over", lambda: desk.step(None, Accept(3, None, "client-1")))
+
+
+def test_one_consumer_takes_all_where_the_channel_says_so() -> None:
+    place = work()
+    desk = Desk(place)
+    desk.step(None, desk.deliver(desk.push("a"), 2))
+    place.single = True
+    text = broken("audience", lambda: desk.step(None, desk.deliver(desk.push("b"), 2)))
+    assert "goes to session 2, but 1 is to get all" in text
+    desk.step(Leave(1, "leave", "work"))
+    desk.step(None, desk.deliver(desk.push("c"), 2))
+
+
+def test_the_single_consumer_is_the_first_of_the_highest_priority() -> None:
+    place = work()
+    place.single = True
+    desk = Desk(place)
+    desk.step(None, Accept(3, None, "client-3"))
+    desk.step(Join(3, "join", "work", terms=Terms(priority=2)))
+    desk.step(None, desk.deliver(desk.push("a"), 3))
+    broken("audience", lambda: desk.step(None, desk.deliver(desk.push("b"), 1)))

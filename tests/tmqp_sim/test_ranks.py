@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tmqp_sim.dealings import Taken
-from tmqp_sim.jms_books import Item
-from tmqp_sim.ranks import Ranks, level_of
+from tmqp_sim.ranks import Ranks, Waiting, level_of
 from tmqp_sim.world import Violation, World
 
 _QUEUE = b"q"
@@ -20,11 +18,8 @@ def _judge(*, ten: bool) -> Ranks:
     return ranks
 
 
-def _waiting(*levels: int, at: float = 1.0) -> list[tuple[int, Taken]]:
-    return [
-        (level, Taken(Item(f"m{level}", "q", level), 1, number, at, restored=False))
-        for number, level in enumerate(levels)
-    ]
+def _waiting(*levels: int, at: float = 1.0) -> list[Waiting]:
+    return [(level, at, f"m{level}") for level in levels]
 
 
 @pytest.mark.parametrize(

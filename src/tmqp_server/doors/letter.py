@@ -78,7 +78,8 @@ class Letter:
     An empty text means that a field is not given, and so does 0 for a time.  ``channel`` is the
     producer's spelling; of a direct message it is the client that the message is for.  ``kind`` is
     what the producer calls the type of the message.  Times are in milliseconds since 1970.
-    ``headers`` are texts, in order, and may repeat names; ``properties`` are typed.
+    ``headers`` are texts, in order, and may repeat names; ``properties`` are typed.  ``is_view``
+    says that the body was made for others: what the producer sent only its own protocol can read.
     """
 
     __slots__ = (
@@ -89,6 +90,7 @@ class Letter:
         "expires_ms",
         "group_key",
         "headers",
+        "is_view",
         "kind",
         "message_id",
         "priority",
@@ -126,6 +128,7 @@ class Letter:
         self.tracestate = ""
         self.headers: list[tuple[str, str]] = []
         self.properties: list[Property] = []
+        self.is_view = False
 
     @property
     def high_priority(self) -> bool:

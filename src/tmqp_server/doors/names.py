@@ -67,6 +67,8 @@ def foreign_name(channel: str) -> bytes:
     channel = channel.removeprefix(EXACT_MARK)
     if channel == _EMPTY:
         return b""
+    if "%" not in channel:
+        return channel.encode("utf-8", "surrogateescape")
     found = bytearray()
     at = 0
     while at < len(channel):

@@ -11,6 +11,11 @@ that a reader asked for.  Timers, tasks, writers and other readers go asyncio's 
 The reader is asyncio's as well, and the selector only forestalls it.  So whatever asyncio does with
 the socket in the meantime (a writer comes and goes, the registration changes) is right without a
 word here, and a socket that is forgotten here is still read from.
+
+Other threads have something called by :meth:`DirectLoop.call_directly_threadsafe`, which takes half
+of what ``call_soon_threadsafe`` does: no handle, no lock, and no second turn of asyncio.  They ring
+a *bell*, a counter of the kernel that the selector watches, and what they have handed over is
+called when the readers have had their turn: it comes behind all that was readable with it.
 """
 
 from __future__ import annotations
@@ -18,11 +23,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+import os
 import select
 import selectors
+import sys
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextvars import Context
+from io import FileIO
 from typing import TYPE_CHECKING, Any, Final, TypeVarTuple, Unpack
 
 from tmqp_server.shell.pulse import QUICK_S, Pulse, SlowTurn
@@ -39,6 +48,8 @@ _WRITE: Final = selectors.EVENT_WRITE
 # As the kernel numbers them; only a system that has them comes to use them.
 _IN: Final[int] = getattr(select, "EPOLLIN", 1)
 _OUT: Final[int] = getattr(select, "EPOLLOUT", 4)
+#: What is written to a bell, which counts in eight bytes of the machine's own order.
+_RING: Final = (1).to_bytes(8, sys.byteorder)
 
 
 class _DirectSelector(selectors.BaseSelector):
@@ -49,7 +60,8 @@ class _DirectSelector(selectors.BaseSelector):
     ``direct``: the direct readers by file descriptor.  ``rounds``: what is called before and after
     the readers of one look at the sockets, if there are several.  ``asked``: the loop was asked for
     something since the last :meth:`select` began, so it must return.  ``pulse``: where it is noted
-    how long turns take, and ``on_slow``, who is told of those that take too long.
+    how long turns take, and ``on_slow``, who is told of those that take too long.  ``rung``: other
+    threads have handed something over, for which ``hear`` is called.
     """
 
     def __init__(self, on_fault: Callable[[Exception], None]) -> None:
@@ -59,6 +71,8 @@ class _DirectSelector(selectors.BaseSelector):
         self.asked = False
         self.pulse: Pulse | None = None
         self.on_slow: Callable[[SlowTurn], None] | None = None
+        self.rung = False
+        self.hear: Callable[[], None] = _nothing
         self._keys: dict[int, selectors.SelectorKey] = {}
         self._epoll = select.epoll()
 
@@ -138,6 +152,8 @@ class _DirectSelector(selectors.BaseSelector):
                     finish()
                 except Exception as error:  # noqa: BLE001 - as above
                     self._on_fault(error)
+            if self.rung:
+                self.hear()
             if ready or self.asked:
                 return ready
             now = time.monotonic()
@@ -191,6 +207,9 @@ class DirectLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         self._straight = _DirectSelector(self._log_fault)
+        #: Of a file a thread may be told that it is closed; the number would be another's by then.
+        self._bell: FileIO | None = None
+        self._handed: deque[Callable[[], object]] = deque()
         super().__init__(self._straight)
 
     def _log_fault(self, error: Exception) -> None:
@@ -202,6 +221,49 @@ class DirectLoop(asyncio.SelectorEventLoop):
         It ends with :meth:`remove_reader`.
         """
         self._straight.direct[fd] = reader
+
+    def watch_bell(self) -> None:
+        """Have :meth:`call_directly_threadsafe` work from now on; in the loop's thread."""
+        if self._bell is None:
+            fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+            self._bell = FileIO(fd, "r+")
+            self._straight.hear = self._hear
+            self.add_reader(fd, self._note_ring)
+            self.read_directly(fd, self._note_ring)
+
+    def call_directly_threadsafe(self, callback: Callable[[], object]) -> None:
+        """Have something called in the loop's thread; from any thread.
+
+        :raises RuntimeError: when the loop is closed.
+        """
+        bell = self._bell
+        assert bell is not None, "it is watched"
+        self._handed.append(callback)
+        try:
+            bell.write(_RING)
+        except ValueError:
+            raise RuntimeError("the event loop is closed") from None
+
+    def _note_ring(self) -> None:
+        assert self._bell is not None, "it has rung"
+        self._bell.read(8)
+        self._straight.rung = True
+
+    def _hear(self) -> None:
+        self._straight.rung = False
+        handed = self._handed
+        for _ in range(len(handed)):  # what comes meanwhile rings again
+            callback = handed.popleft()
+            try:
+                callback()
+            except Exception as error:  # noqa: BLE001 - as with asyncio the loop goes on
+                self._log_fault(error)
+
+    def close(self) -> None:
+        """Close it, and the bell."""
+        super().close()
+        if self._bell is not None:
+            self._bell.close()
 
     def add_rounds(self, begin: Callable[[], None], end: Callable[[], None]) -> None:
         """Call *begin* before the direct readers that have something to read at the same time, if
@@ -251,6 +313,10 @@ class DirectLoop(asyncio.SelectorEventLoop):
 def direct_loop() -> asyncio.AbstractEventLoop:
     """A new event loop for :func:`anyio.run`: a direct one where the system has epoll."""
     return DirectLoop() if hasattr(select, "epoll") else asyncio.new_event_loop()
+
+
+def _nothing() -> None:
+    """Nobody hands anything over."""
 
 
 def _descriptor(fileobj: FileDescriptorLike) -> int:

@@ -90,6 +90,9 @@ def thread_caller() -> Callable[[Callable[[], None]], object]:
         token = importlib.import_module("trio").lowlevel.current_trio_token()
         run_soon: Callable[[Callable[[], None]], object] = token.run_sync_soon
         return run_soon
+    if isinstance(loop, DirectLoop):
+        loop.watch_bell()
+        return loop.call_directly_threadsafe
     return partial(loop.call_soon_threadsafe, context=context_for_callbacks())
 
 

@@ -1,20 +1,24 @@
 """The thread that does what blocks: one piece of work after another, away from the event loop.
 
-Theory of operation.  Work goes to the thread by a queue; when a piece is done the thread has the
-event loop call whoever gave it, straight and not by waking a task that waits.  That is a third of
-what a pool of threads costs, which matters where each piece is a sync of some hundred microseconds
-and a client waits for it.
+Theory of operation.  When a piece is done the thread has the event loop call whoever gave it,
+straight and not by waking a task that waits.  That is a third of what a pool of threads costs,
+which matters where each piece is a sync of some hundred microseconds and a client waits for it.
+
+The thread waits for work by reading a pipe, and not for a lock.  Whoever writes to it gives up
+the interpreter for that call, so the thread finds it free and begins at once.  A lock's owner keeps
+it: on a machine with one processor the thread would be woken only to see that, and sleep again.
 
 The thread is a daemon: one that never comes back from the disk keeps no server from its end.
 """
 
 from __future__ import annotations
 
+import os
 import threading
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from queue import SimpleQueue
 from typing import TypeAlias
 
 from tmqp_server.io.event_loop import thread_caller
@@ -23,7 +27,8 @@ __all__ = ["Done", "Worker"]
 
 #: Is called in the event loop with what the work has raised.
 Done: TypeAlias = Callable[[BaseException | None], None]
-_Piece: TypeAlias = tuple[Callable[[], object], Done]
+#: None for the end.
+_Piece: TypeAlias = tuple[Callable[[], object], Done] | None
 
 
 class Worker:
@@ -31,29 +36,45 @@ class Worker:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._pieces: SimpleQueue[_Piece | None] = SimpleQueue()
-        self._is_started = False
+        self._pieces: deque[_Piece] = deque()
+        #: Where a byte is written for each piece; -1 while there is no thread.
+        self._bell = -1
 
     def give(self, work: Callable[[], object], done: Done) -> None:
         """Do something that blocks, behind what was given before.
 
         :param done: is called in the event loop then, unless that has ended; it must not raise.
         """
-        if not self._is_started:
-            self._is_started = True
+        if self._bell < 0:
+            waits, self._bell = os.pipe()
             run = threading.Thread(
-                target=_run, args=(self._pieces, thread_caller()), name=self._name, daemon=True
+                target=_run,
+                args=(self._pieces, waits, self._bell, thread_caller()),
+                name=self._name,
+                daemon=True,
             )
             run.start()
-        self._pieces.put((work, done))
+        self._put((work, done))
 
     def stop(self) -> None:
-        """Let the thread end when its work is done."""
-        self._pieces.put(None)
+        """Let the thread end when its work is done; what is given from now on has another one."""
+        if self._bell >= 0:
+            self._put(None)
+            self._pieces = deque()
+            self._bell = -1
+
+    def _put(self, piece: _Piece) -> None:
+        self._pieces.append(piece)
+        os.write(self._bell, b"!")
 
 
-def _run(pieces: SimpleQueue[_Piece | None], call: Callable[[Callable[[], None]], object]) -> None:
-    while (piece := pieces.get()) is not None:
+def _run(
+    pieces: deque[_Piece],
+    waits: int,
+    bell: int,
+    call: Callable[[Callable[[], None]], object],
+) -> None:
+    while os.read(waits, 1) and (piece := pieces.popleft()) is not None:
         work, done = piece
         failure: BaseException | None = None
         try:
@@ -63,3 +84,5 @@ def _run(pieces: SimpleQueue[_Piece | None], call: Callable[[Callable[[], None]]
         with suppress(RuntimeError):  # the loop has ended: nobody waits
             call(partial(done, failure))
         del piece, work, done, failure  # while this waits, nothing is held
+    os.close(waits)
+    os.close(bell)  # nobody rings any more

@@ -26,6 +26,7 @@ from tmqp_bench.broker.tmqp_wire import greet
 from tmqp_server.io.direct_loop import DirectLoop, direct_loop
 from tmqp_server.io.event_loop import how_to_run
 from tmqp_server.io.transport import SocketTransport
+from tmqp_server.io.worker import Worker
 from tmqp_server.shell.pulse import Pulse, SlowTurn
 
 pytestmark = pytest.mark.skipif(not hasattr(select, "epoll"), reason="needs epoll")
@@ -308,6 +309,92 @@ def test_a_reader_that_fails_is_reported_and_the_others_go_on(pair: Pair) -> Non
     run(main)
     assert str(told[0]["exception"]) == "as the test wants it"
     assert told[0]["message"] == "a direct reader failed"
+
+
+def test_what_threads_hand_over_comes_in_its_order_and_behind_what_was_readable(pair: Pair) -> None:
+    near, far = pair
+
+    async def main(loop: DirectLoop) -> None:
+        came: list[object] = []
+        loop.watch_bell()
+        loop.watch_bell()
+        read_directly(loop, near, lambda: came.append(near.recv(1)))
+
+        def hand_over() -> None:
+            for number in range(3):
+                loop.call_directly_threadsafe(partial(came.append, number))
+            far.sendall(b"a")
+
+        thread = threading.Thread(target=hand_over)
+        thread.start()
+        thread.join(10)  # the loop has not looked meanwhile
+        await until(lambda: len(came) >= 4)
+        assert came == [b"a", 0, 1, 2]
+
+    run(main)
+
+
+def test_a_fault_in_what_a_thread_hands_over_is_told_and_the_rest_is_called() -> None:
+    told: list[dict[str, Any]] = []
+
+    async def main(loop: DirectLoop) -> None:
+        came: list[int] = []
+        loop.set_exception_handler(lambda _, context: told.append(context))
+        loop.watch_bell()
+        loop.call_directly_threadsafe(partial(int, "no number"))
+        loop.call_directly_threadsafe(partial(came.append, 1))
+        loop.call_directly_threadsafe(
+            lambda: loop.call_directly_threadsafe(partial(came.append, 2))
+        )
+        await until(lambda: came == [1, 2])
+
+    run(main)
+    assert [each["message"] for each in told] == ["a direct reader failed"]
+
+
+def test_a_closed_loop_refuses_what_threads_hand_over() -> None:
+    loop = DirectLoop()
+    loop.watch_bell()
+    loop.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        loop.call_directly_threadsafe(list)
+    loop.close()
+
+
+def test_work_of_a_thread_takes_no_turn_of_asyncio() -> None:
+    """Counted, as the round trip below."""
+    calls: Counter[str] = Counter()
+
+    def note(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call":
+            calls[frame.f_code.co_filename.replace("\\", "/")] += 1
+
+    async def main(_loop: DirectLoop) -> None:
+        worker = Worker("the worker")
+        over = asyncio.Event()
+        left = 200
+
+        def done(failure: BaseException | None) -> None:
+            nonlocal left
+            assert failure is None
+            left -= 1
+            if left:
+                worker.give(list, done)
+            else:
+                over.set()
+
+        worker.give(list, done)
+        sys.setprofile(note)
+        try:
+            await over.wait()
+        finally:
+            sys.setprofile(None)
+        worker.stop()
+
+    run(main)
+    in_asyncio = sum([each for name, each in calls.items() if "/asyncio/" in name])
+    # For the last one this waits as a task does.
+    assert in_asyncio < 100
 
 
 def test_its_selector_keeps_the_rules_of_selectors(pair: Pair) -> None:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import anyio
 import pytest
 
+from tmqp_server.io.direct_loop import direct_loop
 from tmqp_server.io.worker import Worker
 
-pytestmark = pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
+#: On the server's own loop the thread has its own way back.
+DIRECT = pytest.param(("asyncio", {"loop_factory": direct_loop}), id="direct")
+
+pytestmark = pytest.mark.parametrize("anyio_backend", ["asyncio", "trio", DIRECT])
 
 
 class Told:
@@ -102,7 +107,9 @@ async def test_what_is_called_may_use_the_event_loop() -> None:
     worker.stop()
 
 
-def test_a_loop_that_ended_is_no_trouble(anyio_backend: str) -> None:
+def test_a_loop_that_ended_is_no_trouble(
+    anyio_backend_name: str, anyio_backend_options: dict[str, Any]
+) -> None:
     worker = Worker("the worker")
     go = threading.Event()
     told: list[BaseException | None] = []
@@ -110,7 +117,7 @@ def test_a_loop_that_ended_is_no_trouble(anyio_backend: str) -> None:
     async def leave() -> None:
         worker.give(lambda: go.wait(10), told.append)
 
-    anyio.run(leave, backend=anyio_backend)
+    anyio.run(leave, backend=anyio_backend_name, backend_options=anyio_backend_options)
     (thread,) = [each for each in threading.enumerate() if each.name == "the worker"]
     go.set()
     worker.stop()

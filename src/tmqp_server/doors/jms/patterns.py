@@ -3,11 +3,20 @@
 A consumer of a name with wildcards joins channel by channel: those that there are, which the broker
 lists (:func:`listed_by`), and each that is made later, of which the broker tells.  Each is joined
 by a command of the client's own, so rights are asked about channel by channel, and a channel's own
-authenticator decides about it.  A table of patterns in the broker would join in the very step that
-makes a channel, but would have to know beforehand what the client may join.  The price is that a
-topic which a message brings into being may have passed that message on before the consumer has
-joined.  A producer of OpenWire that names its topic makes it when it begins, so there nothing is
-missed.
+authenticator decides about it.
+
+A table of patterns in the broker would join in the very step that makes a channel.  The doors do it
+instead, for three reasons.  The broker would have to know beforehand what the client may join, and
+rights, which may be asked of a program, are none of its business.  It would have to tell names by
+the rules of each door: what differs by case only, what is escaped, what is a topic.  And the doors
+would keep nearly all that they have, for the subscription's channels, its limit of matches and what
+becomes of a channel that is removed are theirs.  Nor can the message that makes a topic be held
+until the consumers have joined, as a push is that waits for room: each of them may first have to
+read what it was sent before, and a producer would wait for the slowest.
+
+The price is that a topic which a message brings into being may have passed that message on before
+the consumer has joined.  A producer of OpenWire that names its topic makes it when it begins, so
+there nothing is missed.
 """
 
 from __future__ import annotations

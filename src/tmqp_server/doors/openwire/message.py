@@ -73,6 +73,8 @@ _TEXT: Final = "text/plain"
 _BYTES: Final = "application/octet-stream"
 _JSON: Final = "application/json"
 _OBJECT: Final = "application/x-java-serialized-object"
+#: Messages whose bodies only Java programs can read as they are.
+_WITH_VIEWS: Final = (MAP_MESSAGE, OBJECT_MESSAGE, STREAM_MESSAGE)
 #: The property that is the content type of other protocols, as a text.
 _CONTENT_TYPE: Final = "content-type"
 _KIND: Final = "amq-msg-type"
@@ -146,6 +148,7 @@ def letter_of(wire: object, most_bytes: int = 1 << 24) -> Letter:
     content_type, body = _body_of(message, most_bytes)
     letter = Letter(body)
     letter.content_type = content_type
+    letter.is_view = message.type in _WITH_VIEWS
     letter.correlation_id = message.correlation_id or ""
     letter.reply_to = "" if message.reply_to is None else channel_name(message.reply_to)
     letter.kind = message.jms_type or ""

@@ -97,7 +97,9 @@ class BrowsingSession(DeliveringSession):
                 continue
             headers = self._own_headers(subscription, destination, item.message_id)
             headers.append(("browser", "true"))
-            shared = delivery_bytes(letters, message, browser.channel, item.attempts > 0)
+            shared = delivery_bytes(
+                letters, message, browser.channel, item.attempts > 0, views=self._context.views
+            )
             self._say_message(headers, shared)
         if items:
             self._pauses = True

@@ -38,6 +38,7 @@ class StompContext:
         "of_frames",
         "options",
         "shapes",
+        "views",
     )
 
     def __init__(
@@ -54,6 +55,7 @@ class StompContext:
         self.new_id = new_id
         self.limits = limits
         self.options = options
+        self.views = options.maps == "json"
         self.letters = letters
         self.names = names
         self.ids = CountedIds(new_id())

@@ -15,17 +15,22 @@ __all__ = ["delivery_bytes", "in_version"]
 _USUAL: Final = {b"priority:": b"priority:4\n", b"expires:": b"expires:0\n"}
 
 
-def delivery_bytes(letters: Letters, message: Message, channel: str, redelivered: bool) -> bytes:
+def delivery_bytes(
+    letters: Letters, message: Message, channel: str, redelivered: bool, *, views: bool
+) -> bytes:
     """What all who get a message read behind the headers of their own, in the form of 1.2.
 
     :param letters: reads what came in by doors of other kinds.
     :param channel: where it is now.
+    :param views: show bodies that were made for others; else those are empty.
     """
     wire = message.wire
     if isinstance(wire, StompMessage):
         lines, body, came_ms = wire.lines, wire.body, wire.came_ms
     else:
         letter = letters.of(message, channel)
+        if letter.is_view and not views:
+            letter.body, letter.content_type = b"", ""
         lines = header_lines(headers_of(letter), V1_2)
         body, came_ms = letter.body, letter.timestamp_ms
     # Ours stand in front: of repeated headers the first one counts.

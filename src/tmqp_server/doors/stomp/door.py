@@ -63,7 +63,13 @@ class StompDoor(QueuesOnly):
 
     def encode_delivery(self, effect: Deliver) -> bytes:
         """What all who get a message read behind the headers of their own, in the form of 1.2."""
-        return delivery_bytes(self.letters, effect.message, effect.channel, effect.redelivered)
+        return delivery_bytes(
+            self.letters,
+            effect.message,
+            effect.channel,
+            effect.redelivered,
+            views=self.context.views,
+        )
 
     def encode_event(self, effect: Inform) -> bytes:
         """The name of a new channel, for subscriptions with wildcards."""

@@ -98,7 +98,13 @@ class StompOptions:
     """Whether the ten priorities of JMS order the queues that are made here, as ActiveMQ's policy
     ``prioritizedMessages`` has it.  Without, there are two: above 4, and the rest."""
 
+    maps: str = "json"
+    """What clients read of JMS's map, stream and object messages: ``json``, maps and streams as
+    JSON and objects as Java has serialized them, or ``empty``, no body, as ActiveMQ has it."""
+
     def __post_init__(self) -> None:
+        if self.maps not in ("json", "empty"):
+            raise ValueError(f"maps must be 'json' or 'empty', got {self.maps!r}")
         if self.prefetch < 1:
             raise ValueError(f"prefetch must be at least 1, got {self.prefetch}")
         if self.heart_beat_ms < 0:
