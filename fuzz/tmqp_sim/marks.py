@@ -67,7 +67,6 @@ MARKS: Final[dict[str, str]] = {
     "client came by WebSocket": "it speaks TMQP in binary messages",
     "WebSocket closed by the server": "in order",
     "WebSocket pinged": "the server heard nothing through it",
-    "WebSocket refused": "the upgrade was not answered with 101",
     "HTTP call answered": "a program answered what a router had sent it",
     "HTTP call given up": "it took too long",
     "HTTP answer did not come in time": "an HTTP client gave its connection up",

@@ -161,7 +161,6 @@ class _SocketEnd(End):
         status, *fields = head.split(b"\r\n")
         if not status.startswith(b"HTTP/1.1 101 "):
             self._ended = True  # it stood still for too long, or there is no room for it
-            self.link.world.mark("WebSocket refused")
             return b""
         token = b"sec-websocket-accept: " + generate_accept_token(self._key)
         if token.lower() not in [each.lower() for each in fields]:
