@@ -14,7 +14,7 @@ JOBS ?= 2
 TESTERS ?= $(shell expr $(JOBS) \* 3 / 2)
 # Seeds of the simulation, and those of replicated groups.
 SEEDS ?= 0..9999
-GROUPS ?= 0..499
+GROUPS ?= 0..2999
 # What a soak may take, in seconds, and the seed it begins with; the seeds of the simulation's,
 # whose million takes more than an hour of two idle processors.
 SOAK_SECONDS ?= 600
@@ -136,7 +136,7 @@ coverage: $(READY) ## run the tests and show the lines and branches they miss
 sim: $(READY) ## ten thousand simulated histories of broker and clients: SEEDS=0..9999
 	PYTHONPATH=src:fuzz $(PY) -m tmqp_sim run --seeds $(SEEDS) --jobs $(JOBS) $(ARGS)
 
-sim-replicas: $(READY) ## five hundred simulated groups of replicated servers: GROUPS=0..9999
+sim-replicas: $(READY) ## three thousand simulated groups of replicated servers: GROUPS=0..9999
 	PYTHONPATH=src:fuzz $(PY) -m tmqp_sim.replicas --seeds $(GROUPS) $(ARGS)
 
 sim-compiled: build/simulator/.stamp ## the same, five times as fast once it is compiled (minutes)

@@ -2,6 +2,7 @@
 
     python -m tools.make_map            write the pictures
     python -m tools.make_map --check    only tell whether they are up to date
+    python -m tools.make_map --count    print how many modules, parts, floors and arrows there are
 
 Each map shows the parts of one package: its sub-packages and modules.  A part is one floor above
 the highest part that it imports, and its caption comes from the tables of ``architecture.md``.  An
@@ -27,7 +28,18 @@ from xml.sax.saxutils import escape
 
 from tools.generated import write_or_check
 
-__all__ = ["MAPS", "PAGE", "Map", "captions", "imports", "main", "ranks", "reduced", "render"]
+__all__ = [
+    "MAPS",
+    "PAGE",
+    "Map",
+    "captions",
+    "counts",
+    "imports",
+    "main",
+    "ranks",
+    "reduced",
+    "render",
+]
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PAGE: Final = ROOT / "docs" / "architecture.md"
@@ -157,6 +169,15 @@ def captions() -> dict[str, str]:
         re.MULTILINE,
     )
     return {name: text.replace("`", "") for name, text in rows}
+
+
+def counts(package: str) -> tuple[int, int, int, int, int]:
+    """The modules, lines, parts, floors and arrows of a package."""
+    own = [path for name, path in _modules().items() if f"{name}.".startswith(f"{package}.")]
+    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in own)
+    graph = imports(package)
+    floors = max(ranks(graph).values(), default=-1) + 1
+    return len(own), lines, len(graph), floors, sum(map(len, graph.values()))
 
 
 # --- The layout ----------------------------------------------------------------------------------
@@ -348,7 +369,19 @@ def _page(title: str, width: int, height: int, body: list[str]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the pictures, or with ``--check`` compare them; 1 if one is out of date."""
+    """Write the pictures, or with ``--check`` compare them; 1 if one is out of date.
+
+    With ``--count`` print a table of all packages, and of the parts of the server, instead.
+    """
+    if arguments == ["--count"]:
+        print(
+            f"{'package':<24} {'modules':>8} {'lines':>8} {'parts':>6} {'floors':>7} {'arrows':>7}"
+        )
+        server = [part for part in imports("tmqp_server") if imports(part)]
+        for package in sorted([*imports(""), *server]):
+            modules, lines, parts, floors, arrows = counts(package)
+            print(f"{package:<24} {modules:>8} {lines:>8} {parts:>6} {floors:>7} {arrows:>7}")
+        return 0
     pictures = {drawing.picture: render(drawing) for drawing in MAPS}
     return write_or_check(pictures, arguments, "make_map")
 

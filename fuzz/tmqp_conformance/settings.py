@@ -88,7 +88,7 @@ def read_settings(path: Path) -> Settings:
             raise SettingsError(f"{path}: unknown capability {word!r}; known are {known}")
     for key in ("only", "skip", "report"):
         if not all(isinstance(each, str) for each in table.get(key, ())):
-            raise SettingsError(f"{path}: {key} is a list of texts")
+            raise SettingsError(f"{path}: {key} must be a list of strings")
     deviations = tuple(_deviation(path, entry) for entry in table.pop("deviations", ()))
     return Settings(table, deviations)
 

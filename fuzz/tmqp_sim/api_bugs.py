@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from tmqp_server.admin.api.manner import ApiManner
 from tmqp_server.admin.api.views import View
+from tmqp_server.admin.metrics.collect import Collector, Page
 from tmqp_server.engine.commands import DescribeClient, DisconnectClient
 from tmqp_server.engine.effects import CloseSession
+from tmqp_server.engine.model.channels import Channel, ChannelTable
+from tmqp_server.engine.model.counters import QueueCounters
+from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session
 from tmqp_server.engine.model.walks import ChannelWalk, ClientWalk
 from tmqp_server.engine.operations.surveying import Surveying
@@ -65,6 +70,40 @@ def _leaves_the_connection(original: Any) -> Any:
     return disconnect
 
 
+def _forgets_what_it_counted(original: Any) -> Any:
+    def remove_queue(self: ChannelTable, channel: Channel, queue: Queue) -> None:
+        queue.counters = QueueCounters()
+        original(self, channel, queue)
+
+    return remove_queue
+
+
+def _is_shown_for_good(original: Any) -> Any:
+    def page(self: Collector, form: int, now: float) -> Page:
+        kept = self._pages.get(form)
+        found: Page = original(self, form, now) if kept is None else kept
+        return found
+
+    return page
+
+
+def _makes_it_in_one_step(original: Any) -> Any:
+    def go_on(self: Page, now: float) -> float:
+        while not self.done:
+            self._due = now
+            original(self, now)
+        return float("inf")
+
+    return go_on
+
+
+def _believes_any_page(_original: Any) -> Callable[..., None]:
+    def check_page(_self: ApiManner, _request: object, _cookie: str) -> None:
+        return None
+
+    return check_page
+
+
 API_BUGS: Final = (
     (
         "survey-hides-one", "the last queue of each portion of a survey is left out",
@@ -89,5 +128,21 @@ API_BUGS: Final = (
     (
         "disconnects-in-part", "the connection of a client that is disconnected stays open",
         Surveying, "disconnect_client", _leaves_the_connection,
+    ),
+    (
+        "gone-uncounted", "what a queue has counted is lost when it goes",
+        ChannelTable, "remove_queue", _forgets_what_it_counted,
+    ),
+    (
+        "gone-shown", "metrics are never made anew: a queue that is gone is still shown",
+        Collector, "page", _is_shown_for_good,
+    ),
+    (
+        "metrics-in-one-step", "nobody else has a turn while metrics are made",
+        Page, "go_on", _makes_it_in_one_step,
+    ),
+    (
+        "cookie-without-proof", "a cookie alone changes something",
+        ApiManner, "_check_page", _believes_any_page,
     ),
 )  # fmt: skip

@@ -7,7 +7,9 @@ from typing import Any, Final
 
 from tmqp_server.engine.commands import Command, Push
 from tmqp_server.engine.effects import Confirm, Effect
+from tmqp_server.engine.flights import leave
 from tmqp_server.hub.hub import Hub
+from tmqp_server.hub.restricted import Restricted
 from tmqp_server.shell.draining import Draining
 
 __all__ = ["DRAIN_BUGS"]
@@ -19,6 +21,30 @@ def _never_over(original: Any) -> Any:
         return False
 
     return look
+
+
+def _waits_for_nothing(original: Any) -> Any:
+    def begin(self: Draining, *rest: Any) -> bool:
+        begun: bool = original(self, *rest)
+        self._until = self._began
+        return begun
+
+    return begin
+
+
+def _drops_what_is_in_flight(original: Any) -> Any:
+    def drain(self: Restricted, now: float) -> None:
+        original(self, now)
+        broker = self.broker
+        for queue in broker.queues():
+            for message in list(queue.all_flights().values()):
+                if message.holder is not None:
+                    message.holder.in_flight -= 1
+                    message.holder = None
+                leave(queue, message)
+                broker._outcomes.drop(queue, message)
+
+    return drain
 
 
 def _confirms_what_it_refuses(original: Any) -> Any:
@@ -36,6 +62,14 @@ DRAIN_BUGS: Final = (
     (
         "drain-for-ever", "a server that drains does not come to its end",
         Draining, "look", _never_over,
+    ),
+    (
+        "drain-at-once", "a server that drains does not wait for what is in hand",
+        Draining, "begin", _waits_for_nothing,
+    ),
+    (
+        "drain-drops", "a server that drains drops what is in flight",
+        Restricted, "drain", _drops_what_is_in_flight,
     ),
     (
         "drain-confirms", "what a server that drains refuses is confirmed",

@@ -10,6 +10,7 @@ from random import Random
 from typing import Final
 
 from tmqp.constants import STATUS_PULL
+from tmqp_server.shell.rates import RateLimits
 from tmqp_sim.consumers import Habits
 from tmqp_sim.planned import ClientPlan, Plan
 from tmqp_sim.raw import RAW_ROLES
@@ -21,6 +22,8 @@ __all__ = [
     "draw_foreign",
     "draw_memory",
     "draw_moves",
+    "draw_rates",
+    "draw_scrapers",
     "draw_web",
     "draw_web_sockets",
 ]
@@ -36,6 +39,10 @@ _WEB_SOCKETS_SHARE: Final = 0.05
 _BY_WEB_SOCKET: Final = 0.5
 #: Runs in which clients come in by a door of another kind.
 _FOREIGN_SHARE: Final = 0.1
+#: Runs in which somebody reads the metrics, and logs in as a browser does.
+_SCRAPED_SHARE: Final = 0.06
+#: Runs in which clients may send only so fast.
+_RATED_SHARE: Final = 0.12
 
 
 def draw_epochs(plan: Plan) -> None:
@@ -93,7 +100,7 @@ def draw_web(plan: Plan) -> None:
 
 def draw_web_sockets(plan: Plan) -> None:
     """Now and then some producers and consumers come by WebSocket."""
-    own = Random(f"{plan.seed}/web sockets")
+    own = Random(f"{plan.seed}/by web socket")
     if own.random() < _WEB_SOCKETS_SHARE:
         able = [f"producer-{n}" for n in range(plan.producers) if n != plan.web_producer]
         able += [each.name for each in plan.clients if each.role in ("consumer", "puller")]
@@ -105,3 +112,25 @@ def draw_foreign(plan: Plan) -> None:
     own = Random(f"{plan.seed}/foreign")
     if own.random() < _FOREIGN_SHARE:
         plan.foreign = own.choice((300, 500, 800, 1000))
+
+
+def draw_scrapers(plan: Plan) -> None:
+    """Now and then somebody watches the server by HTTP."""
+    own = Random(f"{plan.seed}/scrapers")
+    if own.random() < _SCRAPED_SHARE:
+        plan.scrapers = own.choice((1, 1, 2))
+
+
+def draw_rates(plan: Plan) -> None:
+    """Now and then clients are slowed down that send fast, unless there are some whose patience
+    would not bear it."""
+    own = Random(f"{plan.seed}/rates")
+    impatient = plan.guarded or plan.bulk_producer >= 0 or plan.has_sides
+    if own.random() >= _RATED_SHARE or impatient:
+        return
+    plan.rates = RateLimits(
+        client_messages=own.choice((20.0, 60.0)),
+        client_bytes=own.choice((10_000.0, 40_000.0)),
+        address_bytes=own.choice((20_000.0, 60_000.0)),
+        burst_s=own.choice((0.1, 0.3, 1.0)),
+    )

@@ -8,15 +8,20 @@ from typing import Final, Protocol
 from tmqp_server.hub.hub import Hub
 from tmqp_server.shell.turn import Turn
 from tmqp_sim.network import End
+from tmqp_sim.paces import Paces
 from tmqp_sim.world import World
 
 __all__ = [
-    "GOMS", "NSQ", "OPENWIRE", "SELF_ASKING", "SMQ", "STOMP", "THROTTR", "WEB", "ZMTP", "Guest",
-    "Host", "Peer",
+    "GOMS", "NSQ", "OPENWIRE", "SELF_ASKING", "SMQ", "STOMP", "THROTTR", "WATCH", "WEB",
+    "WEB_SOCKET", "ZMTP", "Guest", "Host", "Peer",
 ]  # fmt: skip
 
 #: How the hosts of those begin who come by HTTP.
 WEB: Final = "web "
+#: And of those of them who speak TMQP through a WebSocket.
+WEB_SOCKET: Final = f"{WEB}socket "
+#: And of those who watch the server by HTTP.
+WATCH: Final = "watch "
 #: And of those who speak NSQ.
 NSQ: Final = "nsq "
 #: And of those who speak Throttr.
@@ -30,7 +35,7 @@ GOMS: Final = "goms "
 STOMP: Final = "stomp "
 OPENWIRE: Final = "openwire "
 #: What the sessions of these are answered may lead to further commands.
-SELF_ASKING: Final = (WEB, NSQ, THROTTR, ZMTP, SMQ, GOMS, STOMP, OPENWIRE)
+SELF_ASKING: Final = (WATCH, WEB, NSQ, THROTTR, ZMTP, SMQ, GOMS, STOMP, OPENWIRE)
 
 
 class Guest(Protocol):
@@ -52,6 +57,7 @@ class Host(Protocol):
 
     world: World
     turn: Turn
+    paces: Paces
     lives: int
     up: bool
     asleep: bool

@@ -62,6 +62,7 @@ from tmqp_sim.move_bugs import MOVE_BUGS
 from tmqp_sim.name_bugs import NAME_BUGS
 from tmqp_sim.nsq_bugs import NSQ_BUGS
 from tmqp_sim.rank_bugs import RANK_BUGS
+from tmqp_sim.rate_bugs import RATE_BUGS
 from tmqp_sim.run_bugs import RUN_BUGS
 from tmqp_sim.shelf_bugs import SHELF_BUGS
 from tmqp_sim.shell_bugs import SHELL_BUGS
@@ -588,7 +589,7 @@ _LIST: Final = (
         FLEETING_BUGS, SHELL_BUGS, WEB_BUGS, API_BUGS, FOREIGN_BUGS, WORK_BUGS, DEALING_BUGS,
         CHOOSING_BUGS, KEY_BUGS, TERMS_BUGS, TENANT_BUGS, APPOINTMENT_BUGS, LINK_BUGS, FEED_BUGS,
         NSQ_BUGS, DEBT_BUGS, SHELF_BUGS, NAME_BUGS, COPY_BUGS, HOLD_BUGS, ZMTP_BUGS, SMALL_BUGS,
-        JMS_BUGS, CELL_BUGS, RANK_BUGS,
+        JMS_BUGS, CELL_BUGS, RANK_BUGS, RATE_BUGS,
     ) for bug in bugs],
 )  # fmt: skip
 

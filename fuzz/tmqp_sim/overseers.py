@@ -26,7 +26,7 @@ from tmqp_sim.stage import Stage
 from tmqp_sim.web import HttpLine
 from tmqp_sim.world import Violation
 
-__all__ = ["Overseer", "web_door"]
+__all__ = ["Overseer", "api_of", "web_door"]
 
 _PAUSE_S: Final = 0.4
 _PATIENCE_S: Final = 2.0
@@ -45,18 +45,13 @@ _LIMITS: Final = HttpLimits(
 )
 
 
-def web_door(world: AdminWorld, new_id: IdSource, letters: Letters, inner: Door) -> HttpDoor:
-    """The door of HTTP with queues, and with the API for operators.
-
-    :param world: what the API knows of the server; its ``turn`` has to be there when it begins.
-    :param inner: the door of those who speak TMQP through a WebSocket.
-    """
-    manner = ApiManner(WebLogIns(bytes), new_id, ("sim",))
+def api_of(world: AdminWorld, manner: ApiManner, logins: WebLogIns) -> Api:
+    """What the operations of a door work with."""
     options = AdminOptions()
-    api = Api(
+    return Api(
         world,
         manner,
-        WebLogIns(bytes),
+        logins,
         Views(),
         bytes,
         Overviews(world),
@@ -65,6 +60,15 @@ def web_door(world: AdminWorld, new_id: IdSource, letters: Letters, inner: Door)
         Pace(options.requests_per_s),
         KeptEvents(world),
     )
+
+
+def web_door(world: AdminWorld, new_id: IdSource, letters: Letters, inner: Door) -> HttpDoor:
+    """The door of HTTP with queues, and with the API for operators.
+
+    :param world: what the API knows of the server; its ``turn`` has to be there when it begins.
+    :param inner: the door of those who speak TMQP through a WebSocket.
+    """
+    api = api_of(world, ApiManner(WebLogIns(bytes), new_id, ("sim",)), WebLogIns(bytes))
     queues = queue_routes()
     known = {(each.method, each.template) for each in queues}
     more = [each for each in routes_of(api) if (each.method, each.template) not in known]

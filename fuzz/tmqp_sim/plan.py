@@ -24,6 +24,8 @@ from tmqp_sim.extra_plan import (
     draw_foreign,
     draw_memory,
     draw_moves,
+    draw_rates,
+    draw_scrapers,
     draw_web,
     draw_web_sockets,
 )
@@ -128,6 +130,8 @@ def draw_plan(seed: int) -> Plan:
     draw_ranks(plan)
     draw_single(plan)
     draw_web_sockets(plan)
+    draw_scrapers(plan)
+    draw_rates(plan)
     if not plan.quiet:
         _draw_faults(plan, chance)
     return plan

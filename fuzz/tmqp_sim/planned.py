@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from tmqp_server.shell.rates import RateLimits
 from tmqp_sim.consumers import Habits
 from tmqp_sim.disk import DiskHabits
 from tmqp_sim.history import Place, Sent
@@ -14,6 +15,22 @@ __all__ = ["ORDINARY", "ClientPlan", "Fault", "MessagePlan", "Plan"]
 
 #: Kinds of queues whose delivery handler may be another one.
 ORDINARY: Final = ("work", "share", "polite", "durable", "pull", "spill")
+#: Parts of a plan that are a number, 0 where there is nothing of the kind.
+_PARTS: Final = (
+    "epochs",
+    "moves",
+    "feeds",
+    "nsq",
+    "removals",
+    "shifts",
+    "throttr",
+    "zmtp",
+    "smq",
+    "goms",
+    "stomp",
+    "openwire",
+    "scrapers",
+)
 
 
 class Fault:
@@ -130,7 +147,9 @@ class Plan:
         "places",
         "producers",
         "quiet",
+        "rates",
         "removals",
+        "scrapers",
         "shifts",
         "seed",
         "shape",
@@ -179,10 +198,8 @@ class Plan:
         self.memory_bytes = 1_073_741_824
         #: Output limits of the server: high and low water, the most.
         self.buffers = (262_144, 65_536, 4_194_304)
-        #: So many epochs are written in transactions.
-        self.epochs = 0
-        #: So many items are moved in batches.
-        self.moves = 0
+        #: So many epochs are written in transactions, and so many items moved in batches.
+        self.epochs = self.moves = 0
         #: So many items go through feeds; whether one has a filter, which queues are durable, and
         #: what may wait in a target.
         self.feeds = self.fed_room = 0
@@ -193,8 +210,10 @@ class Plan:
         self.nsq_durable = True
         #: So many groups of channels are made, and removed at once.
         self.removals = self.shifts = 0
-        #: So many clients speak Throttr.
-        self.throttr = 0
+        #: So many clients speak Throttr, and so many watch the server by HTTP.
+        self.throttr = self.scrapers = 0
+        #: How fast clients may send, if that is limited.
+        self.rates: RateLimits | None = None
         #: So many items are pushed by sockets of ZeroMQ; whether queues are durable.
         self.zmtp = 0
         self.zmtp_durable = False
@@ -207,8 +226,7 @@ class Plan:
         self.stomp_durable = self.openwire_durable = False
         #: The number of the producer that writes many messages at once, if there is one, and for
         #: how long it gathers them.
-        self.bulk_producer = -1
-        self.bulk_linger_s = 0.0
+        self.bulk_producer, self.bulk_linger_s = -1, 0.0
         #: Its messages have headers.
         self.bulk_traces = False
         #: Producers ask how many consumers their messages go to.
@@ -228,35 +246,20 @@ class Plan:
         """Whether the server has room for ten messages or so."""
         return self.memory_bytes < 1_000_000
 
+    @property
+    def has_sides(self) -> bool:
+        """Whether somebody speaks another protocol than TMQP and HTTP."""
+        sides = (self.nsq, self.throttr, self.zmtp, self.smq, self.goms, self.stomp, self.openwire)
+        return any(sides)
+
     def names(self) -> list[str]:
         """Everything that can be left out."""
         found = [each.name for each in self.faults]
         found += [each.name for each in self.clients if each.bad]
         found += [each.name for each in self.messages]
-        if self.epochs:
-            found.append("epochs")
-        if self.moves:
-            found.append("moves")
-        if self.feeds:
-            found.append("feeds")
-        if self.nsq:
-            found.append("nsq")
-        if self.removals:
-            found.append("removals")
-        if self.shifts:
-            found.append("shifts")
-        if self.throttr:
-            found.append("throttr")
-        if self.zmtp:
-            found.append("zmtp")
-        if self.smq:
-            found.append("smq")
-        if self.goms:
-            found.append("goms")
-        if self.stomp:
-            found.append("stomp")
-        if self.openwire:
-            found.append("openwire")
+        found += [name for name in _PARTS if getattr(self, name)]
+        if self.rates is not None:
+            found.append("rates")
         if self.web_sockets:
             found.append("web sockets")
         return found
@@ -268,30 +271,11 @@ class Plan:
         self.faults = [each for each in self.faults if each.name not in gone]
         self.clients = [each for each in self.clients if each.name not in gone]
         self.messages = [each for each in self.messages if each.name not in gone]
-        if "epochs" in gone:
-            self.epochs = 0
-        if "moves" in gone:
-            self.moves = 0
-        if "feeds" in gone:
-            self.feeds = 0
-        if "nsq" in gone:
-            self.nsq = 0
-        if "removals" in gone:
-            self.removals = 0
-        if "shifts" in gone:
-            self.shifts = 0
-        if "throttr" in gone:
-            self.throttr = 0
-        if "zmtp" in gone:
-            self.zmtp = 0
-        if "smq" in gone:
-            self.smq = 0
-        if "goms" in gone:
-            self.goms = 0
-        if "stomp" in gone:
-            self.stomp = 0
-        if "openwire" in gone:
-            self.openwire = 0
+        for name in _PARTS:
+            if name in gone:
+                setattr(self, name, 0)
+        if "rates" in gone:
+            self.rates = None
         if "web sockets" in gone:
             self.web_sockets = ()
 
@@ -373,7 +357,21 @@ class Plan:
             lines.append(f"HTTP: producer-{self.web_producer}")
         if self.web_sockets:
             lines.append(f"by WebSocket: {', '.join(self.web_sockets)}")
+        lines += self._about_the_server()
         if self.foreign:
             lines.append(f"another door: {self.foreign} of 1000 connections")
         lines += [f"fault: {each!r}" for each in self.faults]
+        return lines
+
+    def _about_the_server(self) -> list[str]:
+        """Who watches it, and how fast clients may be."""
+        lines: list[str] = []
+        if self.scrapers:
+            lines.append(f"who watches by HTTP: {self.scrapers}")
+        rates = self.rates
+        if rates is not None:
+            lines.append(
+                f"rates: {rates.client_messages:g} messages and {rates.client_bytes:g} bytes a"
+                f" second, {rates.address_bytes:g} bytes of an address"
+            )
         return lines

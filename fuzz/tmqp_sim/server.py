@@ -20,6 +20,7 @@ from tmqp_server.hub.hub import Hub
 from tmqp_server.shell.admitting import Connected
 from tmqp_server.shell.datagrams import Datagrams
 from tmqp_server.shell.outbound import FLUSHING, OPEN, Outbound
+from tmqp_server.shell.rates import RateLimits
 from tmqp_server.shell.turn import Turn
 from tmqp_server.shell.world import (
     ERROR,
@@ -49,6 +50,7 @@ from tmqp_sim.datagrams import UdpSocket
 from tmqp_sim.host import WEB, Guest, Peer
 from tmqp_sim.network import Link
 from tmqp_sim.outside import Outside
+from tmqp_sim.paces import Paces
 from tmqp_sim.promptness import Promptness
 from tmqp_sim.rounds import Rounds
 from tmqp_sim.sessions import Session
@@ -110,7 +112,10 @@ class Server:
     :param lateness_s: timers are served up to so much too late.
     :param ping_interval_s: after how much silence the door pings.
     :param name: which of several it is.
+    :param rates: how fast its clients may send.
     """
+
+    _ballast: Ballast
 
     def __init__(
         self,
@@ -122,6 +127,7 @@ class Server:
         lateness_s: float,
         ping_interval_s: float,
         name: str = "server",
+        rates: RateLimits | None = None,
     ) -> None:
         self.world = world
         self.name = name
@@ -130,13 +136,14 @@ class Server:
         self.lives = 0
         #: When the clock of this life read zero, in the world's time: before it begins, at first.
         self.booted_at = -world.child(f"{name} boot").random() * _LONGEST_BOOT_S
-        self.up = False
-        self.asleep = False
+        self.up = self.asleep = False
         self.listens = True  # it does not while it drains
         self.drained: Callable[[], None] | None = None  # called when it has
+        self.drains_until = math.inf  # what is in hand then goes back
         self.sessions: dict[int, Session] = {}
         #: The turn will be called for the next portion.
         self.goes_on = False
+        self.paces = Paces(self, lateness_s, rates)
         self.promptness = Promptness(self, lateness_s)
         self.outside = outside
         outside.server = self
@@ -149,8 +156,7 @@ class Server:
         self._knocking: list[Link] = []
         self._unheard: list[Callable[[], None]] = []
         self._due = math.inf
-        self._attending = False
-        self._waking = False
+        self._attending = self._waking = False
         self._starters: dict[type, Callable[[Any], None]] = {
             **dict.fromkeys((WriteBatch, ReadBatch, CatchUp, CloseStore), store_works),
             StartWriting: self._start_writing,
@@ -180,7 +186,6 @@ class Server:
         self._handshakes = world.child(f"{name} handshakes")
         #: So many of a thousand connections come in by the door of another kind.
         self.foreign_share = 0
-        self._ballast: Ballast
         self._begin_portion: Callable[[], None] | None = None
 
     @property
@@ -246,6 +251,7 @@ class Server:
         self._connected = Connected(_MOST_CONNECTIONS, _MOST_PER_HOST)
         self.world.note(self.name, "starts, life", self.lives)
         self.outside.begin()
+        self.paces.begin()
         self._began()
         self.turn.on_deadline(self.now)
         self.attend()
@@ -342,6 +348,7 @@ class Server:
         :param drained: called when clients have been told to go.
         """
         self.drained = drained
+        self.drains_until = self.now + bound_s
         self.turn.draining.bound_s = bound_s
         self.turn.drain(True, self.now)
         self.attend()
@@ -350,7 +357,10 @@ class Server:
         self.listens = False
 
     def _end_drain(self, _effect: DrainEnded) -> None:
-        unanswered = self.hub.in_flight()
+        unanswered = self.turn.draining.in_flight  # before clients were told to go
+        if unanswered and self.now < self.drains_until:
+            text = f"{unanswered} deliveries are in hand, and the server had time to wait for them"
+            raise Violation("drain", text)
         self.world.mark("drained with deliveries in hand" if unanswered else "drained")
         self.promptness.forgive_drops()
         if self.drained is not None:
@@ -402,12 +412,14 @@ class Server:
         session.cursed = door is self._cursed_door
         session.by_tasks = self._tasks.random() < _BY_TASKS
         session.is_exact = not session.by_tasks
+        host = self.paces.address(session.number, host)
         session.follow(self.turn.opened(session.number, door, session, host, self.now))
 
     def forget(self, session: Session) -> None:
         """A connection has ended."""
         if self.sessions.pop(session.number, None) is not None:
             self._connected.leave(session.host)
+            self.paces.forget(session.number)
 
     # -- the world's part -----------------------------------------------------------------------
 

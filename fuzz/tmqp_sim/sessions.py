@@ -17,6 +17,7 @@ from tmqp_server.shell.world import INTERNAL_ERROR, Wire
 from tmqp_sim.host import SELF_ASKING, Host
 from tmqp_sim.network import Broken, End, Link
 from tmqp_sim.outside import Outside
+from tmqp_sim.paces import Paces
 from tmqp_sim.promptness import Promptness
 from tmqp_sim.rounds import Rounds
 from tmqp_sim.world import Violation
@@ -28,6 +29,7 @@ class Carrier(Host, Protocol):
     """The server, as its sessions see it."""
 
     promptness: Promptness
+    paces: Paces
     outside: Outside
     rounds: Rounds
 
@@ -129,7 +131,10 @@ class Session(Wire):
         if self.broke and not data:
             self.follow(server.turn.broken(self.number, self.broke, server.now))
         else:
-            self.follow(server.turn.received(self.number, data, server.now))
+            server.paces.read(self.number)
+            step = server.turn.received(self.number, data, server.now)
+            server.paces.was_read(self.number, len(data))
+            self.follow(step)
 
     def follow(self, step: int) -> None:
         """Do what the turn says."""

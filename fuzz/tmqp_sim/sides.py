@@ -1,4 +1,4 @@
-"""Those in a run who speak other protocols than TMQP and HTTP: their clients and their doors."""
+"""Those in a run who speak other protocols than TMQP, or watch: their clients and their doors."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tmqp_sim.nsq_guests import NsqGuest
 from tmqp_sim.nsq_side import NsqSide
 from tmqp_sim.operators import Operator
 from tmqp_sim.plan import Plan
+from tmqp_sim.scrapers import WatchingSide
 from tmqp_sim.side import Side
 from tmqp_sim.side_books import SideBooks
 from tmqp_sim.smq_side import SmqSide
@@ -49,6 +50,8 @@ class Sides:
             self._sides.append(nsq)
         if plan.throttr:
             self._sides.append(ThrottrSide(simulation, plan))
+        if plan.scrapers:
+            self._sides.append(WatchingSide(simulation, plan))
         if plan.zmtp:
             self._sides.append(ZmtpSide(simulation, plan))
         if plan.smq:

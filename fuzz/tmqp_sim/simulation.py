@@ -122,6 +122,9 @@ class Simulation:
     :param watched: judge every step of the broker, not only the end.
     """
 
+    ledger: Ledger
+    broker: Broker
+
     def __init__(
         self, plan: Plan, handlers: HandlerRegistry | None = None, *, watched: bool = WATCHABLE
     ) -> None:
@@ -141,8 +144,6 @@ class Simulation:
         self.operator = Operator(self, tells=plan.tells)
         self.protocol = Limits(ping_interval_s=2.0, handshake_timeout_s=3.0)
         self._door_ids = 0
-        self.ledger: Ledger
-        self.broker: Broker
         self.outside = Outside(self.world, lambda: [*INSIDERS, *(each.name for each in self.bad)])
         self.server = Server(
             self.world,
@@ -152,6 +153,7 @@ class Simulation:
             self.outside,
             plan.lateness_s,
             self.protocol.ping_interval_s,
+            rates=plan.rates,
         )
         self.server.foreign_share = plan.foreign
         limits = ClientLimits(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
 import h11
@@ -55,6 +55,9 @@ class HttpLine:
         self.link = link
         self.end: End | None = link.client
         self.asked: deque[Asked] = deque()
+        #: The text of the answer that was read last, and the cookie that it has set.
+        self.text = ""
+        self.cookie = ""
         self._lost = lost
         self._unsent = b""
         self._received = b""
@@ -68,12 +71,16 @@ class HttpLine:
         hear: Callable[[int, Any], None],
         wait_s: float,
         method: str = "",
+        more: Sequence[tuple[str, str]] = (),
     ) -> None:
-        """Send a request: POST, or GET if there is nothing to be said, or another one."""
+        """Send a request: POST, or GET if there is nothing to be said, or another one.
+
+        :param more: further fields of its head.
+        """
         machine = h11.Connection(h11.CLIENT)
         method = method or ("GET" if body is None else "POST")
         body = body or b""
-        fields = [("Host", "sim"), ("Content-Length", str(len(body)))]
+        fields = [("Host", "sim"), ("Content-Length", str(len(body))), *more]
         head = machine.send(h11.Request(method=method, target=target, headers=fields))
         self._unsent += (head or b"") + body
         asked = Asked(what, hear, self.world.now + wait_s + _GRACE_S)
@@ -128,13 +135,16 @@ class HttpLine:
         machine.send(h11.Request(method="POST", target="/", headers=[("Host", "sim")]))
         machine.send(h11.EndOfMessage())
         machine.receive_data(self._received)
-        status, body = 0, b""
+        status, body, self.cookie = 0, b"", ""
         while True:
             event = machine.next_event()
             if event is h11.NEED_DATA:
                 return False
             if isinstance(event, h11.Response):
                 status = event.status_code
+                for name, value in event.headers:
+                    if name == b"set-cookie":
+                        self.cookie = value.decode().partition(";")[0]
             elif isinstance(event, h11.Data):
                 # It says bytes and is a bytearray, which compiled code would refuse.
                 body += bytes(cast("Any", event).data)
@@ -145,6 +155,7 @@ class HttpLine:
             if status == 408:
                 return True  # it was given up while it wrote
             raise Violation("HTTP", f"link {self.link.number}: {status} answers nothing")
+        self.text = body.decode()
         asked = self.asked.popleft()
         asked.hear(status, json.loads(body) if body.startswith(b"{") else None)
         return True

@@ -15,7 +15,7 @@ from wsproto.connection import Connection, ConnectionType
 from wsproto.events import BytesMessage, CloseConnection, Ping
 from wsproto.utilities import generate_accept_token
 
-from tmqp_sim.host import WEB
+from tmqp_sim.host import WEB_SOCKET
 from tmqp_sim.network import Broken, End, Link
 from tmqp_sim.world import Violation
 
@@ -40,7 +40,7 @@ _END_OF_HEAD: Final = b"\r\n\r\n"
 
 def speak_through_web_socket(link: Link, name: str) -> End:
     """Let the client of a new link come through a WebSocket; returns its end."""
-    link.host = f"{WEB}{name} {link.number}"
+    link.host = f"{WEB_SOCKET}{name} {link.number}"
     end = _SocketEnd(link, link.world.child(f"{name} {link.number} socket"))
     link.lead(end)
     end.ask()

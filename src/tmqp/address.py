@@ -86,10 +86,10 @@ def parse_address(text: str) -> Address:
     if not separator:
         scheme, rest = "tmq", text
     if scheme.lower() not in ("tmq", "tmqs"):
-        raise LocalProtocolError(f"{text!r}: an address begins with tmq://, tmqs:// or unix:")
+        raise LocalProtocolError(f"{text!r}: an address must begin with tmq://, tmqs:// or unix:")
     authority, slash, path = rest.partition("/")
     if " " in path or ":" in path:
-        raise LocalProtocolError(f"{text!r}: the path may hold no space or colon")
+        raise LocalProtocolError(f"{text!r}: the path must not contain a space or a colon")
     host, port = _split_port(text, authority)
     return Address(host, port, tls=scheme.lower() == "tmqs", path=f"/{path}" if slash else "/")
 
@@ -122,5 +122,5 @@ def _split_port(text: str, authority: str) -> tuple[str, int]:
     if not port_text:
         return host, DEFAULT_PORT
     if not (port_text.isascii() and port_text.isdigit()) or not int(port_text) <= 65_535:
-        raise LocalProtocolError(f"{text!r}: the port is a number 0..65535, got {port_text!r}")
+        raise LocalProtocolError(f"{text!r}: the port must be 0 to 65535, got {port_text!r}")
     return host, int(port_text)

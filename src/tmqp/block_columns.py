@@ -201,14 +201,14 @@ def read_columns(
     :raises BlockError: when they are none, or not what was written.
     """
     if len(data) - start < HEAD_SIZE:
-        raise BlockError(f"{len(data) - start} bytes behind the last block are no block")
+        raise BlockError(f"{len(data) - start} trailing bytes are not a valid block")
     magic, version, columns, count, width, key, first, last, size, _, crc = _HEAD.unpack_from(
         data, start
     )
     if magic != _MAGIC or version != _VERSION:
         raise BlockError(f"no columns of version {_VERSION} begin here")
     if not 1 <= count <= MAX_COUNT or width != column_bytes(columns):
-        raise BlockError(f"columns of {count} messages with {width} bytes each are impossible")
+        raise BlockError(f"columns of {count} messages with {width} bytes each are invalid")
     if not columns & COLUMN_SEQUENCES and last - first + 1 != count:
         raise BlockError(f"{count} messages from {first} to {last} need a column of sequences")
     found = ColumnBlock(columns, count, key, first, last)
@@ -224,9 +224,9 @@ def read_columns(
     if index:
         told = crc32(data[start + HEAD_SIZE : at], crc32(data[start : start + HEAD_SIZE - 4]))
         if told != _CRC.unpack_from(data, start + HEAD_SIZE - 4)[0]:
-            raise BlockError("the checksum of head and columns does not fit")
+            raise BlockError("the checksum of head and columns does not match")
     if payloads and crc32(data[at : found.end]) != crc:
-        raise BlockError("the checksum of the payloads does not fit")
+        raise BlockError("the checksum of the payloads does not match")
     return found
 
 

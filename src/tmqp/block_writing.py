@@ -29,7 +29,7 @@ def encode_block(key: int, messages: list[StoredMessage]) -> bytes:
         message has no place in its field.
     """
     if not messages:
-        raise ValueError("a block has one message at least")
+        raise ValueError("a block needs at least one message")
     parts: list[bytes] = [b""]
     bodies: list[bytes] = []
     numbers: list[int] = []

@@ -251,7 +251,7 @@ class Block:
             hops,
         ) = _ENTRY.unpack_from(self.data, HEAD_SIZE + ENTRY_SIZE * index)
         if position + size > self.body_size or payload_offset + payload_size > size:
-            raise self._error(f"message {sequence} of queue {self.key}: its place is impossible")
+            raise self._error(f"message {sequence} of queue {self.key}: its place is invalid")
         start = self._bodies + position
         return StoredMessage(
             sequence,
@@ -305,7 +305,7 @@ def decode_block(data: bytes, error: type[Exception] = BlockError) -> Block:
     if len(data) != end + block.body_size:
         raise error(f"{_name(block)}: {len(data)} bytes are there, not {end + block.body_size}")
     if crc32(data[end:]) != _CRC.unpack_from(data, HEAD_SIZE - 8)[0]:
-        raise error(f"{_name(block)}: the checksum of the bodies does not fit")
+        raise error(f"{_name(block)}: the checksum of the bodies does not match")
     return block
 
 
@@ -344,7 +344,7 @@ def split_indexes(data: bytes) -> list[Block]:
 def _count_at(data: bytes, start: int) -> int:
     """How many messages the block has whose head begins there."""
     if len(data) - start < HEAD_SIZE:
-        raise BlockError(f"{len(data) - start} bytes behind the last block are no block")
+        raise BlockError(f"{len(data) - start} trailing bytes are not a valid block")
     count: int = _COUNT.unpack_from(data, start + 8)[0]
     return count
 
@@ -361,18 +361,18 @@ def decode_index(data: bytes, error: type[Exception] = BlockError) -> Block:
         data, 0
     )
     if magic != _MAGIC:
-        raise error("this is no block: the first bytes are wrong")
+        raise error("not a block: the first bytes are wrong")
     if version != _VERSION:
         raise error(f"a block of version {version}; only {_VERSION} is known")
     block = Block(data, key, count, first, last, body_size, error)
     if entry_size != ENTRY_SIZE or not 1 <= count <= MAX_COUNT:
-        raise error(f"{_name(block)}: {count} entries of {entry_size} bytes are impossible")
+        raise error(f"{_name(block)}: {count} entries of {entry_size} bytes are invalid")
     end = index_end(count)
     if len(data) < end:
         raise error(f"{_name(block)}: the index has {end} bytes, {len(data)} are there")
     crc = crc32(data[HEAD_SIZE:end], crc32(data[: HEAD_SIZE - 4]))
     if crc != _CRC.unpack_from(data, HEAD_SIZE - 4)[0]:
-        raise error(f"{_name(block)}: the checksum of head and index does not fit")
+        raise error(f"{_name(block)}: the checksum of head and index does not match")
     return block
 
 

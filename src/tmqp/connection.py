@@ -411,7 +411,7 @@ class Connection:
         :raises LocalProtocolError: unless a client waits for the decision, and for an empty id.
         """
         if not client_id:
-            raise LocalProtocolError("a client is accepted under an id (F30): make one")
+            raise LocalProtocolError("a client needs an id to be accepted (F30): generate one")
         reply = Frame.build(
             TYPE_SERVER, client_id, SERVER_ACCEPTED, message_id=message_id, first_acquirer=True
         )

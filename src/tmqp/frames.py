@@ -90,9 +90,9 @@ def encode_headers(headers: Iterable[tuple[str, str]]) -> bytes:
     parts: list[str] = []
     for key, value in headers:
         if not key or ":" in key or "\r" in key or "\n" in key:
-            raise LocalProtocolError(f"a header key is text without colon, CR or LF, got {key!r}")
+            raise LocalProtocolError(f"a header key must not contain colon, CR or LF, got {key!r}")
         if "\r" in value or "\n" in value:
-            raise LocalProtocolError(f"the value of header {key} may hold no CR or LF")
+            raise LocalProtocolError(f"the value of header {key} must not contain CR or LF")
         parts.append(key)
         parts.append(":")
         parts.append(value)
@@ -167,12 +167,12 @@ class Frame:
         :raises LocalProtocolError: when a field does not fit the wire.
         """
         if not 0 <= message_type <= TYPE_BITS:
-            raise LocalProtocolError(f"a message type is 0..63, got {message_type}")
+            raise LocalProtocolError(f"a message type must be 0 to 63, got {message_type}")
         if not 0 <= content_type <= MAX_U16:
-            raise LocalProtocolError(f"a content type is 0..65535, got {content_type}")
+            raise LocalProtocolError(f"a content type must be 0 to 65535, got {content_type}")
         bare = message_type == TYPE_PING or message_type == TYPE_PONG
         if not 0 <= ttl <= (TYPE_BITS if bare else MAX_TTL):
-            raise LocalProtocolError(f"a time to live is 0..{TYPE_BITS if bare else 31}: {ttl}")
+            raise LocalProtocolError(f"the TTL must be 0 to {TYPE_BITS if bare else 31}: {ttl}")
         block = b"" if headers is _NO_HEADERS else encode_headers(headers)
         if block and bare:
             raise LocalProtocolError("ping and pong carry no header block (F10)")
@@ -209,9 +209,9 @@ class Frame:
         if len(block) > MAX_HEADER_BLOCK_BYTES:
             raise LocalProtocolError(f"the header block is {len(block)} bytes, at most 65,535 (F6)")
         if message_type is not None and not 0 <= message_type <= TYPE_BITS:
-            raise LocalProtocolError(f"a message type is 0..63, got {message_type}")
+            raise LocalProtocolError(f"a message type must be 0 to 63, got {message_type}")
         if content_type is not None and not 0 <= content_type <= MAX_U16:
-            raise LocalProtocolError(f"a content type is 0..65535, got {content_type}")
+            raise LocalProtocolError(f"a content type must be 0 to 65535, got {content_type}")
         b0, b1 = raw[0], raw[1]
         kind = b0 & TYPE_BITS if message_type is None else message_type
         bare = kind == TYPE_PING or kind == TYPE_PONG
@@ -220,7 +220,7 @@ class Frame:
         if ttl is None:
             ttl = self.ttl if bare else self.ttl & TTL_BITS
         elif not 0 <= ttl <= (TYPE_BITS if bare else MAX_TTL):
-            raise LocalProtocolError(f"a time to live is 0..{TYPE_BITS if bare else 31}: {ttl}")
+            raise LocalProtocolError(f"the TTL must be 0 to {TYPE_BITS if bare else 31}: {ttl}")
         if pending_response is not None:
             b1 = b1 & ~PENDING_RESPONSE | (PENDING_RESPONSE if pending_response else 0)
         return _assemble(

@@ -105,7 +105,7 @@ def read_reference(data: bytes | memoryview, start: int) -> BlockReference:
     if magic != _MAGIC or version != _VERSION:
         raise BlockError(f"no reference of version {_VERSION} begins here")
     if crc32(part[: -_CRC.size]) != _CRC.unpack_from(part, REFERENCE_SIZE - _CRC.size)[0]:
-        raise BlockError("the checksum of a reference to a block does not fit")
+        raise BlockError("the checksum of a reference to a block does not match")
     return BlockReference(number, mark, key, first, last, count, size)
 
 

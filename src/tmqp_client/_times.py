@@ -43,7 +43,7 @@ def with_priority(headers: Headers, priority: int | None) -> Headers:
     if priority is None:
         return headers
     if not 0 <= priority <= _HIGHEST_PRIORITY:
-        raise LocalProtocolError(f"priority is 0..{_HIGHEST_PRIORITY}, got {priority!r}")
+        raise LocalProtocolError(f"priority must be 0 to {_HIGHEST_PRIORITY}, got {priority!r}")
     return [*to_pairs(headers), (HEADER_PRIORITY, str(priority))]
 
 

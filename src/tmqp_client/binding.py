@@ -56,7 +56,7 @@ class JsonConverter:
             plain = self._converter.unstructure(value)
             return json.dumps(plain, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
         except (TypeError, ValueError, RecursionError) as error:
-            raise LocalProtocolError(f"no JSON can be made of it: {error}") from error
+            raise LocalProtocolError(f"it cannot be converted to JSON: {error}") from error
 
     def decode(self, payload: bytes, kind: type[_T]) -> _T:
         """A value of a type.
@@ -66,7 +66,9 @@ class JsonConverter:
         try:
             value: _T = self._converter.structure(json.loads(payload), kind)
         except Exception as error:  # hooks may raise anything
-            raise Unreadable(f"the payload is no {_name(kind)}: {_words(error)}") from error
+            raise Unreadable(
+                f"the payload is not a valid {_name(kind)}: {_words(error)}"
+            ) from error
         return value
 
 

@@ -153,9 +153,9 @@ class Client(
         converter: Converter | None,
     ) -> None:
         if when_full not in ("block", "drop", "raise"):
-            raise LocalProtocolError(f"when_full is block, drop or raise, got {when_full!r}")
+            raise LocalProtocolError(f"when_full must be block, drop or raise, not {when_full!r}")
         if linger_s is not None and not linger_s >= 0:
-            raise LocalProtocolError(f"linger_s is a number of seconds or None, got {linger_s!r}")
+            raise LocalProtocolError(f"linger_s must be 0 or more, or None, got {linger_s!r}")
         self.addresses = tuple(addresses)
         if reconnect is not None:
             limits = limits.hurried(reconnect.attempt_timeout_s, reconnect.silence_s)

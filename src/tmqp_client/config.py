@@ -93,4 +93,6 @@ class ClientLimits:
             if not value > 0:
                 raise LocalProtocolError(f"{declared.name} must be positive, got {value!r}")
         if self.overflow_factor < 1:
-            raise LocalProtocolError(f"overflow_factor is at least 1, got {self.overflow_factor!r}")
+            raise LocalProtocolError(
+                f"overflow_factor must be at least 1: {self.overflow_factor!r}"
+            )

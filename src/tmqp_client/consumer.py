@@ -56,7 +56,7 @@ class Consumer:
         terms: Pairs = NO_HEADERS,
     ) -> None:
         if acknowledge not in ("auto", "manual"):
-            raise LocalProtocolError(f"acknowledge is 'auto' or 'manual', got {acknowledge!r}")
+            raise LocalProtocolError(f"acknowledge must be 'auto' or 'manual', not {acknowledge!r}")
         self._channel = channel
         self._queue_id = queue_id
         self._port = port

@@ -74,9 +74,9 @@ class RetryPolicy:
 
     def __post_init__(self) -> None:
         if self.attempts < 1:
-            raise LocalProtocolError(f"attempts is at least 1, got {self.attempts!r}")
+            raise LocalProtocolError(f"attempts must be at least 1, got {self.attempts!r}")
         if not (self.initial_delay_s >= 0 and self.max_delay_s >= 0 and 0 <= self.jitter <= 1):
-            raise LocalProtocolError("delays are not negative, and jitter is between 0 and 1")
+            raise LocalProtocolError("delays must not be negative; jitter must be between 0 and 1")
 
     def delay_s(self, attempt: int, chance: float) -> float:
         """How long to wait after that many calls.
@@ -121,7 +121,7 @@ class _Function:
             try:
                 value = message.text
             except UnicodeDecodeError:
-                raise Unreadable("the payload is no UTF-8 text") from None
+                raise Unreadable("the payload is not UTF-8 text") from None
         elif self.kind is not None:
             assert converter is not None, "registering has seen to it"
             value = _decode(converter, message.payload, self.kind)
@@ -309,9 +309,9 @@ class Handling(Operations):
         :raises LocalProtocolError: when the function, or an argument, is none that can be.
         """
         if concurrency < 1:
-            raise LocalProtocolError(f"concurrency is at least 1, got {concurrency!r}")
+            raise LocalProtocolError(f"concurrency must be at least 1, got {concurrency!r}")
         if acknowledge not in ("after", "before", "none"):
-            raise LocalProtocolError(f"acknowledge is after, before or none, got {acknowledge!r}")
+            raise LocalProtocolError(f"acknowledge must be after, before or none: {acknowledge!r}")
 
         def register(function: _F) -> _F:
             wrapped = self._wrap(function, Message)
@@ -335,7 +335,7 @@ class Handling(Operations):
         :raises LocalProtocolError: when the function, or an argument, is none that can be.
         """
         if concurrency < 1:
-            raise LocalProtocolError(f"concurrency is at least 1, got {concurrency!r}")
+            raise LocalProtocolError(f"concurrency must be at least 1, got {concurrency!r}")
         if content_type in self._responders:
             raise LocalProtocolError(f"there is a responder for content type {content_type}")
 

@@ -66,7 +66,7 @@ def parts_of(frame: Frame) -> list[bytes]:
         return [payload]
     words = value.split(",", MAX_PARTS)
     if len(words) > MAX_PARTS or any(not _is_length(word) for word in words):
-        raise MalformedParts(f"{PARTS_HEADER} is no list of lengths: {value[:80]!r}")
+        raise MalformedParts(f"{PARTS_HEADER} is not a list of lengths: {value[:80]!r}")
     lengths = [int(word) for word in words]
     if sum(lengths) != len(payload):
         raise MalformedParts(f"the parts add up to {sum(lengths)} bytes, not {len(payload)}")

@@ -99,7 +99,7 @@ class ReconnectPolicy:
             if value is not None and not value > 0:
                 raise LocalProtocolError(f"{name} must be positive or None, got {value!r}")
         if not 0 <= self.jitter <= 1:
-            raise LocalProtocolError(f"jitter is between 0 and 1, got {self.jitter!r}")
+            raise LocalProtocolError(f"jitter must be between 0 and 1, got {self.jitter!r}")
 
 
 #: For a group of servers that replace each other: what has gone is noticed within two seconds, and

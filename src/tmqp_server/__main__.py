@@ -272,7 +272,7 @@ def _announce(server: Server) -> None:
     try:
         click.echo(f"tmqp-server {tmqp.__version__} ({build}) ready on {server.served}")
     except OSError as error:
-        logger.warning("nobody reads that the server is ready: %s", error.strerror)
+        logger.warning("cannot print that the server is ready: %s", error.strerror)
         # What is left in the buffer would fail once more at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

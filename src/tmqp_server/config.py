@@ -63,7 +63,7 @@ def _flag(_instance: object, attribute: attrs.Attribute[Any], value: object) -> 
 
 def _path(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
     if not isinstance(value, str):
-        raise ConfigError(f"{attribute.name} must be a text, got {value!r}")
+        raise ConfigError(f"{attribute.name} must be a string, got {value!r}")
     module, colon, name = value.partition(":")
     if colon and all(part.isidentifier() for part in (*module.split("."), name)):
         return
@@ -117,7 +117,7 @@ def _addresses(values: object) -> tuple[Address, ...]:
             addresses.append(value)
             continue
         if not isinstance(value, str):
-            raise ConfigError(f"listen: an address is a text, got {value!r}")
+            raise ConfigError(f"listen: an address must be a string, got {value!r}")
         try:
             addresses.append(parse_address(value))
         except LocalProtocolError as error:
@@ -340,9 +340,9 @@ class ServerConfig:
             raise ConfigError(f"{where} has no meaning without [access]")
         entries = [each for each in self.access.tokens if each.name == door.acts_as]
         if self.access.kind == TABLE and not entries:
-            raise ConfigError(f"{where} is the name of none of the [[access.tokens]]")
+            raise ConfigError(f"{where} names no entry of [[access.tokens]]")
         if any(each.node for each in entries):
-            raise ConfigError(f"{where} is a node's; clients of a door are no nodes")
+            raise ConfigError(f"{where} is a node's entry; clients of a door cannot be nodes")
         remote = any(not each.is_local for each in (*door.listen, *door.datagrams))
         if remote and not door.allow and not self.allow_remote:
             raise ConfigError(

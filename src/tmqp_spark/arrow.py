@@ -265,7 +265,7 @@ def _places(
 def _read_head(view: memoryview, start: int, checksums: str, bodies: bool) -> tuple[int, int]:
     """How many messages the block at ``start`` has, and how many bytes their bodies are."""
     if len(view) - start < HEAD_SIZE:
-        raise BlockError(f"{len(view) - start} bytes behind the last block are no block")
+        raise BlockError(f"{len(view) - start} trailing bytes are not a valid block")
     magic, version, _, count, entry_size, _, _, _, body_size, _, body_crc, crc = _HEAD.unpack_from(
         view, start
     )
@@ -280,9 +280,9 @@ def _read_head(view: memoryview, start: int, checksums: str, bodies: bool) -> tu
     if checksums != "none":
         found = crc32(view[start + HEAD_SIZE : index_end], crc32(view[start : start + _CRC_AT]))
         if found != crc:
-            raise BlockError("the checksum of head and index does not fit")
+            raise BlockError("the checksum of head and index does not match")
     if bodies and checksums == "all" and crc32(view[index_end:end]) != body_crc:
-        raise BlockError("the checksum of the bodies does not fit")
+        raise BlockError("the checksum of the bodies does not match")
     return count, body_size
 
 

@@ -284,7 +284,7 @@ def answer_list(link: BrokerLink, answer: Frame) -> list[dict[str, Any]]:
     except ValueError:
         data = None
     if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
-        raise DecodeFailed(f"{link.options.url}: an answer that is no list: {answer!r}")
+        raise DecodeFailed(f"{link.options.url}: an answer that is not a list: {answer!r}")
     return data
 
 

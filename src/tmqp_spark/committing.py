@@ -240,7 +240,8 @@ _OPEN_ADVICE: Final = {
 _PUSH_ADVICE: Final = {
     RESULT_UNAUTHORIZED: _RIGHTS,
     RESULT_NOT_FOUND: "; there is no such queue (createQueue=true makes it), or the transaction"
-    " was given up: the broker was restarted, or txnTimeout went by without a push",
+    " was given up: the broker was restarted, another server of its group leads, or txnTimeout went"
+    " by without a push",
     RESULT_UNACCEPTABLE: "; exactly once needs a durable queue that stores what is pushed, and"
     " whose delivery handler has no say in that: createQueue=true makes one,"
     " guarantee=at_least_once does without",
@@ -251,8 +252,9 @@ _PUSH_ADVICE: Final = {
 }
 _COMMIT_ADVICE: Final = {
     RESULT_UNAUTHORIZED: _RIGHTS,
-    RESULT_NOT_FOUND: "; what was staged is gone, because the broker was restarted or txnTimeout"
-    " went by. Nothing was written. Start the query again: it computes this batch again",
+    RESULT_NOT_FOUND: "; what was staged is gone, because the broker was restarted, another server"
+    " of its group leads, or txnTimeout went by. Nothing was written. Start the query again: it"
+    " computes this batch again",
     RESULT_CONFLICT: "; a part is being committed or was given up meanwhile: does another run of"
     " the same query still live? Nothing was written",
     RESULT_LIMIT_EXCEEDED: "; a queue cannot take all of it (message_limit, max_queue_bytes)."

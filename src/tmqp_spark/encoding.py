@@ -237,7 +237,7 @@ class MessageEncoder:
         wrong = (numbers < 0) | (numbers > MAX_QUEUE_ID)
         if wrong.any():
             bad = int(numbers[int(wrong.argmax())])
-            raise EncodingError(f"{where}: a queue id is 0..{MAX_QUEUE_ID}, got {bad}")
+            raise EncodingError(f"{where}: a queue id must be 0 to {MAX_QUEUE_ID}, got {bad}")
         return numbers.astype("<u2").view(np.uint8).reshape(count, 2)
 
     def _answers(

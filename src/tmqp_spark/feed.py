@@ -88,7 +88,7 @@ class EventSelection:
         for name in names:
             if not self._possible(name):
                 option = "queues" if name == EventName.MESSAGE_PRODUCED else "channels"
-                raise InvalidOption(f"event {name} needs to be told of which: option {option}")
+                raise InvalidOption(f"event {name} needs the option {option}")
 
     def _possible(self, name: str) -> bool:
         if name == EventName.MESSAGE_PRODUCED:

@@ -240,7 +240,7 @@ class Following:
         if self._options.fail_on_data_loss:
             raise DataLost(
                 f"{self._link.options.url} {key}: the queue was removed"
-                f"{' and created anew' if is_another else ''} after message {place.next - 1} was"
+                f"{' and re-created' if is_another else ''} after message {place.next - 1} was"
                 " read; start from a new checkpoint, or set failOnDataLoss=false to go on without"
             )
 

@@ -292,7 +292,7 @@ class SourceOptions:
     fail_on_data_loss: bool = option(
         "failOnDataLoss",
         _switch,
-        "fail when messages are gone, instead of going on behind them",
+        "fail when messages are gone, instead of continuing after them",
         True,
     )
     max_offsets: int | None = option(

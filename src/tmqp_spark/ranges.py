@@ -406,7 +406,7 @@ class _Reader:
             if self._options.fail_on_data_loss:
                 raise DataLost(
                     f"{name}: the queue with {self._what} was removed"
-                    f"{' and created anew' if code == int(ResultCode.CONFLICT) else ''}; start from"
+                    f"{' and re-created' if code == int(ResultCode.CONFLICT) else ''}; start from"
                     " a new checkpoint, or set failOnDataLoss=false to go on without them"
                 )
             self._done = wanted.end
@@ -414,9 +414,9 @@ class _Reader:
         earliest = int(_information(answer).get("Earliest", 0))
         if self._options.fail_on_data_loss:
             raise DataLost(
-                f"{name}: {self._what} are not all kept any more, the earliest is {earliest};"
+                f"{name}: {self._what} are no longer all kept, the earliest is {earliest};"
                 " let the queue keep more (RetainForReaders with the option group, RetainTime,"
-                " RetainBytes), or set failOnDataLoss=false to go on behind them"
+                " RetainBytes), or set failOnDataLoss=false to continue after them"
             )
         self.forget()
         # At least one further, so that this ends whatever the broker says.

@@ -164,7 +164,7 @@ def project(fields: Iterable[tuple[str, str, bool]]) -> Projection:
                 f"column {name} is {' or '.join(column.types)}, not {kind}; cast it in the query"
             )
         if name in seen:
-            raise InvalidSchema(f"column {name} stands in the schema twice")
+            raise InvalidSchema(f"column {name} is in the schema twice")
         seen.add(name)
     if not listed:
         raise InvalidSchema("the schema has no columns")

@@ -52,7 +52,7 @@ class Table:
                     f"column {name} is {self.types[name]}, not {asked}; cast it in the query"
                 )
             if name in seen:
-                raise InvalidSchema(f"column {name} stands in the schema twice")
+                raise InvalidSchema(f"column {name} is in the schema twice")
             seen.add(name)
         if not listed:
             raise InvalidSchema("the schema has no columns")

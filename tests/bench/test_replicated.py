@@ -8,7 +8,9 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
+from tests.tmqp_server.replication.shared_logs import Shared
 from tmqp_bench.replicated import load
+from tmqp_bench.replicated.appends import appended
 from tmqp_bench.replicated.load import Push, gap, pushed
 
 pytestmark = pytest.mark.parametrize("anyio_backend", ["asyncio"])
@@ -59,3 +61,11 @@ async def test_the_gap_is_the_longest_time_without_a_confirm_after_a_kill() -> N
     contender = _Contender()
     assert await gap(contender, 1) >= 0.3
     assert (contender.kills, contender.revivals) == (1, 1)
+
+
+@pytest.mark.parametrize("at_a_time", [1, 3])
+async def test_entries_are_in_their_order_however_many_appends_are_out(at_a_time: int) -> None:
+    log = Shared()
+    found = appended(log, at_a_time, 10, 0.05)
+    assert len(found.times_s) == log.server.last > 0
+    assert at_a_time > 1 or found.overtook == 0

@@ -107,6 +107,19 @@ def test_floors_and_arrows() -> None:
         make_map.ranks({"a": {"b"}, "b": {"a"}})
 
 
+def test_parts_floors_and_arrows_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    assert make_map.main(["--count"]) == 0
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.split() == ["package", "modules", "lines", "parts", "floors", "arrows"]
+    told = {name: [int(each) for each in row] for name, *row in map(str.split, rows)}
+    graph = make_map.imports("tmqp_server.engine")
+    modules, _, *others = told["tmqp_server.engine"]
+    assert modules > len(graph)
+    floors = max(make_map.ranks(graph).values()) + 1
+    assert others == [len(graph), floors, sum(map(len, graph.values()))]
+    assert told["tmqp"][0] > 30
+
+
 def test_imports_of_a_package_are_those_of_its_parts() -> None:
     server = make_map.imports("tmqp_server")
     assert "tmqp_server.engine" in server["tmqp_server.hub"]

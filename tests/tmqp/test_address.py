@@ -32,17 +32,17 @@ def test_an_address_is_read(text: str, expected: Address) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("http://host", "begins with tmq://"),
+        ("http://host", "must begin with tmq://"),
         ("tmq://", "host is missing"),
         ("tmq://:5000", "host is missing"),
-        ("tmq://host:port", "the port is a number"),
-        ("tmq://host:65536", "the port is a number"),
-        ("tmq://host:-1", "the port is a number"),
+        ("tmq://host:port", "the port must be 0 to 65535"),
+        ("tmq://host:65536", "the port must be 0 to 65535"),
+        ("tmq://host:-1", "the port must be 0 to 65535"),
         ("tmq://::1", "IPv6"),
         ("tmq://[::1:7", "IPv6"),
         ("tmq://[::1]7", "IPv6"),
         ("unix:", "path of the socket"),
-        ("tmq://host/a b", "no space or colon"),
+        ("tmq://host/a b", "must not contain a space or a colon"),
     ],
 )
 def test_a_mistake_is_named(text: str, reason: str) -> None:

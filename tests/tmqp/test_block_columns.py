@@ -89,5 +89,5 @@ def test_a_message_outside_of_its_block_is_damage() -> None:
     data = bytearray(encode_block(1, [stored(1, b"ab")]))
     data[64 + 44] = 200  # the size of its payload
     data[60:64] = struct.pack("<I", crc32(data[64:120], crc32(data[:60])))
-    with pytest.raises(BlockError, match="its place is impossible"):
+    with pytest.raises(BlockError, match="its place is invalid"):
         block_columns(decode_block(bytes(data)), COLUMN_VALUE)

@@ -161,7 +161,7 @@ async def test_closing_from_another_task_ends_what_waits() -> None:
 
 @pytest.mark.parametrize(
     ("address", "words"),
-    [("http://host", "begins with tmq://"), ("tmq://", "host is missing"), ([], "missing")],
+    [("http://host", "must begin with tmq://"), ("tmq://", "host is missing"), ([], "missing")],
 )
 def test_an_address_that_is_none_is_refused_at_once(address: str, words: str) -> None:
     with pytest.raises(LocalProtocolError, match=words):
@@ -238,7 +238,7 @@ async def test_the_other_operations() -> None:
 
 async def test_what_cannot_be_sent_is_refused_and_the_client_goes_on() -> None:
     async with serve(broker) as address, connect(address) as client:
-        with pytest.raises(LocalProtocolError, match="channel's name"):
+        with pytest.raises(LocalProtocolError, match="channel name"):
             await client.join("two words")
         with pytest.raises(LocalProtocolError, match="queue id"):
             await client.push("orders", 70_000, b"x")

@@ -142,10 +142,11 @@ async def test_without_a_block_the_client_answers_when_it_closes() -> None:
 async def test_a_cancelled_body_leaves_its_message_unanswered() -> None:
     store = Store(*messages(2))
     async with serve(store) as address, connect(address) as client:
-        with anyio.move_on_after(0.1):
+        with anyio.CancelScope() as scope:
             async with client.consume("orders", 1) as consumer:
                 async for message in consumer:
                     if message.message_id == "m1":
+                        scope.cancel()
                         await anyio.sleep_forever()
         await client.ping()
         assert store.answers == [("m0", None)]

@@ -326,7 +326,7 @@ def test_functions_and_arguments_that_cannot_be() -> None:
         RetryPolicy(attempts=0)
     with pytest.raises(LocalProtocolError):
         RetryPolicy(jitter=2)
-    with pytest.raises(LocalProtocolError, match="no JSON"):
+    with pytest.raises(LocalProtocolError, match="cannot be converted to JSON"):
         client.encode(object())
 
 

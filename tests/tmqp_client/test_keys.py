@@ -102,7 +102,7 @@ async def test_ten_priorities(place: str, channel: str) -> None:
                     got.append((await messages.get()).text)
         assert got == ["9", "high", "7", "4", "usual", "1", "0"]
         assert (await client.queue_information(channel, 1)).priorities == "ten"
-        with pytest.raises(LocalProtocolError, match="priority is 0"):
+        with pytest.raises(LocalProtocolError, match="priority must be 0"):
             await client.push(channel, 1, "x", priority=10)
         with pytest.raises(OperationFailed):
             await client.create_queue(f"{channel}-2", 1, QueueOptions(priorities="three"))

@@ -164,8 +164,8 @@ def test_two_answers_settle_once() -> None:
 def test_an_id_that_is_outstanding_cannot_be_used_again() -> None:
     pair = Pair()
     pair.push(message_id="own")
-    for message_id in ("own", ""):
-        with pytest.raises(LocalProtocolError, match="outstanding or empty"):
+    for message_id, reason in (("own", "'own' is already awaiting an answer"), ("", "is empty")):
+        with pytest.raises(LocalProtocolError, match=reason):
             pair.push(message_id=message_id)
     assert [frame.message_id for frame in pair.asked()] == ["own"]
 

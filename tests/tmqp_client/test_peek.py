@@ -67,7 +67,7 @@ async def test_what_cannot_be_seen(place: str, channel: str) -> None:
         with pytest.raises(OperationFailed) as refused:
             await anext(client.peek(channel, 1))
         assert refused.value.code == 404
-        with pytest.raises(LocalProtocolError, match="a state is one of"):
+        with pytest.raises(LocalProtocolError, match="a state must be one of"):
             client.peek(channel, 1, states=["gone"])
         with pytest.raises(LocalProtocolError, match="filter_language"):
             client.peek(channel, 1, filter_language="prefix")

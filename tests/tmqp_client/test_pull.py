@@ -331,13 +331,13 @@ def test_a_lost_connection_settles_pulls_and_cache_reads() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("ch", 1, 0), "1 message or more"),
-        (("ch", 1, -1), "1 message or more"),
-        (("ch", 1, 1, "newest"), "order is 'fifo' or 'lifo', got 'newest'"),
-        (("ch", 1, 1, "fifo", "some"), "'some' is nothing to clear"),
-        (("a b", 1, 1), "no @, space"),
-        (("ch", 65_536, 1), "0..65535"),
-        (("ch", 70_000), "0..65535"),
+        (("ch", 1, 0), "a count of 1 or more"),
+        (("ch", 1, -1), "a count of 1 or more"),
+        (("ch", 1, 1, "newest"), "order must be 'fifo' or 'lifo', not 'newest'"),
+        (("ch", 1, 1, "fifo", "some"), "clear must be one of"),
+        (("a b", 1, 1), "must not contain @, space"),
+        (("ch", 65_536, 1), "0 to 65535"),
+        (("ch", 70_000), "0 to 65535"),
     ],
 )
 def test_arguments_that_make_no_sense(arguments: tuple[Any, ...], message: str) -> None:

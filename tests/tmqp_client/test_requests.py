@@ -155,19 +155,19 @@ def test_the_greeting_is_the_originals_bytes(name: str) -> None:
     "name", ["", "a b", "a@b", "a;b", "a*", "a\nb", "a\rb", "a\x9bb", "\u202ea"]
 )
 def test_a_name_that_cannot_be_a_channels_is_refused_here(name: str) -> None:
-    with pytest.raises(LocalProtocolError, match="channel's name"):
+    with pytest.raises(LocalProtocolError, match="channel name"):
         requests.check_channel(name)
 
 
 @pytest.mark.parametrize("queue_id", [-1, 65_536])
 def test_a_queue_id_has_sixteen_bits(queue_id: int) -> None:
-    with pytest.raises(LocalProtocolError, match=r"0\.\.65535"):
+    with pytest.raises(LocalProtocolError, match=r"0 to 65535"):
         queue("orders", queue_id)
     assert queue("orders", 65_535).headers[1] == ("Queue-Id", "65535")
 
 
 def test_an_unknown_status_is_named_with_the_known_ones() -> None:
-    with pytest.raises(LocalProtocolError, match=r"'fast' is no queue status.*round-robin"):
+    with pytest.raises(LocalProtocolError, match=r"'fast' is not a queue status.*round-robin"):
         queue("orders", 1, status="fast")
 
 

@@ -106,7 +106,7 @@ def test_nobody_there_is_status_2() -> None:
         ("[[deviations]]\ncase = 'a'", "needs a case and a reason"),
         ("deviations = [1]", "has case, reason and link"),
         ("capabilities = ['luck']", "unknown capability 'luck'"),
-        ("only = [1]", "only is a list of texts"),
+        ("only = [1]", "only must be a list of strings"),
         ("= 1", "Invalid statement"),
     ],
 )

@@ -9,8 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
+from tmqp.models import QueueOptions
 from tmqp_client import ConnectFailed, OperationFailed, connect
 from tmqp_server.config import ConfigError, ServerConfig, read_config
+from tmqp_server.engine.options import QueueOptions as OldOptions
 from tmqp_server.io import audit_file
 from tmqp_server.wiring.app import Server, running
 from tmqp_server.wiring.reloading import reload_config
@@ -18,7 +20,9 @@ from tmqp_server.wiring.reloading import reload_config
 pytestmark = pytest.mark.cold
 
 ACCESS = {
-    "roles": {"few": {"rights": ["create-queue", "push", "join"], "channels": ["c"]}},
+    "roles": {
+        "few": {"rights": ["create-queue", "update-queue", "push", "join"], "channels": ["c"]}
+    },
     "tokens": [
         {"name": "ann", "token": "token of ann", "roles": ["few"]},
         {"name": "boss", "token": "token of boss", "roles": ["admin"]},
@@ -46,6 +50,7 @@ async def test_each_change_is_one_line_by_whatever_door_it_comes(tmp_path: Path)
         there = str(server.addresses[0])
         async with connect(there, client_id="web-1", token="token of ann") as client:
             await client.create_queue("c", 1, status="push")
+            await client.update_queue("c", 1, QueueOptions(message_limit=50))
             await client.push_many("c", 1, [b"x"] * 20)
             with pytest.raises(OperationFailed):
                 await client.remove_queue("c", 1)
@@ -59,9 +64,10 @@ async def test_each_change_is_one_line_by_whatever_door_it_comes(tmp_path: Path)
             assert (await client.get(url)).status_code == 200
         assert reload_config(server, lambda: config)
     found = [each for each in told(server) if each[1] != "http" or each[2] != "log-in"]
-    assert found[:5] == [
+    assert found[:6] == [
         ("ann", "tmqp", "log-in", "web-1", 200),
         ("ann", "tmqp", "create-queue", "c/1", 200),
+        ("ann", "tmqp", "update-queue", "c/1", 200),
         ("ann", "tmqp", "remove-queue", "c/1", 401),
         ("ann", "tmqp", "log-out", "", 200),
         ("x", "tmqp", "log-in", "x", 401),
@@ -70,6 +76,9 @@ async def test_each_change_is_one_line_by_whatever_door_it_comes(tmp_path: Path)
     assert ("SIGHUP", "", "reload", "", 200) in found
     lines = [json.loads(each) for each in path.read_text("ascii").splitlines()]
     assert lines == list(server.world.audit)
+    (update,) = [each for each in lines if each["action"] == "update-queue"]
+    assert update["after"]["message_limit"] == 50
+    assert update["before"] == {"message_limit": OldOptions().message_limit}
 
 
 async def test_a_server_without_access_audits_changes_and_no_log_ins() -> None:

@@ -209,8 +209,8 @@ def test_an_export_stops_at_damage_or_passes_over_it(data: Path) -> None:
 
 HEAD = '{"kind": "head", "format": "tmqp-server export", "version": 1, "clean": true}\n'
 BAD: dict[str, tuple[str, str]] = {
-    "nothing": ("", "is nothing that tmqp-server exported"),
-    "something": ("{}", "is nothing that tmqp-server exported"),
+    "nothing": ("", "was not exported by tmqp-server"),
+    "something": ("{}", "was not exported by tmqp-server"),
     "newer": (HEAD.replace("1,", "2,"), "has the version 2, this program knows 1"),
     "no json": (HEAD + "\n{", "line 3 is no JSON"),
     "deep": (HEAD + "[" * 100_000, "line 2 is no JSON"),

@@ -74,7 +74,7 @@ def test_a_mistake_in_a_file_names_the_key(text: str, reason: str) -> None:
         ({"listen": []}, "one or more addresses"),
         ({"listen": 5}, "one or more addresses"),
         ({"listen": ["ftp://x"]}, "listen: "),
-        ({"listen": [5]}, "listen: an address is a text, got 5"),
+        ({"listen": [5]}, "listen: an address must be a string, got 5"),
         ({"max_connections": 0}, "max_connections must be a positive whole number"),
         ({"max_connections": "many"}, "max_connections must be a positive whole number"),
         ({"max_connections": 1.5}, "max_connections must be a positive whole number"),

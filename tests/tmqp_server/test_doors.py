@@ -387,12 +387,12 @@ def test_which_hosts_a_door_allows(host: str, allowed: bool) -> None:
     ("door", "access", "reason"),
     [
         ({"as": "machines"}, False, "no meaning without"),
-        ({"as": "nobody"}, True, "the name of none"),
-        ({"as": "node"}, True, "no nodes"),
+        ({"as": "nobody"}, True, "names no entry"),
+        ({"as": "node"}, True, "cannot be nodes"),
         ({"as": "machines", "listen": ["0.0.0.0:0"]}, True, "list networks in allow"),
-        ({"as": ""}, True, "must be a text"),
-        ({"allow": ["10.0.0.1/8"]}, True, "no network"),
-        ({"allow": "10.0.0.1/8"}, True, "list of texts"),
+        ({"as": ""}, True, "must be a string"),
+        ({"allow": ["10.0.0.1/8"]}, True, "not a network"),
+        ({"allow": "10.0.0.1/8"}, True, "list of strings"),
     ],
 )
 def test_mistakes_about_clients(door: dict[str, Any], access: bool, reason: str) -> None:
@@ -409,8 +409,8 @@ def test_mistakes_about_clients(door: dict[str, Any], access: bool, reason: str)
     [
         ('[[doors]]\nlisten = "127.0.0.1:0"', "protocol is missing"),
         ('[[doors]]\nprotocol = "toy"\nport = 1', "unknown key doors.port"),
-        ('[[doors]]\nprotocol = ""', "must be a text"),
-        ('[[doors]]\nprotocol = "toy"\nlisten = [1]', "an address is a text"),
+        ('[[doors]]\nprotocol = ""', "must be a string"),
+        ('[[doors]]\nprotocol = "toy"\nlisten = [1]', "an address must be a string"),
         ('[[doors]]\nprotocol = "toy"\nlisten = 1', "must be a list of addresses"),
         ('[[doors]]\nprotocol = "toy"\nlisten = "tmq://a:1"', "HOST:PORT"),
         ('[[doors]]\nprotocol = "toy"\nlisten = "127.0.0.1"', "HOST:PORT"),

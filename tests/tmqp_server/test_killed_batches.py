@@ -129,7 +129,7 @@ async def test_batches_are_there_whole_or_not_at_all_after_kills(tmp_path: Path)
     finally:
         process.kill()
     for found in (waiting, left, right):
-        assert len(found) == len(set(found)), "no message is there twice"
+        assert len(found) == len(set(found)), "no message is declared twice"
     assert set(left) == set(right), "both parts of a batch, or neither"
     both = set(waiting) & set(left)
     assert not both, f"{sorted(both)[:10]} were moved and are there still"

@@ -204,8 +204,8 @@ async def test_a_token_decides_who_may_publish_and_who_may_look() -> None:
     [
         ("nsqlookupd", {"old_names": True}, "there is no option 'old_names'"),
         ("nsqlookupd-http", {"old_name": True}, "did you mean old_names"),
-        ("nsqlookupd", {"version": 1}, "version must be a text"),
-        ("nsqd-http", {"nsqlookupd_tcp_addresses": "a:1"}, "must be a list of texts"),
+        ("nsqlookupd", {"version": 1}, "version must be a string"),
+        ("nsqd-http", {"nsqlookupd_tcp_addresses": "a:1"}, "must be a list of strings"),
         ("nsqd-http", {"mem_queue_sice": 1}, "did you mean mem_queue_size"),
     ],
 )

@@ -182,7 +182,7 @@ async def test_files_that_change_are_read_again_without_being_told(
                 async with connected(server, trusting(made[0][1])) as client:
                     await client.push("c", 1, b"by the old one")
                 swap(made[1][1], tls["certificate"])
-                await until(partial(said, "it was read again"))
+                await until(partial(said, "were read again"))
             async with connected(server, trusting(made[1][1])) as client:
                 await client.push("c", 1, b"by the new one")
             await before.push("c", 1, b"it was not disconnected")

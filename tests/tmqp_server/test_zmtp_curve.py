@@ -372,13 +372,13 @@ async def test_without_rules_whoever_knows_the_server_may_be_let_in(key: Path) -
     [
         ({"curve_secret_key_file": ""}, "needs curve_secret_key_file"),
         ({"curve_secret_key_file": "/no/such"}, "cannot read /no/such: No such file"),
-        ({"curve_server_key": "short"}, "curve_server_key is about the sockets of connect"),
+        ({"curve_server_key": "short"}, "curve_server_key needs connect"),
         ({"curve_server_key": "short", "connect": ["a:1"]}, "needs socket_type"),
         (
             {"curve_server_key": "short", "connect": ["a:1"], "socket_type": "PULL"},
             "curve_server_key: a key of CURVE has 40 characters of Z85, not 5",
         ),
-        ({"mechanism": "plain"}, "what begins with curve_ needs mechanism = 'curve'"),
+        ({"mechanism": "plain"}, "options that begin with curve_ need mechanism = 'curve'"),
     ],
 )
 async def test_doors_that_cannot_be_opened(key: Path, options: dict[str, Any], reason: str) -> None:

@@ -110,6 +110,20 @@ def jvm_options() -> str:
     return f"{LOCAL_SETTINGS['spark.driver.extraJavaOptions']} {shared}".strip()
 
 
+def quick_settings(folder: Path) -> dict[str, str]:
+    """The settings of a small session that lives a minute, with its files in a folder."""
+    return {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.extraJavaOptions": jvm_options(),
+        "spark.driver.memory": "1g",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.local.dir": str(folder / "local"),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.log.level": "ERROR",
+    }
+
+
 def share_classes() -> None:
     """Have Java's classes written down for the JVMs to come, which then start in half the time."""
     if SharedClasses(ensure_java(cache=CACHE), CACHE / "tmqp-spark").to_make:
@@ -146,17 +160,7 @@ def connect_port() -> int:
 def spark(tmp_path_factory: pytest.TempPathFactory, connect_port: int) -> Iterator[SparkSession]:
     """The session: two threads, each task tried up to three times."""
     spark_environment()
-    folder = tmp_path_factory.mktemp("spark")
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.driver.extraJavaOptions": jvm_options(),
-        "spark.driver.memory": "1g",
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.local.dir": str(folder / "local"),
-        "spark.sql.session.timeZone": "UTC",
-        "spark.log.level": "ERROR",
-    }
+    settings = quick_settings(tmp_path_factory.mktemp("spark"))
     if connect_port:
         settings["spark.plugins"] = "org.apache.spark.sql.connect.SparkConnectPlugin"
         settings["spark.connect.grpc.binding.port"] = str(connect_port)

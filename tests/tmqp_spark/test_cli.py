@@ -61,8 +61,8 @@ def test_all_commands_are_in_the_manual() -> None:
         (["archive", "a/1", "--to", "x", "--batch-bytes", "few"], "a positive size"),
         (["replay", ".", "--to", "orders"], "is not channel/queue"),
         (["metrics", "a/1", "--archive", "x"], "name no queues"),
-        (["groups", "reset", "g", "--to", "earliest", "--to", "latest"], "give it alone"),
-        (["groups", "reset", "g", "--to", "a/1=0"], "no number from 1 on"),
+        (["groups", "reset", "g", "--to", "earliest", "--to", "latest"], "use it alone"),
+        (["groups", "reset", "g", "--to", "a/1=0"], "not a number from 1 on"),
         (["groups", "reset", "g", "--to", "a/x=1"], "is not channel/queue"),
     ],
 )
@@ -83,7 +83,7 @@ class JvmError(Exception):
 JvmError.__module__ = "pyspark.errors"
 PAGES: Final = """Job aborted due to stage failure: Task 0 in stage 1.0 failed 3 times
   File "ranges.py", line 234, in _refused
-tmqp_spark.errors.DataLost: tmq://x orders/7: messages 1 to 9 are not all kept any more
+tmqp_spark.errors.DataLost: tmq://x orders/7: messages 1 to 9 are no longer all kept
 	at org.apache.spark.scheduler.Task.run(Task.scala:141)"""
 
 
@@ -93,7 +93,7 @@ tmqp_spark.errors.DataLost: tmq://x orders/7: messages 1 to 9 are not all kept a
         (SparkError("no"), 1, "tmqp-spark: no\n"),
         (DataLost("gone"), 4, "tmqp-spark: gone\n"),
         (BrokerUnreachable("away"), 3, "tmqp-spark: away\n"),
-        (JvmError(PAGES), 4, "orders/7: messages 1 to 9 are not all kept any more\n"),
+        (JvmError(PAGES), 4, "orders/7: messages 1 to 9 are no longer all kept\n"),
         (JvmError("\n\nout of memory\nat x"), 1, "tmqp-spark: out of memory\n"),
         (OSError(28, "No space left on device"), 1, "No space left on device"),
         (KeyboardInterrupt(), 130, "interrupted"),
@@ -189,4 +189,4 @@ def test_an_archive_that_follows_counted_retries(
 def test_what_is_not_a_number_is_refused(words: tuple[str, ...]) -> None:
     done = CliRunner().invoke(cli, words)
     assert done.exit_code == 2
-    assert "'nan' is not a number that this can be" in done.output
+    assert "'nan' is not a value that this option can have" in done.output

@@ -135,7 +135,7 @@ def test_a_broker_that_refuses_ends_it_with_the_reason() -> None:
     ("wanted", "says"),
     [
         ((["ClientArrived"], [], []), "no event 'ClientArrived'; there are ClientConnected"),
-        ((["QueueCreated"], [], []), "QueueCreated needs to be told of which: option channels"),
+        ((["QueueCreated"], [], []), "QueueCreated needs the option channels"),
         ((["MessageProduced"], ["*"], []), "MessageProduced .* option queues"),
         (([], [], ["orders"]), "queues is such as orders/7"),
         (([], [], ["orders/x"]), "queues is such as orders/7"),

@@ -236,7 +236,7 @@ class SmallStomp(SmallMachine[Session]):
         if length is None:
             return held.find(b"\0", start)
         if not length.isdigit():
-            raise RefusedError("content-length is no number")
+            raise RefusedError("content-length is not a number")
         end = start + int(length)
         if end >= len(held):
             return -1

@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tmqp_server.replication.life import STANDBY
-from tmqp_server.storage.log import Leader, LogEntry
+from tmqp_server.storage.log import Leader, LogEntry, Resign
 from tmqp_server.storage.logged import BEGIN, LogReader
 from tmqp_server.storage.port import DamageError
 from tmqp_sim.replicas.links import Link, LinkHabits
@@ -126,7 +125,7 @@ class Group:
             "freeze": lambda node: node.freeze(self._faults.choice((0.3, 3.0, 6.0))),
             "cut there": self._cut_there,
             "cut back": self._cut_back,
-            "suspect": self._suspect,
+            "replace": self._replace,
             "stop": self._stop,
             "new disk": self._new_disk,
             "clock": self._step_clock,
@@ -147,12 +146,12 @@ class Group:
     def _mend(self, node: Node) -> None:
         node.link.cut_there = node.link.cut_back = False
 
-    def _suspect(self, node: Node) -> None:
-        """A standby believes that the leader is gone."""
-        if node.is_up and node.life.state == STANDBY and node.life.leader is not None:
-            epoch = node.life.leader.epoch
-            self.world.mark("a leader was suspected")
-            node.hear(node.lives, lambda: node.life.suspect(epoch, node.now))
+    def _replace(self, node: Node) -> None:
+        """Its claim is given back behind the back of a leader, as by its next life elsewhere."""
+        leader = self.log.leader()
+        if leader is not None:
+            self.world.mark("a leader lost its claim")
+            self.log.ask(Resign(leader))
 
     def _stop(self, node: Node) -> None:
         node.stop()

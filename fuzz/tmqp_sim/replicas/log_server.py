@@ -118,7 +118,7 @@ class LogServer:
 
     def _claim(self, request: Claim) -> LogAnswer:
         leader = self.leader()
-        if leader is None or leader.epoch == request.over:
+        if leader is None:
             self._revision += 1
             epoch = self._revision
             leader = Leader(request.node, request.address, request.token, epoch, epoch)

@@ -18,8 +18,15 @@ from typing import Any, Final, Protocol
 
 from tmqp_server.replication.appending import ASKING, DONE, Appending
 from tmqp_server.replication.effects import Apply, AskLog, Begin, End, Lead, LifeEffect
-from tmqp_server.replication.life import COMPLETING, ENDED, LEADER, Life, LifeSettings
-from tmqp_server.storage.log import Keep, Leader, LogAnswer, LogEntry, LogRequest
+from tmqp_server.replication.life import (
+    COMPLETING,
+    ENDED,
+    LEADER,
+    STANDBY,
+    Life,
+    LifeSettings,
+)
+from tmqp_server.storage.log import Keep, Leader, LogAnswer, LogEntry, LogRequest, Resign
 from tmqp_server.storage.port import DamageError, StoreBatch
 from tmqp_server.storage.replicated import GroupError
 from tmqp_sim.replicas.links import Link
@@ -242,6 +249,8 @@ class Node:
 
     def _ask(self, request: LogRequest) -> None:
         life = self.lives
+        if isinstance(request, Resign) and self.life.state == STANDBY:
+            self.group.world.mark("a server gave back the claim of its earlier life")
         self.link.ask(
             request,
             lambda answer: self.hear(life, lambda: self._answered(request, answer)),

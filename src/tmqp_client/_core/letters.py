@@ -118,7 +118,7 @@ class DirectRequest(WrittenRequest):
             high_priority,
         )
         if not target:
-            raise LocalProtocolError("a direct message names who is to get it")
+            raise LocalProtocolError("a direct message needs a target")
 
     def asks(self, client_id: str) -> bool:
         """Whether that client may be among those it names (F113)."""
@@ -194,7 +194,7 @@ def subscription(name: str, channel: str | None, queue_id: int | None) -> Subscr
         event = EventName(name)
     except ValueError:
         names = ", ".join(EventName)
-        raise LocalProtocolError(f"{name!r} is no event; they are {names}") from None
+        raise LocalProtocolError(f"{name!r} is not an event; there are {names}") from None
     needs_queue = event == EventName.MESSAGE_PRODUCED
     if (channel is not None) != (event in _NEED_A_CHANNEL):
         need = "needs a" if channel is None else "is of the whole server and has no"

@@ -293,8 +293,10 @@ class ClientMachine(Reception):
         self._ready(confirm=confirm)
         if message_id is None:
             message_id = self._new_id()
-        elif confirm and (not message_id or message_id in self._pendings):
-            raise LocalProtocolError(f"the message id {message_id!r} is outstanding or empty")
+        elif confirm and not message_id:
+            raise LocalProtocolError("the message id is empty")
+        elif confirm and message_id in self._pendings:
+            raise LocalProtocolError(f"the message id {message_id!r} is already awaiting an answer")
         timeout_s = time_limit(timeout_s, self.limits.acknowledge_timeout_s)
         source = self.client_id
         frame = requests.push_frame(

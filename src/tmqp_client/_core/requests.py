@@ -237,13 +237,13 @@ class PullRequest:
         if count is None:
             return
         if count < 1:
-            raise LocalProtocolError(f"a pull asks for 1 message or more, got {count!r}")
+            raise LocalProtocolError(f"a pull needs a count of 1 or more, got {count!r}")
         if order.lower() not in ("fifo", "lifo"):
-            raise LocalProtocolError(f"order is 'fifo' or 'lifo', got {order!r}")
+            raise LocalProtocolError(f"order must be 'fifo' or 'lifo', not {order!r}")
         cleared = [each for each in PullClear if each.value.lower() == str(clear).lower()]
         if not cleared:
             words = ", ".join(PullClear)
-            raise LocalProtocolError(f"{clear!r} is nothing to clear; it is one of {words}")
+            raise LocalProtocolError(f"clear must be one of {words}, not {clear!r}")
         self.headers.append((HeaderName.COUNT.value, str(count)))
         if cleared[0] is not PullClear.NONE:
             self.headers.append((HeaderName.CLEAR.value, cleared[0].value))
@@ -283,14 +283,14 @@ def check_channel(name: str) -> str:
         that no name may have (``tmqp.names``).
     """
     if not name:
-        raise LocalProtocolError("the channel's name is empty")
+        raise LocalProtocolError("the channel name is empty")
     fault = fault_of_name(name)
     if fault:
-        raise LocalProtocolError(f"a channel's name holds {fault}, got {name!r}")
+        raise LocalProtocolError(f"a channel name contains {fault}, got {name!r}")
     for character in FORBIDDEN_NAME_CHARACTERS:
         if character in name:
             raise LocalProtocolError(
-                f"a channel's name holds no @, space, ; or * (F47), got {name!r}"
+                f"a channel name must not contain @, space, ; or * (F47), got {name!r}"
             )
     return name
 
@@ -301,7 +301,7 @@ def check_queue_id(queue_id: int) -> int:
     :raises LocalProtocolError: unless it is a whole number 0..65,535.
     """
     if not 0 <= queue_id <= MAX_QUEUE_ID:
-        raise LocalProtocolError(f"a queue id is 0..{MAX_QUEUE_ID}, got {queue_id!r}")
+        raise LocalProtocolError(f"a queue id must be 0 to {MAX_QUEUE_ID}, got {queue_id!r}")
     return queue_id
 
 
@@ -331,7 +331,7 @@ def _status_word(status: QueueStatus | str) -> str:
     found = queue_status_from_word(status) if isinstance(status, str) else QueueStatus(status)
     if found is None:
         raise LocalProtocolError(
-            f"{status!r} is no queue status; they are {', '.join(_STATUS_WORDS)}"
+            f"{status!r} is not a queue status; use one of {', '.join(_STATUS_WORDS)}"
         )
     return _STATUS_WORDS[found]
 
@@ -394,7 +394,7 @@ def release_headers(delay_s: float, to: str, counted: bool) -> Pairs:
     """
     pairs = [(HEADER_PUT_BACK, _place(to))]
     if not 0 <= delay_s <= _MOST_SECONDS:
-        raise LocalProtocolError(f"a delay is 0 seconds or more, got {delay_s!r}")
+        raise LocalProtocolError(f"a delay must be 0 seconds or more, got {delay_s!r}")
     if delay_s:
         pairs.append((HEADER_DELAY, str(max(1, round(delay_s * 1000)))))
     if not counted:
@@ -404,7 +404,7 @@ def release_headers(delay_s: float, to: str, counted: bool) -> Pairs:
 
 def _place(to: str) -> str:
     if to not in (PUT_BACK_WORD_FRONT, PUT_BACK_WORD_END):
-        raise LocalProtocolError(f"a message goes back to 'front' or 'end', got {to!r}")
+        raise LocalProtocolError(f"a message must go back to 'front' or 'end', not {to!r}")
     return to
 
 
@@ -459,7 +459,7 @@ def filter_headers(filter: str | None, language: str | None) -> Pairs:
     """
     if filter is None:
         if language is not None:
-            raise LocalProtocolError("filter_language is the language of filter, which is missing")
+            raise LocalProtocolError("filter_language needs a filter")
         return NO_HEADERS
     if language is None:
         return ((HEADER_FILTER, filter),)
@@ -481,7 +481,7 @@ def set_terms(channel: str, terms: Pairs) -> Request:
     :raises LocalProtocolError: when nothing is to be changed.
     """
     if not terms:
-        raise LocalProtocolError("say which of the terms to change")
+        raise LocalProtocolError("give at least one term to change")
     return Request(OP_SET_TERMS, "set terms", check_channel(channel), terms)
 
 
@@ -497,7 +497,7 @@ def extend(channel: str, queue_id: int, message_id: str, seconds: float) -> Requ
     :raises LocalProtocolError: when the time makes no sense.
     """
     if not 0 < seconds <= _MOST_SECONDS:
-        raise LocalProtocolError(f"the time to answer is more than 0 seconds, got {seconds!r}")
+        raise LocalProtocolError(f"the time to answer must be more than 0 seconds, got {seconds!r}")
     pairs = (
         (HeaderName.QUEUE_ID.value, str(check_queue_id(queue_id))),
         (HEADER_MESSAGE_ID, message_id),
@@ -520,7 +520,7 @@ def terms_headers(
     for name, number in ((HEADER_WINDOW, window), (HEADER_CREDIT, credit)):
         if number is not None:
             if number < -1:
-                raise LocalProtocolError(f"{name.lower()} is -1 (no bound) or more, got {number!r}")
+                raise LocalProtocolError(f"{name.lower()} must be -1 or more, got {number!r}")
             pairs.append((name, str(number)))
     if ack_timeout_s is not None:
         if ack_timeout_s == float("inf"):
@@ -529,14 +529,14 @@ def terms_headers(
             timeout_ms = max(1, round(ack_timeout_s * 1000)) if ack_timeout_s else 0
             pairs.append((HEADER_ACKNOWLEDGE_TIMEOUT, str(timeout_ms)))
         else:
-            raise LocalProtocolError(f"ack_timeout_s is 0 or more, got {ack_timeout_s!r}")
+            raise LocalProtocolError(f"ack_timeout_s must be 0 or more, got {ack_timeout_s!r}")
     if returns is not None:
         if returns not in (RETURN_WORD_TIMEOUT, PUT_BACK_WORD_FRONT, PUT_BACK_WORD_END):
-            raise LocalProtocolError(f"returns is 'timeout', 'front' or 'end', got {returns!r}")
+            raise LocalProtocolError(f"returns must be timeout, front or end, not {returns!r}")
         pairs.append((HEADER_RETURN, returns))
     if priority is not None:
         if not 0 <= priority <= _HIGHEST_PRIORITY:
-            raise LocalProtocolError(f"priority is 0..{_HIGHEST_PRIORITY}, got {priority!r}")
+            raise LocalProtocolError(f"priority must be 0 to {_HIGHEST_PRIORITY}, got {priority!r}")
         pairs.append((HEADER_CONSUMER_PRIORITY, str(priority)))
     pairs += [] if exclusive is None else [(HEADER_EXCLUSIVE, "1" if exclusive else "0")]
     if tells_lapsed:

@@ -35,5 +35,5 @@ class Number(click.FloatRange):
     ) -> float:
         number = float(super().convert(value, param, ctx))
         if math.isnan(number) or (math.isinf(number) and not self.infinite):
-            self.fail(f"{value!r} is not a number that this can be", param, ctx)
+            self.fail(f"{value!r} is not a value that this option can have", param, ctx)
         return number

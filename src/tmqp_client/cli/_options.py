@@ -44,7 +44,7 @@ class _Ids(click.ParamType):  # type: ignore[type-arg] # not generic in older re
         try:
             return tuple(int(each) for each in str(value).split(","))
         except ValueError:
-            self.fail(f"{value!r} is no list of numbers; write 1,2,3", param, ctx)
+            self.fail(f"{value!r} is not a list of numbers; write 1,2,3", param, ctx)
 
 
 class _Moment(click.ParamType):  # type: ignore[type-arg] # not generic in older releases
@@ -60,7 +60,7 @@ class _Moment(click.ParamType):  # type: ignore[type-arg] # not generic in older
         try:
             return datetime.fromisoformat(str(value)).astimezone()
         except (ValueError, OverflowError):
-            self.fail(f"{value!r} is no time; write 2027-01-01T08:00:00Z", param, ctx)
+            self.fail(f"{value!r} is not a time; write 2027-01-01T08:00:00Z", param, ctx)
 
 
 MOMENT: Final = _Moment()

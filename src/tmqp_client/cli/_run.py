@@ -131,7 +131,7 @@ def to_headers(
     for value in values:
         key, colon, text = value.partition(":")
         if not colon or not key.strip():
-            raise click.BadParameter(f"{value!r} is no header; write KEY:VALUE")
+            raise click.BadParameter(f"{value!r} is not a header; write KEY:VALUE")
         headers.append((key.strip(), text.strip()))
     return tuple(headers)
 
@@ -260,7 +260,7 @@ async def work_with(
             return await work(client)
         except BaseExceptionGroup as group:
             raise _first_of(group) from group
-    raise ClientClosed("the connection ended before the work")
+    raise ClientClosed("the connection ended before the work was done")
 
 
 def run(work: Callable[[Client], Awaitable[None]], **where: Any) -> None:

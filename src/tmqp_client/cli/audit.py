@@ -50,6 +50,10 @@ def audit(count: int, as_json: bool, where: Where) -> None:
 def _shown(record: Mapping[str, Any]) -> str:
     code = "-" if record["code"] is None else record["code"]
     what = " ".join(each for each in (record["action"], record["subject"]) if each)
-    after = " ".join(f"{key}={value}" for key, value in record.get("after", {}).items())
+    before = record.get("before", {})
+    after = " ".join(
+        f"{key}={value} (was {before[key]})" if key in before else f"{key}={value}"
+        for key, value in record.get("after", {}).items()
+    )
     place = f"{record['door'] or '-'} {record['address'] or '-'}"
     return f"{record['ts']}  {code}  {record['who'] or '-'} ({place})  {what}  {after}".rstrip()

@@ -107,7 +107,7 @@ def read(
     A cursor is moved behind a message once that was written.
     """
     if cursor_name is not None and (first is not None or last is not None):
-        raise click.UsageError("a cursor says where to begin: --first and --last are without it")
+        raise click.UsageError("--cursor says where to begin: leave out --first and --last")
     if follow and cursor_name is None:
         raise click.UsageError("--follow needs a --cursor")
     to_terminal = sys.stdout.isatty()

@@ -144,7 +144,7 @@ async def _told(where: Where) -> dict[str, _Section]:
         click.echo(f"tmqp: no metrics: {error}", err=True)
     else:
         if problem is not None:
-            click.echo(f"tmqp: over TMQP nothing: {problem}", err=True)
+            click.echo(f"tmqp: no answer over TMQP: {problem}", err=True)
     return found
 
 
@@ -155,7 +155,7 @@ async def _ask_all(client: Client, found: dict[str, _Section]) -> None:
         try:
             await question()
         except OperationError as error:
-            click.echo(f"tmqp: {what} not told: {error}", err=True)
+            click.echo(f"tmqp: cannot show {what}: {error}", err=True)
 
     async def itself() -> None:
         told = await client.server_information()

@@ -77,7 +77,9 @@ class Browsing(Operations):
         wanted = tuple(states)
         for state in wanted:
             if state not in _STATES:
-                raise LocalProtocolError(f"a state is one of {', '.join(_STATES)}, not {state!r}")
+                raise LocalProtocolError(
+                    f"a state must be one of {', '.join(_STATES)}, not {state!r}"
+                )
         which = list(filter_headers(filter, filter_language))
         if wanted:
             which.append((HEADER_STATE, ",".join(wanted)))

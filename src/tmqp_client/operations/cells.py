@@ -302,14 +302,14 @@ def _about(key: str | bytes) -> _Pairs:
 
 def _count_text(count: int) -> str:
     if not 0 <= count <= _MOST:
-        raise LocalProtocolError(f"a count is 0..2**64-1, got {count!r}")
+        raise LocalProtocolError(f"a count must be 0 to 2**64-1, got {count!r}")
     return str(count)
 
 
 def _ttl(seconds: float) -> tuple[str, str]:
     """The header of a time to live; a time that is not 0 is at least a millisecond."""
     if not 0 <= seconds <= _MOST_SECONDS:
-        raise LocalProtocolError(f"a time to live is 0 seconds or more, got {seconds!r}")
+        raise LocalProtocolError(f"a time to live must be 0 seconds or more, got {seconds!r}")
     return HEADER_TIMEOUT, str(max(1, round(seconds * 1000)) if seconds else 0)
 
 

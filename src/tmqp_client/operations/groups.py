@@ -170,7 +170,9 @@ def _beginning(start: str, timestamp_ms: int | None) -> list[tuple[str, str]]:
     if timestamp_ms is not None:
         return [(HEADER_TIMESTAMP, number_text(HEADER_TIMESTAMP, timestamp_ms))]
     if start not in (START_EARLIEST, START_LATEST):
-        raise LocalProtocolError(f"start is {START_EARLIEST!r} or {START_LATEST!r}, got {start!r}")
+        raise LocalProtocolError(
+            f"start must be {START_EARLIEST!r} or {START_LATEST!r}, not {start!r}"
+        )
     return [(HEADER_START, start)]
 
 

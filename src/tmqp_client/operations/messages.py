@@ -165,7 +165,7 @@ class Messages(Operations):
             connection was lost; its report says which.  The rest was sent all the same.
         """
         if in_flight < 1:
-            raise LocalProtocolError(f"in_flight is at least 1, got {in_flight!r}")
+            raise LocalProtocolError(f"in_flight must be at least 1, got {in_flight!r}")
         headers = with_key(with_times(headers, delay_s, deliver_at, expires_s), key)
         pairs = tuple(to_pairs(with_wait(headers, room_s)))
         batch = Pushes(in_flight)

@@ -219,7 +219,7 @@ class Reading(Operations):
         """
         if start not in (START_EARLIEST, START_LATEST):
             raise LocalProtocolError(
-                f"start is {START_EARLIEST!r} or {START_LATEST!r}, got {start!r}"
+                f"start must be {START_EARLIEST!r} or {START_LATEST!r}, not {start!r}"
             )
         headers = _of_queue(queue_id, incarnation)
         headers += [(HEADER_CURSOR, cursor), (HEADER_START, start)]

@@ -48,7 +48,7 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.effects import Accept, Effect, Refuse, Reply
 from tmqp_server.engine.option_table import CHANNEL_OPTIONS, QUEUE_OPTIONS, Option
-from tmqp_server.engine.options import ChannelChanges, QueueChanges
+from tmqp_server.engine.options import ChannelChanges, ChannelOptions, QueueChanges, QueueOptions
 
 __all__ = ["ACTIONS", "LOG_IN", "LOG_OUT", "MANAGED", "AuditLog", "AuditRecord", "Auditor"]
 
@@ -110,11 +110,22 @@ class AuditRecord:
     ``who`` is the entry of ``[access]`` or what the server's own code calls the client, else its
     id; ``address``, ``door`` and ``session`` are those of its connection; ``action`` is one of
     ``ACTIONS`` or ``MANAGED``, ``LOG_IN`` or ``LOG_OUT``; ``subject`` what it is about, ``after``
-    what it is to be then; ``code`` what was answered, 200 for yes, 0 if the client went before it
-    was.  ``at`` is the server's clock, in the engine's time.
+    what it is to be then, and ``before`` what of that it was; ``code`` what was answered, 200 for
+    yes, 0 if the client went before it was.  ``at`` is the server's clock, in the engine's time.
     """
 
-    __slots__ = ("action", "address", "after", "at", "code", "door", "session", "subject", "who")
+    __slots__ = (
+        "action",
+        "address",
+        "after",
+        "at",
+        "before",
+        "code",
+        "door",
+        "session",
+        "subject",
+        "who",
+    )
 
     def __init__(
         self, at: float, who: str, place: tuple[str, str, int], action: str, subject: str = ""
@@ -125,6 +136,7 @@ class AuditRecord:
         self.action = action
         self.subject = subject
         self.after: Mapping[str, Any] = {}
+        self.before: Mapping[str, Any] = {}
         self.code = 0
 
 
@@ -172,16 +184,26 @@ class Auditor:
         return False
 
     def begin(
-        self, command: Command, place: tuple[str, str, int], now: float, client_id: str = ""
+        self,
+        command: Command,
+        place: tuple[str, str, int],
+        now: float,
+        client_id: str = "",
+        options: QueueOptions | ChannelOptions | None = None,
     ) -> bool:
         """A client asks for a change and may; False if it is to be refused all the same, since it
         cannot be written down.
 
         :param place: address, door and connection.
         :param client_id: the client's, where nobody has logged in.
+        :param options: of the queue or channel that is to be changed.
         """
         record = self._record(command, place, now)
         record.who = record.who or client_id[:_LONGEST]
+        if isinstance(command, Manage):
+            record.before = command.before
+        elif options is not None:
+            record.before = _before(record.after, options)
         if self._required and not self._log.is_ready():
             self._finish(record, _BUSY)
             return False
@@ -306,6 +328,19 @@ def _after(command: Command) -> Mapping[str, Any]:
     if isinstance(command, MoveMessage):
         return {"target": f"{command.push.channel}/{command.push.queue_id}"}
     return {}
+
+
+def _before(after: Mapping[str, Any], options: QueueOptions | ChannelOptions) -> dict[str, Any]:
+    """What the options of a queue or channel were that are to be others."""
+    found: dict[str, Any] = {}
+    for name, value in after.items():
+        holder: object = options
+        if isinstance(options, ChannelOptions) and not hasattr(options, name):
+            holder = options.queue
+        old: Any = getattr(holder, name)
+        if old != value:
+            found[name] = old
+    return found
 
 
 def _of_queue(changes: QueueChanges) -> dict[str, Any]:

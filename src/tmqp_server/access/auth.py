@@ -534,7 +534,7 @@ def load_access(config: AccessConfig) -> Access | None:
     if isinstance(made, type) or config.arguments:
         made = _called("access.kind", config.kind, functools.partial(made, **config.arguments))
     if not isinstance(made, Access):
-        raise ConfigError(f"access.kind: {config.kind} is no tmqp_server.Access")
+        raise ConfigError(f"access.kind: {config.kind} is not a tmqp_server.Access")
     return made
 
 
@@ -542,4 +542,4 @@ def _called(key: str, path: str, make: Callable[[], Any]) -> Any:
     try:
         return make()
     except Exception as error:
-        raise ConfigError(f"{key}: {path} cannot be made: {error!r}") from error
+        raise ConfigError(f"{key}: {path} cannot be created: {error!r}") from error

@@ -146,9 +146,11 @@ def load_hook(path: str) -> MessageHook:
         try:
             found = found()
         except Exception as error:
-            raise ConfigError(f"{key}: {path} cannot be made: {error!r}") from error
+            raise ConfigError(f"{key}: {path} cannot be created: {error!r}") from error
     call = found if inspect.isroutine(found) else getattr(type(found), _CALL, None)
     if not inspect.iscoroutinefunction(call):
-        raise ConfigError(f"{key}: {path} is no coroutine function, nor an object called like one")
+        raise ConfigError(
+            f"{key}: {path} is not a coroutine function, nor an object called like one"
+        )
     hook: MessageHook = found
     return hook

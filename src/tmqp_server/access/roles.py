@@ -234,7 +234,7 @@ def parse_access(table: Mapping[str, Any]) -> AccessConfig:
     roles = {each.name: each for each in (ADMIN, MONITOR, OPERATOR)}
     for name, fields in _table_of(table, "roles").items():
         if name == ADMIN.name:
-            raise AccessError("the role 'admin' is there already, and allows everything")
+            raise AccessError("the role 'admin' is predefined, and allows everything")
         roles[name] = _role(name, fields)
     listed = table.get("tokens", [])
     if not isinstance(listed, list):
@@ -273,7 +273,7 @@ def _role(name: str, fields: object) -> Role:
     for right in sorted(rights):
         if right not in RIGHTS:
             near = _nearest(right, RIGHTS)
-            raise AccessError(f"{where}: {right!r} is no right{_hint(near)}")
+            raise AccessError(f"{where}: {right!r} is not a right{_hint(near)}")
     if not rights:
         raise AccessError(f"{where}.rights is missing: a list of rights, or ['all']")
     queues = _ranges(fields.get("queues", []), where)
@@ -314,7 +314,7 @@ def _entry(where: str, fields: object, roles: Mapping[str, Role], *, token: bool
         raise AccessError(f"{where}.roles is missing: a list of roles")
     name = fields.get("name", "" if token else "anonymous")
     if not isinstance(name, str):
-        raise AccessError(f"{where}.name is a text")
+        raise AccessError(f"{where}.name must be a string")
     proof = _proof(fields, where) if token else ""
     return Entry(
         name or where,
@@ -348,7 +348,7 @@ def _certificate(where: str, fields: object, roles: Mapping[str, Role]) -> Entry
             raise AccessError(f"{where}.fingerprint: {each!r} is none of SHA-256, in hexadecimal")
     name = fields.get("name", where)
     if not isinstance(name, str) or not name:
-        raise AccessError(f"{where}.name is a text")
+        raise AccessError(f"{where}.name must be a string")
     entry = _entry(where, rest, roles, token=False)
     return attrs.evolve(entry, name=name, certificate=CertificatePatterns(**patterns))
 
@@ -364,7 +364,7 @@ def _proof(fields: Mapping[str, Any], where: str) -> str:
     for key in (proof, "user"):
         value = fields.get(key, "-")
         if not isinstance(value, str) or not value:
-            raise AccessError(f"{where}.{key} is a text")
+            raise AccessError(f"{where}.{key} must be a string")
     if "user" in fields and proof not in ("password", "hash"):
         raise AccessError(f"{where}.user needs a password or its hash, not a {proof}")
     if proof == "password" and "user" not in fields:
@@ -389,7 +389,7 @@ def _patterns(
     for pattern in found:
         if not pattern or "*" in pattern[1:-1]:
             raise AccessError(
-                f"{where}.{key}: a star stands at the beginning, at the end or at both,"
+                f"{where}.{key}: a star must be at the beginning, at the end or at both,"
                 f" got {pattern!r}"
             )
     return found
@@ -398,7 +398,7 @@ def _patterns(
 def _texts(fields: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
     value = fields.get(key, [])
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise AccessError(f"{where}.{key} is a list of texts")
+        raise AccessError(f"{where}.{key} must be a list of strings")
     return tuple(value)
 
 
@@ -412,7 +412,7 @@ def _ranges(value: object, where: str) -> tuple[tuple[int, int], ...]:
         pair = (int(ends[0]), int(ends[1]))
         if not pair[0] <= pair[1] <= MAX_QUEUE_ID:
             raise AccessError(
-                f"{where}.queues: {each!r} are no queues between 0 and {MAX_QUEUE_ID}"
+                f"{where}.queues: {each!r} are not queues between 0 and {MAX_QUEUE_ID}"
             )
         found.append(pair)
     return tuple(found)

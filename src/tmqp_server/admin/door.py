@@ -6,10 +6,8 @@ is asked what they may see.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from functools import partial
-from typing import Final, final
+from typing import final
 
 from tmqp_server.admin.api.consuming import HttpConsumers
 from tmqp_server.admin.api.logins import WebLogIns
@@ -22,30 +20,21 @@ from tmqp_server.admin.api.recalling import KEEPER, EventKeeper, KeptEvents
 from tmqp_server.admin.api.table import Api
 from tmqp_server.admin.api.views import Views
 from tmqp_server.admin.console.files import console_routes
-from tmqp_server.admin.metrics.collect import Collector, Page
-from tmqp_server.admin.metrics.exposition import (
-    OPENMETRICS,
-    OPENMETRICS_TYPE,
-    TEXT,
-    TEXT_TYPE,
-    wants_openmetrics,
-)
+from tmqp_server.admin.metrics.collect import Collector
+from tmqp_server.admin.metrics.serving import metrics_route
 from tmqp_server.admin.options import ADMIN, AdminOptions, read_choice
-from tmqp_server.admin.permitted import Permitted
 from tmqp_server.admin.places import Places
 from tmqp_server.admin.probes import say_alive, say_ready
 from tmqp_server.admin.session import AdminSession
 from tmqp_server.admin.share import LoopShare
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.doors.http.door import HttpDoor
-from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.limits import HttpLimits
-from tmqp_server.doors.http.messages import HttpResponse, as_json
-from tmqp_server.doors.http.routes import Begin, Route
+from tmqp_server.doors.http.messages import as_json
+from tmqp_server.doors.http.routes import Route
 from tmqp_server.doors.kinds import DoorContext
 from tmqp_server.doors.port import DoorSession
 from tmqp_server.doors.tables import limits_from
-from tmqp_server.engine.commands import Command, SeeMetrics
 from tmqp_server.engine.effects import Inform
 
 __all__ = ["AdminDoor", "open_door"]
@@ -128,62 +117,10 @@ def _described(world: AdminWorld) -> bytes:
 
 
 def _routes(world: AdminWorld, options: AdminOptions, collector: Collector) -> list[Route]:
-    anonymous = options.anonymous_metrics
     page = console_routes() if options.console else []
     return [
         *page,
         Route("GET", "/healthz", say_alive(world), public=True),
         Route("GET", "/readyz", say_ready(world), public=True),
-        Route(
-            "GET",
-            "/metrics",
-            _show(collector, anonymous=anonymous),
-            public=anonymous,
-            bounded=True,
-        ),
+        metrics_route(collector, anonymous=options.anonymous_metrics),
     ]
-
-
-def _show(collector: Collector, *, anonymous: bool) -> Begin:
-    """``GET /metrics``, in the format that the client prefers."""
-
-    def begin(exchange: Exchange) -> Handler | None:
-        exchange.wanted.check_query()
-        return _Metrics(exchange, collector, anonymous=anonymous)
-
-    return begin
-
-
-class _Metrics(Permitted):
-    """Waits for a page of metrics, and works on it."""
-
-    def __init__(self, exchange: Exchange, collector: Collector, *, anonymous: bool) -> None:
-        super().__init__(exchange, SeeMetrics(exchange.client.number, None))
-        accept = exchange.wanted.header(b"accept") or b""
-        self._form: Final = OPENMETRICS if wants_openmetrics(accept) else TEXT
-        self._collector = collector
-        self._page: Page | None = None
-        self._anonymous = anonymous
-
-    def start(self, now: float) -> Sequence[Command]:
-        """Ask for the right, unless everybody has it."""
-        if not self._anonymous:
-            return super().start(now)
-        self.permitted(now)
-        return ()
-
-    def permitted(self, now: float) -> None:
-        """Begin with the page."""
-        self._page = self._collector.page(self._form, now)
-        self.due = now
-
-    def on_deadline(self, now: float) -> Sequence[Command]:
-        """Work on it, and answer when it is complete."""
-        page = self._page
-        assert page is not None, "nothing else is waited for"
-        self.due = page.go_on(now)
-        if page.done:
-            self.due = math.inf
-            kind = OPENMETRICS_TYPE if self._form == OPENMETRICS else TEXT_TYPE
-            self.exchange.respond(HttpResponse(200, page.text, kind))
-        return ()

@@ -90,7 +90,7 @@ def read_choice(text: str) -> QueueChoice:
         pattern, number = text, ""
     if not pattern or "*" in pattern[1:-1]:
         raise ValueError(
-            f"metrics_queues: a star is at the beginning, at the end or at both, not as in {text!r}"
+            f"metrics_queues: a star must be at the beginning, the end or both, not as in {text!r}"
         )
     if number and int(number) > MAX_QUEUE_ID:
         raise ValueError(f"metrics_queues: {text!r}: the largest queue id is {MAX_QUEUE_ID}")

@@ -109,7 +109,7 @@ class PatternFilter:
         self._patterns = tuple([_pattern(text) for text in patterns])
         for kind in kinds:
             if kind not in KINDS:
-                raise PatternError(f"{kind!r} is none of {', '.join(KINDS)}")
+                raise PatternError(f"{kind!r} is not one of {', '.join(KINDS)}")
         self._kinds = frozenset(kinds)
 
     def passes(self, passing: Passing) -> bool:
@@ -130,7 +130,7 @@ def _pattern(text: str) -> tuple[str, int | None]:
     if not slash or not (queue == "*" or (queue.isascii() and queue.isdigit())):
         channel, queue = text, "*"
     if not channel:
-        raise PatternError(f"{text!r}: a pattern is channel or channel/queue")
+        raise PatternError(f"{text!r}: a pattern must be channel or channel/queue")
     if queue == "*":
         return channel, None
     if int(queue) > MAX_QUEUE_ID:

@@ -87,7 +87,9 @@ def _topics(file: Path) -> list[str]:
     topics = _list(file, _read(file), "topics")
     for topic in topics:
         if not isinstance(topic, str) or not topic:
-            raise _BadFileError(f"{file}: a topic is a text that is not empty, not {topic!r}")
+            raise _BadFileError(
+                f"{file}: a topic must be a string that is not empty, not {topic!r}"
+            )
     return topics
 
 

@@ -103,7 +103,7 @@ def export_messages(directory: Path, name: str | None, skip_damaged: bool) -> No
             count = _write_messages(out, store, queues, bar)
         out.flush()
         for problem in store.problems:
-            click.echo(f"passed over: {problem}", err=True)
+            click.echo(f"skipped: {problem}", err=True)
     click.echo(
         f"exported {number_of(len(queues), 'queue')}, {number_of(count, 'message')}", err=True
     )
@@ -222,7 +222,7 @@ def import_messages(directory: Path, file: IO[str]) -> None:
         lines = _read_lines(file)
         head = next(lines, {})
         if head.get("format") != _FORMAT:
-            raise StoreError(f"{file.name} is nothing that tmqp-server exported")
+            raise StoreError(f"{file.name} was not exported by tmqp-server")
         if head.get("version") != _VERSION:
             raise StoreError(
                 f"{file.name} has the version {head.get('version')}, this program knows {_VERSION}"
@@ -254,12 +254,12 @@ def _read_lines(file: IO[str]) -> Iterator[dict[str, Any]]:
             try:
                 found = json.loads(line)
             except (ValueError, RecursionError) as error:
-                raise StoreError(f"line {number} is no JSON: {error}") from error
+                raise StoreError(f"line {number} is not JSON: {error}") from error
             if not isinstance(found, dict):
-                raise StoreError(f"line {number} is no JSON object")
+                raise StoreError(f"line {number} is not a JSON object")
             yield {**found, "": (number, len(line.encode()))}
     except UnicodeDecodeError as error:
-        raise StoreError(f"{file.name} is no text: {error}") from error
+        raise StoreError(f"{file.name} is not text: {error}") from error
 
 
 def _import(store: SqliteStore, lines: Iterator[dict[str, Any]], bar: Progress) -> tuple[int, int]:

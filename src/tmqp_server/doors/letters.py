@@ -120,7 +120,7 @@ class Letters:
             return letter_of_frame(wire)
         owner = self._owners.get(door)
         if owner is None:
-            raise LookupError(f"nobody here reads messages of the door {door!r}")
+            raise LookupError(f"this server cannot read messages of the door {door!r}")
         return owner.letter(wire)
 
     def with_headers(
@@ -152,7 +152,7 @@ class Letters:
         """
         owner = self._kept_by.get(door)
         if owner is None:
-            raise LookupError(f"nobody here reads messages of the door {door}")
+            raise LookupError(f"this server cannot read messages of the door {door}")
         wire, message_id, source, channel, _ = owner.restored(body)
         letter = owner.letter(wire)
         letter.message_id = message_id

@@ -352,7 +352,7 @@ class ZmtpKind(DoorKind):
         if keys is not None and not (context.has_access or options.curve_anonymous):
             raise ValueError(
                 "the mechanism curve needs [access], whose entries name the public keys of clients;"
-                " set curve_anonymous to let in whoever knows the server's"
+                " set curve_anonymous to accept anybody who knows the server's"
             )
         limits = limits_from(ZmtpLimits(), context.limits)
         return ZmtpDoor(context.new_id, limits, options, context.letters, context.names, keys)

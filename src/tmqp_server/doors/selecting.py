@@ -217,7 +217,7 @@ def filter_of(language: str | None, text: str | None) -> SubscriptionFilter:
     :raises FilterError: when it cannot be understood.
     """
     if text is None:
-        raise FilterError("the filter itself is missing: send Filter, and not its language alone")
+        raise FilterError("the filter is missing: send the header Filter, not only its language")
     make = LANGUAGES.get((language or FILTER_HEADERS).strip().lower())
     if make is None:
         known = ", ".join(sorted(LANGUAGES))

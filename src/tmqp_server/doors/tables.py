@@ -34,8 +34,8 @@ Option: TypeAlias = bool | int | str | tuple[str, ...] | Numbers
 _TYPES: Final[dict[type, str]] = {
     bool: "true or false",
     int: "a whole number",
-    str: "a text",
-    tuple: "a list of texts",
+    str: "a string",
+    tuple: "a list of strings",
     Numbers: "a list of numbers",
 }
 

@@ -9,14 +9,26 @@ compiler has turned slots into C struct members, among the type's descriptors.
 from __future__ import annotations
 
 from types import GetSetDescriptorType
+from typing import Final
 
 from tmqp._compat import mypyc_attr
 
 __all__ = ["Record", "field_names"]
 
 
+#: What was found once, by class.
+_FOUND: Final[dict[type, tuple[str, ...]]] = {}
+
+
 def field_names(kind: type) -> tuple[str, ...]:
     """The names of a record class's fields, inherited ones first, in the order of ``__slots__``."""
+    found = _FOUND.get(kind)
+    if found is None:
+        found = _FOUND[kind] = tuple(_names_of(kind))
+    return found
+
+
+def _names_of(kind: type) -> list[str]:
     names: list[str] = []
     for each in reversed(kind.__mro__):
         slots: object = each.__dict__.get("__slots__")
@@ -26,7 +38,7 @@ def field_names(kind: type) -> tuple[str, ...]:
             for name, value in each.__dict__.items():
                 if isinstance(value, GetSetDescriptorType) and not name.startswith("__"):
                     names.append(name)
-    return tuple(names)
+    return names
 
 
 @mypyc_attr(acyclic=True)

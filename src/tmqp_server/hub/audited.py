@@ -8,7 +8,7 @@ from tmqp.constants import RESULT_BUSY
 from tmqp_server.access.auditing import ACTIONS, Auditor
 from tmqp_server.access.gate import Gate, Verdict
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.commands import Command, Connect, Manage
+from tmqp_server.engine.commands import Command, Connect, Manage, UpdateChannel, UpdateQueue
 from tmqp_server.engine.effects import Effect, Reply
 from tmqp_server.hub.looks import Looks
 from tmqp_server.hub.outlets import Outlets
@@ -36,7 +36,12 @@ class Audited(Looks):
         if auditor is None:
             return None
         client_id = self.broker.surveying.client_id_of(number)
-        if auditor.begin(command, self._place(number), now, client_id):
+        options = None
+        if isinstance(command, UpdateQueue):
+            options = self.broker.surveying.options_of(command.channel, command.queue_id)
+        elif isinstance(command, UpdateChannel):
+            options = self.broker.surveying.options_of(command.channel, -1)
+        if auditor.begin(command, self._place(number), now, client_id, options):
             return None
         request: object = getattr(command, "request", None)
         session: int = getattr(command, "session")  # noqa: B009 - of one of several classes

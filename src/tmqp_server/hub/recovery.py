@@ -99,7 +99,7 @@ def restoring(
     try:
         yield from _restoring(found, hub, journal, clock)
     except ValueError as error:
-        raise StoreError(f"what was kept cannot be restored: {error}") from error
+        raise StoreError(f"the stored data cannot be restored: {error}") from error
     owed = sum(queue.high_count + queue.regular_count for queue in found.queues)
     logger.info(
         "restored %d channels, %d queues, %d routers and %d messages; the last stop was %s",
@@ -224,7 +224,7 @@ def answer_of(store: Store, journal: Journal, asked: StorageQuestion, now: float
                 each.at = store.find(key, asked.timestamp_us)
         return OffsetsFound(asked.number, RESULT_OK, offsets)
     except DamageError as error:
-        logger.error("a reader cannot have what is damaged: %s", error)
+        logger.error("a reader asked for damaged messages: %s", error)
     return refusal_of(asked, RESULT_INTERNAL_SERVER_ERROR)
 
 

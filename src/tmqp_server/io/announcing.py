@@ -140,4 +140,4 @@ class Announcing:
             with anyio.fail_after(_CONNECT_TIMEOUT_S):
                 return await anyio.connect_tcp(place.host, place.port)
         except TimeoutError as error:
-            raise OSError("the connection was not taken in time") from error
+            raise OSError("the connection was not accepted in time") from error

@@ -102,7 +102,7 @@ class AuditFile(AuditLog):
             self.failing = error.strerror or str(error)
         else:
             if self.failing:
-                logger.warning("the audit is written again")
+                logger.warning("the audit can be written again")
             self.failing = ""
 
     def _line_of(self, record: AuditRecord) -> dict[str, Any]:
@@ -117,6 +117,8 @@ class AuditFile(AuditLog):
             "subject": record.subject,
             "code": record.code or None,
         }
+        if record.before:
+            line["before"] = dict(record.before)
         if record.after:
             line["after"] = dict(record.after)
         return line

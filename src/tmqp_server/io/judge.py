@@ -277,7 +277,7 @@ class Judge:
             with anyio.fail_after(self._timeout_s):
                 await hook(message)
         except ClientGone:
-            logger.info("%s: gone before its custom message was answered", place.peer)
+            logger.info("%s: disconnected before its custom message was answered", place.peer)
         except Exception as error:
             if isinstance(error, TimeoutError):
                 logger.error("%s: the hook for custom messages took too long", place.peer)
@@ -305,7 +305,9 @@ class Judge:
             return None
         if isinstance(answer, kinds) or (answer is None and kinds == (Iterable,)):
             return answer
-        logger.error("%s: %s: %r is no answer, refused", place.peer, what, type(answer).__name__)
+        logger.error(
+            "%s: %s: %r is not an answer, refused", place.peer, what, type(answer).__name__
+        )
         return None
 
 

@@ -169,7 +169,7 @@ class Replica:
                 self._wait()
                 self._perform()
         except Exception as error:
-            logger.exception("the life of this server in its group ends by a fault")
+            logger.exception("this server leaves its group because of a fault")
             self._end(f"{type(error).__name__}: {error}", needs_rebuild=False)
         finally:
             self._pool.shutdown(wait=False, cancel_futures=True)
@@ -191,7 +191,7 @@ class Replica:
             try:
                 carried = self._store.carry()
             except StoreError as error:
-                logger.warning("what was replicated is not on the disk yet: %s", error)
+                logger.warning("replicated entries are not on the disk yet: %s", error)
                 carried = self._store.carried
             self._life.carried(carried, now)
 
@@ -205,7 +205,7 @@ class Replica:
         while self._effects:
             effect = self._effects.pop(0)
             if isinstance(effect, AskLog):
-                if isinstance(effect.request, Resign):
+                if isinstance(effect.request, Resign) and life.state == ENDED:
                     self._resign(effect.request)
                 else:
                     self._pool.submit(self._ask, effect.request)
@@ -238,7 +238,7 @@ class Replica:
             logger.info("the log does not answer: %s", error)
             self._events.put(lambda: self._life.unanswered(request, time.monotonic()))
         except Exception as error:
-            logger.exception("the log cannot be asked")
+            logger.exception("the log cannot be reached")
             reason = f"{type(error).__name__}: {error}"
             self._events.put(lambda: self._life.fenced(reason))
         else:
@@ -249,7 +249,7 @@ class Replica:
         try:
             self._log.ask(request)
         except UnansweredError as error:
-            logger.info("the claim could not be given back: %s", error)
+            logger.info("the claim could not be released: %s", error)
 
     def _end(self, reason: str, needs_rebuild: bool) -> None:
         self._is_over.set()

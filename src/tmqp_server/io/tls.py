@@ -67,9 +67,9 @@ class TlsContexts:
             the certificate has expired.
         """
         if bool(settings.certificate) != bool(self._settings.certificate):
-            raise ConfigError("tls: whether there is a certificate cannot be changed by a reload")
+            raise ConfigError("tls: a reload cannot add or remove the certificate")
         if settings.client_policy != self._settings.client_policy:
-            raise ConfigError("tls: the policy about clients cannot be changed by a reload")
+            raise ConfigError("tls: a reload cannot change the policy for client certificates")
         found = {policy: server_context(settings, policy) for policy in self._contexts}
         expiry = expiry_of_certificate(settings)
         if expiry is not None and expiry <= time.time():
@@ -152,7 +152,7 @@ def server_context(settings: TlsSettings, policy: str = "") -> ssl.SSLContext:
     try:
         context.load_cert_chain(certificate, key, _no_password)
     except _EncryptedError:
-        raise ConfigError(f"tls.key: {key} is encrypted; the server asks nobody") from None
+        raise ConfigError(f"tls.key: {key} is encrypted; decrypt it first") from None
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
             words = f"tls.key: {key} is not the key of the certificate {certificate}"

@@ -11,8 +11,11 @@ does not stand, the life *ends*: the server answers nobody any more, and a new l
 its disk has.  There is no way back from leader to standby, because a leader's store may have more
 than the log says, and its clients may have been told so.
 
-A standby may claim at any time without harm.  So it need not wait for the lease when it has reason
-to think that the leader is gone (:meth:`Life.suspect`).
+A standby waits for the leader's lease.  That a connection to the leader ends and is refused from
+then on would tell it sooner, but it is also what others see of a leader that drains, and who
+claimed over that one would cut it off from what it still has to write.  The one server that knows
+better is the leader's own next life: it finds a claim of its node that is not its own, *gives it
+back*, and lets the others claim first, which have been up all the time.
 
 *Joining.*  The log keeps what a member needs from its first report on.  So a life begins with a
 look whether the log still has what comes next, then reports, and applies nothing before that report
@@ -76,6 +79,8 @@ ENDED: Final = 4
 _PAUSES: Final = Backoff(0.05, 0.5, 0.0)
 #: A claim is kept so often within its lease.
 _KEPT_PER_LEASE: Final = 4
+#: Who has given back the claim of an earlier life lets others claim for so long, in seconds.
+_GIVES_WAY_S: Final = 0.5
 #: How much is read at once.
 _READ_BYTES: Final = 4 << 20
 
@@ -163,7 +168,6 @@ class Life:
         self._reported = -1
         self._reports = 0
         self._reported_at = -math.inf
-        self._suspected = 0
         self._trimmed = 0
         self._kept_at = math.inf
         self._is_new = True
@@ -182,15 +186,6 @@ class Life:
     def start(self, now: float) -> None:
         """Begin."""
         self._go_on(now)
-
-    def suspect(self, epoch: int, now: float) -> None:
-        """The leader of an epoch seems to be gone, before its lease says so."""
-        leader = self.leader
-        if self.state == STANDBY and leader is not None and leader.epoch == epoch:
-            self._suspected = epoch
-            if isinstance(self._main.request, WatchLog):
-                self._main.request = None  # its answer is not waited for
-                self._go_on(now)
 
     def answered(self, request: LogRequest, answer: LogAnswer, now: float) -> None:
         """The log has answered a request; one that is not waited for any more is ignored."""
@@ -321,25 +316,28 @@ class Life:
             self._ask(self._main, ReadEntries(self.read, 1))
         elif not self._has_joined:
             return  # the report is out
+        elif leader is not None and self._is_left_behind(leader):
+            self._ask(self._main, Resign(leader))
         elif self.last > self.read:
             self._ask(self._main, ReadEntries(self.read, _READ_BYTES))
         elif self._main.failures or not self._has_looked:
             self._ask(self._main, WatchLog(self.last, epoch, 0.0))
         elif leader is not None and leader.token == self._token:
             self._claimed(leader, now)  # by an attempt that was not answered
-        elif leader is None or epoch == self._suspected:
+        elif leader is None:
             self.state = CLAIMING
             self._claim()
         else:
             self._ask(self._main, WatchLog(self.last, epoch, self._settings.watch_s))
 
+    def _is_left_behind(self, leader: Leader) -> bool:
+        """Whether a claim is that of an earlier life of this server: two never run at a time."""
+        return leader.node == self._settings.node and leader.token != self._token
+
     def _claim(self) -> None:
         settings = self._settings
-        over = 0 if self.leader is None else self.leader.epoch
-        self._ask(
-            self._main,
-            Claim(settings.node, settings.address, self._token, over, settings.lease_s),
-        )
+        claim = Claim(settings.node, settings.address, self._token, settings.lease_s)
+        self._ask(self._main, claim)
 
     def _main_answered(self, request: LogRequest, answer: LogAnswer, now: float) -> None:
         if isinstance(request, ReadEntries):
@@ -357,8 +355,12 @@ class Life:
                 self._claimed(answer.leader, now)
             else:
                 self.state = STANDBY
-                self._suspected = 0
                 self._go_on(now)
+        elif isinstance(request, Resign):
+            assert isinstance(answer, Led), "so has a claim that is given back"
+            self.leader = answer.leader
+            self._has_looked = False
+            self._main.due = now + _GIVES_WAY_S
         else:
             self._has_appended(answer)
 

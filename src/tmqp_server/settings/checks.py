@@ -49,7 +49,7 @@ def whole(_instance: object, attribute: attrs.Attribute[Any], value: object) -> 
 def text(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
     """Validate a field of an attrs class: a text, which may be empty."""
     if not isinstance(value, str):
-        raise ConfigError(f"{attribute.name} must be a text, got {value!r}")
+        raise ConfigError(f"{attribute.name} must be a string, got {value!r}")
 
 
 def known(table: Mapping[str, Any], names: Iterable[str], prefix: str) -> dict[str, Any]:
@@ -98,14 +98,14 @@ def tables_of(value: object, key: str) -> list[Mapping[str, Any]]:
 def text_of(value: object, key: str) -> str:
     """A text that is not empty."""
     if not isinstance(value, str) or not value:
-        raise ConfigError(f"{key} must be a text, got {value!r}")
+        raise ConfigError(f"{key} must be a string, got {value!r}")
     return value
 
 
 def texts_of(value: object, key: str) -> tuple[str, ...]:
     """A list of texts."""
     if not isinstance(value, list):
-        raise ConfigError(f"{key} must be a list of texts, got {value!r}")
+        raise ConfigError(f"{key} must be a list of strings, got {value!r}")
     return tuple(text_of(each, key) for each in value)
 
 

@@ -25,7 +25,7 @@ def _masters(values: object) -> tuple[Address, ...]:
     for value in values:
         address = value if isinstance(value, Address) else _address(value)
         if address.tls:
-            raise ConfigError(f"masters: {address}: TLS is not spoken yet; use tmq:// or unix:")
+            raise ConfigError(f"masters: {address}: TLS is not supported yet; use tmq:// or unix:")
         if address in addresses:
             raise ConfigError(f"masters: {address} is named twice")
         addresses.append(address)
@@ -34,7 +34,7 @@ def _masters(values: object) -> tuple[Address, ...]:
 
 def _address(value: object) -> Address:
     if not isinstance(value, str):
-        raise ConfigError(f"masters: an address is a text, got {value!r}")
+        raise ConfigError(f"masters: an address must be a string, got {value!r}")
     try:
         return parse_address(value)
     except LocalProtocolError as error:
@@ -48,12 +48,12 @@ def _flag(_instance: object, attribute: attrs.Attribute[Any], value: object) -> 
 
 def _texts(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
     if not isinstance(value, tuple) or not all(isinstance(each, str) for each in value):
-        raise ConfigError(f"{attribute.name} must be a list of texts, got {value!r}")
+        raise ConfigError(f"{attribute.name} must be a list of strings, got {value!r}")
 
 
 def _word(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
     if not isinstance(value, str) or not value or value != value.strip():
-        raise ConfigError(f"{attribute.name} must be a text without blanks around it")
+        raise ConfigError(f"{attribute.name} must be a string without blanks around it")
     if not value.isprintable():
         raise ConfigError(f"{attribute.name} must be one line of printable characters")
 
@@ -115,7 +115,7 @@ class ClusterConfig:
         if self.role not in _ROLES:
             raise ConfigError(f"role must be master, slave or both, got {self.role!r}")
         if self.role == "master" and self.masters:
-            raise ConfigError('a master connects to nobody: use role = "both", or no masters')
+            raise ConfigError('a master does not connect: use role = "both", or no masters')
         if self.role != "master" and not self.masters:
             raise ConfigError(f"role {self.role} needs masters, the addresses to connect to")
         if self.reconnect_max_s < self.reconnect_min_s:

@@ -181,7 +181,7 @@ def _addresses(
             continue
         rest = value[len(_UDP) :]
         if rest.startswith("unix:"):
-            raise ConfigError(f"{key}: {value!r}: a Unix socket takes connections, no datagrams")
+            raise ConfigError(f"{key}: {value!r}: a Unix socket does not support datagrams")
         if tls:
             raise ConfigError(f"{key}: {value!r} takes no tls; put it into a table of its own")
         datagrams.append(_address(rest, key, tls=False, written=value))
@@ -193,7 +193,7 @@ def _network(text: str) -> Network:
         return ip_network(text)
     except ValueError as error:
         raise ConfigError(
-            f"doors.allow: {text!r} is no network, write 10.0.0.0/8 or ::1: {error}"
+            f"doors.allow: {text!r} is not a network, write 10.0.0.0/8 or ::1: {error}"
         ) from error
 
 
@@ -214,7 +214,7 @@ def door_option(text: str) -> DoorSettings:
 def _address(value: object, key: str, *, tls: bool, written: str = "") -> Address:
     """``HOST:PORT`` or ``unix:PATH``; *written* is how the file has it if not so."""
     if not isinstance(value, str) or not (value or written):
-        raise ConfigError(f"{key}: an address is a text, got {value!r}")
+        raise ConfigError(f"{key}: an address must be a string, got {value!r}")
     is_path = value.startswith("unix:")
     port = value.rpartition(":")[2]
     if not is_path and ("://" in value or "/" in value or not port.isdecimal()):

@@ -83,11 +83,11 @@ def load(setting: ClassSetting, kind: type[_T]) -> _T:
     place = f"{setting.key}: {path}"
     maker = load_object(setting.key, path)
     if not callable(maker):
-        raise ConfigError(f"{place} is no class")
+        raise ConfigError(f"{place} is not a class")
     try:
         made = maker(**setting.arguments)
     except Exception as error:
-        raise ConfigError(f"{place} cannot be made: {_told(error)}") from error
+        raise ConfigError(f"{place} cannot be created: {_told(error)}") from error
     if not isinstance(made, kind):
         raise ConfigError(f"{place} makes a {type(made).__name__}, not a {kind.__name__}")
     return made

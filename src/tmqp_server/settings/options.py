@@ -194,11 +194,13 @@ def _declared_feeds(tables: object, key: str) -> tuple[DeclaredFeed, ...]:
             _text_or_empty(values, "filter_language", key),
         )
         if feed.filter_language and not feed.filter:
-            raise ConfigError(f"{key}.filter_language is the language of a filter: give that, too")
+            raise ConfigError(f"{key}.filter_language needs a filter")
         place = (feed.queue_id, feed.target.lower(), feed.target_queue)
         if any(place == (each.queue_id, each.target.lower(), each.target_queue) for each in feeds):
             name = f"{feed.target}/{feed.target_queue}"
-            raise ConfigError(f"{key}: the feed of queue {feed.queue_id} to {name} is there twice")
+            raise ConfigError(
+                f"{key}: the feed of queue {feed.queue_id} to {name} is declared twice"
+            )
         feeds.append(feed)
     return tuple(feeds)
 

@@ -39,7 +39,7 @@ def _servers_of(log: str) -> tuple[list[str], str]:
         raise ConfigError(f"log: {log!r} does not begin with {_SCHEME}; {form}")
     servers, slash, name = log.removeprefix(_SCHEME).partition("/")
     if "@" in servers:
-        raise ConfigError("log: a user and a password have keys of their own: user, password")
+        raise ConfigError("log: use the keys user and password for a user and a password")
     if not slash or not name:
         raise ConfigError(f"log: {log!r} does not name the group; {form}")
     if _NAME.fullmatch(name) is None:
@@ -50,7 +50,7 @@ def _servers_of(log: str) -> tuple[list[str], str]:
     for each in addresses:
         host, colon, port = each.rpartition(":")
         if not colon or not host or not port.isascii() or not port.isdigit():
-            raise ConfigError(f"log: {each!r} is no HOST:PORT; {form}")
+            raise ConfigError(f"log: {each!r} is not HOST:PORT; {form}")
         if not 0 < int(port) < 65_536:
             raise ConfigError(f"log: {each!r}: a port is 1 to 65535")
         if addresses.count(each) > 1:
@@ -69,7 +69,7 @@ def _address(value: object) -> Address | None:
     if value is None or isinstance(value, Address):
         return value
     if not isinstance(value, str):
-        raise ConfigError(f"address must be a text, got {value!r}")
+        raise ConfigError(f"address must be a string, got {value!r}")
     try:
         return parse_address(value)
     except LocalProtocolError as error:
@@ -144,17 +144,17 @@ class ReplicationConfig:
         if self.shard:
             raise ConfigError("shard must be 0: there is one part of the channels so far")
         if self.password and not self.user:
-            raise ConfigError("password has no meaning without user")
+            raise ConfigError("password needs user")
         if bool(self.certificate) != bool(self.key):
             raise ConfigError("certificate and key belong together")
         if self.certificate and not self.ca:
-            raise ConfigError("certificate has no meaning without ca: TLS is not spoken")
+            raise ConfigError("certificate needs ca: without it TLS is not used")
         if self.timeout_s >= self.lease_s:
             raise ConfigError(
                 "timeout_s must be less than lease_s: a leader asks several servers in that time"
             )
         if self.address is not None and not _is_reachable(self.address):
-            raise ConfigError(f"address: {self.address} is where nobody can connect to")
+            raise ConfigError(f"address: {self.address} is an address to which nobody can connect")
 
     @property
     def servers(self) -> list[str]:
@@ -177,8 +177,8 @@ class ReplicationConfig:
             if _is_reachable(each):
                 return each
         raise ConfigError(
-            "replication: address is missing: clients are told where the leader is, and this server"
-            " listens on all addresses of its machine or not for TMQP at all"
+            "replication: address is missing: clients must be told where the leader is, and listen"
+            " has no TMQP address that other machines can use"
         )
 
 

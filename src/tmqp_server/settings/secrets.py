@@ -43,7 +43,7 @@ def read_secret(name: str) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
-        raise ConfigError(f"{name} is no text") from None
+        raise ConfigError(f"{name} is not text") from None
 
 
 def write_secret(path: Path, text: str) -> None:

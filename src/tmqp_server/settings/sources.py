@@ -43,12 +43,12 @@ def environment_table(
             value = read_file(value).rstrip("\r\n")
         path = key.lower().split("__")
         if not all(path):
-            raise ConfigError(f"{name} is no setting: write {PREFIX}KEY or {PREFIX}SECTION__KEY")
+            raise ConfigError(f"{name} is not a setting: write {PREFIX}KEY or {PREFIX}SECTION__KEY")
         place = table
         for part in path[:-1]:
             place = place.setdefault(part, {})
             if not isinstance(place, dict):
-                raise ConfigError(f"{name}: {part} has a value already, so it is no table")
+                raise ConfigError(f"{name}: {part} has a value already, so it is not a table")
         if path[-1] in place:
             raise ConfigError(f"{name}: {'.'.join(path)} is given twice in the environment")
         place[path[-1]] = _value_of(value)

@@ -517,6 +517,7 @@ class Connections(Judged):
         self._log_ins.ended(out.host, number, now)
         self.wake(self._log_ins.due())
         if out.flow is not None and self.rates is not None:
+            out.flow.settle(self.hub.pushed(number), now)
             self.rates.leave(out.host)
         try:
             self.hub.forget(number, now)

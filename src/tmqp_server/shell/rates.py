@@ -207,6 +207,13 @@ class Flow:
         self.until = now + wait_s
         return True
 
+    def settle(self, pushed: int, now: float) -> None:
+        """The connection is over; what was not noted of it counts for its address all the same,
+        else who comes again and again would send as much as it likes."""
+        if self._address is not None:
+            self._address.messages(max(pushed - self.pushed, 0), now)
+            self._address.bytes(self._given - self.left, now)
+
     def _longest(self, rate: str, wait_s: float, before_s: float) -> float:
         if wait_s <= 0.0:
             return before_s

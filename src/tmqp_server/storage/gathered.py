@@ -262,9 +262,9 @@ def _message_sets_of(body: bytes) -> list[MessageSet]:
             )
             found.append(message_set)
     except error as reason:
-        raise ValueError(f"what was put aside cannot be read: {reason}") from None
+        raise ValueError(f"staged messages cannot be read: {reason}") from None
     if at != len(body):
-        raise ValueError("what was put aside is cut off")
+        raise ValueError("staged messages are cut off")
     return found
 
 

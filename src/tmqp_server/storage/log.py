@@ -114,18 +114,17 @@ class Member(Record):
 
 
 class Claim(Record):
-    """Become leader, if nobody is, or if the leader's epoch is still ``over``; answer: ``Led``.
+    """Become leader, if nobody is; answer: ``Led``.
 
     The answer has the leader that there is then: the claim's own token, or another one.
     """
 
-    __slots__ = ("address", "lease_s", "node", "over", "token")
+    __slots__ = ("address", "lease_s", "node", "token")
 
-    def __init__(self, node: str, address: str, token: str, over: int, lease_s: float) -> None:
+    def __init__(self, node: str, address: str, token: str, lease_s: float) -> None:
         self.node = node
         self.address = address
         self.token = token
-        self.over = over
         self.lease_s = lease_s
 
 

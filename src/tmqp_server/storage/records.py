@@ -28,7 +28,7 @@ def encode_runs(key: int, runs: list[StoredRun]) -> bytes:
     :raises ValueError: as :func:`encode_block`.
     """
     if not runs:
-        raise ValueError("a block has one message at least")
+        raise ValueError("a block needs at least one message")
     parts: list[bytes] = [b""]
     position = 0
     count = 0

@@ -86,4 +86,4 @@ class Backups:
             self.complete_s = ended_s
             logger.info("backup %s is complete: %s", target, made["said"])
         else:
-            logger.error("there is no backup %s: %s", target, made["said"])
+            logger.error("the backup %s failed: %s", target, made["said"])

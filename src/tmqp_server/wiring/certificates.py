@@ -67,9 +67,12 @@ async def follow_files(server: Certified) -> None:
         wrong = renew(server)
         server.audit.own("files", "renew-tls", 409 if wrong else 200, anyio.current_time())
         if wrong:
-            logger.error("the files of the certificate changed, the old one stays: %s", wrong)
+            logger.error(
+                "the new certificate cannot be used, the old one stays: %s",
+                wrong,
+            )
         else:
-            logger.info("the files of the certificate changed: it was read again")
+            logger.info("the certificate files changed and were read again")
 
 
 async def _digest(server: Certified) -> bytes:

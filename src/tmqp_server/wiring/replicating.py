@@ -174,7 +174,7 @@ class GroupMember:
         hub.take_clients()
         turn.perform((), shell.now())
         shell.attend()
-        logger.info("leads its group, and takes clients")
+        logger.info("leads its group, and accepts clients")
         return True
 
     async def _restore(self, shell: Shell, found: Recovered) -> None:
@@ -275,6 +275,6 @@ def join(config: ServerConfig, store: Store | None = None) -> GroupMember:
 
 def end_process(reason: str) -> None:
     """End this process at once: whoever waits for an answer gets none."""
-    logger.critical("the part of this server in its group is over, it ends: %s", reason)
+    logger.critical("this server no longer takes part in its group, and ends: %s", reason)
     logging.shutdown()
     os._exit(OVER)

@@ -126,7 +126,7 @@ def reset_group(
         if equals:
             numbers[_queue(key, place)] = _number(number, place)
         elif len(places) > 1:
-            raise click.UsageError(f"{place} stands for all queues: give it alone")
+            raise click.UsageError(f"{place} means all queues: use it alone")
         elif place in ("earliest", "latest"):
             how["start"] = place
         elif place.endswith("ms"):
@@ -174,5 +174,5 @@ def _queue(key: str, place: str) -> tuple[str, int]:
 
 def _number(text: str, place: str) -> int:
     if not (text.isascii() and text.isdigit()) or not 0 < int(text) < 2**63:
-        raise InvalidOption(f"--to {place}: {text!r} is no number from 1 on")
+        raise InvalidOption(f"--to {place}: {text!r} is not a number from 1 on")
     return int(text)

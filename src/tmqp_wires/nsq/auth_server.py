@@ -155,7 +155,7 @@ def read_answer(status: int, body: bytes) -> AuthAnswer:
     except (ValueError, RecursionError) as error:
         raise AuthAnswerError("its answer is not JSON") from error
     if not isinstance(given, dict):
-        raise AuthAnswerError("its answer is no JSON object")
+        raise AuthAnswerError("its answer is not a JSON object")
     ttl = given.get("ttl")
     if type(ttl) is not int or ttl <= 0:
         raise AuthAnswerError(f"ttl must be a positive number of seconds, not {ttl!r}")
@@ -180,7 +180,7 @@ def _text(given: Mapping[str, object], key: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise AuthAnswerError(f"{key} must be a text, not {value!r}")
+        raise AuthAnswerError(f"{key} must be a string, not {value!r}")
     return value
 
 

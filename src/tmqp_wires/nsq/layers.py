@@ -125,7 +125,7 @@ class DeflateLayer(Layer):
         try:
             found = self._inflater.decompress(data, max_length=self._room + 1)
         except self._error as error:
-            raise LayerError(f"it is no deflated data: {error}") from None
+            raise LayerError(f"it is not deflated data: {error}") from None
         self._take(len(found))
         if self._inflater.eof:
             raise LayerError("the deflated data have ended")

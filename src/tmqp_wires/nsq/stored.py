@@ -81,7 +81,7 @@ def read(data: bytes) -> StoredMessage:
     :raises ValueError: when it cannot be read.
     """
     if len(data) < _HEAD.size:
-        raise ValueError(f"{len(data)} bytes are no message of NSQ")
+        raise ValueError(f"{len(data)} bytes are not a message of NSQ")
     version, topic_size, source_size, timestamp_ns, message_id = _HEAD.unpack_from(data)
     if version != _VERSION:
         raise ValueError(f"version {version} of a message of NSQ is unknown")

@@ -98,7 +98,7 @@ def decode_text(data: bytes) -> str:
     try:
         text = data.replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
-        raise WireError("a text is no modified UTF-8") from None
+        raise WireError("a text is not modified UTF-8") from None
     if b"\xed" in data:
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
@@ -355,4 +355,4 @@ def encode_primitive(tag: int, value: object) -> bytes:
             return (
                 head + _I.pack(len(value)) + b"".join([encode_primitive(*each) for each in value])
             )
-    raise WireError(f"{value!r:.64} is no value of primitive type {tag}")
+    raise WireError(f"{value!r:.64} is not a value of primitive type {tag}")

@@ -195,7 +195,7 @@ class FrameDecoder:
             return -1
         text = text.strip()
         if not (text.isascii() and text.isdigit()) or len(text) > _MOST_DIGITS:
-            raise ValueError(f"content-length is no number: {text[:32]!r}")
+            raise ValueError(f"content-length is not a number: {text[:32]!r}")
         length = int(text)
         if length > self._limits.max_body_bytes:
             raise ValueError(self._too_large())

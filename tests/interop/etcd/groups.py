@@ -58,7 +58,7 @@ ETCD: Final = ("n0", "n1", "n2")
 #: The group's name in etcd, as the command is told, and as the log has it.
 GROUP: Final = "shop"
 _LEADS: Final = re.compile(r"leads in epoch (\d+)")
-_ENDS: Final = re.compile(r"is over, it ends: (.*)")
+_ENDS: Final = re.compile(r"in its group, and ends: (.*)")
 _REFUSED: Final = re.compile(r"entry \d+ is refused: ")
 GONE: Final = (ClientError, OperationError, OSError, anyio.ClosedResourceError)
 PRODUCERS: Final = 8
@@ -367,7 +367,7 @@ async def settle(group: Group, ledger: OrderedLedger) -> None:
     """Clients have ended: what was promised to them is so, and all disks have the same."""
     await drain(group, ledger)
     ledger.check()
-    assert ledger.disorder == []  # each producer's messages come in their order
+    assert ledger.disorder == [], f"not in their producer's order: {ledger.disorder[:5]}"
     async with connect(group.addresses, reconnect=FAIL_OVER) as client:
         for number in range(100):
             await client.push("c", 1, b"left %d" % number)

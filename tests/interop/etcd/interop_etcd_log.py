@@ -30,6 +30,7 @@ from tmqp_server.storage.log import (
     LogEntry,
     LogRequest,
     ReadEntries,
+    Resign,
     Seen,
     SharedLog,
     Trim,
@@ -97,31 +98,31 @@ def test_groups_of_one_etcd_do_not_see_each_other(cluster: EtcdCluster, logs: Lo
     other.close()
 
 
-def test_who_watches_hears_at_once_of_an_entry_and_of_a_claim(logs: Logs) -> None:
+def test_who_watches_hears_at_once_of_an_entry_and_of_each_change_of_the_leader(logs: Logs) -> None:
     leader = claim(logs.one, "a")
     heard: list[tuple[object, float]] = []
 
     def watch(last: int, epoch: int) -> None:
         heard.append((logs.two.ask(WatchLog(last, epoch, 20.0)), time.monotonic()))
 
-    for change in (
-        lambda: append(logs.one, leader, b"one"),
-        lambda: claim(logs.one, "c", over=leader.epoch),
+    for change, *known in (
+        (lambda: append(logs.one, leader, b"one"), 0, leader.epoch),
+        (lambda: logs.one.ask(Resign(leader)), 1, leader.epoch),
+        (lambda: claim(logs.one, "c"), 1, 0),
     ):
-        last = 0 if not heard else 1
-        thread = threading.Thread(target=watch, args=(last, leader.epoch))
+        thread = threading.Thread(target=watch, args=known)
         thread.start()
         time.sleep(0.3)
         changed = time.monotonic()
         change()
         thread.join(20.0)
         assert heard[-1][1] - changed < 5.0
-    first, second = (seen for seen, _ in heard)
-    assert isinstance(first, Seen)
-    assert isinstance(second, Seen)
-    assert (first.last, second.last) == (1, 1)
-    assert second.leader is not None
-    assert second.leader.node == "c"
+    leaders = []
+    for seen, _ in heard:
+        assert isinstance(seen, Seen)
+        assert seen.last == 1
+        leaders.append(None if seen.leader is None else seen.leader.node)
+    assert leaders == ["a", None, "c"]
 
 
 def asked(log: SharedLog, request: LogRequest) -> LogAnswer:
@@ -138,14 +139,13 @@ def asked(log: SharedLog, request: LogRequest) -> LogAnswer:
 def test_an_append_survives_the_death_of_each_server_of_etcd(
     cluster: EtcdCluster, logs: Logs
 ) -> None:
-    leader = claim(logs.one, "a")
+    leader = claim(logs.one, "a", lease_s=60.0)
     number = 0
     for place in range(3):
         cluster.kill(place)
         for _ in range(5):
             number += 1
             appended(logs.one, leader.epoch, LogEntry(number, b"%d" % number))
-            asked(logs.one, Keep(leader))
         cluster.start(place)
     found = entries(asked(logs.two, ReadEntries(0, MUCH)))
     assert found == [(each, b"%d" % each) for each in range(1, 16)]
@@ -212,7 +212,7 @@ def test_a_log_that_has_used_its_quota_says_so_at_once_and_goes_on_when_there_is
                 asked_of = {"action": "DEACTIVATE", **each}
                 etcd.post("/maintenance/alarm", json=asked_of).raise_for_status()
         # The lease may have ended meanwhile; another claim needs room as well.
-        again = claim(log, "b", over=leader.epoch)
+        again = claim(log, "b", over=leader)
         appended(log, again.epoch, LogEntry(number, b"x"))
         log.close()
     finally:

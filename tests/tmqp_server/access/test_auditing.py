@@ -7,7 +7,13 @@ from tmqp_server.access.auditing import ACTIONS, MANAGED, Auditor
 from tmqp_server.access.needs import FREE, NEEDS
 from tmqp_server.engine import commands as c
 from tmqp_server.engine.effects import Accept, Refuse, Reply
-from tmqp_server.engine.options import BindingOptions, ChannelChanges, QueueChanges
+from tmqp_server.engine.options import (
+    BindingOptions,
+    ChannelChanges,
+    ChannelOptions,
+    QueueChanges,
+    QueueOptions,
+)
 
 PLACE = ("10.0.0.1:4000", "tmqp", 7)
 
@@ -176,6 +182,21 @@ def test_what_is_to_be_is_told_as_far_as_it_was_said() -> None:
         ("c/1", {"target": "d/2"}),
         ("stop", {}),
         ("c/1 id-1", {}),
+    ]
+
+
+def test_what_was_is_told_of_options_that_are_to_be_others() -> None:
+    kept = Kept()
+    auditor = Auditor(kept)
+    old = QueueOptions(message_limit=3, durable=True)
+    queue = QueueChanges(message_limit=7, durable=True)
+    auditor.begin(c.UpdateQueue(7, None, "c", 1, queue), PLACE, 1.0, options=old)
+    channel = ChannelChanges(client_limit=5, queue=queue)
+    rules = ChannelOptions(client_limit=4, queue=old)
+    auditor.begin(c.UpdateChannel(7, None, "c", channel), PLACE, 1.0, options=rules)
+    assert [each.before for each in kept.records] == [
+        {"message_limit": 3},
+        {"client_limit": 4, "message_limit": 3},
     ]
 
 

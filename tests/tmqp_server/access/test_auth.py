@@ -301,9 +301,9 @@ def test_ones_own_class_is_found_and_made(module: str) -> None:
         ("their_nowhere:X", {}, "their_nowhere:X cannot be imported"),
         ("their_broken:X", {}, "their_broken:X cannot be imported: ZeroDivisionError"),
         ("their_access:Missing", {}, "the module has no Missing"),
-        ("their_access:Other", {}, "their_access:Other is no tmqp_server.Access"),
-        ("their_access:Mine", {"word": "bad"}, "cannot be made: RuntimeError"),
-        ("their_access:Mine", {"words": 1}, "cannot be made: TypeError"),
+        ("their_access:Other", {}, "their_access:Other is not a tmqp_server.Access"),
+        ("their_access:Mine", {"word": "bad"}, "cannot be created: RuntimeError"),
+        ("their_access:Mine", {"words": 1}, "cannot be created: TypeError"),
         ("their_access:MODULE", {}, "has no MODULE"),
     ],
 )
@@ -320,10 +320,10 @@ def test_hooks_for_custom_messages_are_found(module: str) -> None:
     for name in ("hook", "Hook", "ready"):
         assert callable(load_hook(f"{module}:{name}"))
     for name, reason in (
-        ("plain", "no coroutine function"),
-        ("Other", "no coroutine function"),
+        ("plain", "not a coroutine function"),
+        ("Other", "not a coroutine function"),
         ("Missing", "has no Missing"),
-        ("BadHook", "cannot be made: RuntimeError"),
+        ("BadHook", "cannot be created: RuntimeError"),
     ):
         with pytest.raises(ConfigError, match=reason):
             load_hook(f"{module}:{name}")

@@ -497,9 +497,9 @@ async def test_a_file_names_them_and_declares_channels_with_them() -> None:
             "channels.c: a delivery handler, .* is not registered",
         ),
         ("Listener", "Recorder", "not a ChannelEventHandler"),
-        ("Recorder", "Listener", "cannot be made"),
+        ("Recorder", "Listener", "cannot be created"),
         ("[[channels]]", '[channel]\nauthenticator = "nope"\n[[channels]]', "'nope'"),
-        ('event_handler = "log"', "event_handler = 1", "event_handler must be a text"),
+        ('event_handler = "log"', "event_handler = 1", "event_handler must be a string"),
     ],
 )
 async def test_a_mistake_in_the_file_is_told(old: str, new: str, reason: str) -> None:

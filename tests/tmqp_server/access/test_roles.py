@@ -150,23 +150,23 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"kind": "a:B", "arguments": 1}, "arguments is a table: [access.arguments]"),
     ({"roles": []}, "roles is a table"),
     ({"roles": {"r": 1}}, "roles.r is a table"),
-    ({"roles": {"admin": {}}}, "'admin' is there already"),
+    ({"roles": {"admin": {}}}, "'admin' is predefined"),
     (role(), "roles.r.rights is missing"),
-    (role(rights="push"), "roles.r.rights is a list of texts"),
-    (role(rights=[1]), "roles.r.rights is a list of texts"),
-    (role(rights=["pusch"]), "roles.r: 'pusch' is no right; did you mean push?"),
-    (role(rights=["xyzzy"]), "roles.r: 'xyzzy' is no right"),
+    (role(rights="push"), "roles.r.rights must be a list of strings"),
+    (role(rights=[1]), "roles.r.rights must be a list of strings"),
+    (role(rights=["pusch"]), "roles.r: 'pusch' is not a right; did you mean push?"),
+    (role(rights=["xyzzy"]), "roles.r: 'xyzzy' is not a right"),
     (
         role(rights=["push"], chanels=[]),
         "unknown key roles.r.chanels; did you mean roles.r.channels?",
     ),
-    (role(rights=["push"], channels=["a*b"]), "a star stands at the beginning, at the end"),
+    (role(rights=["push"], channels=["a*b"]), "a star must be at the beginning, at the end"),
     (role(rights=["push"], channels=[""]), "got ''"),
     (role(rights=["push"], queues=["x"]), "7 or '7-9' are queues, got 'x'"),
     (role(rights=["push"], queues=[-1]), "7 or '7-9' are queues, got -1"),
     (role(rights=["push"], queues=[True]), "got True"),
-    (role(rights=["push"], queues=["9-7"]), "'9-7' are no queues"),
-    (role(rights=["push"], queues=[65536]), "65536 are no queues between 0 and 65535"),
+    (role(rights=["push"], queues=["9-7"]), "'9-7' are not queues"),
+    (role(rights=["push"], queues=[65536]), "65536 are not queues between 0 and 65535"),
     (role(rights=["join"], queues=[1]), "roles.r: join is about a whole channel"),
     (role(rights=["all"], queues=[1]), "is about a whole channel"),
     ({"tokens": {}}, "tokens is a list of tables"),
@@ -175,20 +175,23 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"tokens": [{"roles": ["admin"]}]}, "tokens[0] needs one of these: token, password, hash"),
     (token(user="u"), "tokens[0].user needs a password or its hash, not a token"),
     ({"tokens": [{"password": "p", "roles": ["admin"]}]}, "tokens[0].password needs a user"),
-    ({"tokens": [{"common_name": "", "roles": ["admin"]}]}, "tokens[0].common_name is a text"),
-    ({"tokens": [{"public_key": 1, "roles": ["admin"]}]}, "tokens[0].public_key is a text"),
+    (
+        {"tokens": [{"common_name": "", "roles": ["admin"]}]},
+        "tokens[0].common_name must be a string",
+    ),
+    ({"tokens": [{"public_key": 1, "roles": ["admin"]}]}, "tokens[0].public_key must be a string"),
     (
         {"tokens": [{"user": 1, "password": "p", "roles": ["admin"]}]},
-        "tokens[0].user is a text",
+        "tokens[0].user must be a string",
     ),
-    (token(token=7), "tokens[0].token is a text"),
+    (token(token=7), "tokens[0].token must be a string"),
     ({"tokens": [{"token": " t", "roles": ["admin"]}]}, "tokens[0]: a token is one line"),
     ({"tokens": [{"hash": "x", "roles": ["admin"]}]}, "tokens[0]: a hash has the form"),
     (token(roles=["amdin"]), "tokens[0]: there is no role 'amdin'; did you mean admin?"),
     (token(roles=[]), "tokens[0].roles is missing"),
     (token(node=1), "tokens[0].node is true or false"),
-    (token(name=1), "tokens[0].name is a text"),
-    (token(client_ids=["a*b"]), "tokens[0].client_ids: a star stands"),
+    (token(name=1), "tokens[0].name must be a string"),
+    (token(client_ids=["a*b"]), "tokens[0].client_ids: a star must be"),
     ({"tokens": [SLOW] * 5}, "at most 4 tokens may have a scrypt hash"),
     ({"anonymous": {"roles": ["admin"], "token": "t"}}, "unknown key anonymous.token"),
     ({"anonymous": 1}, "anonymous is a table"),
@@ -222,7 +225,7 @@ def test_a_server_that_authenticates_may_be_reached_from_other_machines() -> Non
 def test_the_path_of_a_hook_is_checked(path: str) -> None:
     with pytest.raises(ConfigError, match="custom_messages must have the form module:attribute"):
         ServerConfig(custom_messages=path)
-    with pytest.raises(ConfigError, match="custom_messages must be a text"):
+    with pytest.raises(ConfigError, match="custom_messages must be a string"):
         ServerConfig(**parse_config("custom_messages = 1"))
 
 

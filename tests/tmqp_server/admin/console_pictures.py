@@ -37,6 +37,7 @@ PAGES: Final = {
     "log": "log",
     "audit": "audit",
     "storage": "storage",
+    "slow": "slow",
     "limits": "limits",
     "you": "you",
 }

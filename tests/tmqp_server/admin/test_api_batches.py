@@ -63,7 +63,7 @@ def test_a_batch_that_does_not_fit_leaves_nothing(caller: Caller) -> None:
         ([{"text": "x", "base64": "eA=="}], "items[0]: a message has either text or base64"),
         ([{"base64": "%"}], "items[0]: base64 cannot be read"),
         ([{"delay_ms": -1}], "items[0]: delay_ms must be a whole number"),
-        ([{"headers": {"a": 1}}], "items[0]: headers must have texts"),
+        ([{"headers": {"a": 1}}], "items[0]: headers must have strings"),
         ([{"id": "a"}, {"id": "a"}], "two messages have the same id"),
     ],
 )

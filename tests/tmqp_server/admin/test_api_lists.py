@@ -99,6 +99,24 @@ def test_pages_repeat_nothing_and_pass_nothing_over_while_numbers_change() -> No
     assert seen == list(reversed(names))
 
 
+def test_queues_are_sorted_by_how_fast_they_grow() -> None:
+    stage = ApiStage()
+    producer = with_queues(stage, "a", "b", "c")
+    caller = stage.caller()
+    assert names_of(caller.get("/api/v1/queues?sort=-growth,name")) == ["a", "b", "c"]
+    for number in range(6):
+        stage.say(producer, push("c", 1, f"new-{number}", source="p"))
+    stage.say(producer, push("b", 1, "new", source="p"))
+    stage.now += 3.0
+    stage.turn.on_deadline(stage.now)
+    assert names_of(caller.get("/api/v1/queues?sort=-growth,name")) == ["c", "b", "a"]
+    assert names_of(caller.get("/api/v1/queues?filter=growth%3E1")) == ["c"]
+    stage.now += 100.0
+    stage.turn.on_deadline(stage.now)
+    again = stage.caller().get("/api/v1/queues?sort=-growth,name")
+    assert names_of(again) == ["a", "b", "c"], "what is older than a minute tells nothing"
+
+
 def test_a_page_tells_which_of_its_queues_have_gone() -> None:
     stage = ApiStage()
     producer = with_queues(stage, "a", "b", "c")

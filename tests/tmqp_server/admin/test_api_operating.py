@@ -115,6 +115,7 @@ def test_how_much_is_logged_is_told_and_changed_and_audited() -> None:
     assert caller.ask("PUT", "/api/v1/server/log-level", {"level": "loud"}).status == 422
     assert [each[1:] for each in kept.told()] == [("set-log-level", "", 200)]
     assert kept.records[0].after == {"level": "debug"}
+    assert kept.records[0].before == {"level": "info"}
 
 
 # --- TLS ------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from typing import Any
 
 import pytest
@@ -387,6 +388,24 @@ def test_definitions_that_were_exported_are_imported_elsewhere(caller: Caller) -
     done = other.ask("POST", "/api/v1/definitions", tables).json
     assert (done["failed"], "feed c/1 to d/3" in done["created"]) == ([], True)
     assert other.get("/api/v1/definitions").json == tables
+
+
+def test_definitions_are_the_same_as_toml(caller: Caller) -> None:
+    odd = 'quo"te \u00e9\\ '
+    caller.ask("PUT", QUEUE, {"status": "pull", "message_limit": 7, "durable": False})
+    caller.ask("PUT", "/api/v1/channels/d/queues/3", {})
+    caller.ask("PUT", f"{QUEUE}/feeds/d/3", {"filter": f"Country='{odd}'"})
+    caller.ask("PUT", "/api/v1/routers/r", {"enabled": False})
+    caller.ask("PUT", "/api/v1/routers/r/bindings/b", {"kind": "tag", "target": odd})
+    tables = caller.get("/api/v1/definitions").json
+    text = caller.get("/api/v1/definitions", Accept="application/toml").body
+    assert tomllib.loads(text.decode()) == tables
+    other = ApiStage().caller()
+    kind = {"Content-Type": "application/toml"}
+    done = other.ask("POST", "/api/v1/definitions", text, **kind).json
+    assert done["failed"] == []
+    assert other.get("/api/v1/definitions").json == tables
+    assert other.ask("POST", "/api/v1/definitions", b"channels = [", **kind).status == 400
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,7 @@ PAGES: Final = (
     ("audit", ("Audit", "create-queue", HOSTILE, "done")),
     ("storage", ("saving", "Write of a batch", "Free", "Back up")),
     ("you", ("Rights", "see-server", "manage-clients")),
+    ("slow", ("Slow consumers", "No consumer is slow", "Slow turns")),
     ("limits", ("max_total_bytes", "How much is used")),
 )
 
@@ -82,7 +83,7 @@ def test_hostile_texts_are_shown_and_do_nothing(page: Browser, there: World) -> 
     page.run("document.querySelectorAll('main td button')[0].click()")
     wait(page, "U+202E", "U+0000", "</script><script>")
     shown(page, there, f"queues?filter={name}")
-    wait(page, "is no term")
+    wait(page, "is not a term")
     expected(page, 400)
     assert page.run("({}).hurt") is None
 
@@ -247,6 +248,49 @@ def test_a_server_that_stops_and_comes_back(page: Browser, there: World) -> None
     wait(page, "The server answers again")
     page.until("document.querySelector('main h1').textContent === 'orders/1'")
     page.complaints[:] = [each for each in page.complaints if "ERR_" not in each]
+
+
+def test_the_last_messages_are_shown_the_newest_first(page: Browser, there: World) -> None:
+    with there.client("prolific") as client:
+        client.create_queue("long", 1, status="pull")
+        client.push_many("long", 1, [b"number %d" % number for number in range(180)])
+    first = "document.querySelector('main td button').textContent"
+    shown(page, there, "queues/long/1/messages?at=the%20last")
+    wait(page, "50 messages; there are more")
+    assert page.run(first) == "180"
+    page.click("More")
+    wait(page, "100 messages; there are more")
+    rows = "[...document.querySelectorAll('main td button')].map((each) => each.textContent)"
+    assert page.run(rows) == [str(number) for number in range(180, 80, -1)]
+    for _ in range(2):
+        page.click("More")
+    page.until("document.querySelectorAll('main td button').length === 180")
+    wait(page, "180 messages. Looking")
+    put(page, "at", "the first")
+    page.click("Look")
+    page.until(f"{first} === '1'")
+
+
+def test_who_works_fast_is_seen(page: Browser, there: World) -> None:
+    """Rates of clients, and the order by growth."""
+    with there.client("busy") as client:
+        client.create_queue("grows", 1, status="pull")
+        shown(page, there, "queues")
+        page.click("Fastest growing")
+        found = "document.querySelector('.vrow').innerText.includes('grows/1')"
+        for _ in range(20):
+            client.push_many("grows", 1, [b"x"] * 20)
+            if page.run(found):
+                break
+            page.run("new Promise((done) => setTimeout(done, 500))")
+        page.until(found)
+        pressed = "document.querySelector('.bar-of-views [aria-pressed=true]').textContent"
+        assert page.run(pressed) == "Fastest growing"
+        shown(page, there, "clients?filter=name:busy")
+        rate = "[...document.querySelectorAll('[data-label=\"In/s\"]')].at(-1).innerText"
+        wait(page, "busy")
+        client.push_many("grows", 1, [b"x"] * 20)
+        page.until(f"parseFloat({rate}) > 0")
 
 
 def test_ten_thousand_queues(page: Browser, crowded: World) -> None:

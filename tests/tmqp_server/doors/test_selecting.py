@@ -99,7 +99,7 @@ def test_a_prefix_is_of_the_payload(payload: bytes, text: str) -> None:
         ("headers", ";".join(["a=b"] * (MAX_CONDITIONS + 1)), "at most 16 conditions"),
         ("prefix", "é" * (MAX_FILTER_BYTES // 2) + "e", "at most 1024 bytes"),
         ("xpath", "price > 3", "known are headers, prefix"),
-        ("headers", None, "filter itself is missing"),
+        ("headers", None, "the filter is missing"),
     ],
 )
 def test_what_is_no_filter_is_told(language: str | None, text: str | None, said: str) -> None:

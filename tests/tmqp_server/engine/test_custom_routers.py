@@ -167,7 +167,7 @@ def test_operations_on_a_custom_router() -> None:
 
 @pytest.mark.parametrize("name", ["", "a b", "@x"])
 def test_names_no_router_may_have(name: str) -> None:
-    with pytest.raises(ValueError, match="is no name for a router"):
+    with pytest.raises(ValueError, match="is not a router name"):
         Broker(routers={name: CustomRouter()})
 
 

@@ -116,5 +116,5 @@ def test_nothing_may_be_called_unless_something_is_allowed() -> None:
 
 @pytest.mark.parametrize("prefix", ["hooks", "ftp://h/", "http://h/?a", "http://u@h/", "*"])
 def test_what_is_no_prefix(prefix: str) -> None:
-    with pytest.raises(ValueError, match="is no plain http or https URL"):
+    with pytest.raises(ValueError, match="is not a plain http or https URL"):
         HttpRules((prefix,))

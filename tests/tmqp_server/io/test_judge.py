@@ -125,9 +125,9 @@ async def test_an_answer_is_taken_as_it_is(answer: Any, allowed: bool, keep_s: f
     ("act", "complaint"),
     [
         (raising, "the hook failed"),
-        (saying(None), "'NoneType' is no answer"),
-        (saying(1), "'int' is no answer"),
-        (saying("yes"), "'str' is no answer"),
+        (saying(None), "'NoneType' is not an answer"),
+        (saying(1), "'int' is not an answer"),
+        (saying("yes"), "'str' is not an answer"),
     ],
 )
 async def test_whatever_is_no_answer_refuses_once_and_is_logged(

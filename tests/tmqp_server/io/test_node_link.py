@@ -227,7 +227,7 @@ async def test_a_filter_that_fails_is_logged(caplog: pytest.LogCaptureFixture) -
         ({"filter": "tests.tmqp_server.io.test_node_link:Nothing"}, "the module has no Nothing"),
         ({"filter": "tests.tmqp_server.io.test_node_link:Picky"}, "not today"),
         ({"forward": ["a/99999"]}, "forward: 'a/99999': a queue is a number 0..65535"),
-        ({"accept": [""]}, "accept: '': a pattern is channel or channel/queue"),
+        ({"accept": [""]}, "accept: '': a pattern must be channel or channel/queue"),
         ({"accept_kinds": ["mail"]}, "accept: 'mail' is none of queue, router"),
     ],
 )

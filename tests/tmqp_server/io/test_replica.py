@@ -25,15 +25,15 @@ LEASE_S = 0.6
 class Member:
     """A server of the group without sockets."""
 
-    def __init__(self, log: Shared, folder: Path, name: str) -> None:
+    def __init__(self, log: Shared, folder: Path, name: str, lease_s: float) -> None:
         self.way = Way(log)
         self.store = ReplicatedStore(folder / name, floor_bytes=0)
         self.leads = threading.Event()
         self.is_over = threading.Event()
         self.reason = ""
-        settings = LifeSettings(name, f"tmqp://{name}", LEASE_S, watch_s=0.2, report_s=0.05)
+        settings = LifeSettings(name, f"tmqp://{name}", lease_s, watch_s=0.2, report_s=0.05)
         self.replica = Replica(
-            self.way, self.store, settings, f"token of {name}", self._lead, self._over
+            self.way, self.store, settings, f"token {id(self)}", self._lead, self._over
         )
         self.replica.start()
 
@@ -53,12 +53,12 @@ class Member:
 
 
 @pytest.fixture
-def member(tmp_path: Path) -> Iterator[Callable[[str], Member]]:
+def member(tmp_path: Path) -> Iterator[Callable[..., Member]]:
     log = Shared()
     made: list[Member] = []
 
-    def make(name: str) -> Member:
-        made.append(Member(log, tmp_path, name))
+    def make(name: str, lease_s: float = LEASE_S) -> Member:
+        made.append(Member(log, tmp_path, name, lease_s))
         return made[-1]
 
     yield make
@@ -72,7 +72,7 @@ def leading(member: Member) -> Member:
 
 
 def test_a_standby_takes_over_with_all_that_was_written(
-    member: Callable[[str], Member],
+    member: Callable[..., Member],
 ) -> None:
     first = leading(member("a"))
     second = member("b")
@@ -87,7 +87,7 @@ def test_a_standby_takes_over_with_all_that_was_written(
 
 
 def test_who_was_replaced_while_it_was_cut_off_answers_nobody(
-    member: Callable[[str], Member],
+    member: Callable[..., Member],
 ) -> None:
     first = leading(member("a"))
     second = member("b")
@@ -99,7 +99,7 @@ def test_who_was_replaced_while_it_was_cut_off_answers_nobody(
     assert owed(leading(second).store) == []
 
 
-def test_who_stops_in_order_hands_over_at_once(member: Callable[[str], Member]) -> None:
+def test_who_stops_in_order_hands_over_at_once(member: Callable[..., Member]) -> None:
     first = leading(member("a"))
     second = member("b")
     first.store.write(batch(KeepChannel("c", b"{}"), queue(1)), NOW_US)
@@ -107,3 +107,13 @@ def test_who_stops_in_order_hands_over_at_once(member: Callable[[str], Member]) 
     first.replica.stop()
     assert leading(second).store.writes.clean
     assert first.reason == "the server stops"
+
+
+def test_who_is_started_again_ends_its_earlier_life_and_lets_another_one_lead(
+    member: Callable[..., Member],
+) -> None:
+    killed = leading(member("a", 600.0))
+    standby = member("b", 600.0)
+    killed.close()
+    member("a", 600.0)
+    assert leading(standby).reason == ""

@@ -119,7 +119,7 @@ def test_who_finds_the_log_too_short_ends_without_keeping_others_from_trimming()
 def test_a_standby_claims_when_nobody_leads_and_it_has_all() -> None:
     told = Told().joined(None)
     claim = told.take(Claim)
-    assert (claim.node, claim.token, claim.over, told.life.state) == ("a", "token", 0, CLAIMING)
+    assert (claim.node, claim.token, told.life.state) == ("a", "token", CLAIMING)
 
 
 def test_a_standby_that_is_behind_reads_before_it_claims() -> None:
@@ -197,13 +197,24 @@ def test_a_leader_that_was_replaced_ends() -> None:
     assert told.take(End).reason == "the claim has ended and b leads"
 
 
-def test_a_standby_claims_over_a_leader_that_it_suspects() -> None:
-    told = Told().joined(OTHER)
-    told.take(WatchLog)
-    told.life.suspect(3, 0.0)
-    assert told.effects == [], "that one leads no more anyway"
-    told.life.suspect(4, 0.0)
-    assert told.take(Claim).over == 4
+def test_a_server_gives_back_the_claim_of_its_earlier_life_and_lets_others_claim_first() -> None:
+    before = Leader("a", "tmqp://a", "token of an earlier life", 4, 1)
+    told = Told().joined(before)
+    assert told.asked(Resign, Led(None), 1.0).leader is before
+    assert (told.life.state, told.effects, told.life.due()) == (STANDBY, [], 1.5)
+    told.life.on_deadline(1.5)
+    told.asked(WatchLog, Seen(OTHER, 7), 1.5)
+    assert told.take(WatchLog).epoch == OTHER.epoch
+
+
+def test_who_gave_a_claim_back_in_vain_claims_itself() -> None:
+    told = Told().joined(Leader("a", "tmqp://a", "token of an earlier life", 4, 1))
+    told.life.unanswered(told.take(Resign), 1.0)
+    told.life.on_deadline(2.0)
+    told.asked(Resign, Led(None), 2.0)
+    told.life.on_deadline(2.5)
+    told.asked(WatchLog, Seen(None, 7), 2.5)
+    told.take(Claim)
 
 
 def test_a_leader_trims_what_all_have() -> None:
@@ -233,10 +244,9 @@ def test_who_stops_in_order_gives_its_claim_back() -> None:
 
 def test_an_answer_that_is_not_waited_for_any_more_changes_nothing() -> None:
     told = Told().joined(OTHER)
-    watch = told.take(WatchLog)
-    told.life.suspect(4, 0.0)
-    told.take(Claim)
+    watch = told.asked(WatchLog, Seen(OTHER, 7))
     told.life.answered(watch, Seen(None, 99), 0.0)
+    told.take(WatchLog)
     assert (told.life.last, told.effects) == (7, [])
 
 

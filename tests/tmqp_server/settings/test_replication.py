@@ -39,7 +39,7 @@ def test_clients_are_told_an_address_that_they_can_reach() -> None:
     assert group is not None
     assert str(group.told(())) == "tmqs://b1:2622"
     everywhere = GOOD.replace("127.0.0.1", "0.0.0.0") + "[access]\n"
-    with pytest.raises(ConfigError, match="replication: address is missing: clients are told"):
+    with pytest.raises(ConfigError, match="replication: address is missing: clients must be told"):
         config("", everywhere.replace("[access]", "").replace("data", "allow_remote = true\ndata"))
 
 
@@ -52,14 +52,14 @@ def test_clients_are_told_an_address_that_they_can_reach() -> None:
         ("timeout_s = 2", "timeout_s must be less than lease_s"),
         ("shard = 1", "shard must be 0: there is one part of the channels so far"),
         ("shard = -1", "shard must be 0 to 1023"),
-        ('password = "p"', "password has no meaning without user"),
+        ('password = "p"', "password needs user"),
         ('key = "k"', "certificate and key belong together"),
-        ('certificate = "c"\nkey = "k"', "certificate has no meaning without ca"),
-        ('address = "tmq://0.0.0.0:1"', "is where nobody can connect to"),
-        ('address = "http://a"', "address: 'http://a': an address begins with tmq://"),
+        ('certificate = "c"\nkey = "k"', "certificate needs ca"),
+        ('address = "tmq://0.0.0.0:1"', "is an address to which nobody can connect"),
+        ('address = "http://a"', "address: 'http://a': an address must begin with tmq://"),
         ("max_behind = 0", "max_behind must be a positive whole number"),
         ("ca = 3", "ca must be the name of a file"),
-        ("user = 3", "user must be a text, got 3"),
+        ("user = 3", "user must be a string, got 3"),
     ],
 )
 def test_mistakes_are_named(more: str, words: str) -> None:
@@ -74,11 +74,11 @@ def test_mistakes_are_named(more: str, words: str) -> None:
         ("etcd://a:2379", "does not name the group"),
         ("etcd://a:2379/", "does not name the group"),
         ("etcd://a:2379/a/b", "letters, digits and ._-, got 'a/b'"),
-        ("etcd://a/g", "'a' is no HOST:PORT"),
-        ("etcd://a:b/g", "'a:b' is no HOST:PORT"),
+        ("etcd://a/g", "'a' is not HOST:PORT"),
+        ("etcd://a:b/g", "'a:b' is not HOST:PORT"),
         ("etcd://a:0/g", "a port is 1 to 65535"),
         ("etcd://a:1,a:1/g", "a:1 is named twice"),
-        ("etcd://u:p@a:1/g", "have keys of their own: user, password"),
+        ("etcd://u:p@a:1/g", "use the keys user and password"),
     ],
 )
 def test_a_log_that_cannot_be_one_is_refused(log: str, words: str) -> None:

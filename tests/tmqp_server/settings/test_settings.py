@@ -199,7 +199,7 @@ def test_what_is_declared_is_there_when_the_server_starts() -> None:
         ("[queue]\nmessage_limit = -1", "queue.message_limit must be a whole number of at least 0"),
         ("[queue]\nmessage_limit = true", "queue.message_limit must be a whole number"),
         ("[queue]\nuse_message_id = 'yes'", "queue.use_message_id must be true or false"),
-        ("[queue]\ntag = ''", "queue.tag must be a text"),
+        ("[queue]\ntag = ''", "queue.tag must be a string"),
         ("[queue]\ndead_letter = 'x'", "queue.dead_letter must be like { channel"),
         (
             "[queue]\ndead_letter = { channel = 'x', queue = 65536 }",
@@ -210,7 +210,7 @@ def test_what_is_declared_is_there_when_the_server_starts() -> None:
         ("[channel]\nallowed_queues = ['a']", "channel.allowed_queues must be a whole number"),
         ("[channels]\nname = 'a'", "channels must be a list of tables"),
         ("channels = [1]", "channels must be a list of tables"),
-        ("[[channels]]\nqueues = []", "channels.1..name must be a text, got None"),
+        ("[[channels]]\nqueues = []", "channels.1..name must be a string, got None"),
         ("[[channels]]\nname = 'a'\n[[channels]]\nname = 'A'", "channels: 'A' is declared twice"),
         ("[[channels]]\nname = 'a'\nqueues = [{}]", "channels.a.queues.id must be a whole number"),
         (
@@ -221,13 +221,13 @@ def test_what_is_declared_is_there_when_the_server_starts() -> None:
             "[[channels]]\nname = 'a'\nqueues = [{id = 1, tga = 't'}]",
             "unknown key channels.a.queues.tga; did you mean channels.a.queues.tag",
         ),
-        ("[[routers]]\nmethod = 'distribute'", "routers.1..name must be a text"),
+        ("[[routers]]\nmethod = 'distribute'", "routers.1..name must be a string"),
         ("[[routers]]\nname = 'r'\nmethod = 'all'", "routers.r.method must be one of distribute"),
         ("[[routers]]\nname = 'r'\n[[routers]]\nname = 'r'", "routers: 'r' is declared twice"),
         ("[[routers]]\nname = 'r'\nbindings = [{}]", "routers.r.bindings.kind must be one of dir"),
         (
             "[[routers]]\nname = 'r'\nbindings = [{kind = 'tag', name = 'b'}]",
-            "routers.r.bindings.target must be a text",
+            "routers.r.bindings.target must be a string",
         ),
         (
             "[[routers]]\nname = 'r'\nbindings = [{kind='tag', name='b', target='t', queue=1}]",
@@ -240,7 +240,7 @@ def test_what_is_declared_is_there_when_the_server_starts() -> None:
             ),
             "routers.r.bindings: 'b' is declared twice",
         ),
-        ("[handlers]\nx = 1", "handlers.x must be a text, got 1"),
+        ("[handlers]\nx = 1", "handlers.x must be a string, got 1"),
         ("[handlers]\nx = 'module'", "handlers.x must be like"),
         ("[handlers]\nx = { klass = 'a:B' }", "unknown key handlers.x.klass"),
         (
@@ -248,8 +248,8 @@ def test_what_is_declared_is_there_when_the_server_starts() -> None:
             "handlers.x.arguments must be a table",
         ),
         ("[custom_routers]\nx = ':B'", "custom_routers.x must be like"),
-        ("[http]\nallow = 'http://h/'", "http: allow must be a list of texts"),
-        ("[http]\nallow = ['h']", "http: allow: 'h' is no plain http or https URL"),
+        ("[http]\nallow = 'http://h/'", "http: allow must be a list of strings"),
+        ("[http]\nallow = ['h']", "http: allow: 'h' is not a plain http or https URL"),
         ("[http]\ntimeout_s = 0", "http: timeout_s must be a positive number"),
         ("[http]\nmax_concurrent = 1.5", "http: max_concurrent must be a positive whole number"),
         ("[http]\nmax_responses = 1", "unknown key http.max_responses"),
@@ -293,15 +293,15 @@ def test_a_mistake_names_its_key(text: str, reason: str) -> None:
             f"[custom_routers]\nr = '{CLASSES}:Everywhere'\n[[routers]]\nname = 'r'",
             "routers.r is a custom router already",
         ),
-        (f"[custom_routers]\n'a b' = '{CLASSES}:Everywhere'", "'a b' is no name for a router"),
+        (f"[custom_routers]\n'a b' = '{CLASSES}:Everywhere'", "'a b' is not a router name"),
         (f"[handlers]\nreject = '{CLASSES}:Loud'", "handlers: .*'reject' is registered already"),
         ("[handlers]\nx = 'no.such.module:X'", "handlers.x: no.such.module:X cannot be imported"),
         (f"[handlers]\nx = '{CLASSES}:Nobody'", "handlers.x: .*: the module has no Nobody"),
-        (f"[handlers]\nx = '{CLASSES}:number'", "handlers.x: .*:number is no class"),
-        (f"[handlers]\nx = '{CLASSES}:Broken'", "cannot be made: RuntimeError: no licence"),
+        (f"[handlers]\nx = '{CLASSES}:number'", "handlers.x: .*:number is not a class"),
+        (f"[handlers]\nx = '{CLASSES}:Broken'", "cannot be created: RuntimeError: no licence"),
         (
             f"[handlers]\nx = {{ class = '{CLASSES}:Loud', arguments = {{ x = 1 }} }}",
-            "cannot be made: TypeError",
+            "cannot be created: TypeError",
         ),
         (
             f"[handlers]\nx = '{CLASSES}:Everywhere'",
@@ -394,8 +394,11 @@ def test_feeds_are_added_when_all_queues_are_there() -> None:
     ("feeds", "reason"),
     [
         ("{ queue = 1, target = 'b' }", "channels.a.feeds.target_queue must be a whole number"),
-        ("{ queue = 1, target = 'b', target_queue = 1, filter_language = 'x' }", "give that, too"),
-        (", ".join(2 * ["{ queue = 1, target = 'b', target_queue = 1 }"]), "to b/1 is there twice"),
+        ("{ queue = 1, target = 'b', target_queue = 1, filter_language = 'x' }", "needs a filter"),
+        (
+            ", ".join(2 * ["{ queue = 1, target = 'b', target_queue = 1 }"]),
+            "to b/1 is declared twice",
+        ),
         ("{ queue = 1, target = 'b', target_queue = 1 }", r"feeds.b: there is no such queue \(404"),
         ("{ queue = 1, target = 'a', target_queue = 1 }", r"leads back to its own queue \(406\)"),
         (

@@ -46,9 +46,9 @@ def test_a_variable_can_name_a_file_with_the_value() -> None:
 @pytest.mark.parametrize(
     ("environment", "words"),
     [
-        ({"TMQP_SERVER_": "1"}, "is no setting"),
-        ({"TMQP_SERVER_A__": "1"}, "is no setting"),
-        ({"TMQP_SERVER_TLS": "1", "TMQP_SERVER_TLS__KEY": "2"}, "it is no table"),
+        ({"TMQP_SERVER_": "1"}, "is not a setting"),
+        ({"TMQP_SERVER_A__": "1"}, "is not a setting"),
+        ({"TMQP_SERVER_TLS": "1", "TMQP_SERVER_TLS__KEY": "2"}, "it is not a table"),
         ({"TMQP_SERVER_DATA": "a", "TMQP_SERVER_data": "b"}, "given twice"),
     ],
 )

@@ -76,6 +76,20 @@ def test_who_comes_back_finds_what_its_address_has_used() -> None:
     assert len(rates._addresses) <= 1_025
 
 
+def test_many_short_connections_of_an_address_are_no_faster_than_one() -> None:
+    """Each sent a little less than makes the server look at its rate, and went."""
+    stage = throttled(RateLimits(address_bytes=400.0, burst_s=1.0))
+    answers = []
+    for number in range(3, 20):
+        stage.wires[number] = StubWire()
+        stage.turn.opened(number, stage.door, stage.wires[number], "10.0.0.1", stage.now)
+        stage.attend()
+        answers.append(stage.hear(number, "connect " + "n" * 100))
+        stage.turn.closed(number, stage.now)
+    assert answers[0] == READ
+    assert answers[-1] == WAIT
+
+
 def test_limits_that_are_taken_away_let_everybody_go_on() -> None:
     stage = throttled(RateLimits(client_bytes=1.0, burst_s=1.0))
     assert stage.hear(1, "push c a") == WAIT

@@ -16,6 +16,7 @@ from tmqp_server.storage.log import (
     LifeOverError,
     LogEntry,
     ReadEntries,
+    Resign,
 )
 from tmqp_server.storage.memory import MemoryStore
 from tmqp_server.storage.port import (
@@ -99,8 +100,9 @@ class ReplicatedHome:
         store = self.store = ReplicatedStore(self.directory, floor_bytes=0)
         self.lives += 1
         old = self.log.leader()
-        over = 0 if old is None else old.epoch
-        led = self.log.ask(Claim("a", "tmqp://a", f"life {self.lives}", over, 9.0))
+        if old is not None:
+            self.log.ask(Resign(old))
+        led = self.log.ask(Claim("a", "tmqp://a", f"life {self.lives}", 9.0))
         assert isinstance(led, Led)
         assert led.leader is not None
         epoch = led.leader.epoch

@@ -226,7 +226,7 @@ def test_who_reads_a_whole_block_finds_the_damage_in_it(tmp_path: Path) -> None:
     made = BlockStore(tmp_path, floor_bytes=0)
     made.recover()
     _, damaged = made.read(1, 0, 600, EVER, EVER)
-    with pytest.raises(BlockError, match="the checksum of the bodies does not fit"):
+    with pytest.raises(BlockError, match="the checksum of the bodies does not match"):
         decode_block(damaged)
     (untouched,) = made.read(1, 301, 600, EVER, EVER, form=AS_INDEXES)
     assert split_indexes(untouched)[0].first == 301, "the body alone is damaged"

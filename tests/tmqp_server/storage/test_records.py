@@ -165,12 +165,12 @@ def test_a_lie_with_a_good_checksum_is_found() -> None:
         return bytes(data)
 
     for place, layout, value, reason in (
-        (0, "<I", 0, "no block"),
+        (0, "<I", 0, "not a block"),
         (4, "<H", 2, "version 2"),
-        (8, "<I", 0, "impossible"),
-        (8, "<I", MAX_COUNT + 1, "impossible"),
+        (8, "<I", 0, "invalid"),
+        (8, "<I", MAX_COUNT + 1, "invalid"),
         (8, "<I", 1000, "the index has"),
-        (12, "<I", 57, "impossible"),
+        (12, "<I", 57, "invalid"),
         (40, "<Q", 2**63, "bytes are there"),
     ):
         with pytest.raises(DamageError, match=reason):
@@ -178,7 +178,7 @@ def test_a_lie_with_a_good_checksum_is_found() -> None:
     for offset in (32, 36, 40, 44):
         block = decode_block(lie(HEAD_SIZE + ENTRY_SIZE * 7 + offset, "<I", 2**32 - 1))
         block.message(6)
-        with pytest.raises(DamageError, match="message 64 of queue 77: its place is impossible"):
+        with pytest.raises(DamageError, match="message 64 of queue 77: its place is invalid"):
             block.message(7)
 
 

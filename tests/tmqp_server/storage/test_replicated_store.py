@@ -79,7 +79,7 @@ def test_what_the_log_refuses_is_nowhere_and_nobody_may_be_answered(home: Replic
     store.lead(refuse)
     with pytest.raises(LifeOverError):
         push_each(store, [2])
-    with pytest.raises(StoreError, match="not open any more"):
+    with pytest.raises(StoreError, match="no longer open"):
         push_each(store, [3])
     again = home.open()
     assert (home.log.last, owed(again)) == (last + 1, [1])
@@ -96,7 +96,9 @@ def test_what_is_in_the_log_and_cannot_be_kept_here_ends_the_servers_life(
 
     with monkeypatch.context() as patched:
         patched.setattr(ReplicatedStore, "keep", fail)
-        with pytest.raises(LifeOverError, match="in the log cannot be kept here: the disk is gone"):
+        with pytest.raises(
+            LifeOverError, match="of the log cannot be stored here: the disk is gone"
+        ):
             push_each(store, [1])
     again = home.open()
     assert owed(again) == [1], "it was in the log"

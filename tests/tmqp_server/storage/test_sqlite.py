@@ -145,7 +145,7 @@ def test_what_is_no_directory_is_refused(folder: Path) -> None:
     folder.write_text("a file")
     with pytest.raises(StoreError, match="is no directory"):
         SqliteStore(folder)
-    with pytest.raises(StoreError, match="cannot make the directory"):
+    with pytest.raises(StoreError, match="cannot create the directory"):
         SqliteStore(folder / "below")
 
 

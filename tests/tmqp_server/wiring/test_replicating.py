@@ -113,7 +113,7 @@ LEADER = Leader("z", "tmq://z:1", "token", 0, 0)
 @asynccontextmanager
 async def standby(group: Group, **more: Any) -> AsyncIterator[Server]:
     """A server that knows that another one leads."""
-    claimed = group.log.ask(Claim(LEADER.node, LEADER.address, LEADER.token, 0, 1e9))
+    claimed = group.log.ask(Claim(LEADER.node, LEADER.address, LEADER.token, 1e9))
     assert isinstance(claimed, Led)
     assert claimed.leader is not None
     group.leader = claimed.leader

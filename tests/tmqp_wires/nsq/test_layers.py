@@ -117,7 +117,7 @@ def test_skipped_chunks_are_not_kept() -> None:
 
 
 def test_what_is_no_deflate_and_what_ends_is_refused() -> None:
-    with pytest.raises(LayerError, match="no deflated data"):
+    with pytest.raises(LayerError, match="not deflated data"):
         deflate().decoded(b"\xff\xff\xff\xff")
     ended = zlib.compressobj(6, zlib.DEFLATED, -15)
     with pytest.raises(LayerError, match="have ended"):

@@ -95,7 +95,7 @@ def test_texts_are_written_as_java_writes_them(text: str, data: bytes) -> None:
 
 
 def test_what_is_no_text() -> None:
-    with pytest.raises(WireError, match="no modified UTF-8"):
+    with pytest.raises(WireError, match="not modified UTF-8"):
         decode_text(b"\xff")
     with pytest.raises(WireError, match="longer than 65,535"):
         encode_string("x" * 65_536)

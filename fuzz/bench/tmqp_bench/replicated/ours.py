@@ -17,7 +17,7 @@ from tmqp_bench.replicated.load import PAYLOAD, Push
 from tmqp_bench.replicated.nodes import Node, wait_for_ports
 from tmqp_client import FAIL_OVER, connect
 
-__all__ = ["Ours", "group", "one_server"]
+__all__ = ["Ours", "etcd_cluster", "group", "one_server"]
 
 _WAIT_S: Final = 60.0
 #: Those of docs/guides/high-availability.md.
@@ -94,13 +94,14 @@ def group(folder: Path, build: str, etcd: str) -> Iterator[Ours]:
     :param etcd: the program.
     """
     with ExitStack() as on:
-        log = f"etcd://{','.join(on.enter_context(_etcd(etcd, folder)))}/bench"
+        log = f"etcd://{','.join(on.enter_context(etcd_cluster(etcd, folder)))}/bench"
         servers = [on.enter_context(_server(folder, build, each, log)) for each in "abc"]
         yield Ours(f"a group on etcd, {build}", dict(servers))
 
 
 @contextmanager
-def _etcd(program: str, folder: Path) -> Iterator[list[str]]:
+def etcd_cluster(program: str, folder: Path) -> Iterator[list[str]]:
+    """Three servers of etcd; their addresses."""
     ports = [(free_port(), free_port()) for _ in range(3)]
     members = ",".join(f"n{at}=http://127.0.0.1:{peer}" for at, (_, peer) in enumerate(ports))
     nodes = []

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tmqp.constants import MAX_QUEUE_ID, RESULT_OK
+from tmqp_server.admin.api.filters import Fields
 from tmqp_server.admin.api.kinds import CHANNELS, QUEUES
 from tmqp_server.admin.api.lists import LIST_PARAMETERS, Pages
 from tmqp_server.admin.api.manner import read_object
@@ -215,14 +216,21 @@ def _consumers(_api: Api, exchange: Exchange) -> Handler:
 
 
 def _list_queues(api: Api, exchange: Exchange) -> Handler:
-    return Pages(api, exchange, QUEUES)
+    return Pages(api, exchange, QUEUES, more=_growth(api, exchange))
+
+
+def _growth(api: Api, exchange: Exchange) -> Fields:
+    """The field that takes two looks, where it is asked for."""
+    query = exchange.wanted.query
+    asked = "growth" in query.get("sort", "") or "growth" in query.get("filter", "")
+    return api.growth.fields(exchange.now) if asked else {}
 
 
 def _list_queues_of_channel(api: Api, exchange: Exchange) -> Handler:
     name = exchange.wanted.text("channel")
     if "*" in name:
         raise BadRequest(404, "no name of a channel has a star here; filter the list of queues")
-    return Pages(api, exchange, QUEUES, names=name)
+    return Pages(api, exchange, QUEUES, names=name, more=_growth(api, exchange))
 
 
 def _get_queue(_api: Api, exchange: Exchange) -> Handler:

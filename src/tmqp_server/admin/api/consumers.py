@@ -321,7 +321,7 @@ class _Settle(_Asking):
 def _text(item: dict[str, Any], name: str, default: str) -> str:
     value = item.get(name, default)
     if not isinstance(value, str):
-        raise BadRequest(422, f"{name} must be a text")
+        raise BadRequest(422, f"{name} must be a string")
     return value.encode("utf-8", "replace").decode()
 
 

@@ -10,6 +10,7 @@ from tmqp_server.admin.api.manner import read_object
 from tmqp_server.admin.api.running import Stepping, Steps, need, words_of
 from tmqp_server.admin.api.shapes import values_of_options
 from tmqp_server.admin.api.table import Api, Operation, flag
+from tmqp_server.admin.api.toml import TOML, is_toml, read_toml, toml_of, wants_toml
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.messages import BadRequest, HttpResponse
 from tmqp_server.engine.commands import (
@@ -67,7 +68,8 @@ def _given(options: object, declared: tuple[Option, ...]) -> dict[str, object]:
 class _Export:
     """Looks at everything that the client may see."""
 
-    def __init__(self) -> None:
+    def __init__(self, exchange: Exchange) -> None:
+        self._as_toml = wants_toml(exchange.wanted)
         self._channels: dict[str, dict[str, Any]] = {}
         self._defaults: dict[str, dict[str, object]] = {}
 
@@ -82,9 +84,10 @@ class _Export:
             if feeds:
                 table["feeds"] = [_feed(each) for each in feeds]
         routers = yield from _routers(session, request)
-        return HttpResponse.json(
-            200, {"channels": list(self._channels.values()), "routers": routers}
-        )
+        tables = {"channels": list(self._channels.values()), "routers": routers}
+        if self._as_toml:
+            return HttpResponse(200, toml_of(tables), TOML.encode())
+        return HttpResponse.json(200, tables)
 
     def _look(self, session: int, request: object, *, queues: bool) -> _Part:
         walk = None
@@ -159,7 +162,7 @@ def _routers(session: int, request: object) -> _Part:
 
 
 def _export(_api: Api, exchange: Exchange) -> Handler:
-    return Stepping(exchange, _Export().steps)
+    return Stepping(exchange, _Export(exchange).steps)
 
 
 # --- Import --------------------------------------------------------------------------------------
@@ -169,7 +172,8 @@ class _Import:
     """Creates and changes what tables say; nothing is removed."""
 
     def __init__(self, exchange: Exchange) -> None:
-        given = read_object(exchange.wanted.body)
+        request = exchange.wanted
+        given = read_toml(request.body) if is_toml(request) else read_object(request.body)
         for key in given:
             if key not in ("channels", "routers"):
                 raise BadRequest(422, f"there is no member {key[:64]!r}: channels and routers are")
@@ -321,17 +325,18 @@ DEFINITION_OPERATIONS: Final[tuple[Operation, ...]] = (
         name="exportDefinitions",
         method="GET",
         path="/definitions",
-        summary="Channels, queues, feeds and routers, as the configuration declares them.",
+        summary="Channels, queues, feeds and routers, as the configuration has them: JSON or TOML.",
         begin=_export,
         rights=("see-server", "see-channel", "see-routers"),
         commands=(SeeServer, SurveyChannels, SurveyQueues, ListFeeds, ListRouters, ListBindings),
         answer="Definitions",
+        other_kinds=(TOML,),
     ),
     Operation(
         name="importDefinitions",
         method="POST",
         path="/definitions",
-        summary="Create and change what is declared; nothing is removed.",
+        summary="Create and change what is declared, in JSON or TOML; nothing is removed.",
         begin=_import,
         rights=("configure", "create-channel", "create-queue", "manage-routers"),
         commands=(

@@ -65,7 +65,7 @@ def parse_filter(text: str, fields: Fields, name: str) -> Condition:
         found = _TERM.fullmatch(term)
         if found is None or found[1] not in fields:
             known = ", ".join(fields)
-            raise BadRequest(400, f"filter: {term[:64]!r} is no term; there are the fields {known}")
+            raise BadRequest(400, f"filter: {term[:64]!r} is not a term; the fields are {known}")
         field, sign, value = found[1], found[2], found[3].strip()
         if sign == ":" and field == name and not names:
             names = value

@@ -78,6 +78,7 @@ class Pages(Handler):
 
     :param kind: of what.
     :param fixed: a condition beside those of the filter.
+    :param more: fields beside those of the kind.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class Pages(Handler):
         kind: Kind,
         fixed: Callable[[object], bool] | None = None,
         names: str = "",
+        more: Fields | None = None,
     ) -> None:
         super().__init__(exchange)
         request = exchange.wanted
@@ -97,7 +99,7 @@ class Pages(Handler):
         self._limit = request.count("limit", _LIMIT, 1, _MOST)
         self._wanted = [each for each in query.get("fields", "").split(",") if each]
         self._owner = exchange.client.proof.hex()
-        fields = kind.fields(exchange.now)
+        fields = {**kind.fields(exchange.now), **(more or {})}
         self._condition = parse_filter(query.get("filter", ""), fields, kind.name)
         self._names = names or self._condition.names
         self._order = parse_sort(query.get("sort", ""), fields)
@@ -106,10 +108,10 @@ class Pages(Handler):
         self._view: View[Any] | None = None
         if "after" in query:
             if "sort" in query or "filter" in query:
-                raise BadRequest(400, "a further page has the order and filter of the first one")
+                raise BadRequest(400, "a page must have the order and filter of the first one")
             self._name, _, at = query["after"].rpartition("-")
             if not (at.isascii() and at.isdigit() and len(at) < 10):
-                raise BadRequest(400, "after must be what next of the page before says")
+                raise BadRequest(400, "after must be the value of next on the page before")
             self._at = int(at)
             self._view = api.views.find(self._name, self._owner, exchange.now)
         self._end = self._at + self._limit

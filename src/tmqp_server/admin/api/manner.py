@@ -160,7 +160,7 @@ class ApiManner(Manner):
     def _check_page(self, request: HttpRequest, cookie: str) -> None:
         """Refuse what another page than one of this server may have sent."""
         if not is_csrf(cookie, request.header(CSRF) or b""):
-            raise BadRequest(403, "X-Tmqp-Csrf must be what GET /api/v1/session tells")
+            raise BadRequest(403, "X-Tmqp-Csrf must be the value that GET /api/v1/session returns")
         self._check_origin(request)
 
     def _other_origin(self, request: HttpRequest) -> bytes:

@@ -109,6 +109,8 @@ def _responses(operation: Operation) -> dict[str, Any]:
         if operation.answer and status != 204:
             schema = {"$ref": f"#/components/schemas/{operation.answer}"}
             answer["content"] = {operation.kind: {"schema": schema}}
+            for kind in operation.other_kinds:
+                answer["content"][kind] = {"schema": {"type": "string"}}
         found[str(status)] = answer
     problem = {"$ref": "#/components/schemas/Problem"}
     for status in sorted({*OF_ALL, *[each for each in operation.failures if each >= 300]}):

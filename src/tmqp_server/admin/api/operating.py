@@ -25,9 +25,11 @@ def _manage(
     action: str,
     carry_out: Callable[[], HttpResponse],
     after: Mapping[str, object] | None = None,
+    before: Mapping[str, object] | None = None,
 ) -> Handler:
     """Do something, for who may manage the server."""
-    manage = Manage(exchange.client.number, None, MANAGE_SERVER, action, after=after)
+    number = exchange.client.number
+    manage = Manage(number, None, MANAGE_SERVER, action, after=after, before=before)
     return managing(api, exchange, manage, carry_out)
 
 
@@ -67,7 +69,8 @@ def _set_level(api: Api, exchange: Exchange) -> Handler:
         api.world.set_log_level(level)
         return HttpResponse.json(200, {"level": level})
 
-    return _manage(api, exchange, "set-log-level", carry_out, {"level": level})
+    before = {"level": api.world.log_level()}
+    return _manage(api, exchange, "set-log-level", carry_out, {"level": level}, before)
 
 
 # --- TLS ------------------------------------------------------------------------------------------

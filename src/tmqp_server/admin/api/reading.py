@@ -127,7 +127,7 @@ def _records(blocks: Blocks, first: int, last: int) -> list[dict[str, object]]:
                     item["base64"] = base64.b64encode(payload).decode("ascii")
                 found.append(item)
     except BlockError as error:
-        raise BadRequest(503, f"what is kept is damaged: {error}") from error
+        raise BadRequest(503, f"the stored messages are damaged: {error}") from error
     return found
 
 
@@ -207,7 +207,7 @@ def _put_feed(_api: Api, exchange: Exchange) -> Handler:
     chosen: Any = given.get("filter", "")
     language: Any = given.get("filter_language", "")
     if language and not chosen:
-        raise BadRequest(422, "filter_language is the language of a filter: give that, too")
+        raise BadRequest(422, "filter_language needs a filter")
 
     def steps(session: int, request: object) -> Steps:
         command = AddFeed(

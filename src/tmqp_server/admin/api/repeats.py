@@ -82,7 +82,7 @@ class Repeats:
         if kept.digest != digest:
             raise BadRequest(409, "this Idempotency-Key belongs to another request")
         if kept.response is None:
-            raise BadRequest(409, "the request with this Idempotency-Key is not answered yet")
+            raise BadRequest(409, "the request with this Idempotency-Key has not been answered yet")
         return _copy(kept.response)
 
     def _answered(self, name: bytes, response: HttpResponse) -> HttpResponse:

@@ -122,6 +122,7 @@ _QUEUE: Final[Schema] = {
     "bytes": COUNT,
     "disk_bytes": COUNT,
     "counts": _COUNTS,
+    "last_sequence": {**COUNT, "description": "That of the message that came last."},
     "last_received_ms": MAYBE_COUNT,
     "last_sent_ms": MAYBE_COUNT,
     "options": object_of({}, _options(QUEUE_OPTIONS)),

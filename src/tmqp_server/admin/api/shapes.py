@@ -109,6 +109,7 @@ def queue_item(item: QueueSnapshot, now: float, offset_s: float) -> dict[str, ob
         "bytes": item.bytes,
         "disk_bytes": item.disk_bytes,
         "counts": {name: getattr(item, name) for name in COUNTS},
+        "last_sequence": item.last_sequence,
         "last_received_ms": unix_ms(item.last_message_received_s, offset_s),
         "last_sent_ms": unix_ms(item.last_message_sent_s, offset_s),
         "options": values_of_options(item.options, QUEUE_OPTIONS),

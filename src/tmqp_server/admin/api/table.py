@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 
 from tmqp_server.access.auditing import ACTIONS
 from tmqp_server.admin.api.consuming import HttpConsumers
+from tmqp_server.admin.api.growth import Growth
 from tmqp_server.admin.api.logins import WebLogIns
 from tmqp_server.admin.api.manner import ApiManner, read_object
 from tmqp_server.admin.api.overview import Overviews
@@ -64,6 +65,7 @@ class Api:
     pace: Pace
     kept: KeptEvents
     repeats: Repeats = field(default_factory=Repeats)
+    growth: Growth = field(default_factory=Growth)
     #: Transfers in progress, by their queue and their id.
     transfers: dict[tuple[str, int, str], RunningTransfer] = field(default_factory=dict)
 
@@ -117,6 +119,7 @@ class Operation:
     :ivar body: the name of the schema of its body; empty for none.
     :ivar answer: the name of the schema of its answer; empty for none.
     :ivar kind: the type of the answer's content.
+    :ivar other_kinds: other types that it can have, which Accept asks for.
     :ivar status: of an answer that tells that it was done.
     :ivar failures: statuses of other answers, beside those that every operation has.
     :ivar cli: the commands of ``tmqp`` that do the same.
@@ -138,6 +141,7 @@ class Operation:
     body: str = ""
     answer: str = ""
     kind: str = "application/json"
+    other_kinds: tuple[str, ...] = ()
     status: int = 200
     failures: tuple[int, ...] = ()
     cli: tuple[str, ...] = ()

@@ -136,7 +136,7 @@ class Views:
         self._forget(now)
         view = self._all.get(name)
         if view is None or view.owner != owner:
-            raise BadRequest(410, "the list was kept for a while only: ask for its first page")
+            raise BadRequest(410, "the list has expired: ask for its first page again")
         view.used_s = now
         self._all.move_to_end(name)
         return view

@@ -46,7 +46,7 @@ def follow(exchange: Exchange, recall: EventRecall | None = None) -> Handler:
         raise BadRequest(400, "kind must be the name of an event, or several with commas")
     for name in names:
         if name not in _EVENTS:
-            raise BadRequest(400, f"{name[:64]!r} is no event; there are {', '.join(_EVENTS)}")
+            raise BadRequest(400, f"{name[:64]!r} is not an event; there are {', '.join(_EVENTS)}")
     queue_id: int | None = None
     if "queue" in request.query:
         queue_id = request.count("queue", 0, 0, MAX_QUEUE_ID)

@@ -103,7 +103,7 @@ class SocketRequest:
         """
         value = self._values.get(name, default)
         if not isinstance(value, str):
-            raise BadRequest(400, f"{name} must be a text")
+            raise BadRequest(400, f"{name} must be a string")
         return _whole(name, value)
 
     def name(self, member: str) -> str:
@@ -155,11 +155,11 @@ class SocketRequest:
         value = self._values.get(name, {})
         found = list(value.items()) if isinstance(value, dict) else value
         if not isinstance(found, list):
-            raise BadRequest(400, f"{name} must be an object of texts")
+            raise BadRequest(400, f"{name} must be an object of strings")
         for each in found:
             pair = isinstance(each, (list, tuple)) and len(each) == 2
             if not pair or not isinstance(each[0], str) or not isinstance(each[1], str):
-                raise BadRequest(400, f"{name} must have texts for names and values")
+                raise BadRequest(400, f"{name} must have strings for names and values")
         return [(_whole(name, key), _whole(name, text)) for key, text in found]
 
     def payload(self) -> bytes:
@@ -348,7 +348,7 @@ def _unsubscribe(request: SocketRequest, _letters: Letters) -> Sequence[Command]
 def _follow(request: SocketRequest, *, wanted: bool) -> Sequence[Command]:
     name = request.text("event")
     if name not in _EVENTS:
-        raise BadRequest(400, f"{name[:64]!r} is no event; there are {', '.join(_EVENTS)}")
+        raise BadRequest(400, f"{name[:64]!r} is not an event; there are {', '.join(_EVENTS)}")
     queue_id: int | None = None
     if request.has("queue"):
         queue_id = request.number("queue", 0, 0, MAX_QUEUE_ID)

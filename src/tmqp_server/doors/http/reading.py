@@ -49,7 +49,7 @@ class RequestReader:
             raise BadRequest(400, "a request has a Content-Length or a Transfer-Encoding, not both")
         expect = request.header(b"expect")
         if expect is not None and expect.lower() != b"100-continue":
-            raise BadRequest(417, "the only expectation that is met is 100-continue")
+            raise BadRequest(417, "the only supported expectation is 100-continue")
         if method == "OPTIONS" and event.target == b"*":
             exchange.request = request
             return

@@ -91,7 +91,9 @@ class WebSocketLayer:
         self._out: list[bytes] = []
         self._message = bytearray()
         self._fragments = 0
-        self._heard_at = now
+        self._interval = limits.websocket_ping_interval_s
+        #: When a silent peer is pinged, or given up.
+        self._silence_due = now + self._interval
         self._pinged = False
         self._closing_due = math.inf
 
@@ -101,7 +103,7 @@ class WebSocketLayer:
         """Bytes of the connection."""
         if self.reason:
             return ()
-        self._heard_at = now
+        self._silence_due = now + self._interval
         self._pinged = False
         commands: list[Command] = []
         self._machine.receive_data(data)
@@ -157,13 +159,10 @@ class WebSocketLayer:
 
     def next_deadline(self) -> float:
         """When :meth:`on_deadline` is to be called."""
-        due = min(self._closing_due, self._heard_at + self._interval())
+        if self._closing_due < math.inf:
+            return self._closing_due
         inner = None if self.inner.closed else self.inner.next_deadline()
-        return due if inner is None else min(due, inner)
-
-    def _interval(self) -> float:
-        interval = self._limits.websocket_ping_interval_s
-        return 2 * interval if self._pinged else interval
+        return self._silence_due if inner is None else min(self._silence_due, inner)
 
     def on_deadline(self, now: float) -> Sequence[Command]:
         """Ping, or give the peer up."""
@@ -175,11 +174,12 @@ class WebSocketLayer:
         inner = None if self.inner.closed else self.inner.next_deadline()
         if inner is not None and inner <= now:
             commands += self.inner.on_deadline(now)
-        if self._closing_due == math.inf and self._heard_at + self._interval() <= now:
+        if self._closing_due == math.inf and self._silence_due <= now:
             if self._pinged:
                 commands += self._end("no answer to a WebSocket ping", now)
                 return commands
             self._pinged = True
+            self._silence_due = now + self._interval
             self._out.append(self._machine.send(Ping(payload=b"")))
         self.pump(now)
         return commands

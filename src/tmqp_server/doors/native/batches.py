@@ -51,13 +51,15 @@ def batch_command(
             raise BadRequestError("the source of a message must be the sender's own id")
         own = each if source else each.replace(source=client_id)
         if own.target.startswith(EXACT_MARK):
-            raise BadRequestError("a channel's name begins with no control character")
+            raise BadRequestError("a channel name must not begin with a control character")
         if each.type == TYPE_QUEUE_MESSAGE:
             commands.append(_push(session, own, new_id, unix_s))
         elif each.type == TYPE_ACKNOWLEDGE and not each.high_priority:
             commands.append(_answer(session, own))
         else:
-            raise BadRequestError("a batch holds messages for queues, and acknowledges of such")
+            raise BadRequestError(
+                "a batch has only messages for queues, and acknowledgements of them"
+            )
     return Batch(session, frame, commands)
 
 
@@ -73,7 +75,7 @@ def _push(session: int, frame: Frame, new_id: IdSource, unix_s: float) -> Push:
         extras = push_extras(own, unix_s)
         if copy_addresses(own):
             raise BadRequestError(
-                "no copies are made in a batch: push them too", RESULT_NOT_IMPLEMENTED
+                "a batch makes no copies: push them separately", RESULT_NOT_IMPLEMENTED
             )
     if nameless is not None:
         if extras is None:

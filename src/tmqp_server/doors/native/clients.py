@@ -202,7 +202,7 @@ def subscription_command(session: int, frame: Frame) -> Command:
     """
     event = _EVENTS.get(frame.target)
     if event is None:
-        raise BadRequestError(f"{frame.target[:32]!r} is no event", RESULT_NOT_FOUND)
+        raise BadRequestError(f"{frame.target[:32]!r} is not an event", RESULT_NOT_FOUND)
     return SubscribeEvent(
         session,
         frame,

@@ -133,7 +133,7 @@ def _queue_options_of(frame: Frame, *, has_body: bool) -> QueueChanges | None:
         # would be lost without a sign.
         known = queue_status_from_word(status_word.strip())
         if known is None:
-            raise BadRequestError(f"Queue-Status: {status_word[:32]!r} is no status of a queue")
+            raise BadRequestError(f"Queue-Status: {status_word[:32]!r} is not a queue status")
         status = int(known)
     wait = wait_word.strip().lower() in _TRUE_WORDS if wait_word else None
     if body is None and status is None and wait is None and tag is None and handler is None:
@@ -271,7 +271,7 @@ def command_of(session: int, frame: Frame) -> Command:
     if number in Operation._value2member_map_:
         name = Operation(number).name
         raise BadRequestError(f"{name} is not served", int(ResultCode.NOT_IMPLEMENTED))
-    raise BadRequestError(f"{frame.content_type} is no server operation")
+    raise BadRequestError(f"{frame.content_type} is not a server operation")
 
 
 def _create_channel(session: int, frame: Frame) -> Command:

@@ -213,7 +213,7 @@ def _message_sets_of(
             current = there
         if each.has_header and copy_addresses(each):
             raise BadRequestError(
-                "no copies are made in a transaction: push them too", RESULT_NOT_IMPLEMENTED
+                "a transaction makes no copies: push them separately", RESULT_NOT_IMPLEMENTED
             )
         if each.has_header and may_have_times(each):
             raise BadRequestError(

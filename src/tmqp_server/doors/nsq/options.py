@@ -160,7 +160,7 @@ class NsqOptions:
         if self.heartbeat_interval_ms > self.max_heartbeat_interval_ms:
             raise ValueError("heartbeat_interval_ms must not be beyond max_heartbeat_interval_ms")
         if self.dead_letter and not is_name(self.dead_letter.encode()):
-            raise ValueError(f"dead_letter: {self.dead_letter!r} is no name of a topic")
+            raise ValueError(f"dead_letter: {self.dead_letter!r} is not a topic name")
         for each in self.e2e_processing_latency_percentiles:
             if not 0 < each <= 1:
                 raise ValueError(

@@ -314,7 +314,7 @@ class ProducerSession(RespondingSession):
         found: list[Push] = []
         for place in self._places_of(message.destination):
             if place.is_pattern:
-                raise CommandError(INVALID_DESTINATION, "a message has no wildcards to go to")
+                raise CommandError(INVALID_DESTINATION, "a message cannot be sent to wildcards")
             channel = place.channel
             around = self._around_of(channel)
             wire = OpenwireMessage(
@@ -499,5 +499,5 @@ def _delay_of(message: Message) -> int:
             raise CommandError(JMS, f"{name} is not served: a message is delayed once")
     delay = said.get(DELAY, 0)
     if isinstance(delay, bool) or not isinstance(delay, int) or delay < 0:
-        raise CommandError(JMS, f"{DELAY} is no number of milliseconds")
+        raise CommandError(JMS, f"{DELAY} is not a number of milliseconds")
     return delay

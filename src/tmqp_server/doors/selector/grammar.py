@@ -104,7 +104,7 @@ def _read_text(text: str, at: int, found: list[_Token]) -> int:
     while True:
         end = text.find("'", at)
         if end < 0:
-            raise FilterError("a text of the selector has no end")
+            raise FilterError("a string of the selector has no end")
         parts.append(text[at:end])
         if text[end + 1 : end + 2] != "'":
             break
@@ -169,7 +169,7 @@ def _read_sign(text: str, at: int, found: list[_Token]) -> int:
         if text.startswith(sign, at):
             found.append(_Token(_SIGN, sign))
             return at + len(sign)
-    raise FilterError(f"the selector has {text[at]!r}, which means nothing there")
+    raise FilterError(f"the selector has {text[at]!r}, which is not valid there")
 
 
 @final
@@ -270,7 +270,7 @@ class _Reader:
         if self._takes(_WORD, "ESCAPE"):
             escape = self._text()
             if len(escape) != 1:
-                raise FilterError("ESCAPE is followed by a text of one character")
+                raise FilterError("ESCAPE must be followed by a string of one character")
         return Like(left, _segments(pattern, escape))
 
     def _text(self) -> str:
@@ -334,7 +334,7 @@ def _segments(pattern: str, escape: str) -> list[list[str | None]]:
         at += 1
         if character == escape:
             if at == len(pattern):
-                raise FilterError("a pattern ends in half an escape")
+                raise FilterError("a pattern ends with an incomplete escape")
             segments[-1].append(pattern[at])
             at += 1
         elif character == "%":

@@ -208,10 +208,10 @@ class DeliveringSession(SendingSession):
             number = number_of(last)
             at = number_of(index)
             if not dash or number < 1 or not 1 <= at < self._next_index:
-                raise FrameError(f"no MESSAGE has had the ack {text[:32]!r}")
+                raise FrameError(f"no MESSAGE had the ack {text[:32]!r}")
             subscription = self._by_index.get(at)
             if subscription is not None and number > subscription.last:
-                raise FrameError(f"no MESSAGE has had the ack {text[:32]!r}")
+                raise FrameError(f"no MESSAGE had the ack {text[:32]!r}")
         if subscription is not None and subscription.mode == AUTO:
             return subscription, []
         if subscription is None or number not in subscription.in_hand:
@@ -350,5 +350,5 @@ class DeliveringSession(SendingSession):
         """
         for each in self._staged.pop(name, ()):
             if each.subscription.index not in self._by_index:
-                raise FrameError("a subscription has ended whose messages it answers for")
+                raise FrameError("it answers for messages of a subscription that has ended")
         return transaction.commands

@@ -64,7 +64,7 @@ def places_of(destination: str, connection: str, names: DoorNames) -> list[Place
         return [place_of(destination, connection, names)]
     parts = destination.split(",")
     if len(parts) > MAX_COMPOSITE:
-        raise ValueError(f"a destination means at most {MAX_COMPOSITE} others")
+        raise ValueError(f"a destination can name at most {MAX_COMPOSITE} others")
     found: dict[str, Place] = {}
     kind = _QUEUE
     for part in parts:

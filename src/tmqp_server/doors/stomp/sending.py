@@ -161,7 +161,7 @@ class SendingSession(ReceiptSession):
         places = self._places_of(destination)
         for place in places:
             if place.pattern:
-                raise FrameError("a message has no wildcards to go to")
+                raise FrameError("a message cannot be sent to wildcards")
             self._make_own(place, asked, commands)
         kept, priority, expires_ms, delay_ms = self._headers_of(frame, asked, commands)
         came_ms = context.unix_ms(now)
@@ -205,7 +205,7 @@ class SendingSession(ReceiptSession):
             if name == _DELAY and name not in read:
                 delay_ms = number_of(value)
                 if delay_ms < 0:
-                    raise FrameError(f"{_DELAY} is no number of milliseconds: {value[:32]!r}")
+                    raise FrameError(f"{_DELAY} is not a number of milliseconds: {value[:32]!r}")
             elif name in _STRIPPED:
                 continue
             elif name in _SCHEDULED:
@@ -219,7 +219,7 @@ class SendingSession(ReceiptSession):
             elif name == "expires" and name not in read:
                 expires_ms = number_of(value)
                 if expires_ms < 0:
-                    raise FrameError(f"expires is no time in milliseconds: {value[:32]!r}")
+                    raise FrameError(f"expires is not a time in milliseconds: {value[:32]!r}")
                 if expires_ms:
                     kept.append((name, str(expires_ms)))
             elif name == "reply-to" and name not in read:

@@ -145,16 +145,16 @@ class ZmtpOptions:
         """Check what is about CURVE."""
         if self.mechanism != CURVE.lower():
             if self.curve_secret_key_file or self.curve_server_key or self.curve_anonymous:
-                raise ValueError("what begins with curve_ needs mechanism = 'curve'")
+                raise ValueError("options that begin with curve_ need mechanism = 'curve'")
             return
         if not self.curve_secret_key_file:
             raise ValueError("the mechanism curve needs curve_secret_key_file")
         if not self.curve_server_key:
             return
         if not self.connect:
-            raise ValueError("curve_server_key is about the sockets of connect, and there are none")
+            raise ValueError("curve_server_key needs connect, whose sockets it is for")
         if not self.socket_type:
-            raise ValueError("curve_server_key needs socket_type: a client says first what it is")
+            raise ValueError("curve_server_key needs socket_type: a client declares its type first")
         try:
             key_from(self.curve_server_key)
         except ValueError as error:

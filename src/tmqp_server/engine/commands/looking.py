@@ -149,10 +149,10 @@ class Manage(Permission):
 
     ``right`` is the one of ``access/rights.py`` that it takes, ``action`` one of
     ``access/auditing.py``'s ``MANAGED``, ``subject`` what it is about, and ``after`` what that is
-    to be then.
+    to be then, ``before`` what it was.
     """
 
-    __slots__ = ("right", "action", "subject", "after")
+    __slots__ = ("right", "action", "subject", "after", "before")
 
     def __init__(
         self,
@@ -162,12 +162,14 @@ class Manage(Permission):
         action: str,
         subject: str = "",
         after: Mapping[str, object] | None = None,
+        before: Mapping[str, object] | None = None,
     ) -> None:
         super().__init__(session, request)
         self.right = right
         self.action = action
         self.subject = subject
         self.after = {} if after is None else after
+        self.before = {} if before is None else before
 
 
 class AskRight(Permission):

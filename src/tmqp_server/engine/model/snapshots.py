@@ -190,6 +190,7 @@ class QueueSnapshot(Record):
         "in_flight",
         "bytes",
         "disk_bytes",
+        "last_sequence",
         "accepted",
         "restored",
         "done",
@@ -234,6 +235,7 @@ class QueueSnapshot(Record):
         self.in_flight: int = queue.in_flight()
         self.bytes: int = queue.bytes
         self.disk_bytes: int = queue.disk_bytes
+        self.last_sequence: int = queue.sequence
         counters = queue.counters
         self.accepted: int = counters.accepted
         self.restored: int = counters.restored

@@ -26,6 +26,6 @@ def check_broker(limits: EngineLimits, options: BrokerOptions, handlers: Handler
             f" {options.channel.authenticator!r}, {options.channel.event_handler!r}"
         )
     if options.channel.needs_owner():
-        raise ValueError("channels that are created by themselves have no owner to end with")
+        raise ValueError("automatically created channels have no owner to end with")
     if options.channel.queue.needs_storage() and not options.storage:
         raise ValueError("queues cannot be durable without a storage")

@@ -30,6 +30,7 @@ from tmqp_server.engine.model.walks import ChannelWalk, ClientWalk
 from tmqp_server.engine.operations.branches import with_branches
 from tmqp_server.engine.operations.clients import Clients
 from tmqp_server.engine.operations.survey import levels_of
+from tmqp_server.engine.options import ChannelOptions, QueueOptions
 
 __all__ = ["Surveying"]
 
@@ -68,6 +69,16 @@ class Surveying:
         """The id of the client of a session; empty when it is none's."""
         session = self._core.sessions.get(number)
         return "" if session is None else session.client_id
+
+    def options_of(self, channel_name: str, queue_id: int) -> QueueOptions | ChannelOptions | None:
+        """The options of a queue, or of a channel where the id is below 0; None for none."""
+        channel = self._core.channels.find(channel_name)
+        if channel is None:
+            return None
+        if queue_id < 0:
+            return channel.options
+        queue = channel.queues.get(queue_id)
+        return None if queue is None else queue.options
 
     def limits_reached(self) -> dict[str, int]:
         """How often each limit was reached, of those that were."""

@@ -112,7 +112,7 @@ class HttpRules:
             place = _parse(prefix)
             if place is None or place.has_query:
                 raise ValueError(
-                    f"{prefix!r} is no plain http or https URL without user, query and fragment"
+                    f"{prefix!r} is not a plain http or https URL without user, query and fragment"
                 )
             self._places.append(place)
 

@@ -137,7 +137,7 @@ class Routing:
         :raises ValueError: when the name is no router's name or is taken.
         """
         if not is_channel_name(name, self._core.limits.max_name_bytes):
-            raise ValueError(f"{name!r} is no name for a router")
+            raise ValueError(f"{name!r} is not a router name")
         if name in self._routers:
             raise ValueError(f"there are two routers named {name!r}")
         self._routers[name] = Router(name, 0, custom)

@@ -118,16 +118,9 @@ class EtcdLog:
         lease = self._calls.call("LeaseGrant", message("LeaseGrantRequest", TTL=seconds)).ID
         told = {"node": request.node, "address": request.address, "token": request.token}
         put = _put(self._lead, json.dumps(told).encode(), lease)
-        leader: Leader | None = None
-        # The leader to be replaced may be gone already: then nobody is replaced.
-        conditions = [_version(self._lead, 0)]
-        if request.over:
-            conditions.insert(0, self._is_led(request.over))
-        for condition in conditions:
-            answer = self._txn([condition], [put, _get(self._lead)], [_get(self._lead)])
-            leader = _leader_of(_found(answer, -1))
-            if answer.succeeded or leader is not None:
-                break
+        get = _get(self._lead)
+        answer = self._txn([_version(self._lead, 0)], [put, get], [get])
+        leader = _leader_of(_found(answer, -1))
         if leader is None or leader.lease != lease:
             with suppress(UnansweredError):  # it ends by itself
                 self._calls.call("LeaseRevoke", message("LeaseRevokeRequest", ID=lease))

@@ -232,7 +232,7 @@ class ReplicatedStore(Front, Keeping):
             self._fail(str(error))
             if isinstance(error, LifeOverError) or not isinstance(error, Exception):
                 raise
-            raise LifeOverError(f"what is in the log cannot be kept here: {error}") from error
+            raise LifeOverError(f"entries of the log cannot be stored here: {error}") from error
 
     def close(self, clean: bool = False) -> None:
         """Give the store back; a second call does nothing.
@@ -272,4 +272,4 @@ class ReplicatedStore(Front, Keeping):
 
     def _go_on(self) -> None:
         if self._is_closed or self._is_over:
-            raise StoreError(f"{self.directory} is not open any more")
+            raise StoreError(f"{self.directory} is no longer open")

@@ -99,9 +99,9 @@ def prepare_directory(path: Path) -> None:
         if missing:
             sync_directory(path.parent)
     except FileExistsError:
-        raise StoreError(f"{path} is no directory") from None
+        raise StoreError(f"{path} is not a directory") from None
     except OSError as error:
-        raise StoreError(f"cannot make the directory {path}: {error.strerror}") from error
+        raise StoreError(f"cannot create the directory {path}: {error.strerror}") from error
 
 
 def size_of(path: Path) -> int:
@@ -276,7 +276,7 @@ def connect(directory: Path, checkpoint_pages: int) -> sqlite3.Connection:
             check_version(db, directory)
         (mode,) = db.execute("PRAGMA journal_mode = WAL").fetchone()
         if mode != "wal":
-            raise StoreError(f"{path}: the file system allows no write-ahead log")
+            raise StoreError(f"{path}: the file system does not support a write-ahead log")
         db.execute("PRAGMA synchronous = FULL")
         (page_bytes,) = db.execute("PRAGMA page_size").fetchone()
         pages = checkpoint_pages * _PAGE_BYTES // page_bytes

@@ -233,13 +233,13 @@ def test_a_delivery_that_lapses_is_told() -> None:
         ('{"op": "push", "channel": "c", "base64": "?"}', "base64 cannot be read"),
         ('{"op": "push", "channel": "c", "text": "\\ud800"}', "half a character"),
         ('{"op": "push", "channel": "c", "headers": {"a": "\\ud800"}}', "half a character"),
-        ('{"op": "push", "channel": "c", "headers": [["a"]]}', "texts for names"),
+        ('{"op": "push", "channel": "c", "headers": [["a"]]}', "strings for names"),
         ('{"op": "push", "channel": "\\u0001c"}', "a control character"),
         ('{"op": "push", "channel": "c", "queue": true}', "queue must be a whole number"),
         ('{"op": "push", "channel": "c", "delay_ms": -1}', "delay_ms must be"),
         ('{"op": "grant", "channel": "c"}', "needs credit, window or both"),
         ('{"op": "join", "channel": "c", "filter": "=;"}', ""),
-        ('{"op": "subscribe", "event": "Nothing"}', "is no event"),
+        ('{"op": "subscribe", "event": "Nothing"}', "is not an event"),
     ],
 )
 def test_what_cannot_be_read_is_told_and_the_connection_stays(said: str, words: str) -> None:

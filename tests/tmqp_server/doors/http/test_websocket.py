@@ -144,6 +144,27 @@ def test_pings_are_answered_and_sent() -> None:
     assert socket.peer.over
 
 
+def test_a_peer_had_no_time_to_answer_the_ping_of_a_server_that_had_stood_still() -> None:
+    stage = Stage(HttpLimits(websocket_ping_interval_s=5.0))
+    socket = WebSocketPeer(stage).connect("web")
+    stage.now += 11.0
+    stage.hub.on_session_deadline(socket.peer.number, stage.now)
+    due = stage.hub.session_deadline(socket.peer.number)
+    assert due == stage.now + 5.0
+    stage.sleep(4.9)
+    assert not socket.peer.over
+    stage.sleep(0.2)
+    assert socket.peer.over
+
+
+def test_a_socket_that_was_closing_was_due_all_the_time_once_its_ping_was() -> None:
+    stage = Stage(HttpLimits(websocket_ping_interval_s=5.0))
+    socket = WebSocketPeer(stage).connect("web")
+    stage.sleep(4.0)
+    stage.hub.close(socket.peer.number, "the server stops", stage.now)
+    assert stage.hub.session_deadline(socket.peer.number) == stage.now + 2.0
+
+
 def test_a_close_is_answered_and_ends_both_connections() -> None:
     stage = Stage()
     socket = WebSocketPeer(stage).connect("web")

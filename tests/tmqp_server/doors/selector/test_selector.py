@@ -169,7 +169,7 @@ def test_texts_that_are_compared_with_numbers_where_all_properties_are_texts(
         ("a BETWEEN 1 OR 2", "where AND"),
         ("a LIKE b", "where a text"),
         ("a LIKE 'x' ESCAPE 'ab'", "one character"),
-        ("a LIKE 'x!' ESCAPE '!'", "half an escape"),
+        ("a LIKE 'x!' ESCAPE '!'", "incomplete escape"),
         ("1a = 1", "is followed by 'a'"),
         ("0x = 1", "is no number"),
         ("08 = 1", "is no number"),

@@ -76,7 +76,7 @@ def test_no_more_than_the_prefetch_is_in_hand(mode: str) -> None:
 @pytest.mark.parametrize("text", ["", "1", "x-1", "1-x", "9-1", "1-9", "1-0"])
 def test_an_ack_of_nothing_that_was_sent(text: str) -> None:
     client, _ = subscribed(world_with(), "client", 1)
-    assert "no MESSAGE has had the ack" in error(client.say("ACK", id=text))
+    assert "no MESSAGE had the ack" in error(client.say("ACK", id=text))
 
 
 def test_an_ack_after_unsubscribe_counts_for_nothing() -> None:
@@ -206,7 +206,7 @@ def test_a_transaction_was_committed_without_its_answers_when_their_subscription
         client.ack(found[0], transaction="t")
         client.say("UNSUBSCRIBE", id="1")
         frames = client.say("COMMIT", transaction="t", receipt="r")
-    assert "subscription has ended" in error(frames)
+    assert "has ended" in error(frames)
     assert client.closed
     other = Client(client.world)
     assert bodies(other.subscribe("/queue/b", id="2")) == []

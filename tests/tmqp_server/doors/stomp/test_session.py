@@ -297,8 +297,8 @@ WRONG_SENDS: list[tuple[dict[str, str], str]] = [
     ({"destination": "/queue/a?x=1"}, "options of a destination"),
     ({"destination": "/remote-temp-queue/x/y"}, "not possible for this destination"),
     ({"destination": A, "priority": "high"}, "from 0 to 9"),
-    ({"destination": A, "expires": "soon"}, "expires is no time"),
-    ({"destination": A, "AMQ_SCHEDULED_DELAY": "-1"}, "no number of milliseconds"),
+    ({"destination": A, "expires": "soon"}, "expires is not a time"),
+    ({"destination": A, "AMQ_SCHEDULED_DELAY": "-1"}, "not a number of milliseconds"),
     ({"destination": A, "AMQ_SCHEDULED_CRON": "* * * * *"}, "AMQ_SCHEDULED_CRON is not served"),
     ({"destination": A, "transaction": "t"}, "there is no transaction 't'"),
 ]

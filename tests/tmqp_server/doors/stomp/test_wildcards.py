@@ -82,7 +82,7 @@ def test_a_queue_that_is_removed_does_not_end_it_and_one_that_is_made_again_is_j
 @pytest.mark.parametrize(
     ("command", "headers", "text"),
     [
-        ("SEND", {"destination": "/queue/a.*"}, "no wildcards to go to"),
+        ("SEND", {"destination": "/queue/a.*"}, "cannot be sent to wildcards"),
         ("SUBSCRIBE", {"destination": "/temp-queue/a.*", "id": "1"}, "have no wildcards"),
         ("SUBSCRIBE", {"destination": "/queue/a.>", "id": "1", "browser": "true"}, "for one queue"),
         (

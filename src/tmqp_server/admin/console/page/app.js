@@ -20,6 +20,7 @@ import { page as publish } from "./publish.js";
 import { page as queue } from "./queue.js";
 import { page as queues } from "./queues.js";
 import { page as routers } from "./routers.js";
+import { page as slow } from "./slow.js";
 import { page as storage } from "./storage.js";
 import { page as you } from "./you.js";
 
@@ -36,6 +37,7 @@ const PAGES = [
   ["log", "Log", "d", "see-server", log],
   ["audit", "Audit", "a", "see-audit", audit],
   ["storage", "Storage", "s", "see-server", storage],
+  ["slow", "Slow", "w", "see-server", slow],
   ["limits", "Limits", "l", "see-server", limits],
   ["you", "You", "y", "", you],
 ];

@@ -2,11 +2,14 @@
 
 import { get, remove } from "./api.js";
 import { sure } from "./ask.js";
-import { age, badge, button, card, count, encode, facts, fill, h, link, quiet, table, title } from "./dom.js";
+import { age, badge, button, card, count, encode, facts, fill, h, link, quiet, rate, table, title } from "./dom.js";
+import { rates } from "./rates.js";
 import { may } from "./rights.js";
 import { Rows, filterField } from "./rows.js";
 import { tracing } from "./trace.js";
 
+const grown = rates();
+const pace = (row) => grown(row.id, [row.pushed, row.delivered]);
 const name = (row) => row.name || row.type || row.id;
 
 function details(row) {
@@ -40,7 +43,7 @@ export async function page(context) {
   };
   const rows = new Rows({
     caption: "Clients", empty: "No client fits.", sort: context.query.get("sort") || "name", filter: context.query.get("filter") || "",
-    widths: "minmax(150px, 2fr) minmax(70px, 1fr) minmax(110px, 1.4fr) repeat(5, minmax(74px, 1fr))",
+    widths: "minmax(150px, 2fr) minmax(70px, 1fr) minmax(110px, 1.4fr) repeat(2, minmax(70px, 0.8fr)) repeat(5, minmax(68px, 0.9fr))",
     columns: [
       ["name", "Client", (row) => [name(row), row.blocked && [" ", badge("blocked", "error")]], "", "name"],
       ["door", "Door", (row) => row.door, "", "door"],
@@ -48,7 +51,9 @@ export async function page(context) {
       ["online", "Since", (row) => age(row.online_ms / 1000), "n", "online_ms"],
       ["subscriptions", "Joined", (row) => count(row.subscriptions), "n", "subscriptions"],
       ["pushed", "Pushed", (row) => count(row.pushed), "n", "pushed"],
+      ["in", "In/s", (row) => rate(pace(row)[0]), "n"],
       ["delivered", "Delivered", (row) => count(row.delivered), "n", "delivered"],
+      ["out", "Out/s", (row) => rate(pace(row)[1]), "n"],
       ["in_flight", "In flight", (row) => count(row.in_flight), "n", "in_flight"],
     ],
     keyOf: (row) => row.id,

@@ -8,6 +8,8 @@ import { crumbs, queueHash, queuePath } from "./places.js";
 import { rightsOn } from "./rights.js";
 
 const PORTION = 50;
+/** How often a look at the end begins further ahead, where few messages fit. */
+const STEPS = 12;
 
 export async function page(context) {
   const [, channel, number] = context.parts;
@@ -15,6 +17,7 @@ export async function page(context) {
   const can = await rightsOn({ channel, queue: number });
   const asked = fields([
     { name: "state", label: "State", kind: "choice", choices: ["all", "waiting", "deferred", "in-flight"] },
+    { name: "at", label: "Show", kind: "choice", choices: ["the first", "the last", "from sequence"] },
     { name: "from", label: "From sequence", kind: "number" },
     { name: "id", label: "Message id" },
     { name: "filter", label: "Filter of headers", example: "Country=fr", help: "As consumers write it" },
@@ -66,13 +69,37 @@ export async function page(context) {
     if (await context.act(() => remove(`${path}/${encode(row.id)}`, { state: "waiting" }), "The message is removed.")) { fill(detail); await look(true); }
   };
   const look = async (first) => {
-    const { from, ...terms } = asked.read();
+    const { from, at, ...terms } = asked.read();
     if (terms.state === "all") delete terms.state;
-    const got = await get(path, { ...terms, from: first ? from : next, max: PORTION });
+    if (at === "the last") return last(terms, first);
+    const got = await get(path, { ...terms, from: first ? (at === "the first" ? undefined : from) : next, max: PORTION });
     items = first ? got.items : [...items, ...got.items];
     next = got.next ?? (got.items.length === PORTION ? got.items.at(-1).sequence + 1 : null);
-    fill(note, `${count(items.length)} messages${next ? "; there are more" : ""}. Looking changes nothing: they stay where they are.`);
-    more.hidden = !next;
+    show_(next);
+  };
+  /** The last messages, the newest first: from so far before the end that enough fit. */
+  const last = async (terms, first) => {
+    const end = first ? (await get(queuePath(channel, number))).last_sequence : next;
+    let found = [];
+    let from = end + 1;
+    for (let step = 0; step < STEPS && from > 0 && found.length < PORTION; step += 1) {
+      const to = from - 1;
+      from = Math.max(0, from - PORTION * 2 ** step);
+      const part = [];
+      for (let at = from; at !== null && at <= to;) {
+        const got = await get(path, { ...terms, from: at, max: 1000 });
+        part.push(...got.items.filter((each) => each.sequence <= to));
+        at = got.next ?? (got.items.length === 1000 ? got.items.at(-1).sequence + 1 : null);
+      }
+      found = [...part, ...found];
+    }
+    items = [...(first ? [] : items), ...found.reverse()];
+    next = from > 0 ? from - 1 : null;
+    show_(next);
+  };
+  const show_ = (left) => {
+    fill(note, `${count(items.length)} messages${left ? "; there are more" : ""}. Looking changes nothing: they stay where they are.`);
+    more.hidden = !left;
     draw();
   };
   const more = button("More", () => context.act(() => look(false), ""));

@@ -5,38 +5,27 @@ import { form, sure } from "./ask.js";
 import { age, badge, button, count, fill, h, link, rate, title } from "./dom.js";
 import { QUEUE_OPTIONS, fromForm, initials, queueFields } from "./options.js";
 import { queueHash, queuePath } from "./places.js";
+import { rates } from "./rates.js";
 import { may, rightsOn } from "./rights.js";
 import { Rows, filterField } from "./rows.js";
 
 /** Ask the name of what is removed where more messages than this go with it. */
 const MANY = 100;
+/** Found by two looks of the server: the order is right at the second one. */
+const GROWTH = "-growth";
 const VIEWS = [
   ["All", "", "name,queue"],
   ["Largest", "waiting>0", "-waiting"],
   ["Stuck", "oldest_age_s>300", "-oldest_age_s"],
   ["No consumers", "waiting>0 and consumers=0", "-waiting"],
   ["Dead letters", "dead>0", "-dead"],
+  ["Fastest growing", "", GROWTH],
 ];
 
 const FIELDS = "status,waiting,in_flight,deferred,oldest_age_s,consumers,counts";
 
-/** Totals of rows when they were seen last, for rates. */
-const seen = new Map();
-
-function rates(row) {
-  const key = `${row.channel}/${row.queue}`;
-  const now = performance.now() / 1000;
-  const { received_messages: received, deliveries } = row.counts;
-  const before = seen.get(key);
-  if (!before || received < before.received || deliveries < before.deliveries) {
-    if (seen.size > 20000) seen.clear();
-    seen.set(key, { now, received, deliveries, rates: [null, null] });
-  } else if (now - before.now > 0.9) {
-    const step = now - before.now;
-    seen.set(key, { now, received, deliveries, rates: [(received - before.received) / step, (deliveries - before.deliveries) / step] });
-  }
-  return seen.get(key).rates;
-}
+const grown = rates();
+const pace = (row) => grown(`${row.channel}/${row.queue}`, [row.counts.received_messages, row.counts.deliveries]);
 
 /** The number of messages that go when a queue is cleared or removed. */
 export const held = (row) => row.waiting + row.deferred + row.in_flight;
@@ -82,8 +71,8 @@ export async function page(context) {
       ["in_flight", "In flight", (row) => count(row.in_flight), "n", "in_flight"],
       ["deferred", "Deferred", (row) => count(row.deferred), "n", "deferred"],
       ["oldest", "Oldest", (row) => (row.waiting ? age(row.oldest_age_s) : "–"), "n", "oldest_age_s"],
-      ["in", "In/s", (row) => rate(rates(row)[0]), "n"],
-      ["out", "Out/s", (row) => rate(rates(row)[1]), "n"],
+      ["in", "In/s", (row) => rate(pace(row)[0]), "n"],
+      ["out", "Out/s", (row) => rate(pace(row)[1]), "n"],
       ["consumers", "Consumers", (row) => (row.consumers || !row.waiting ? count(row.consumers) : badge("none", "warn")), "n", "consumers"],
       ["dead", "Dead", (row) => count(row.counts.dead), "n", "dead"],
     ],
@@ -123,7 +112,7 @@ export async function page(context) {
     field.querySelector("input").value = filter;
     try { await rows.renew(); } catch (error) { context.tell(error.message, "error"); }
   }));
-  const press = () => views.forEach((view, at) => view.setAttribute("aria-pressed", String(VIEWS[at][1] === rows.filter)));
+  const press = () => views.forEach((view, at) => view.setAttribute("aria-pressed", String(VIEWS[at][1] === rows.filter && (VIEWS[at][2] === GROWTH) === (rows.sort === GROWTH))));
   const field = filterField(rows, "name:ord* and waiting>1000", "Terms joined by and: name:ord*, waiting>1000, consumers=0, status=push");
   await rows.begin(context.tell);
   press();

@@ -1,0 +1,52 @@
+"""How fast queues grow: found by two looks at all of them.
+
+Nothing is kept unless somebody sorts or filters by it.  Then the number of messages of each queue
+is, for the next who does so some seconds later: whoever looks first is told that nothing grows.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, final
+
+from tmqp_server.admin.api.filters import Fields
+from tmqp_server.engine.model.snapshots import QueueSnapshot
+
+__all__ = ["Growth"]
+
+#: Seconds between two looks that are compared, at least, and after which one is of no use.
+_STEP_S: Final = 2.0
+_LONGEST_S: Final = 60.0
+#: Queues whose number of messages is kept.
+_MOST: Final = 50_000
+
+
+@final
+class Growth:
+    """What all who look at the queues of a server share."""
+
+    def __init__(self) -> None:
+        self._before: dict[tuple[str, int], int] = {}
+        self._before_s = -math.inf
+        self._latest: dict[tuple[str, int], int] = {}
+        self._latest_s = -math.inf
+
+    def fields(self, now: float) -> Fields:
+        """The field ``growth``, messages a second, for a look that begins."""
+        if now - self._latest_s > _LONGEST_S:
+            self._latest = {}
+        if now - self._latest_s >= _STEP_S:
+            self._before, self._before_s = self._latest, self._latest_s
+            self._latest, self._latest_s = {}, now
+        before, latest = self._before, self._latest
+        passed_s = now - self._before_s
+
+        def growth(item: object) -> float:
+            assert isinstance(item, QueueSnapshot), "the list is one of queues"
+            key = item.channel, item.queue_id
+            held = item.messages + item.priority_messages + item.deferred + item.in_flight
+            if key not in latest and len(latest) < _MOST:
+                latest[key] = held
+            return (held - before.get(key, held)) / passed_s
+
+        return {"growth": growth}
