@@ -15,6 +15,7 @@ from typing import Final, final
 
 __all__ = [
     "RATES",
+    "SMALLEST_MESSAGE",
     "Arrivals",
     "Flow",
     "Meter",
@@ -40,7 +41,7 @@ _ADDRESSES: Final = 1_024
 #: A connection that would have to wait longer than so many seconds is refused.
 _LONGEST_WAIT_S: Final = 10.0
 #: No protocol says a message in fewer bytes.
-_SMALLEST_MESSAGE: Final = 4
+SMALLEST_MESSAGE: Final = 4
 #: More bytes than anybody is given.
 _MUCH: Final = 1 << 40
 #: Bits of an IPv6 address that one subscriber has.
@@ -153,7 +154,7 @@ class Meter:
         """How many bytes each connection may send before anything can be reached."""
         room = float(_MUCH)
         if self._messages is not None:
-            room = min(room, self._messages.level * _SMALLEST_MESSAGE)
+            room = min(room, self._messages.level * SMALLEST_MESSAGE)
         if self._bytes is not None:
             room = min(room, self._bytes.level)
         return room / (2 * max(self.users, 1))
