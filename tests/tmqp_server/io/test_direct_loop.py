@@ -460,13 +460,19 @@ def test_a_round_trip_takes_no_turn_of_asyncio() -> None:
         run(main)
         return Counter(counts)
 
-    for _ in range(5):
+    def calls_of_one() -> tuple[float, float]:
+        """How many calls of asyncio, and of ours, a round trip takes."""
         few, many = counted(100), counted(600)
         more = {name: (many[name] - few[name]) / 500 for name in many}
         asyncio_calls = sum([each for name, each in more.items() if "/asyncio/" in name])
-        ours = sum([each for name, each in more.items() if "/tmqp_server/io/" in name])
-        if asyncio_calls < 1:
-            break  # else a machine was so slow that timers came in between
+        return asyncio_calls, sum(
+            [each for name, each in more.items() if "/tmqp_server/io/" in name]
+        )
+
+    asyncio_calls, ours = calls_of_one()
+    for _ in range(4):
+        if asyncio_calls >= 1:  # a machine was so slow that timers came in between
+            asyncio_calls, ours = calls_of_one()
     assert asyncio_calls < 1
     assert 5 <= ours < 9
 
