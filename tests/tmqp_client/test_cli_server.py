@@ -296,7 +296,7 @@ def test_info_without_metrics_is_what_tmqp_tells(place: Place) -> None:
 
 def test_info_says_what_it_may_not_see(place: Place) -> None:
     result = place.run("server", "info", token="poor-token")
-    assert "the server not told: " in result.stderr
+    assert "cannot show the server: " in result.stderr
     assert "does not allow this client to see /metrics" in result.stderr
 
 

@@ -76,7 +76,7 @@ def test_a_server_that_does_not_answer_hangs(address: str, monkeypatch: pytest.M
     ("arguments", "sentence"),
     [
         (["server"], "--config names no target"),
-        (["server", "http://x"], "an address begins with"),
+        (["server", "http://x"], "an address must begin with"),
         (["server", "192.0.2.1:2622"], "--i-own-this-target"),
         (["server", "127.0.0.1:1", "--only", "none"], "no case fits"),
         (["server", "127.0.0.1:1", "--level", "best"], "'best' is not one of"),

@@ -196,7 +196,7 @@ def test_a_recording_that_is_not_there_is_status_3() -> None:
     ("address", "sentence"),
     [
         ("tmq://192.0.2.1:2622", "is on another machine; --i-own-this-target"),
-        ("http://x", "an address begins with"),
+        ("http://x", "an address must begin with"),
     ],
 )
 def test_an_address_that_will_not_be_tested_is_status_3(address: str, sentence: str) -> None:

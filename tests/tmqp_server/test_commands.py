@@ -203,7 +203,7 @@ def test_an_export_stops_at_damage_or_passes_over_it(data: Path) -> None:
     assert "messages 1 to 1024 of queue 1" in ended.stderr
     ended = run("export", data, "--skip-damaged")
     assert ended.returncode == 0
-    assert "passed over: messages 1 to 1024 of queue 1" in ended.stderr
+    assert "skipped: messages 1 to 1024 of queue 1" in ended.stderr
     assert ended.stdout.count('"kind":"message"') == 2_500 - 1_024 + 7
 
 

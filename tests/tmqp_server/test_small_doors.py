@@ -177,7 +177,10 @@ def parse_table(text: str) -> dict[str, Any]:
         ({"server.json": "[]"}, "must hold a JSON object"),
         ({"server.json": "{}"}, "topic-config must name"),
         ({"server.json": '{"topic-config": "t.json"}'}, "No such file"),
-        ({"server.json": '{"topic-config": "t.json"}', "t.json": '{"topics": [1]}'}, "a topic is"),
+        (
+            {"server.json": '{"topic-config": "t.json"}', "t.json": '{"topics": [1]}'},
+            "a topic must",
+        ),
         ({"server.json": '{"topic-config": "t.json"}', "t.json": '{"topics": []}'}, "connectors"),
         (
             {

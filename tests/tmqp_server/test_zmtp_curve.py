@@ -395,7 +395,7 @@ async def test_a_file_without_a_key_is_named_and_not_repeated(tmp_path: Path) ->
             pass
     assert "hunter2" not in str(caught.value)
     path.write_bytes(b"\xff" * 40)
-    with pytest.raises(ConfigError, match="wrong is no text"):
+    with pytest.raises(ConfigError, match="wrong is not text"):
         async with running(curve(path)):
             pass
     path.write_bytes(b"#" * 70_000)

@@ -256,7 +256,7 @@ def test_a_queue_that_is_removed_or_created_anew_is_data_loss(
     with pytest.raises(DataLost, match=r"changed/1: .* removed after message 3 was read"):
         query.trigger()
     broker.push("changed", 1, [b"y"] * 2)
-    with pytest.raises(DataLost, match=r"changed/1: the queue was removed and created anew"):
+    with pytest.raises(DataLost, match=r"changed/1: the queue was removed and re-created"):
         query.trigger()
     going_on = Query(link_to(broker), list(query.recorded), failOnDataLoss="false", **options)
     assert going_on.trigger()

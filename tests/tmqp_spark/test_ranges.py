@@ -165,7 +165,7 @@ def create_anew(broker: Broker) -> None:
 
 @pytest.mark.parametrize(
     ("happens", "text"),
-    [(remove, "was removed; start from a new"), (create_anew, "was removed and created anew")],
+    [(remove, "was removed; start from a new"), (create_anew, "was removed and re-created")],
 )
 def test_another_queue_of_that_name_is_data_loss(
     own_broker: Broker, link_to: LinkTo, happens: Callable[[Broker], None], text: str

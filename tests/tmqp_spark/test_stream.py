@@ -210,7 +210,7 @@ def test_data_loss_ends_the_query_with_what_to_do(
     with pytest.raises(StreamingQueryException) as caught:
         run_now(follow(spark, broker, **options), seen, tmp_path / "checkpoint")
     text = str(caught.value)
-    assert f"{broker.url} loss/1: the queue was removed and created anew" in text
+    assert f"{broker.url} loss/1: the queue was removed and re-created" in text
     assert "failOnDataLoss=false" in text
     run_now(follow(spark, broker, failOnDataLoss="false", **options), seen, tmp_path / "checkpoint")
     assert seen.all == [(1, 1), (1, 2), (1, 3), (1, 4), (1, 1), (1, 2)]

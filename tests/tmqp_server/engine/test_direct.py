@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.tmqp_server.engine.test_nodes import enter_node
-from tests.tmqp_server.engine.world import World
+from tests.tmqp_server.engine.world import World, queue_defaults
 from tmqp_server.engine.commands import (
     BY_ID,
     BY_NAME,
@@ -22,9 +22,9 @@ from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import ASKS_ACKNOWLEDGE, ASKS_RESPONSE
 
 
-def crew(limits: EngineLimits | None = None) -> World:
+def crew(limits: EngineLimits | None = None, *, takes_nodes: bool = False) -> World:
     """Four clients: three workers of one type, two of them of one name, and a boss."""
-    world = World(limits)
+    world = World(limits, options=queue_defaults(takes_nodes=takes_nodes))
     members = [("a", "w", "t"), ("boss", None, None), ("b", "w", "t"), ("c", "v", "t")]
     for number, (client_id, name, kind) in enumerate(members, 1):
         world.numbers[client_id] = number
@@ -220,7 +220,7 @@ def test_an_acknowledge_that_names_no_channel_goes_to_the_client() -> None:
 
 
 def test_another_node_answers_only_what_it_was_given() -> None:
-    world = crew()
+    world = crew(takes_nodes=True)
     enter_node(world)
     command = SendDirect(2, BY_ID, "far", False, 10, "hi", None, "q", ASKS_RESPONSE)
     command.elsewhere = True

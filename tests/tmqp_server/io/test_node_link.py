@@ -228,7 +228,7 @@ async def test_a_filter_that_fails_is_logged(caplog: pytest.LogCaptureFixture) -
         ({"filter": "tests.tmqp_server.io.test_node_link:Picky"}, "not today"),
         ({"forward": ["a/99999"]}, "forward: 'a/99999': a queue is a number 0..65535"),
         ({"accept": [""]}, "accept: '': a pattern must be channel or channel/queue"),
-        ({"accept_kinds": ["mail"]}, "accept: 'mail' is none of queue, router"),
+        ({"accept_kinds": ["mail"]}, "accept: 'mail' is not one of queue, router"),
     ],
 )
 async def test_what_cannot_be_used_is_said_before_anything_is_opened(

@@ -143,7 +143,7 @@ def test_a_making_that_was_interrupted_is_made_again(folder: Path) -> None:
 
 def test_what_is_no_directory_is_refused(folder: Path) -> None:
     folder.write_text("a file")
-    with pytest.raises(StoreError, match="is no directory"):
+    with pytest.raises(StoreError, match="is not a directory"):
         SqliteStore(folder)
     with pytest.raises(StoreError, match="cannot create the directory"):
         SqliteStore(folder / "below")

@@ -147,9 +147,9 @@ WRONG: Final[dict[str, bytes]] = {
     "there is no command 'SEND'": b"SEND\0destination:a\n\n\0",
     "no colon": b"SEND\nabc\n\n\0",
     "has no name": b"SEND\n:abc\n\n\0",
-    "no escape": b"SEND\na:\\t\n\n\0",
+    "not an escape": b"SEND\na:\\t\n\n\0",
     "not UTF-8": b"SEND\na:\xff\n\n\0",
-    "is no number": b"SEND\ncontent-length:-1\n\n\0",
+    "is not a number": b"SEND\ncontent-length:-1\n\n\0",
     "no NUL follows": b"SEND\ncontent-length:1\n\nab\0",
 }
 

@@ -405,7 +405,7 @@ def test_names_of_channels_are_found_again() -> None:
         ({"max_deflate_level": 0}, "at least 1"),
         ({"msg_timeout_ms": 900_001}, "beyond"),
         ({"heartbeat_interval_ms": 60_001}, "beyond"),
-        ({"dead_letter": "a@b"}, "no name"),
+        ({"dead_letter": "a@b"}, "not a topic name"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(table: dict[str, Any], problem: str) -> None:
