@@ -17,7 +17,7 @@ from tests.tmqp_server.admin.stage import Stage
 from tests.tmqp_server.shell.stage import StubWire
 from tmqp_server.admin.api.overview import Overview
 from tmqp_server.admin.metrics.collect import Collector
-from tmqp_server.admin.metrics.exposition import TEXT, Family
+from tmqp_server.admin.metrics.exposition import TEXT
 from tmqp_server.engine.commands import Connect, CreateQueue
 
 pytestmark = pytest.mark.skipif(tmqp.compiled, reason="lines of compiled code are not seen")
@@ -102,13 +102,3 @@ def test_no_step_is_longer_where_there_is_more(work: Callable[[Stage], tuple[int
     assert many <= few * 1.05
     assert few < MOST_LINES
     assert many_steps > 2 * few_steps
-
-
-def test_a_sum_does_not_fall_when_a_session_ends_between_two_portions() -> None:
-    """It was missed once, and Prometheus took that for a restart."""
-    collector = Collector(crowded(FEW).world, [], 1_000)
-    told = []
-    for count in (10, 9, 11):
-        families = iter([Family("messages_received", [(("tmqp",), count)])])
-        told += [family.rows for family in collector._rising(families)]
-    assert told == [[(("tmqp",), 10)], [(("tmqp",), 10)], [(("tmqp",), 11)]]

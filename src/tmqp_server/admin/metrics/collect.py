@@ -16,7 +16,6 @@ from tmqp_server.admin.limits import limits_near
 from tmqp_server.admin.metrics.catalogue import (
     BY_NAME,
     CLUSTER_COUNTERS,
-    COUNTER,
     QUEUE_COUNTERS,
     READERS,
     REFUSED_PUSHES,
@@ -105,8 +104,6 @@ class Collector:
         self.exemplars_offset_s: float | None = None
         #: First deliveries of messages that have not waited, as last told.
         self._at_once = 0
-        #: What each sum was when it was told last, by its name and labels.
-        self._told: dict[tuple[str, ...], int | float] = {}
 
     def page(self, form: int, now: float) -> Page:
         """The page that is to be answered with: one in the making, or of this second, or new."""
@@ -152,8 +149,8 @@ class Collector:
     def _families(self, turn: Turn, survey: Survey, pressure: Pressure) -> _Families:
         yield from self._of_process(turn)
         yield from _of_connections(turn, pressure)
-        yield from self._rising(self._of_messages(turn, survey))
-        yield from self._rising(_of_queues(survey))
+        yield from self._of_messages(turn, survey)
+        yield from _of_queues(survey)
         yield from self._of_memory(survey, pressure)
         yield from self._of_storage(turn, survey)
         expiry = _if_known(self._world.certificate_expires_s())
@@ -190,24 +187,6 @@ class Collector:
         yield from self._of_web()
         if survey.samples:
             yield Family("metrics_queues_left_out", [_one(survey.left_out)])
-
-    def _rising(self, families: _Families) -> _Families:
-        """Families whose sums never fall.
-
-        Sessions and queues are surveyed in portions: one that ends between two of them can be
-        missed once, and Prometheus takes a sum that falls for a restart.
-        """
-        for family in families:
-            metric = family.metric
-            if metric.kind == COUNTER and "queue" not in metric.labels:
-                rows: list[Row] = []
-                for labels, value in family.rows:
-                    assert not isinstance(value, Histogram), "it is a counter"
-                    key = (metric.name, *labels)
-                    told = self._told[key] = max(value, self._told.get(key, 0))
-                    rows.append((labels, told))
-                family.rows = rows
-            yield family
 
     def _of_web(self) -> _Families:
         tally = self.requests
