@@ -42,7 +42,8 @@ _PASSING: Final = (401, 403, 409, 503)
 #: their queue.  Not judged: what was pushed, which is taken
 #: back where a write fails (seed 3104).
 _COUNT: Final = re.compile(
-    r"^(tmqp_(?!queue_|(?:messages|queues)_received)[a-z_]+_(?:total|count|bucket)(?:\{[^ ]*\})?) ([0-9.]+)$",
+    r"^(tmqp_(?!queue_|(?:messages|queues)_received)[a-z_]+_(?:total|count|bucket)"
+    r"(?:\{[^ ]*\})?) ([0-9.]+)$",
     re.MULTILINE,
 )
 #: Characters of a page that may be made in one event of the world: a portion for each of several
