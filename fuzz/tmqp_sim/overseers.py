@@ -21,9 +21,8 @@ from tmqp_server.doors.http.door import HttpDoor, queue_routes
 from tmqp_server.doors.http.limits import HttpLimits
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.port import Door, IdSource
-from tmqp_sim.host import WEB
 from tmqp_sim.stage import Stage
-from tmqp_sim.web import HttpLine
+from tmqp_sim.web import HttpLine, open_line
 from tmqp_sim.world import Violation
 
 __all__ = ["Overseer", "api_of", "web_door"]
@@ -100,16 +99,9 @@ class Overseer:
         """Open the connection, and look around from time to time."""
         if self.retired or self._line is not None:
             return
-        self._line = self._open(self._gone)
+        self._line = open_line(self.simulation, self.name, self._gone)
         self.world.mark("operator came by HTTP")
         self.world.after(_PAUSE_S, self._work, self._line)
-
-    def _open(self, lost: Any) -> HttpLine:
-        link = self.simulation.network.open()
-        link.host = f"{WEB}{self.name} {link.number}"
-        line = HttpLine(self.simulation, link, lost)
-        self.world.after(0.0, self.simulation.server.accept, link)
-        return line
 
     def _gone(self) -> None:
         self._line = None
@@ -196,7 +188,7 @@ class Overseer:
     def _disconnect(self, line: HttpLine) -> None:
         """Connect another client, look at it, and cut it off."""
         if self._other is None:
-            self._other = other = self._open(self._other_gone)
+            self._other = other = open_line(self.simulation, self.name, self._other_gone)
             self._ask(other, "/session", self._met)
         elif self._other_id:
             self._ask(

@@ -26,7 +26,7 @@ from tmqp_sim.overseers import api_of
 from tmqp_sim.plan import Plan
 from tmqp_sim.side import Side
 from tmqp_sim.stage import Stage
-from tmqp_sim.web import HttpLine
+from tmqp_sim.web import HttpLine, open_line
 from tmqp_sim.world import Violation, World
 
 __all__ = ["WatchingSide"]
@@ -95,11 +95,8 @@ class Scraper:
         """Open the connection, and look at the server from time to time."""
         if self._line is not None:
             return
-        link = self.simulation.network.open()
-        link.host = f"{WATCH}{self.name} {link.number}"
-        self._line = HttpLine(self.simulation, link, self._gone)
+        self._line = open_line(self.simulation, self.name, self._gone, host=WATCH)
         self.world.mark("metrics are watched")
-        self.world.after(0.0, self.simulation.server.accept, link)
         self.world.after(_PAUSE_S, self._work, self._line)
 
     def _gone(self) -> None:

@@ -22,7 +22,7 @@ from tmqp_sim.producers import Producer
 from tmqp_sim.stage import Stage
 from tmqp_sim.world import Violation
 
-__all__ = ["HttpLine", "WebProducer", "WebPuller"]
+__all__ = ["HttpLine", "WebProducer", "WebPuller", "open_line"]
 
 #: An answer that comes later than its request's own wait and this is given up.
 _GRACE_S: Final = 3.0
@@ -166,6 +166,28 @@ class HttpLine:
             self._over()
 
 
+def open_line(
+    simulation: Stage,
+    name: str,
+    lost: Callable[[], None],
+    *,
+    host: str = WEB,
+    accepted_s: float = 0.0,
+) -> HttpLine:
+    """Open a connection over HTTP.
+
+    :param name: the client's.
+    :param lost: called when the connection is over.
+    :param host: how the hosts of such clients begin.
+    :param accepted_s: after so many seconds the server accepts it.
+    """
+    link = simulation.network.open()
+    link.host = f"{host}{name} {link.number}"
+    line = HttpLine(simulation, link, lost)
+    simulation.world.after(accepted_s, simulation.server.accept, link)
+    return line
+
+
 def _of_place(place: Place) -> str:
     return f"/api/v1/channels/{place.channel}/queues/{place.queue_id}"
 
@@ -192,11 +214,9 @@ class WebProducer(Producer):
         """Open a connection, if there is none."""
         if self.usable or self.retired:
             return
-        link = self.simulation.network.open()
-        link.host = f"{WEB}{self.name} {link.number}"
-        self._line = HttpLine(self.simulation, link, self._gone)
+        accepted_s = self.random.random() * 0.02
+        self._line = open_line(self.simulation, self.name, self._gone, accepted_s=accepted_s)
         self.world.mark("HTTP producer connected")
-        self.world.after(self.random.random() * 0.02, self.simulation.server.accept, link)
         self.world.after(_PROBE_EVERY_S, self._probe, self._line)
         self.work()
 
@@ -273,11 +293,8 @@ class WebPuller:
         """Open a connection and ask from time to time."""
         if self.retired or self._line is not None:
             return
-        link = self.simulation.network.open()
-        link.host = f"{WEB}{self.name} {link.number}"
-        self._line = HttpLine(self.simulation, link, self._gone)
+        self._line = open_line(self.simulation, self.name, self._gone)
         self.world.mark("HTTP consumer connected")
-        self.world.after(0.0, self.simulation.server.accept, link)
         self.world.after(_TAKE_EVERY_S, self._take, self._line)
 
     def _gone(self) -> None:
