@@ -16,14 +16,13 @@ TOML: Final = "application/toml"
 
 def wants_toml(request: HttpRequest) -> bool:
     """Whether the client wants an answer as TOML: the field Accept names it first."""
-    accept = (request.header(b"accept") or b"").decode("latin-1").lower()
-    return accept.partition(",")[0].partition(";")[0].strip() == TOML
+    accept = request.header(b"accept") or b""
+    return _bare_type(accept.partition(b",")[0]) == TOML
 
 
 def is_toml(request: HttpRequest) -> bool:
     """Whether the body of a request is TOML."""
-    kind = (request.header(b"content-type") or b"").decode("latin-1").lower()
-    return kind.partition(";")[0].strip() == TOML
+    return _bare_type(request.header(b"content-type") or b"") == TOML
 
 
 def read_toml(body: bytes) -> dict[str, Any]:
@@ -43,6 +42,11 @@ def toml_of(tables: Mapping[str, Any]) -> bytes:
     :param tables: of texts, numbers, truth values, lists of such, tables and lists of tables.
     """
     return "\n".join([*_lines(tables, ""), ""]).lstrip("\n").encode()
+
+
+def _bare_type(media_type: bytes) -> str:
+    """A media type without its parameters."""
+    return media_type.decode("latin-1").lower().partition(";")[0].strip()
 
 
 def _lines(table: Mapping[str, Any], prefix: str) -> Iterator[str]:
