@@ -304,13 +304,7 @@ class Flights(DeferralFlights):
     ) -> Message | None:
         """Take a message from the consumer that answers for it (F95); None if it has none of that
         id."""
-        counters = queue.counters
-        if positive:
-            counters.acks += 1
-            session.acknowledged += 1
-        else:
-            counters.negative_acks += 1
-            session.negative_acks += 1
+        _count_answer(queue, session, positive)
         message = queue.flight(message_id)
         if session.node and positive and message is not None and message.holder is not session:
             self.take_from_all(queue, message, LAPSE_ANSWERED)
@@ -329,13 +323,7 @@ class Flights(DeferralFlights):
 
     def answer_for(self, queue: Queue, message: Message, session: Session, positive: bool) -> None:
         """Take this message from the consumer whose batch answers for it."""
-        counters = queue.counters
-        if positive:
-            counters.acks += 1
-            session.acknowledged += 1
-        else:
-            counters.negative_acks += 1
-            session.negative_acks += 1
+        _count_answer(queue, session, positive)
         self._take_from(queue, message, session)
         message.marks |= MARK_ANSWERED if positive else _REFUSED
 
@@ -516,6 +504,15 @@ class Flights(DeferralFlights):
             session = self._core.sessions.get(client.number)
             if session is not None:
                 self._core.recount(session)
+
+
+def _count_answer(queue: Queue, session: Session, positive: bool) -> None:
+    if positive:
+        queue.counters.acks += 1
+        session.acknowledged += 1
+    else:
+        queue.counters.negative_acks += 1
+        session.negative_acks += 1
 
 
 def enter(queue: Queue, message: Message) -> None:
