@@ -166,6 +166,7 @@ MARKS: Final[dict[str, str]] = {
         f"{title} {name}": text for title in ("STOMP", "OpenWire") for name, text in _OF_JMS.items()
     },
     "sent to an exclusive consumer": "one consumer of several got all messages",
+    "push queue passes over a slow consumer": "a message of a queue that skips those",
     "sent to the single consumer": "a channel lets one of them take everything",
     "TMQP message of ten priorities sent before lower ones": "which had waited longer or not",
     "window full": "a consumer had as much unanswered as it wanted",

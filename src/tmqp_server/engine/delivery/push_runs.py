@@ -234,7 +234,7 @@ class RunIntake:
         discipline = queue.discipline
         return (
             queue.plain
-            and (audience.stalled == 0 or not discipline.stores)
+            and (audience.stalled == 0 or queue.skips)
             and audience.metered == 0
             and not queue.options.hide_client_names
             and (queue.saves or not queue.bounded)
@@ -248,7 +248,7 @@ class RunIntake:
                     and queue.held is None
                     and not queue.waits
                     and not queue.runnable
-                    and len(audience.subscriptions) > 0
+                    and audience.stalled < len(audience.subscriptions)
                 )
             )
         )

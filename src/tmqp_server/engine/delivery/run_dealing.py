@@ -77,7 +77,7 @@ class RunDealer:
             and not core.shares_decisions
             and not core.notices.mask & MESSAGE_PRODUCED
             and not queue.runnable
-            and not (queue.discipline.sends and queue.audience.can_take(queue.exclusive))
+            and not (queue.discipline.sends and queue.can_send())
         )
 
     def line_up(

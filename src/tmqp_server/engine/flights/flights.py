@@ -246,7 +246,7 @@ class Flights(DeferralFlights):
         """Note the one consumer that has the message."""
         in_flight = client.in_flight
         if in_flight >= client.most and not self._may_hold(queue, message, client):
-            # Only a broadcast comes here, for it waits for nobody.
+            # Only queues that wait for nobody come here.
             queue.counters.untracked += 1
             return
         message.holder = client
