@@ -80,7 +80,8 @@ class FrameDecoder:
     ``makes_runs``, whether it makes runs (it does not unless told so), and ``runs``, those among
     the frames that the last :meth:`feed` has returned: each stands in for its first frame there,
     and its others are missing; ``mixes_runs``, whether messages of one run may go into several
-    queues of one target, and some have priority; ``read_headers``, names that whoever forwards
+    queues of one target, and some have priority, and whether acknowledges of one may be about
+    several queues; ``read_headers``, names that whoever forwards
     messages reads: a message that may have one is in no run, and where this is None, none that has
     headers is.
     """
@@ -386,7 +387,9 @@ class FrameDecoder:
         queue_low: i64 = data[first + 5]
         queue_high: i64 = data[first + 6]
         mixed = False
-        mixes = self.mixes_runs and b0 & TYPE_BITS == TYPE_QUEUE_MESSAGE
+        mixes = self.mixes_runs
+        # In an acknowledge the bit of the priority says that it is for a client.
+        odd_kind = b0 ^ HIGH_PRIORITY if b0 & TYPE_BITS == TYPE_QUEUE_MESSAGE else b0
         has_header = b1 & HAS_HEADER != 0
         max_payload = self._max_payload
         max_name = self._max_name
@@ -396,7 +399,7 @@ class FrameDecoder:
             low: i64 = data[pos + 5]
             high: i64 = data[pos + 6]
             if kind != b0 or low != queue_low or high != queue_high:
-                if not mixes or (kind != b0 and kind ^ b0 != HIGH_PRIORITY):
+                if not mixes or (kind != b0 and kind != odd_kind):
                     break
                 mixed = True
             if data[pos + 1] != b1 or data[pos + 3] != source_len or data[pos + 4] != target_len:
