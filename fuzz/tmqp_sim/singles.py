@@ -61,9 +61,7 @@ def single_effects(effects: Sequence[Effect], flights: Flights) -> list[Effect]:
     return found
 
 
-def told_in_turn(
-    run: PushRun, singles: Sequence[Effect]
-) -> Iterator[tuple[Push, list[Effect]]]:
+def told_in_turn(run: PushRun, singles: Sequence[Effect]) -> Iterator[tuple[Push, list[Effect]]]:
     """Each push of a mixed run, with what its producer was told and what was sent of it.
 
     :raises Violation: for an effect that none of them has.

@@ -7,9 +7,9 @@ frame, and of all of them the bytes behind the first two, which are the only one
 rewrites (F2, F11).  Between each two of these pieces stand the same two bytes, so that a whole run
 is written by one join.
 
-A run may be *mixed*: its messages go into several queues of one target, or answer for some of
-several, or some have priority over others.  The queue's number is behind the first two bytes, so it costs nothing; a frame of the other
-priority brings its own first two.
+A run may be *mixed*: its messages go into several queues of one target, or some have priority over
+others, or its acknowledges are about several queues.  The queue's number is behind the first two
+bytes, so it costs nothing; a frame of the other priority brings its own first two.
 
 Only the decoder makes runs, of frames that it has checked as any other.
 """
