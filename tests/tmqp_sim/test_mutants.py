@@ -202,6 +202,7 @@ FOUND_AT: Final = {
     "room-is-never-tried": 125,
     "room-leaves-behind": 125,
     "run-answered-in-part": 7,
+    "run-answered-elsewhere": 43,
     "run-confirmed-early": 57,
     "run-delivered-twice": 48,
     "run-erased-in-part": 84,
