@@ -169,7 +169,7 @@ class ConfirmWriter:
         return b"".join(pieces)
 
     def _behind_of(self, queue_id: int, known: dict[int, bytes]) -> bytes:
-        """What stands behind the length of the id, for another queue of the channel."""
+        """What follows the length of the id, for another queue of the channel."""
         behind = known.get(queue_id, b"")
         if not behind:
             number = queue_id.to_bytes(_QUEUE_END - _QUEUE_AT, "little")

@@ -98,7 +98,7 @@ def _by_queue(
 
 
 def _has_duplicate(queue: Queue, ids: list[str]) -> bool:
-    """Whether one of these ids is in flight, or stands there twice."""
+    """Whether one of these ids is in flight, or occurs twice among them."""
     if queue.duplicates or len(set(ids)) < len(ids):
         return True
     for message_id in ids:  # noqa: SIM110 - any() would make a generator
