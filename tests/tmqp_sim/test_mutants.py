@@ -201,6 +201,7 @@ FOUND_AT: Final = {
     "rest-forgotten": 24,
     "room-is-never-tried": 125,
     "room-leaves-behind": 125,
+    "run-answered-elsewhere": 43,
     "run-answered-in-part": 7,
     "run-confirmed-early": 57,
     "run-delivered-twice": 48,
