@@ -35,7 +35,6 @@ from tmqp_server.engine.commands import (
 from tmqp_server.engine.delivery.feed_commits import Commit
 from tmqp_server.engine.delivery.shelving import PendingShelf
 from tmqp_server.engine.effects import (
-    Append,
     AppendRun,
     ConfirmRun,
     Deliver,

@@ -79,9 +79,9 @@ class OpenwireOptions:
     directory."""
 
     done_confirms: bool = True
-    """Whether a persistent message of a queue is confirmed as soon as its consumer has acknowledged it, although the
-    disk does not have it yet: nobody is owed it any more.  Without, each confirm waits for the disk, as it
-    always does in a group of servers."""
+    """Whether a persistent message of a queue is confirmed as soon as its consumer has acknowledged
+    it, although the disk does not have it yet: nobody is owed it any more.  Without, each confirm
+    waits for the disk, as it always does in a group of servers."""
 
     inactivity_ms: int = 30_000
     """The longest silence of a client before it is taken for gone, in milliseconds; the client may
