@@ -329,7 +329,7 @@ class JmsBooks(SideBooks):
         if uid and not effect.transient:
             self.confirms.kept(queue, uid, effect.ticket)
 
-    def confirmed(self, effect: Confirm) -> None:
+    def confirm(self, effect: Confirm) -> None:
         """A producer is told what became of its message.
 
         :raises Violation: when it is told too early that it is taken.

@@ -22,7 +22,7 @@ from tmqp_server.engine.delivery.awaited_copies import tell_held
 from tmqp_server.engine.delivery.batches import Batches
 from tmqp_server.engine.delivery.workflow import Workflow
 from tmqp_server.engine.flights import Flights
-from tmqp_server.engine.model.message import MARK_DONE_CONFIRMS, Message
+from tmqp_server.engine.model.message import MARK_COPY, MARK_DONE_CONFIRMS, Message
 
 __all__ = ["JMS_BUGS"]
 
@@ -136,7 +136,7 @@ def _confirmed_when_sent(original: Any) -> Any:
 
 def _one_copy_confirms_all(original: Any) -> Any:
     def close(self: Any, queue: Any, message: Message, now: float) -> None:
-        if message.rarely().held_confirm is not None:
+        if message.marks & MARK_COPY and message.rarely().held_confirm is not None:
             tell_held(self._core, message)
         original(self, queue, message, now)
 
@@ -289,7 +289,7 @@ JMS_BUGS: Final[tuple[tuple[str, str, Any, str, Any], ...]] = (
         Workflow, "_close", _one_copy_confirms_all,
     ),
     (
-        "jms-done-confirms-anyway", "a consumer's answer confirms where only the log may, as in a group",
+        "jms-done-confirms-anyway", "a consumer's answer confirms where only the log of a group may",
         JmsShapes, "extras", _done_confirms_anyway,
     ),
     (

@@ -26,7 +26,7 @@ class SideBooks:
     def told(self, effect: Reply) -> None:
         """The broker answers a session."""
 
-    def confirmed(self, effect: Confirm) -> None:
+    def confirm(self, effect: Confirm) -> None:
         """The broker tells a producer what became of its message."""
 
     def see(self, effect: Effect) -> None:
@@ -38,4 +38,4 @@ class SideBooks:
         elif isinstance(effect, Reply):
             self.told(effect)
         elif isinstance(effect, Confirm):
-            self.confirmed(effect)
+            self.confirm(effect)

@@ -48,6 +48,16 @@ def test_a_message_that_is_done_before_it_is_written_is_not_written() -> None:
     assert writing.batch.is_empty()
 
 
+def test_a_message_that_was_being_written_comes_back_after_a_crash_and_is_not_lost() -> None:
+    world = world_of()
+    pushed(world)
+    writing = world.journal.take()
+    assert told(world.ack("c", "m")) == ["p: m ok F"]
+    world.store.write(writing.batch, 0)
+    world.crash()
+    assert world.queue().live() == 1, "its end was not written"
+
+
 def test_a_storage_that_fails_behind_it_changes_nothing() -> None:
     world = world_of()
     pushed(world)
