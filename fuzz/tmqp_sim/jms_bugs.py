@@ -289,7 +289,7 @@ JMS_BUGS: Final[tuple[tuple[str, str, Any, str, Any], ...]] = (
         Workflow, "_close", _one_copy_confirms_all,
     ),
     (
-        "jms-done-confirms-anyway", "a consumer's answer confirms where only the log of a group may",
+        "jms-done-confirms-anyway", "a consumer's answer confirms where only the disk may",
         JmsShapes, "extras", _done_confirms_anyway,
     ),
     (

@@ -11,11 +11,14 @@ from tmqp_server.engine.options import QueueChanges
 DONE = PushExtras(done_confirms=True)
 
 
-def world_of(status: int = STATUS_ROUND_ROBIN, **options: object) -> KeptWorld:
+def world_of(status: int = STATUS_ROUND_ROBIN, retain_bytes: int | None = None) -> KeptWorld:
     """A durable queue with a consumer."""
     world = KeptWorld()
-    changes = QueueChanges(status=status, durable=True, request_acknowledge=True, **options)  # type: ignore[arg-type]
-    world.create(changes)
+    world.create(
+        QueueChanges(
+            status=status, durable=True, request_acknowledge=True, retain_bytes=retain_bytes
+        )
+    )
     world.join("c")
     world.sync()
     return world
