@@ -41,10 +41,13 @@ __all__ = [
     "built_frame",
     "frame_of",
     "item_of",
+    "payload_members",
+    "payload_of",
     "raw_answer",
     "sent_headers",
     "wanted_filter",
     "wanted_reason",
+    "whole_text",
 ]
 
 #: The longest time that a message may be told to wait, in milliseconds.
@@ -235,12 +238,43 @@ def item_of(
 def _with_contents(item: dict[str, object], frame: Frame) -> dict[str, object]:
     """An item with the headers and the payload of its message."""
     item["headers"] = [list(pair) for pair in frame.headers]
-    payload = frame.payload
-    try:
-        item["text"] = payload.decode("utf-8")
-    except UnicodeDecodeError:
-        item["base64"] = base64.b64encode(payload).decode("ascii")
+    item.update(payload_members(frame.payload))
     return item
+
+
+def payload_members(payload: bytes) -> dict[str, str]:
+    """The member that has a payload: ``text`` where it is UTF-8, else ``base64``."""
+    try:
+        return {"text": payload.decode("utf-8")}
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(payload).decode("ascii")}
+
+
+def payload_of(text: str | None, coded: str | None) -> bytes:
+    """What the members ``text`` and ``base64`` say, of which one may be there.
+
+    :raises BadRequest: when both are, or what is there cannot be read.
+    """
+    if coded is None:
+        return whole_text("text", text or "").encode()
+    if text is not None:
+        raise BadRequest(400, "a message has either text or base64, not both")
+    try:
+        return base64.b64decode(coded, validate=True)
+    except ValueError:
+        raise BadRequest(400, "base64 cannot be read") from None
+
+
+def whole_text(name: str, value: str) -> str:
+    """The text, if UTF-8 can be made of it.
+
+    :raises BadRequest: if not.
+    """
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise BadRequest(400, f"{name} has half a character") from None
+    return value
 
 
 def raw_answer(message: Message, letters: Letters, *, hides_source: bool) -> HttpResponse:
