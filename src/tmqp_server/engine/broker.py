@@ -93,7 +93,7 @@ from tmqp_server.engine.reading.readers import Readers
 from tmqp_server.engine.reading.watching import Watching
 from tmqp_server.engine.routing.custom import CustomRouter
 from tmqp_server.engine.routing.publishing import Publishing
-from tmqp_server.engine.routing.routers import Routing
+from tmqp_server.engine.routing.routers import Router, Routing
 from tmqp_server.engine.transactions.transactions import Transactions, TransactionTimer
 
 __all__ = ["Broker"]
@@ -487,6 +487,10 @@ class Broker:
         self._core.out = []
         self._core.change = 0
         return self._routing.enable(name, enabled)
+
+    def router_of(self, name: str) -> Router | None:
+        """The router of that name, or None."""
+        return self._routing.find(name)
 
     def bindings_left_out(self) -> list[tuple[str, str]]:
         """Router and name of each kept binding that is not allowed any more."""
