@@ -65,6 +65,8 @@ _STATE_WORDS: Final = {
     BROWSED_DEFERRED: STATE_DEFERRED,
     BROWSED_IN_FLIGHT: STATE_IN_FLIGHT,
 }
+#: Fields of every HTTP client with traces (W3C Trace Context), headers of messages as they are.
+_OF_TRACES: Final = {b"traceparent": "traceparent", b"tracestate": "tracestate"}
 #: What a client sends that does not say what it sends.
 _UNKNOWN_TYPE: Final = "application/octet-stream"
 
@@ -82,6 +84,8 @@ def sent_headers(request: HttpRequest) -> list[tuple[str, str]]:
                 headers.append((_CONTENT_TYPE, value.decode("utf-8")))
             elif lower.startswith(_PREFIX) and len(lower) > len(_PREFIX):
                 headers.append((key[len(_PREFIX) :].decode("ascii"), value.decode("utf-8")))
+            elif lower in _OF_TRACES and not request.header(_PREFIX + lower):
+                headers.append((_OF_TRACES[lower], value.decode("utf-8")))
     except UnicodeDecodeError:
         raise BadRequest(400, "a header of the message is not UTF-8") from None
     return headers
