@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from tmqp_server.doors.port import Door
@@ -154,6 +155,7 @@ class Server:
         self._tasks = world.child(f"{name} tasks")
         self.rounds = Rounds(self, name)
         self._knocking: list[Link] = []
+        self._held: dict[int, Link] = {}  # they came too fast, and have not begun
         self._unheard: list[Callable[[], None]] = []
         self._due = math.inf
         self._attending = self._waking = False
@@ -270,9 +272,10 @@ class Server:
             session.over = True
             session.end.link.cut(self._random.random() * 0.3, 0.0, "the server is gone")
         self.sessions.clear()
-        for link in self._knocking:
+        for link in [*self._knocking, *self._held.values()]:
             link.cut(0.1, 0.0, "the server is gone")
         self._knocking.clear()
+        self._held.clear()
         self._unheard.clear()
         for peer in self._peers:
             peer.crash()
@@ -392,7 +395,21 @@ class Server:
             session.over = True
             session.end.close()
             return
-        link.server.owner = session
+        pause_s = self.paces.pause(session.number)
+        if pause_s > 0.0:
+            self._held[session.number] = link
+            self.world.after(pause_s, self.hear_in, self.lives, partial(self._open, session))
+        elif pause_s < 0.0:
+            self._connected.leave(session.host)
+            session.over = True
+            session.end.close()
+        else:
+            self._open(session)
+
+    def _open(self, session: Session) -> None:
+        """A connection begins."""
+        self._held.pop(session.number, None)
+        session.end.owner = session
         self.sessions[session.number] = session
         host = session.host
         door = self._cursed_door if host.startswith(CURSED) else self._door
