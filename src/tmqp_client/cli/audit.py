@@ -56,5 +56,5 @@ def _shown(record: Mapping[str, Any]) -> str:
         for key, value in after.items()
     ]
     values += [f"was {key}={value}" for key, value in before.items() if key not in after]
-    place = f"{record['door'] or '-'} {record['address'] or '-'}"
-    return f"{record['ts']}  {code}  {record['who'] or '-'} ({place})  {what}  {' '.join(values)}".rstrip()
+    who = f"{record['who'] or '-'} ({record['door'] or '-'} {record['address'] or '-'})"
+    return f"{record['ts']}  {code}  {who}  {what}  {' '.join(values)}".rstrip()
