@@ -140,7 +140,6 @@ class Server:
         self.up = self.asleep = False
         self.listens = True  # it does not while it drains
         self.drained: Callable[[], None] | None = None  # called when it has
-        self.drains_until = math.inf  # what is in hand then goes back
         self.sessions: dict[int, Session] = {}
         #: The turn will be called for the next portion.
         self.goes_on = False
@@ -157,7 +156,7 @@ class Server:
         self._knocking: list[Link] = []
         self._held: dict[int, Link] = {}  # they came too fast, and have not begun
         self._unheard: list[Callable[[], None]] = []
-        self._due = math.inf
+        self._due = self.drains_until = math.inf  # at the latter what is in hand goes back
         self._attending = self._waking = False
         self._starters: dict[type, Callable[[Any], None]] = {
             **dict.fromkeys((WriteBatch, ReadBatch, CatchUp, CloseStore), store_works),

@@ -77,7 +77,7 @@ from tmqp_server.engine.model.times import NEVER
 from tmqp_server.engine.operations.administration import Administration
 from tmqp_server.engine.operations.branches import with_branches
 from tmqp_server.engine.operations.cells import Cells
-from tmqp_server.engine.operations.checking import check_broker
+from tmqp_server.engine.operations.checking import check_broker, check_options
 from tmqp_server.engine.operations.clients import Clients
 from tmqp_server.engine.operations.information import Information
 from tmqp_server.engine.operations.nodes import Nodes
@@ -476,6 +476,16 @@ class Broker:
             else:
                 self._watching.wake()
             core.budget -= 1  # afterwards, or the smallest budget would never get anything done
+
+    def check_limits(self, limits: EngineLimits) -> None:
+        """:raises ValueError: when what new channels are like is not possible within these."""
+        check_options(limits, self._core.options)
+
+    def limit_to(self, limits: EngineLimits) -> None:
+        """Be limited by these from now on, except for ``LASTING_LIMITS``; what is there stays."""
+        self.limits = self._core.limits = limits
+        self._core.limit_memory(limits.max_total_bytes)
+        self._core.channels.limit_to(limits)
 
     # --- Routers ---------------------------------------------------------------------------------
 

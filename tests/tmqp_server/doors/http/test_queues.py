@@ -43,21 +43,6 @@ def test_a_tmqp_consumer_gets_what_was_published_by_http() -> None:
     assert delivery.ttl == 15
 
 
-def test_the_trace_of_a_request_is_that_of_its_message() -> None:
-    stage = Stage()
-    consumer = stage.open_native("ann")
-    consumer.say(operation(OP_JOIN, "orders"))
-    peer = stage.open()
-    trace, other = (f"00-{digit * 32}-b7ad6b7169203331-01" for digit in "ab")
-    fields = ("Traceparent", trace), ("tracestate", "shop=1")
-    peer.ask("POST", f"{QUEUE}/messages?id=m1", b"", *fields)
-    peer.ask("POST", f"{QUEUE}/messages?id=m2", b"", *fields, ("Tmqp-Header-traceparent", other))
-    [_, first, second] = consumer.frames()
-    assert first.headers == [("traceparent", trace), ("tracestate", "shop=1")]
-    assert second.header("traceparent") == other
-    assert [name for name, _ in second.headers].count("traceparent") == 1
-
-
 def test_an_http_consumer_gets_what_was_pushed_by_tmqp() -> None:
     stage = Stage()
     stage.make_queue("orders", 1, "pull")
