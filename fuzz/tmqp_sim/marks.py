@@ -60,6 +60,7 @@ MARKS: Final[dict[str, str]] = {
     "operator disconnected a client": "and cut off another client",
     "operator saw the last page": "and reached the end of one",
     "client held back by its rate": "it sent faster than it may, and was not read from",
+    "connection held back by its rate": "more came of its address than may",
     "metrics are watched": "somebody came who reads them by HTTP",
     "page of metrics read": "and did",
     "queue removed that metrics have shown": "it is looked for on the next page",

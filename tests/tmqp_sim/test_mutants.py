@@ -23,6 +23,8 @@ FOUND_AT: Final = {
     "answers-as-they-come": 34,
     "answers-outlive": 726,
     "any-answer": 510,
+    "arrivals-ignored": 69,
+    "arrivals-refused": 69,
     "audit-forgets": 8,
     "audit-repeats": 12,
     "batch-forgets-in-part": 3,

@@ -164,7 +164,7 @@ def test_what_one_may_not_do_is_not_shown_and_is_refused(page: Browser, guarded:
     menu = page.run(
         "[...document.querySelectorAll('nav a')].map((each) => each.firstChild.textContent)"
     )
-    assert menu == ["Overview", "Queues", "Channels", "Publish"]
+    assert menu == ["Overview", "Queues", "Channels", "Publish", "You"]
     page.run("location.hash = '#/queues'")
     wait(page, "orders/1")
     assert "dead/1" not in page.text()

@@ -204,28 +204,27 @@ class Queue(QueueFacts):
             and discipline.stores
             and not discipline.replaces
         ) or self.spilled > 0
+        self.limit_to(limits)
+        self.disk_cap = options.disk_limit_bytes or _NO_LIMIT
+        self.message_timeout_s = options.message_timeout_ms / 1000
+        self._count_priorities(options.priorities == TEN)
+
+    def limit_to(self, limits: EngineLimits) -> None:
+        """Be limited by these from now on, and by its options."""
+        options = self.options
         self.memory_limit = options.memory_limit or limits.max_messages_in_memory
         self.memory_bytes = limits.max_queue_bytes // 2
         # Within these a push fits without another look (Outcomes.make_room looks closely).
-        self.size_cap = limits.max_message_bytes
-        if options.message_size_limit:
-            self.size_cap = min(self.size_cap, options.message_size_limit)
-        if discipline.refuses:
+        self.size_cap = min(limits.max_message_bytes, options.message_size_limit or _NO_LIMIT)
+        if self.discipline.refuses:
             self.size_cap = -1
-        self.byte_cap = limits.max_queue_bytes
-        if options.bytes_limit:
-            self.byte_cap = min(self.byte_cap, options.bytes_limit)
-        self.disk_cap = options.disk_limit_bytes or _NO_LIMIT
-        self.count_cap = limits.max_messages_per_queue
-        if options.message_limit:
-            self.count_cap = min(self.count_cap, options.message_limit)
+        self.byte_cap = min(limits.max_queue_bytes, options.bytes_limit or _NO_LIMIT)
+        self.count_cap = min(limits.max_messages_per_queue, options.message_limit or _NO_LIMIT)
         self.count_cap -= self.deferred.on_disk()
         timeout_ms = options.acknowledge_timeout_ms or limits.max_acknowledge_timeout_ms
         self.ack_timeout_s = timeout_ms / 1000
         if self.timed is not None:
             self.timed.change_timeout(self.ack_timeout_s)
-        self.message_timeout_s = options.message_timeout_ms / 1000
-        self._count_priorities(options.priorities == TEN)
         self.put_back_limit = options.put_back_limit or limits.max_put_backs
         if options.put_back_limit < 0:
             self.put_back_limit = _NO_LIMIT
