@@ -51,6 +51,9 @@ def test_ratios_are_taken_round_by_round() -> None:
     fast = [Spent(1.0, 1.0, 0.5), Spent(3.0, 2.0, 2.0)]
     assert ratios(slow, fast) == [8.0, 10.0]
     assert ratios(slow, fast, "spark_s") == [4.0, 2.5]
+    with_brokers = [Spent(1.0, 1.0, 0.5, 0.5), Spent(1.0, 3.0, 2.0, 1.0)]
+    assert ratios(with_brokers, with_brokers[:1] * 2, "all_s") == [1.0, 3.0]
+    assert ratios(slow, with_brokers, "all_s") == [None, None]
     unknown = [Spent(1.0), Spent(1.0)]
     assert ratios(slow, unknown, "spark_s") == [None, None]
     assert ratios(slow, unknown) == [8.0, 30.0]
@@ -144,10 +147,20 @@ def test_a_run_prints_figures_aims_and_verdicts(spark: SparkSession, tmp_path: P
         "backlog",
         "--only",
         "once",
+        "--only",
+        "local",
+        "--only",
+        "pruned",
         "--json",
         command=command,
     )
-    assert [case["case"] for case in found["cases"]] == ["decode", "backlog", "once"]
+    assert [case["case"] for case in found["cases"]] == [
+        "decode",
+        "backlog",
+        "once",
+        "local",
+        "pruned",
+    ]
     assert found["messages"] == 1_000
     aims = [aim for case in found["cases"] for aim in case["aims"]]
     assert {aim["verdict"] for aim in aims} <= {REACHED, MISSED}
@@ -156,6 +169,8 @@ def test_a_run_prints_figures_aims_and_verdicts(spark: SparkSession, tmp_path: P
     figures = {each["variant"]: each for each in found["cases"][2]["figures"]}
     assert figures.keys() == {"exactly once", "at least once"}
     assert all(each["count"] == 250 and each["per_s"] > 0 for each in figures.values())
+    cut = next(aim for aim in aims if aim["aim"].startswith("bytes received"))
+    assert cut["verdict"] == REACHED, "bytes do not depend on the machine"
     assert list(tmp_path.iterdir()) == [], "nothing is left behind"
 
 

@@ -18,7 +18,7 @@ from tmqp_spark.schema import project
 from tmqp_spark.transport import BrokerLink
 from tmqp_spark.workers import settle_memory
 
-__all__ = ["counting", "decoding", "large_reads", "parquet", "rows", "tasks"]
+__all__ = ["counting", "decoding", "large_reads", "parquet", "rows", "tasks", "whole_range"]
 
 _FIVE: Final = "queue int, seq bigint, timestamp timestamp, message_id string, value binary"
 _NINE: Final = (
@@ -79,7 +79,7 @@ def decoding(stage: Stage, record: Record) -> None:
     options = read_options(SourceOptions, {"subscribe": queue})
     settle_memory()  # as workers do
     with BrokerLink(stage.connection) as link:
-        wanted = _whole_range(link, options)
+        wanted = whole_range(link, options)
         answers = list(read_answers(link, wanted, options))
         builder = BatchBuilder(
             project(_DECODED), wanted.channel, wanted.queue, wanted.incarnation, queue
@@ -116,7 +116,7 @@ def large_reads(stage: Stage, record: Record) -> None:
     frame = stage.read(queue, "value binary")
     options = read_options(SourceOptions, {"subscribe": queue})
     with BrokerLink(stage.connection) as link:
-        wanted = _whole_range(link, options)
+        wanted = whole_range(link, options)
 
         def only_take() -> None:
             for _ in read_answers(link, wanted, options):
@@ -165,7 +165,7 @@ def tasks(stage: Stage, record: Record) -> None:
     record.at_most(f"Python's processor time a task of {_MESSAGES_A_TASK} messages", 3, times, "ms")
 
 
-def _whole_range(link: BrokerLink, options: SourceOptions) -> QueueRange:
+def whole_range(link: BrokerLink, options: SourceOptions) -> QueueRange:
     """All that is kept of the one queue that the options name."""
     (state,) = Catalog(link, Subscription(options)).look().values()
     return QueueRange(
