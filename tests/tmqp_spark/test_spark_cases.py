@@ -16,7 +16,9 @@ from tests.tmqp_spark.commands import kept, run, text_of
 from tmqp_bench.spark_cases import CASES, processes
 from tmqp_bench.spark_cases.aims import MISSED, NOT_MEASURED, REACHED, Aim, Figure, Record, ratios
 from tmqp_bench.spark_cases.command import spark as command
+from tmqp_bench.spark_cases.nearer import value_bytes
 from tmqp_bench.spark_cases.processes import Spent, Usage, tree
+from tmqp_spark.options import ConnectionOptions, read_options
 from tmqp_spark.testing import Broker
 
 if TYPE_CHECKING:
@@ -100,6 +102,16 @@ def test_without_proc_processor_time_is_not_known(
     assert record.aims[0].verdict == NOT_MEASURED
 
 
+# --- Bytes ---------------------------------------------------------------------------------------
+
+
+def test_values_that_the_broker_cuts_out_take_less_than_half_of_the_bytes(broker: Broker) -> None:
+    broker.push("bytes", 1, [b"x" * 100] * 1_000)
+    connection = read_options(ConnectionOptions, {"url": broker.url})
+    whole, pruned = value_bytes(connection, "bytes/1")
+    assert 100_000 < pruned < whole / 2
+
+
 # --- Rivals ---------------------------------------------------------------------------------------
 
 
@@ -147,20 +159,10 @@ def test_a_run_prints_figures_aims_and_verdicts(spark: SparkSession, tmp_path: P
         "backlog",
         "--only",
         "once",
-        "--only",
-        "local",
-        "--only",
-        "pruned",
         "--json",
         command=command,
     )
-    assert [case["case"] for case in found["cases"]] == [
-        "decode",
-        "backlog",
-        "once",
-        "local",
-        "pruned",
-    ]
+    assert [case["case"] for case in found["cases"]] == ["decode", "backlog", "once"]
     assert found["messages"] == 1_000
     aims = [aim for case in found["cases"] for aim in case["aims"]]
     assert {aim["verdict"] for aim in aims} <= {REACHED, MISSED}
@@ -169,8 +171,6 @@ def test_a_run_prints_figures_aims_and_verdicts(spark: SparkSession, tmp_path: P
     figures = {each["variant"]: each for each in found["cases"][2]["figures"]}
     assert figures.keys() == {"exactly once", "at least once"}
     assert all(each["count"] == 250 and each["per_s"] > 0 for each in figures.values())
-    cut = next(aim for aim in aims if aim["aim"].startswith("bytes received"))
-    assert cut["verdict"] == REACHED, "bytes do not depend on the machine"
     assert list(tmp_path.iterdir()) == [], "nothing is left behind"
 
 

@@ -8,12 +8,12 @@ from typing import Final
 from tmqp_bench.spark_cases.aims import Record, ratios
 from tmqp_bench.spark_cases.reads import whole_range
 from tmqp_bench.spark_cases.stage import Stage, write_nowhere
-from tmqp_spark.options import SourceOptions, read_options
+from tmqp_spark.options import ConnectionOptions, SourceOptions, read_options
 from tmqp_spark.ranges import read_answers
 from tmqp_spark.schema import project
 from tmqp_spark.transport import BrokerLink
 
-__all__ = ["local_reads", "pruned_reads"]
+__all__ = ["local_reads", "pruned_reads", "value_bytes"]
 
 _OVER: Final = "by the connection"
 _LOCAL: Final = "with journalDir"
@@ -54,18 +54,26 @@ def pruned_reads(stage: Stage, record: Record) -> None:
     spent = stage.contest(record, {name: partial(write_nowhere, frames[name]) for name in frames})
     for name, each in spent.items():
         record.figure(name, count, count * 100, each)
+    whole, pruned = value_bytes(stage.connection, queue)
+    record.notes.append(
+        f"a message takes {whole / count:.1f} bytes of the network whole, {pruned / count:.1f} cut"
+    )
+    record.at_most("bytes received, by those of whole messages", 0.5, [pruned / whole])
+
+
+def value_bytes(connection: ConnectionOptions, queue: str) -> tuple[int, int]:
+    """The bytes that a read of all values of a queue receives: whole messages, and values that the
+    broker has cut out.
+
+    :param queue: ``channel/queue``.
+    """
     options = read_options(SourceOptions, {"subscribe": queue})
     columns = project([("value", "binary", True)]).at_broker
-    assert columns is not None, "a value can be cut out"
-    with BrokerLink(stage.connection) as link:
+    with BrokerLink(connection) as link:
         wanted = whole_range(link, options)
 
         def received(names: str | None) -> int:
             answers = read_answers(link, wanted, options, columns=names)
             return sum(len(data) - start for data, start in answers)
 
-        whole, pruned = received(None), received(columns)
-    record.notes.append(
-        f"a message takes {whole / count:.1f} bytes of the network whole, {pruned / count:.1f} cut"
-    )
-    record.at_most("bytes received, by those of whole messages", 0.5, [pruned / whole])
+        return received(None), received(columns)
