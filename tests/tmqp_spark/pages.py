@@ -1,4 +1,4 @@
-"""How the code on the pages of the guides is found: by a remark before each block."""
+"""How the code on the pages about Spark is found: by a remark before each block."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ _MARKED: Final = re.compile(r"<!-- (\w+): (\w+) -->\n```\w+\n(.*?)```", re.DOTAL
 
 
 def blocks(page: str, kind: str) -> dict[str, str]:
-    """The marked blocks of a page by their names, in order."""
+    """The marked blocks of a page by their names, in order.
+
+    :param page: its name among the guides; ``../spark`` is docs/spark.md.
+    """
     text = (_PAGES / f"{page}.md").read_text(encoding="utf-8")
     return {name: code for found, name, code in _MARKED.findall(text) if found == kind}

@@ -2,70 +2,51 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from google.protobuf.duration_pb2 import Duration
 
-from tests.interop.building import need, unavailable
-from tests.interop.spark.packages import other_pyspark
+from tests.interop.building import need
+from tests.interop.spark.packages import ran
 from tests.project import ROOT
 from tests.tmqp_spark.conftest import spark_environment
 from tests.tmqp_spark.pages import blocks
 from tests.tmqp_spark.standalone import HOME, Cluster
-from tmqp_spark.java import ensure_java
 from tmqp_spark.testing import Broker
 
 pytestmark = [pytest.mark.interop, pytest.mark.cold, pytest.mark.timeout(400)]
 
-#: What Spark says when it cannot fetch a jar.
-_NO_JARS: Final = "UNRESOLVED DEPENDENCIES"
-#: A JVM that lives for seconds.
-_QUICK: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Broker]:
-    with Broker(tmp_path / "broker") as running:
-        yield running
-
-
-def ran(name: str, broker: Broker, folder: Path) -> Any:
-    """What comes of a recipe that fetches jars; skips the test if Spark cannot fetch them."""
-    environment = other_pyspark(name)
-    ensure_java()
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.interop.spark.recipe", name, broker.url],
-        cwd=folder,
-        env={**environment, "SPARK_LOCAL_IP": "127.0.0.1", "JDK_JAVA_OPTIONS": _QUICK},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    said = done.stdout + done.stderr
-    if _NO_JARS in said:
-        unavailable(name, "Spark cannot fetch its jars")
-    assert done.returncode == 0, said[-6_000:]
-    result = json.loads(done.stdout.splitlines()[-1])
-    assert result["pyspark"] == "4.2.0"
-    return result["found"]
+def recipe(name: str, broker: Broker, folder: Path) -> Any:
+    """What comes of a recipe that fetches jars."""
+    said = ran(name, "recipe", name, broker.url, folder=folder)
+    assert said["pyspark"] == "4.2.0"
+    return said["found"]
 
 
 def test_avro_is_written_and_read(broker: Broker, tmp_path: Path) -> None:
-    assert sorted(row[1:] for row in ran("avro", broker, tmp_path)) == [["pizza", 9], ["soup", 5]]
+    found = recipe("avro", broker, tmp_path)
+    assert sorted(row[1:] for row in found) == [["pizza", 9], ["soup", 5]]
+
+
+def test_protobuf_is_decoded_by_spark_itself(broker: Broker, tmp_path: Path) -> None:
+    values = [Duration(seconds=number, nanos=7).SerializeToString() for number in range(50)]
+    broker.push("durations", 1, values)
+    found = recipe("protobuf_jar", broker, tmp_path)
+    assert found == [[number + 1, number, 7] for number in range(50)]
 
 
 def test_a_table_of_delta_takes_a_stream_once(broker: Broker, tmp_path: Path) -> None:
     for queue in (1, 2):
         broker.push("orders", queue, [b"%d" % number for number in range(300)])
-    found = ran("delta", broker, tmp_path)
+    found = recipe("delta", broker, tmp_path)
     assert found == [[queue, number] for queue in (1, 2) for number in range(300)]
 
 
@@ -79,7 +60,7 @@ def checkout(folder: Path) -> Path:
 
 
 def test_a_job_is_submitted_with_the_package(broker: Broker, tmp_path: Path) -> None:
-    need("spark-submit", "bash", "zip")
+    need("bash", "zip")
     for queue in (1, 2):
         broker.push("orders", queue, [b"x"] * 100 * queue)
     spark_environment()

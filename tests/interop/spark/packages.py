@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from tests.interop.building import CACHE, fetch, made
+from tests.interop.building import CACHE, fetch, made, unavailable
 from tests.project import ROOT
+from tests.tmqp_spark.conftest import spark_environment
 
-__all__ = ["OTHER", "other_pyspark"]
+__all__ = ["OTHER", "other_pyspark", "ran"]
 
 _REQUIREMENTS: Final = Path(__file__).with_name("requirements.txt")
 #: Where it is, once :func:`other_pyspark` has put it there.
 OTHER: Final = CACHE / "spark"
+#: It is large, and who waits for it has other things to try.
+_FETCHED_S: Final = 200
+#: What Spark says when it cannot fetch a jar.
+_NO_JARS: Final = "UNRESOLVED DEPENDENCIES"
+_RUN_S: Final = 300
 
 
 def other_pyspark(client: str) -> dict[str, str]:
@@ -29,9 +37,34 @@ def other_pyspark(client: str) -> dict[str, str]:
         if is_due:
             shutil.rmtree(packages, ignore_errors=True)
             words = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(packages)]
-            fetch(client, [*words, "--requirement", str(_REQUIREMENTS)], OTHER)
+            words += ["--retries", "1", "--timeout", "20", "--requirement", str(_REQUIREMENTS)]
+            fetch(client, words, OTHER, _FETCHED_S)
     places = [packages, ROOT / "src", ROOT]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, places))}
+
+
+def ran(client: str, module: str, *arguments: str, folder: Path) -> Any:
+    """What a program prints in its last line, as JSON: a module of this package, run with the other
+    PySpark; skips the test if that, or a jar that it asks for, cannot be fetched.
+
+    :param client: whose test it is, should it be skipped.
+    :param folder: where it runs.
+    """
+    spark_environment()
+    done = subprocess.run(
+        [sys.executable, "-m", f"tests.interop.spark.{module}", *arguments],
+        cwd=folder,
+        env=other_pyspark(client),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_RUN_S,
+    )
+    said = done.stdout + done.stderr
+    if _NO_JARS in said:
+        unavailable(client, "Spark cannot fetch its jars")
+    assert done.returncode == 0, said[-6_000:]
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 if __name__ == "__main__":

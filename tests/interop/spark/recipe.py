@@ -20,6 +20,10 @@ def _avro(names: _Names, _: Callable[[], None]) -> Any:
     return [list(row) for row in names["orders"].orderBy("seq").collect()]
 
 
+def _protobuf(names: _Names, _: Callable[[], None]) -> Any:
+    return [list(row) for row in names["durations"].orderBy("seq").collect()]
+
+
 def _delta(names: _Names, again: Callable[[], None]) -> Any:
     """What the table has, after the recipe was run a second time."""
     again()
@@ -28,7 +32,7 @@ def _delta(names: _Names, again: Callable[[], None]) -> Any:
     return sorted([row["queue"], int(row["value"])] for row in rows)
 
 
-_RESULTS: Final = {"avro": _avro, "delta": _delta}
+_RESULTS: Final = {"avro": _avro, "delta": _delta, "protobuf_jar": _protobuf}
 
 
 def main(name: str, address: str) -> None:
