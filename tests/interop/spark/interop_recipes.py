@@ -10,23 +10,22 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-import pytest
 from google.protobuf.duration_pb2 import Duration
 
 from tests.interop.building import need
-from tests.interop.spark.packages import ran
+from tests.interop.spark.packages import MARKS, ran
 from tests.project import ROOT
 from tests.tmqp_spark.conftest import spark_environment
 from tests.tmqp_spark.pages import blocks
 from tests.tmqp_spark.standalone import HOME, Cluster
 from tmqp_spark.testing import Broker
 
-pytestmark = [pytest.mark.interop, pytest.mark.cold, pytest.mark.timeout(400)]
+pytestmark = MARKS
 
 
 def recipe(name: str, broker: Broker, folder: Path) -> Any:
     """What comes of a recipe that fetches jars."""
-    said = ran(name, "recipe", name, broker.url, folder=folder)
+    said = ran("recipe", name, broker.url, folder=folder)
     assert said["pyspark"] == "4.2.0"
     return said["found"]
 
@@ -60,7 +59,7 @@ def checkout(folder: Path) -> Path:
 
 
 def test_a_job_is_submitted_with_the_package(broker: Broker, tmp_path: Path) -> None:
-    need("bash", "zip")
+    need("pyspark", "bash", "zip")
     for queue in (1, 2):
         broker.push("orders", queue, [b"x"] * 100 * queue)
     spark_environment()
