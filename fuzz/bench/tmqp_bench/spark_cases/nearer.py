@@ -39,7 +39,7 @@ def local_reads(stage: Stage, record: Record) -> None:
     record.at_least("payload/s of 1 KiB each", 0.8, rates, "GB/s")
     record.at_most(
         "processor time of all, by that of a read by the connection",
-        0.72,
+        0.64,
         ratios(spent[_LOCAL], spent[_OVER], "all_s"),
     )
 
