@@ -37,21 +37,21 @@ _MESSAGES_A_TASK: Final = 100
 def rows(stage: Stage, record: Record) -> None:
     """Arrow batches beside tuples and Rows."""
     queue, count = stage.queue(100, _LONGER)
-    forms = {
-        "tmqp": "tmqp",
-        "a tuple each": "tmqp_bench_tuples",
-        "a Row each": "tmqp_bench_rows",
+    local = "tmqp, with journalDir"
+    frames = {
+        "tmqp": stage.read(queue, PLAIN_COLUMNS),
+        local: stage.read(queue, PLAIN_COLUMNS, journalDir=str(stage.broker.data)),
+        "a tuple each": stage.read(queue, PLAIN_COLUMNS, "tmqp_bench_tuples"),
+        "a Row each": stage.read(queue, PLAIN_COLUMNS, "tmqp_bench_rows"),
     }
-    frames = {name: stage.read(queue, PLAIN_COLUMNS, form) for name, form in forms.items()}
-    actions = {name: partial(write_nowhere, frames[name]) for name in forms}
+    actions = {name: partial(write_nowhere, frames[name]) for name in frames}
     spent = stage.contest(record, actions, warm_up=_WARM_UP)
     for name, each in spent.items():
         record.figure(name, count, count * 100, each)
-    ours = spent["tmqp"]
-    record.at_least(
-        "messages/s, 3 columns, by a tuple each", 4, ratios(spent["a tuple each"], ours)
-    )
-    record.at_least("messages/s, 3 columns, by a Row each", 7, ratios(spent["a Row each"], ours))
+    for ours, words in (("tmqp", "3 columns"), (local, "with journalDir")):
+        for rival, bound in (("a tuple each", 4), ("a Row each", 7)):
+            times = ratios(spent[rival], spent[ours])
+            record.at_least(f"messages/s, {words}, by {rival}", bound, times)
 
 
 def parquet(stage: Stage, record: Record) -> None:
