@@ -35,8 +35,13 @@ Exit status: 0 the server can be started, 2 it cannot, and its directory is as i
     "--config",
     "config_path",
     type=click.Path(dir_okay=False, path_type=Path),
-    required=True,
-    help="The server's own configuration, with [replication].",
+    help="The server's own configuration; what it says is also taken from the environment.",
+)
+@click.option(
+    "-d",
+    "--data",
+    type=click.Path(file_okay=False),
+    help="The server's data directory, if the configuration does not name it.",
 )
 @click.option(
     "--from",
@@ -49,18 +54,21 @@ Exit status: 0 the server can be started, 2 it cannot, and its directory is as i
 @click.option(
     "--if-needed", is_flag=True, help="Do nothing if the log still has what the server needs."
 )
-def rebuild(config_path: Path, sources: tuple[str, ...], if_needed: bool) -> None:
+def rebuild(
+    config_path: Path | None, data: str | None, sources: tuple[str, ...], if_needed: bool
+) -> None:
     """Give a server of a group a copy of another one's store, in the place of its own.
 
     The server must not be running.  It is for a new disk, and for one that is damaged or was away
     for longer than the log is kept.  The group goes on meanwhile and keeps the log for this server.
     The token needs the rights manage-server, and browse for all channels.
     """
+    given = Given(path=config_path, environment=os.environ, data=data)
     try:
-        config, part = _read(config_path, sources)
+        config, part = _read(given, sources)
         log = open_log(part)
     except ConfigError as error:
-        raise click.UsageError(f"{config_path}: {error}") from error
+        raise click.UsageError(given.words(error)) from error
     assert config.data is not None, "it was checked"
     directory = Path(config.data)
     with failing_politely(), closing(log):
@@ -73,12 +81,12 @@ def rebuild(config_path: Path, sources: tuple[str, ...], if_needed: bool) -> Non
     click.echo(f"{directory} has a copy up to entry {number} of the log")
 
 
-def _read(path: Path, sources: tuple[str, ...]) -> tuple[ServerConfig, ReplicationConfig]:
+def _read(given: Given, sources: tuple[str, ...]) -> tuple[ServerConfig, ReplicationConfig]:
     """The configuration, and the server's part in its group.
 
     :raises ConfigError: when it has none, or nobody to ask for a copy.
     """
-    config = Given(path=path, environment=os.environ).config()
+    config = given.config()
     part = config.replication
     if part is None:
         raise ConfigError("there is no [replication]")
