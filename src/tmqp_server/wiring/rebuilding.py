@@ -16,7 +16,7 @@ from contextlib import closing, contextmanager, suppress
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from tmqp.references import DATABASE_NAME
 from tmqp_server.admin.api.table import PREFIX
@@ -48,6 +48,8 @@ _HOLD_S: Final = 5.0
 #: server keeps a copy that nobody fetches.
 _PAUSE_S: Final = 1.0
 _MOST_FAILURES: Final = 100
+#: An answer has a block, or says something short.
+_MOST_BYTES: Final = 2 << 20
 #: The other server answers too many requests.
 _TOO_MANY: Final = 429
 
@@ -58,6 +60,21 @@ class RebuildError(StoreError):
 
 class _SourceError(Exception):
     """A copy could not be had from a server."""
+
+
+class _Told:
+    """What a server says of its copy.
+
+    :raises KeyError, TypeError, ValueError: when it says something else.
+    """
+
+    def __init__(self, told: Any) -> None:
+        self.name = str(told["id"])
+        self.group = str(told["group"])
+        self.said = str(told["said"])
+        self.bytes = int(told["bytes"])
+        self.running = told["running"] is True
+        self.complete = told["complete"] is True
 
 
 class _AdminDoor:
@@ -82,22 +99,23 @@ class _AdminDoor:
             try:
                 self._connection.request(method, PREFIX + path, headers=self._headers)
                 answer = self._connection.getresponse()
-                data = answer.read()
+                data = answer.read(_MOST_BYTES)
             except (OSError, HTTPException) as error:
                 raise _SourceError(str(error) or type(error).__name__) from error
+            if not answer.isclosed():
+                raise _SourceError("its answer is too long")
             if answer.status < 300:
                 return data
             if answer.status != _TOO_MANY:
                 raise _SourceError(f"{answer.status} {_detail_of(data) or answer.reason}")
             time.sleep(_LOOK_S)
 
-    def tell(self, method: str) -> dict[str, Any]:
+    def tell(self, method: str) -> _Told:
         """What it says of its copy."""
         try:
-            told: dict[str, Any] = json.loads(self.ask(method, "/server/copy"))
-        except ValueError as error:
-            raise _SourceError(f"its answer cannot be read: {error}") from error
-        return told
+            return _Told(json.loads(self.ask(method, "/server/copy")))
+        except (ValueError, KeyError, TypeError) as error:
+            raise _SourceError(f"its answer cannot be read: {error!r}") from error
 
 
 def _detail_of(data: bytes) -> str:
@@ -152,10 +170,15 @@ class Rebuilder:
         return number
 
     def _ask(self) -> None:
+        run = self._run
+        is_compared = run.state > COPYING
         try:
-            self._run.answered(self._log.ask(self._run.request))
+            run.answered(self._log.ask(run.request))
         except UnansweredError as error:
             self._failed(f"the log does not answer: {error}")
+        else:
+            if is_compared and run.state != READY:
+                self._failed("the log has lost what follows the copy")
 
     def _failed(self, reason: str) -> None:
         self._tell(reason)
@@ -180,36 +203,38 @@ class Rebuilder:
             self._failed(f"no copy from {url}: {error}")
             return 0
         self._run.copied(number)
-        self._ask()
-        if self._run.state != READY:
-            self._failed(f"the log does not have what follows the copy from {url}")
         return number
 
-    def _fetch(self, source: _AdminDoor, path: Path) -> None:
+    def _fetch(self, source: _AdminDoor, file: Path) -> None:
         made = source.tell("POST")
-        name = made["id"]
+        path = f"/server/copy/{quote(made.name, safe='')}"
         try:
-            if made["group"] != self._config.group:
-                raise _SourceError(f"it is in the group {made['group']}")
-            while made["running"]:
-                self._hold_on()
-                time.sleep(_LOOK_S)
-                made = source.tell("GET")
-            if not made["complete"] or made["id"] != name:
-                raise _SourceError(made["said"] or "its copy is gone")
-            with path.open("wb") as file:
-                size: int = made["bytes"]
-                while file.tell() < size:
+            self._wait(source, made)
+            with file.open("wb") as part:
+                size = source.tell("GET").bytes
+                while part.tell() < size:
                     self._hold_on()
-                    block = source.ask("GET", f"/server/copy/{name}?offset={file.tell()}")
+                    block = source.ask("GET", f"{path}?offset={part.tell()}")
                     if not block:
-                        raise _SourceError(f"its copy ends at {file.tell()} of {size} bytes")
-                    file.write(block)
-                file.flush()
-                os.fsync(file.fileno())
+                        raise _SourceError(f"its copy ends at {part.tell()} of {size} bytes")
+                    part.write(block)
+                part.flush()
+                os.fsync(part.fileno())
         finally:
             with suppress(_SourceError):
-                source.ask("DELETE", f"/server/copy/{name}")
+                source.ask("DELETE", path)
+
+    def _wait(self, source: _AdminDoor, made: _Told) -> None:
+        """Wait until a copy is complete."""
+        if made.group != self._config.group:
+            raise _SourceError(f"it is in the group {made.group}")
+        name = made.name
+        while made.running:
+            self._hold_on()
+            time.sleep(_LOOK_S)
+            made = source.tell("GET")
+        if not made.complete or made.name != name:
+            raise _SourceError(made.said or "its copy is gone")
 
     def _hold_on(self) -> None:
         """Have the log kept for this server, from time to time."""

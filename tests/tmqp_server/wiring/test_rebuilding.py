@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import sqlite3
+import threading
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import anyio
@@ -180,6 +182,50 @@ async def test_a_copy_of_another_group_is_refused(
         run = Rebuilder(config, "tmq://b:1", tmp_path / "b", Way(group.log), lambda _: None)
         with pytest.raises(RebuildError, match="it is in the group g/0"):
             await anyio.to_thread.run_sync(run.rebuild)
+
+
+class Odd(BaseHTTPRequestHandler):
+    """Answers everything with the same bytes."""
+
+    said = b""
+
+    def do_POST(self) -> None:
+        """Answer."""
+        self.send_response(202)
+        self.send_header("Content-Length", str(len(self.said)))
+        self.end_headers()
+        with suppress(OSError):
+            self.wfile.write(self.said)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (b"{}", "cannot be read: KeyError"),
+        (b"[1]", "cannot be read: TypeError"),
+        (b"<html>", "cannot be read: JSONDecodeError"),
+        (b" " * (3 << 20), "too long"),
+    ],
+)
+def test_a_server_that_answers_something_else_is_passed_over(
+    group: Group,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    said: bytes,
+    reason: str,
+) -> None:
+    monkeypatch.setattr(rebuilding, "_MOST_FAILURES", 1)
+    monkeypatch.setattr(Odd, "said", said)
+    with HTTPServer(("127.0.0.1", 0), Odd) as server:
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        with pytest.raises(RebuildError, match=reason):
+            rebuilder(group, tmp_path / "b", [], url).rebuild()
+        thread.join()
 
 
 def test_a_log_that_never_answers_is_given_up(group: Group, tmp_path: Path) -> None:
