@@ -114,7 +114,7 @@ QUEUE_COUNTERS: Final = (
     ("negative_acks", "negative_acks", "Negative acknowledgements by consumers."),
     ("unknown_acks", "unknown_acks", "Acknowledgements that matched no delivery."),
     ("skipped", "skipped", "Deliveries of broadcasts that a slow consumer missed."),
-    ("missed", "missed", "Deliveries that a door did not pass on; they count as skipped too."),
+    ("missed", "missed", "Deliveries that a door did not forward; they count as skipped, too."),
     ("untracked", "untracked", "Deliveries of broadcasts that were sent and not tracked."),
     ("overflowed", "overflowed", "Messages of ephemeral queues for which there was no room."),
     ("damaged", "damaged", "Messages on disk that cannot be read any more."),

@@ -292,20 +292,6 @@ class Queue(QueueFacts):
             return False
         return (self.audience.filters != 0 or self.keyed) and self.discipline.sends
 
-    def waits_plainly(self) -> bool:
-        """Whether what waits does so in memory, in the order it came, and nothing is asked of any
-        message until it is its turn."""
-        discipline = self.discipline
-        return (
-            discipline.stores
-            and not discipline.replaces
-            and not (self.saves or self.bounded)
-            and not (self.waits or self.keyed or self.leveled)
-            and not self.audience.filters
-            and not (self.fleeting or self.spilled)
-            and self.message_timeout_s == 0.0
-        )
-
     # --- Messages on disk only -------------------------------------------------------------------
 
     def is_over(self, message: Message, entered: bool) -> bool:
