@@ -167,6 +167,7 @@ MARKS: Final[dict[str, str]] = {
         f"{title} {name}": text for title in ("STOMP", "OpenWire") for name, text in _OF_JMS.items()
     },
     "sent to an exclusive consumer": "one consumer of several got all messages",
+    "push queue passes over a slow consumer": "a message of a queue that skips those",
     "sent to the single consumer": "a channel lets one of them take everything",
     "TMQP message of ten priorities sent before lower ones": "which had waited longer or not",
     "window full": "a consumer had as much unanswered as it wanted",
@@ -231,8 +232,10 @@ MARKS: Final[dict[str, str]] = {
     "run divided: answers": "answers in a row, each looked at by itself",
     "run divided: pushes": "pushes in a row that could not be taken in one go",
     "run taken whole: answers": "answers in a row were taken in one go",
+    "run taken whole: answers to several queues": "and were about messages of several queues",
     "run taken whole: confirmed when safe": "one sync released the confirms of a run",
     "run taken whole: erased": "answers in a row settled what was on the disk",
+    "run taken whole: mixed, to be acknowledged": "one consumer got all of a mixed run, to answer",
     "run taken whole: several queues": "the messages of a run went into several queues",
     "run taken whole: both priorities": "some messages of a run have priority over others",
     "run taken whole: dealt": "the messages of a run went to several consumers in turn",

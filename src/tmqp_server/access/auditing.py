@@ -71,8 +71,10 @@ LOG_OUT: Final = "log-out"
 MANAGED: Final = (
     "backup",
     "begin-trace",
+    "copy",
     "end-trace",
     "reload",
+    "remove-copy",
     "renew-tls",
     "set-log-level",
 )

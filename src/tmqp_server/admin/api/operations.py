@@ -14,6 +14,7 @@ from tmqp_server.admin.api.cells import CELL_OPERATIONS
 from tmqp_server.admin.api.channels import CHANNEL_OPERATIONS
 from tmqp_server.admin.api.clients import CLIENT_OPERATIONS
 from tmqp_server.admin.api.consumers import CONSUMER_OPERATIONS
+from tmqp_server.admin.api.copying import COPY_OPERATIONS
 from tmqp_server.admin.api.definitions import DEFINITION_OPERATIONS
 from tmqp_server.admin.api.live import LIVE_OPERATIONS
 from tmqp_server.admin.api.messages import MESSAGE_OPERATIONS
@@ -189,6 +190,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         status=204,
     ),
     *OPERATING_OPERATIONS,
+    *COPY_OPERATIONS,
     *CHANNEL_OPERATIONS,
     *MESSAGE_OPERATIONS,
     *BATCH_OPERATIONS,

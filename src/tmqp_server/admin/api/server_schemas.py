@@ -208,4 +208,15 @@ SERVER_SCHEMAS: Final[dict[str, Schema]] = {
             },
         }
     ),
+    "Copy": object_of(
+        {
+            "id": TEXT,
+            "group": TEXT,
+            "running": TRUTH,
+            "complete": TRUTH,
+            "bytes": WHOLE,
+            "said": {**TEXT, "description": "What the copying has said."},
+        }
+    ),
+    "Block": {"description": "Up to 1 MiB of the copy."},
 }
