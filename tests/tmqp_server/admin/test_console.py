@@ -37,7 +37,7 @@ PAGES: Final = (
     ("events", ("Nothing has happened", "Pause")),
     ("log", ("Log", "lines", "in the clear")),
     ("audit", ("Audit", "create-queue", HOSTILE, "done")),
-    ("storage", ("saving", "Write of a batch", "Free", "Back up")),
+    ("storage", ("saving", "Write of a batch", "Sync", "Free", "Damaged messages\n0", "Back up")),
     ("you", ("Rights", "see-server", "manage-clients")),
     ("slow", ("Slow consumers", "No consumer is slow", "Slow turns")),
     ("limits", ("max_total_bytes", "How much is used")),

@@ -8,7 +8,7 @@ from urllib.parse import unquote_to_bytes
 
 from tmqp.constants import RESULT_UNACCEPTABLE
 from tmqp_server.admin.api.running import AskOnce, Stepping, Steps, done, need, show
-from tmqp_server.admin.api.table import Api, Operation, body_of, integer
+from tmqp_server.admin.api.table import Api, Begin, Operation, body_of, integer
 from tmqp_server.doors.http.contents import MOST_DELAY_MS, payload_members, payload_of
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.messages import BadRequest, HttpResponse, problem
@@ -128,24 +128,19 @@ def _list(_api: Api, exchange: Exchange) -> Handler:
     )
 
 
-def _read(_api: Api, exchange: Exchange) -> Handler:
-    place = _place(exchange)
-    return AskOnce(
-        exchange,
-        lambda session, request: ReadCell(session, request, *place),
-        _one(_with_contents),
-        _NO_CELL,
-    )
+def _asking(
+    command: Callable[[int, object, str, bytes], Command],
+    respond: Callable[[object], HttpResponse],
+) -> Begin:
+    """Asks the broker one thing about a cell that is there."""
 
+    def begin(_api: Api, exchange: Exchange) -> Handler:
+        place = _place(exchange)
+        return AskOnce(
+            exchange, lambda session, request: command(session, request, *place), respond, _NO_CELL
+        )
 
-def _describe(_api: Api, exchange: Exchange) -> Handler:
-    place = _place(exchange)
-    return AskOnce(
-        exchange,
-        lambda session, request: DescribeCell(session, request, *place),
-        _one(_with_figures),
-        _NO_CELL,
-    )
+    return begin
 
 
 def _put(_api: Api, exchange: Exchange) -> Handler:
@@ -215,16 +210,6 @@ def _careful(
     return Stepping(exchange, steps)
 
 
-def _remove(_api: Api, exchange: Exchange) -> Handler:
-    place = _place(exchange)
-    return AskOnce(
-        exchange,
-        lambda session, request: DropCell(session, request, *place),
-        done(),
-        _NO_CELL,
-    )
-
-
 def _initial(given: Mapping[str, Any]) -> tuple[int, int]:
     """The counter that a change makes if there is none: its count, and how long it lives."""
     if given.keys() != {"count", "ttl_ms"}:
@@ -266,7 +251,7 @@ CELL_OPERATIONS: Final[tuple[Operation, ...]] = (
         method="GET",
         path=_CELL,
         summary="A counter or a value, and how long it lives.",
-        begin=_read,
+        begin=_asking(ReadCell, _one(_with_contents)),
         rights=("cells-read",),
         commands=(ReadCell,),
         answer="Cell",
@@ -291,7 +276,7 @@ CELL_OPERATIONS: Final[tuple[Operation, ...]] = (
         method="DELETE",
         path=_CELL,
         summary="Remove a cell.",
-        begin=_remove,
+        begin=_asking(DropCell, done()),
         rights=("cells-write",),
         commands=(DropCell,),
         status=204,
@@ -316,7 +301,7 @@ CELL_OPERATIONS: Final[tuple[Operation, ...]] = (
         method="GET",
         path=f"{_CELL}/figures",
         summary="How often a cell was read and written; this is no read.",
-        begin=_describe,
+        begin=_asking(DescribeCell, _one(_with_figures)),
         rights=("cells-read",),
         commands=(DescribeCell,),
         answer="CellFigures",
