@@ -45,7 +45,12 @@ _VERSION: Final = re.compile(r"(?:version |v=|v)(\d+(?:\.\d+)+)")
 _ACTIVEMQ: Final = "/usr/share/activemq"
 #: A broker that does not dispatch messages while it stores them.
 _ACTIVEMQ_XML: Final = """\
-<beans xmlns="http://www.springframework.org/schema/beans">
+<beans xmlns="http://www.springframework.org/schema/beans"
+    xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
+    xsi:schemaLocation="http://www.springframework.org/schema/beans
+      http://www.springframework.org/schema/beans/spring-beans.xsd
+      http://activemq.apache.org/schema/core
+      http://activemq.apache.org/schema/core/activemq-core.xsd">
   <broker xmlns="http://activemq.apache.org/schema/core" useJmx="false" advisorySupport="false">
     <persistenceAdapter>
       <kahaDB directory="{data}" concurrentStoreAndDispatchQueues="false"/>
