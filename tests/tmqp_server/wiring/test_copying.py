@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.abc
@@ -35,6 +37,13 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copying, "_LOOK_S", 0.001)
 
 
+def copies_of(directory: Path, tasks: anyio.abc.TaskGroup) -> Copies:
+    def start(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        tasks.start_soon(work)
+
+    return Copies(str(directory), "g/0", start)
+
+
 def name_of(copies: Copies) -> str:
     assert copies.last is not None
     name: str = copies.last["id"]
@@ -54,7 +63,7 @@ async def read(copies: Copies, offset: int) -> bytes | None:
 
 async def test_a_copy_is_read_in_blocks_until_it_is_removed(tmp_path: Path) -> None:
     async with anyio.create_task_group() as tasks:
-        copies = Copies(str(tmp_path), "g/0", tasks.start_soon)
+        copies = copies_of(tmp_path, tasks)
         assert copies.begin()
         assert not copies.begin(), "there is one at a time"
         assert copies.read(name_of(copies), 0) is None, "it is being made"
@@ -74,7 +83,7 @@ async def test_a_copy_that_nobody_reads_is_removed(
 ) -> None:
     monkeypatch.setattr(copying, "_MOST_IDLE_S", 0.0)
     async with anyio.create_task_group() as tasks:
-        copies = Copies(str(tmp_path), "g/0", tasks.start_soon)
+        copies = copies_of(tmp_path, tasks)
         copies.begin()
         await until(lambda: copies.last is None)
         assert not (tmp_path / "copy").exists()
@@ -83,7 +92,7 @@ async def test_a_copy_that_nobody_reads_is_removed(
 
 async def test_a_copy_that_is_given_up_while_it_is_made_is_removed_then(tmp_path: Path) -> None:
     async with anyio.create_task_group() as tasks:
-        copies = Copies(str(tmp_path), "g/0", tasks.start_soon)
+        copies = copies_of(tmp_path, tasks)
         copies.begin()
         assert copies.remove(name_of(copies))
         assert not copies.begin(), "it is still being made"
@@ -93,5 +102,5 @@ async def test_a_copy_that_is_given_up_while_it_is_made_is_removed_then(tmp_path
 async def test_what_an_earlier_life_has_left_is_removed(tmp_path: Path) -> None:
     make(tmp_path / "copy")
     async with anyio.create_task_group() as tasks:
-        Copies(str(tmp_path), "g/0", tasks.start_soon)
+        copies_of(tmp_path, tasks)
     assert not (tmp_path / "copy").exists()
