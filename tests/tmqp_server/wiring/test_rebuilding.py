@@ -21,6 +21,7 @@ from tests.tmqp_server.wiring.test_replicating import (
     DURABLE,
     Group,
     admin_url,
+    hand_over,
     leads,
     reported,
 )
@@ -109,15 +110,7 @@ async def test_a_server_that_lost_too_much_is_rebuilt_joins_and_leads(
         held = {each.node: each.applied for each in members.members}
         assert held["b"] == group.log.server.first - 1, "the log is held for it"
         async with group.server("b") as second:
-            first.stop()
-            await first.wait_until_over()
-            await until(leads(second))
-            async with (
-                connect(str(second.addresses[0])) as client,
-                client.consume("c", 1) as messages,
-            ):
-                found = [int((await messages.get()).payload) for _ in range(20)]
-            assert found == list(range(20))
+            await hand_over(first, second, 20)
     assert group.over == {}
 
 
