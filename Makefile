@@ -93,7 +93,7 @@ interop: $(READY) ## run clients of other projects against the server: CLIENTS='
 	  tests/interop $(if $(CLIENTS),,$(call marked,interop))
 
 spark-oldest: $(READY) ## run what is essential with Spark with the oldest PySpark that works
-	@$(PY) tools/waiting.py 'Fetching the oldest PySpark (once, about 460 MB)' \
+	@$(PY) tools/waiting.py 'Fetching the oldest PySpark (once, about 500 MB)' \
 	  -- $(PY) -m tests.interop.spark.packages
 	PYTHONPATH=$(OLDEST_SPARK):$(CURDIR)/src \
 	  TMQP_EXPECT_PYSPARK=$$(sed -n 's/^pyspark==//p' tests/interop/spark/requirements.txt) \

@@ -10,8 +10,8 @@ from tests.project import ROOT
 __all__ = ["blocks"]
 
 _PAGES: Final = ROOT / "docs" / "guides"
-#: What a remark before a block says of it: its kind and its name.  Blocks of the kind ``jars`` make
-#: a session of their own, for which Spark fetches jars; those of the kind ``job`` are files.
+#: What a remark before a block says of it: its kind and its name.  Blocks of the kind ``apart``
+#: make a session of their own, and need jars or packages; those of the kind ``job`` are files.
 _MARKED: Final = re.compile(r"<!-- (\w+): (\w+) -->\n```\w+\n(.*?)```", re.DOTALL)
 
 

@@ -137,19 +137,21 @@ def test_a_write_that_is_repeated_outlives_the_broker_and_counts_once(
     own_broker.push("by-key", 1, [b"%d" % number for number in range(500)])
     own_broker.create("orders-copy", 1)
     killing.register(spark)
-    killing.arm(tmp_path, "broker", "staged")
-    killing.arm(tmp_path, "itself", "after the commit")
+    folder = tmp_path / "query"
+    folder.mkdir()
+    killing.arm(folder, "broker", "staged")
+    killing.arm(folder, "itself", "after the commit")
     format_of = 'frame.write.format("tmqp{}")'
-    deadly = f"{format_of.format('_killing')}.option('kills', {str(tmp_path)!r})"
+    deadly = f"{format_of.format('_killing')}.option('kills', {str(folder)!r})"
     code = placed(blocks("spark_recipes", "python")["repeated"], {format_of.format(""): deadly})
     space = {
         "ADDRESS": own_broker.url,
         "CHECKPOINT": str(tmp_path / "checkpoint"),
         "spark": spark,
     }
-    with started_again(own_broker, tmp_path):
+    with started_again(own_broker, folder):
         run_block("spark_recipes.md: repeated", code, space)
-    assert killing.armed(tmp_path) == []
+    assert killing.armed(folder) == []
     assert killing.books(own_broker.url, "orders-copy") == (500, 0, 499)
 
 

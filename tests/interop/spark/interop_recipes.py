@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 from google.protobuf.duration_pb2 import Duration
 
 from tests.interop.building import need
@@ -42,10 +43,11 @@ def test_protobuf_is_decoded_by_spark_itself(broker: Broker, tmp_path: Path) -> 
     assert found == [[number + 1, number, 7] for number in range(50)]
 
 
-def test_a_table_of_delta_takes_a_stream_once(broker: Broker, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["delta_driver", "delta"])
+def test_a_table_of_delta_takes_a_stream_once(broker: Broker, tmp_path: Path, name: str) -> None:
     for queue in (1, 2):
         broker.push("orders", queue, [b"%d" % number for number in range(300)])
-    found = recipe("delta", broker, tmp_path)
+    found = recipe(name, broker, tmp_path)
     assert found == [[queue, number] for queue in (1, 2) for number in range(300)]
 
 

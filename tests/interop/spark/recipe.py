@@ -32,11 +32,24 @@ def _delta(names: _Names, again: Callable[[], None]) -> Any:
     return sorted([row["queue"], int(row["value"])] for row in rows)
 
 
-_RESULTS: Final = {"avro": _avro, "delta": _delta, "protobuf_jar": _protobuf}
+def _delta_driver(names: _Names, again: Callable[[], None]) -> Any:
+    """The same, and a micro-batch that was repeated is not written again."""
+    again()
+    names["append"](names["spark"].range(3), 0)
+    rows = names["DeltaTable"](names["TABLE"]).to_pyarrow_table().to_pylist()
+    return sorted([row["queue"], int(row["value"])] for row in rows)
+
+
+_RESULTS: Final = {
+    "avro": _avro,
+    "delta": _delta,
+    "delta_driver": _delta_driver,
+    "protobuf_jar": _protobuf,
+}
 
 
 def main(name: str, address: str) -> None:
-    code = compile(blocks("spark_recipes", "jars")[name], f"spark_recipes.md: {name}", "exec")
+    code = compile(blocks("spark_recipes", "apart")[name], f"spark_recipes.md: {name}", "exec")
     names: _Names = {"ADDRESS": address}
 
     def run() -> None:
