@@ -60,6 +60,7 @@ MARKS: Final[dict[str, str]] = {
     "operator disconnected a client": "and cut off another client",
     "operator saw the last page": "and reached the end of one",
     "client held back by its rate": "it sent faster than it may, and was not read from",
+    "connection held back by its rate": "more came of its address than may",
     "metrics are watched": "somebody came who reads them by HTTP",
     "page of metrics read": "and did",
     "queue removed that metrics have shown": "it is looked for on the next page",
@@ -166,6 +167,7 @@ MARKS: Final[dict[str, str]] = {
         f"{title} {name}": text for title in ("STOMP", "OpenWire") for name, text in _OF_JMS.items()
     },
     "sent to an exclusive consumer": "one consumer of several got all messages",
+    "push queue passes over a slow consumer": "a message of a queue that skips those",
     "sent to the single consumer": "a channel lets one of them take everything",
     "TMQP message of ten priorities sent before lower ones": "which had waited longer or not",
     "window full": "a consumer had as much unanswered as it wanted",

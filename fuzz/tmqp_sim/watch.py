@@ -35,7 +35,6 @@ from tmqp_server.engine.commands import (
 from tmqp_server.engine.delivery.feed_commits import Commit
 from tmqp_server.engine.delivery.shelving import PendingShelf
 from tmqp_server.engine.effects import (
-    Append,
     AppendRun,
     ConfirmRun,
     Deliver,
@@ -362,9 +361,9 @@ class WatchedBroker(Broker):
             for effect in singles:
                 if isinstance(effect, Deliver):
                     self.copies.sent(effect.channel, effect.message, effect.sessions)
-        if self.sides:
+        for books in self.sides:
             for effect in singles:
-                self._tell_sides(effect)
+                books.see(effect)
         self._audit.see(singles)
         for effect in singles:
             if isinstance(effect, Fetch):
@@ -384,15 +383,6 @@ class WatchedBroker(Broker):
                 self._audit.check_bytes(queues)
                 self._check_disk(queues)
         return effects
-
-    def _tell_sides(self, effect: Effect) -> None:
-        for books in self.sides:
-            if isinstance(effect, Deliver):
-                books.sent(effect.channel, effect.message, effect.sessions)
-            elif isinstance(effect, Append):
-                books.kept(effect)
-            elif isinstance(effect, Reply):
-                books.told(effect)
 
     def _check_disk(self, queues: list[Queue]) -> None:
         """What is on the disk belongs to a message that is not settled."""

@@ -109,9 +109,8 @@ def test_each_producer_has_its_own_window_and_goes_on_when_its_consumer_has_it()
         ends = [stack.enter_context(a_pipe()) for _ in range(3)]
         producers = [_Numbered(given) for given, _ in ends]
         shape = Shape(copies=1, window=2, warm_up_s=0.05, seconds=0.2, each=True)
-        sample = run(
-            producers, [_Numbered(taken) for _, taken in ends], shape, lambda: Spent(0.0, 0.0)
-        )
+        consumers = [_Numbered(taken) for _, taken in ends]
+        sample = run(producers, consumers, shape, lambda: Spent(0.0, 0.0))
     assert sample.deliveries == sample.messages > 10
     assert sample.load_share > 0.0
     for producer in producers:

@@ -23,6 +23,8 @@ from tmqp_bench.broker.tmqp_mixed import MixedTaker, MixedTeller
 __all__ = ["TRAFFIC", "our_pairs"]
 
 _ONCE: Final = '{"RequestAcknowledge":false}'
+#: What a broadcast does anyway; a push queue waits for a slow consumer without it.
+_SKIPPING: Final = '{"RequestAcknowledge":false,"SkipSlowConsumers":true}'
 _ACKED: Final = '{"RequestAcknowledge":true}'
 _DURABLE: Final = '{"RequestAcknowledge":true,"Durable":true}'
 _NATS: Final = "nats-server"
@@ -102,7 +104,7 @@ def _our_crowd(status: str, *, stalled: bool) -> Connect:
     """One producer, and consumers of which one more may have joined that never reads."""
 
     def connect(port: int, payload_bytes: int, consumers: int) -> Ends:
-        tmqp_wire.create_queue(port, status, _ONCE)
+        tmqp_wire.create_queue(port, status, _SKIPPING if stalled else _ONCE)
         takers = [
             tmqp_wire.Taker(port, f"taker{number:02}", "teller", payload_bytes, acks=False)
             for number in range(consumers)
@@ -410,7 +412,7 @@ TRAFFIC: Final[tuple[Workload, ...]] = (
     ),
     _crowd(
         "stalled-push",
-        f"push 1 to {_READING} beside a consumer that never reads",
+        f"push that skips slow consumers, 1 to {_READING} beside one that never reads",
         "push",
         Cost("reading", 2.0),
     ),

@@ -65,7 +65,7 @@ _NO_CONTENTS: Final[tuple[list[str], list[int], list[object]]] = ([], [], [])
 class RunIntake:
     """Takes runs."""
 
-    __slots__ = ("_core", "_dealer", "_feeds", "_flights", "_max_total_bytes", "_workflow")
+    __slots__ = ("_core", "_dealer", "_feeds", "_flights", "_workflow")
 
     def __init__(self, core: Core, flights: Flights, workflow: Workflow) -> None:
         self._core = core
@@ -73,7 +73,6 @@ class RunIntake:
         self._workflow = workflow
         self._dealer = dealer = RunDealer(core, flights, workflow)
         self._feeds = FeedRuns(core, flights, dealer)
-        self._max_total_bytes = core.limits.max_total_bytes
 
     def push(self, run: PushRun, now: float) -> bool:
         """Carry a run out in one go; False, with nothing done, when that is not possible.
@@ -268,7 +267,7 @@ class RunIntake:
         return (
             queue.count + queue.spilled + count <= queue.count_cap
             and queue.bytes + size <= queue.byte_cap
-            and core.total_bytes + size + count * MESSAGE_OVERHEAD_BYTES <= self._max_total_bytes
+            and core.total_bytes + size + count * MESSAGE_OVERHEAD_BYTES <= core.most_bytes
         )
 
     def _goes_through(self, queue: Queue) -> bool:
@@ -278,7 +277,7 @@ class RunIntake:
         discipline = queue.discipline
         return (
             queue.plain
-            and (audience.stalled == 0 or not discipline.stores)
+            and (audience.stalled == 0 or queue.skips)
             and audience.metered == 0
             and not queue.options.hide_client_names
             and (queue.saves or not queue.bounded)
@@ -292,7 +291,7 @@ class RunIntake:
                     and queue.held is None
                     and not queue.waits
                     and not queue.runnable
-                    and len(audience.subscriptions) > 0
+                    and audience.stalled < len(audience.subscriptions)
                 )
             )
         )

@@ -12,7 +12,7 @@ from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.tails import Tail
 from tmqp_server.engine.model.waiting_parts import WaitingPart
 
-__all__ = ["RunFlights", "WaitingRun"]
+__all__ = ["RunFlights", "WaitingRun", "waits_plainly"]
 
 
 class WaitingRun(WaitingPart):
@@ -105,6 +105,21 @@ def _has_duplicate(queue: Queue, ids: list[str]) -> bool:
         if queue.flight(message_id) is not None:
             return True
     return False
+
+
+def waits_plainly(queue: Queue) -> bool:
+    """Whether what waits does so in memory, in the order it came, and nothing is asked of any
+    message until it is its turn."""
+    discipline = queue.discipline
+    return (
+        discipline.stores
+        and not discipline.replaces
+        and not (queue.saves or queue.bounded)
+        and not (queue.waits or queue.keyed or queue.leveled)
+        and not queue.audience.filters
+        and not (queue.fleeting or queue.spilled)
+        and queue.message_timeout_s == 0.0
+    )
 
 
 class RunFlights:
@@ -238,7 +253,7 @@ class RunFlights:
         """Let a message that nobody else knows of wait as its bytes behind many others; False, with
         nothing done, when these are few, or there is more to it than its bytes say."""
         core = self._core
-        if queue.regular_count + queue.high_count < core.packs_behind or not queue.waits_plainly():
+        if queue.regular_count + queue.high_count < core.packs_behind or not waits_plainly(queue):
             return False
         wires = core.wires
         packed = packed_form(message, wires)
