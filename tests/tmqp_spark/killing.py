@@ -86,10 +86,10 @@ class _Killing:
         kill_at(self.folder, "staged")
         return message
 
-    def commit(self, *of: Any) -> None:
+    def commit(self, *given: Any, **named: Any) -> None:
         """As the sink does."""
         kill_at(self.folder, "before the commit")
-        super().commit(*of)  # type: ignore[misc]  # a writer's
+        super().commit(*given, **named)  # type: ignore[misc]  # a writer's
         kill_at(self.folder, "after the commit")
 
     def _pieces(self, iterator: Iterator[Any]) -> Iterator[Any]:

@@ -171,7 +171,7 @@ def test_the_reference(spark: SparkSession, own_broker: Broker, tmp_path: Path) 
     found = spark.createDataFrame([("one",), ("two",)], "value string")
     rows = spark.readStream.format("tmqp").schema("seq long, queue int")
     rows = rows.options(url=own_broker.url, subscribe="orders/7", startingOffsets="earliest")
-    names = {"spark": spark, "rows": rows.load(), "batch": found}
+    names: dict[str, Any] = {"spark": spark, "rows": rows.load(), "batch": found}
     try:
         space = run_all("../spark", own_broker, tmp_path, instead, **names)
         for query in spark.streams.active:
