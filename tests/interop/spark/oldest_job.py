@@ -22,7 +22,7 @@ def main(address: str, folder: Path) -> None:
     spark = session("oldest", "local[2]", {**quick_settings(folder), **pushdown})
     numbers = spark.range(0, COUNT, 1, 2)
     numbers = numbers.selectExpr("cast(id as string) value", "cast(1 + id % 2 as int) queue")
-    target = {"url": address, "channel": "numbers", "createQueue": True}
+    target = {"url": address, "channel": "numbers", "createQueue": "true"}
     numbers.write.format("tmqp").mode("append").options(**target).save()
     copy = (
         spark.readStream.format("tmqp")
