@@ -46,7 +46,7 @@ _DOORS: Final = 10
 _RULES: Final = 60
 _LIMITS: Final = len(fields(EngineLimits)) + 2
 #: Templates of the routes of the admin door, at most.
-_ROUTES: Final = 100
+_ROUTES: Final = 120
 #: The most queues that are shown, unless ``max_metrics_queues`` says otherwise.
 _QUEUES: Final = 1_000
 
@@ -101,7 +101,7 @@ class Metric:
 QUEUE_COUNTERS: Final = (
     ("received", "received", "Messages that were pushed into queues."),
     ("sent", "sent", "Messages that were sent to at least one consumer, each time counted."),
-    ("deliveries", "delivered", "Deliveries: one message to ten consumers is ten."),
+    ("deliveries", "delivered", "Deliveries, the missed too: one message to ten consumers is ten."),
     ("done", "done", "Messages that were consumed."),
     ("redelivered", "redelivered", "Messages that were sent once more."),
     ("requeued", "requeued", "Messages that were put back into their queue."),
@@ -109,10 +109,12 @@ QUEUE_COUNTERS: Final = (
     ("dead", "dead", "Messages that became dead letters."),
     ("cleared", "cleared", "Messages that were cleared, or went with their queue."),
     ("dropped", "dropped", "Messages that were dropped: nobody was there, or there was no room."),
+    ("undone", "undone", "Received messages of commits and batches that failed."),
     ("ack_timeouts", "ack_timeouts", "Deliveries that were not acknowledged in time."),
     ("negative_acks", "negative_acks", "Negative acknowledgements by consumers."),
     ("unknown_acks", "unknown_acks", "Acknowledgements that matched no delivery."),
     ("skipped", "skipped", "Deliveries of broadcasts that a slow consumer missed."),
+    ("missed", "missed", "Deliveries that a door did not forward; they count as skipped, too."),
     ("untracked", "untracked", "Deliveries of broadcasts that were sent and not tracked."),
     ("overflowed", "overflowed", "Messages of ephemeral queues for which there was no room."),
     ("damaged", "damaged", "Messages on disk that cannot be read any more."),

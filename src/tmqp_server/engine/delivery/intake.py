@@ -120,7 +120,6 @@ class Intake:
         "_core",
         "_direct",
         "_directory",
-        "_max_total_bytes",
         "_outcomes",
         "_workflow",
         "holding",
@@ -139,7 +138,6 @@ class Intake:
         self._directory = directory
         self._outcomes = outcomes
         self._workflow = workflow
-        self._max_total_bytes = core.limits.max_total_bytes
         #: Those that wait for room.
         self.holding = Holding(core)
 
@@ -168,7 +166,7 @@ class Intake:
             )
             or queue.bytes + size > queue.byte_cap
             or core.message_bytes + core.state_bytes + size + MESSAGE_OVERHEAD_BYTES
-            > self._max_total_bytes
+            > core.most_bytes
         ):
             problem = self._outcomes.make_room(queue, size, _is_deferred(command))
             if problem != RESULT_OK:

@@ -189,10 +189,7 @@ class Workflow:
             if not queue.runnable and (not queue.waiting or queue.chooses()):
                 self._pump.pump(queue, now)
         elif not discipline.stores or (
-            discipline.sends
-            and queue.held is None
-            and not queue.runnable
-            and queue.audience.can_take(queue.exclusive)
+            discipline.sends and queue.held is None and not queue.runnable and queue.can_send()
         ):
             self._sender.send(queue, message, now)
             if queue.waiting_count() != 0:
