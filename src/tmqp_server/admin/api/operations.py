@@ -10,6 +10,7 @@ from typing import Final
 
 from tmqp.constants import MAX_QUEUE_ID
 from tmqp_server.admin.api.batches import BATCH_OPERATIONS
+from tmqp_server.admin.api.cells import CELL_OPERATIONS
 from tmqp_server.admin.api.channels import CHANNEL_OPERATIONS
 from tmqp_server.admin.api.clients import CLIENT_OPERATIONS
 from tmqp_server.admin.api.consumers import CONSUMER_OPERATIONS
@@ -169,13 +170,14 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         name="getRights",
         method="GET",
         path="/session/rights",
-        summary="What the client may do, with a channel, a queue or a router.",
+        summary="What the client may do, with a channel, a queue, a router or a space of cells.",
         begin=tell_rights,
         commands=(AskRight,),
         query=(
             text("channel", "The name of a channel."),
             integer("queue", "The id of a queue in it.", 0, MAX_QUEUE_ID, 0),
             text("router", "The name of a router."),
+            text("space", "The name of a space of cells."),
         ),
         answer="Rights",
     ),
@@ -198,6 +200,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *SLOWNESS_OPERATIONS,
     *ROUTER_OPERATIONS,
     *READING_OPERATIONS,
+    *CELL_OPERATIONS,
     *DEFINITION_OPERATIONS,
     *LIVE_OPERATIONS,
 )

@@ -100,6 +100,7 @@ SERVER_SCHEMAS: Final[dict[str, Schema]] = {
             "free_bytes": MAYBE_REAL,
             "floor_bytes": COUNT,
             "write_us": HISTOGRAM,
+            "sync_us": {"anyOf": [HISTOGRAM, {"type": "null"}]},
             "read_us": HISTOGRAM,
             "batch_messages": HISTOGRAM,
         }
