@@ -196,8 +196,8 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
         "connections_refused",
         COUNTER,
         "Connections that were closed before a byte was read: the door does not allow the address, "
-        "there are too many in total or from one address, they arrive too fast, the memory is full, "
-        "or the socket failed.",
+        "there are too many in total or from one address, they arrive too fast, the memory is "
+        "full, or the socket failed.",
         reason=len(REFUSALS),
     ),
     Metric("connections_blocked", GAUGE, "Connections whose deliveries are paused."),
@@ -253,8 +253,8 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
         "pushes_refused",
         COUNTER,
         "Refused pushes, by the reason in the answer: the queue accepts none or the client lacks "
-        "the right, the queue does not exist, the handler refused, a limit was reached, or memory or "
-        "storage was busy.",
+        "the right, the queue does not exist, the handler refused, a limit was reached, or memory "
+        "or storage was busy.",
         reason=len(REFUSED_PUSHES) + 1,
     ),
     Metric(
@@ -382,8 +382,8 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
         "cluster_messages",
         COUNTER,
         "Traffic with the other servers of the cluster: messages and decisions of local clients "
-        "that were forwarded, held back by a filter (held_back) or had no hop left (spent); those of "
-        "nodes that a filter accepted or rejected; refused operations and connections of nodes; "
+        "that were forwarded, held back by a filter (held_back) or had no hop left (spent); those "
+        "of nodes that a filter accepted or rejected; refused operations and connections of nodes; "
         "failures of filters.",
         what=len(CLUSTER_COUNTERS),
     ),
