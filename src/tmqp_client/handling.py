@@ -67,7 +67,7 @@ class RetryPolicy:
     """Seconds before the second call, at most."""
 
     max_delay_s: float = 10.0
-    """Seconds before any call, at most: each wait is twice the one before, up to this."""
+    """The longest wait before a call, in seconds: each wait is twice the previous one."""
 
     jitter: float = 0.5
     """The share of each wait that is left to chance."""
@@ -337,7 +337,7 @@ class Handling(Operations):
         if concurrency < 1:
             raise LocalProtocolError(f"concurrency must be at least 1, got {concurrency!r}")
         if content_type in self._responders:
-            raise LocalProtocolError(f"there is a responder for content type {content_type}")
+            raise LocalProtocolError(f"content type {content_type} already has a responder")
 
         def register(function: _F) -> _F:
             wrapped = self._wrap(function, DirectMessage)

@@ -68,7 +68,7 @@ class ReconnectPolicy:
     """Refused logins in a row after which the client gives up."""
 
     max_sends: int = 5
-    """How many times one push is sent, each on a connection of its own, before it fails with
+    """How many times one push is sent, each time on a new connection, before it fails with
     :class:`ConnectionLost`: a message that ends every connection must not do so for ever."""
 
     repeat_operations: bool = False

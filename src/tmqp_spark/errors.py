@@ -87,7 +87,7 @@ class StandsBy(ConnectionBroken):
 
     def __init__(self, url: str, leader: str) -> None:
         where = f"{leader} leads" if leader else "nobody leads"
-        super().__init__(f"{url}: the server stands by, {where}")
+        super().__init__(f"{url}: the server is a standby, {where}")
         self.url = url
         self.leader = leader
 

@@ -44,7 +44,7 @@ def _ttl_option(help_text: str, *, required: bool) -> Callable[[_C], _C]:
     )
 
 
-_LIVES: Final = _ttl_option("For how long it lives.", required=True)
+_LIVES: Final = _ttl_option("Its time to live.", required=True)
 
 
 def _missing(space: str, key: str) -> CommandError:
@@ -138,10 +138,10 @@ def _changing(
 def _of_change(command: _C) -> _C:
     """Give a command the options and arguments of a change."""
     made: Any = json_option()(connected(command))
-    made = _ttl_option("For how long the counter that --initial makes lives.", required=False)(made)
+    made = _ttl_option("Time to live of the counter that --initial creates.", required=False)(made)
     made = click.option(
         "--initial", type=_COUNT, metavar="NUMBER",
-        help="If there is no counter, make one that begins with this number.",
+        help="If there is no counter, create one with this number.",
     )(made)  # fmt: skip
     return cast("_C", _of_cell(click.argument("amount", type=_COUNT, default=1)(made)))
 
@@ -200,8 +200,8 @@ def cell_set(space: str, key: str, count: int, as_json: bool, **where: Any) -> N
 )
 @_of_cell
 @click.argument("seconds", type=Number(0))
-@click.option("--extend", "how", flag_value="extend", help="Let it live so much longer.")
-@click.option("--shorten", "how", flag_value="shorten", help="Let it end so much earlier, or now.")
+@click.option("--extend", "how", flag_value="extend", help="Extend its time to live.")
+@click.option("--shorten", "how", flag_value="shorten", help="Shorten its time to live.")
 @json_option()
 @connected
 def cell_ttl(

@@ -37,9 +37,9 @@ def _known(name: str) -> contexts.Contexts:
     epilog="\b\nExample:\n  tmqp config set home --address tmq://broker.example:2622 --use\n",
 )
 @click.argument("name")
-@click.option("-a", "--address", help="Where the server is.")
+@click.option("-a", "--address", help="The server's address.")
 @click.option("--name", "client_name", help="Client name to connect with.")
-@click.option("--token", help="Client token.  The file can be read by its owner only.")
+@click.option("--token", help="Client token.  Only the file's owner can read it.")
 @click.option("--use", is_flag=True, help="Use it from now on.")
 @json_option()
 def config_set(

@@ -55,7 +55,7 @@ async def _server(report: Report, client: Client) -> ServerInformation | None:
         server = await client.server_information(timeout_s=_SERVER_WAIT_S)
     except OperationError as error:
         denied = isinstance(error, OperationFailed) and error.code == ResultCode.UNAUTHORIZED
-        words = "not allowed to ask the server" if denied else "the server does not tell its own"
+        words = "not allowed to ask the server" if denied else "the server does not report its own"
         report.say("version", NOTE, f"{ours}; {words}")
         report.say("clock", NOTE, words.replace("its own", "its clock"))
         return None
@@ -175,7 +175,7 @@ Exit codes:
 @click.option(
     "--read-only",
     is_flag=True,
-    help="Make no temporary queue, which others could see for a moment.",
+    help="Do not create a temporary queue, which others could see for a moment.",
 )
 @json_option("Print one JSON object for each check.")
 @asking

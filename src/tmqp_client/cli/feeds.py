@@ -38,7 +38,7 @@ def feed() -> None:
 @click.argument("queue_id", metavar="QUEUE", type=QUEUE_ID)
 @click.argument("target", metavar="TARGET", type=CHANNEL)
 @click.argument("target_queue", metavar="TARGET-QUEUE", type=QUEUE_ID)
-@click.option("--filter", "chosen", help="Copy only messages that pass.")
+@click.option("--filter", "chosen", help="Copy only messages that this filter accepts.")
 @click.option("--filter-language", help="Language of the filter; headers if none is given.")
 @json_option()
 @connected

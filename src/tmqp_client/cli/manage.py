@@ -32,9 +32,7 @@ __all__ = [
     "queue_remove",
 ]
 
-_new_only = click.option(
-    "--new", "new_only", is_flag=True, help="Fail (exit code 1) if it is there already."
-)
+_new_only = click.option("--new", "new_only", is_flag=True, help="Fail (exit code 1) if it exists.")
 
 
 @click.group("channel")

@@ -39,7 +39,7 @@ Examples:
     "wait_s",
     type=Number(0, above=True),
     metavar="SECONDS",
-    help="Try to connect for so long, for a server that is starting.",
+    help="Retry connecting for this long, for a server that is starting.",
 )
 @json_option("Print one JSON object a line.")
 @connected

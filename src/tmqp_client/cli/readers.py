@@ -45,13 +45,13 @@ _start = click.option(
     type=click.Choice((START_EARLIEST, START_LATEST)),
     default=START_EARLIEST,
     show_default=True,
-    help="Where a new cursor begins: at the earliest message kept, or behind the latest.",
+    help="Where a new cursor begins: at the earliest message kept, or after the latest.",
 )
 
 
 @click.command(epilog="\b\nExamples:\n  tmqp offsets\n  tmqp offsets 'ord*' --queue 1 --json\n")
 @click.argument("filter", required=False, default="*")
-@click.option("-q", "--queue", "queue_id", type=QUEUE_ID, help="Queues of this number only.")
+@click.option("-q", "--queue", "queue_id", type=QUEUE_ID, help="Only queues with this number.")
 @json_option("Print one JSON object a line.")
 @connected
 def offsets(filter: str, queue_id: int | None, as_json: bool, **where: Any) -> None:
@@ -79,10 +79,8 @@ Examples:
 @click.argument("queue", type=QUEUE_ID)
 @click.option("--first", type=_SEQUENCE, help="From this sequence on.  [default: the earliest]")
 @click.option("--last", type=_SEQUENCE, help="Up to this sequence.  [default: the latest]")
-@click.option("-n", "--count", type=click.IntRange(1), help="Stop after so many messages.")
-@click.option(
-    "--cursor", "cursor_name", help="Go on where the cursor of this name is, and move it."
-)
+@click.option("-n", "--count", type=click.IntRange(1), help="Stop after this number of messages.")
+@click.option("--cursor", "cursor_name", help="Continue at the cursor with this name, and move it.")
 @_start
 @click.option("--follow", is_flag=True, help="With --cursor: wait for more, until Ctrl-C.")
 @json_option(
@@ -107,7 +105,7 @@ def read(
     A cursor is moved behind a message once that was written.
     """
     if cursor_name is not None and (first is not None or last is not None):
-        raise click.UsageError("--cursor says where to begin: leave out --first and --last")
+        raise click.UsageError("--cursor determines the start: leave out --first and --last")
     if follow and cursor_name is None:
         raise click.UsageError("--follow needs a --cursor")
     to_terminal = sys.stdout.isatty()
@@ -186,17 +184,17 @@ Examples:
     "states",
     type=click.Choice((STATE_WAITING, STATE_DEFERRED, STATE_IN_FLIGHT)),
     multiple=True,
-    help="Only messages that are so; repeat for more.",
+    help="Only messages in this state; repeat for more.",
 )
 @click.option("--id", "message_id", default="", help="Only messages with this id.")
-@click.option("--filter", "wanted", help="Only messages that pass this filter.")
+@click.option("--filter", "wanted", help="Only messages that this filter accepts.")
 @click.option(
     "--filter-language",
     "language",
     help="headers (the default), prefix, sql92 or sql92-converting.",
 )
 @click.option("--first", type=_SEQUENCE, default=0, help="From this sequence on.")
-@click.option("-n", "--count", type=click.IntRange(1), help="Stop after so many messages.")
+@click.option("-n", "--count", type=click.IntRange(1), help="Stop after this number of messages.")
 @json_option("Print one JSON object a line.")
 @connected
 def peek(

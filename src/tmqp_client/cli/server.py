@@ -104,7 +104,7 @@ def _info(sections: tuple[str, ...], as_json: bool, where: Where) -> None:
         chosen = {name: found[name] for name in sections or found if name in found}
         if missing := [name for name in sections if name not in found]:
             known = ", ".join(found)
-            raise click.UsageError(f"there is no section {missing[0]!r} here; there are {known}")
+            raise click.UsageError(f"there is no section {missing[0]!r}; the sections are {known}")
         if as_json:
             click.echo(json.dumps(chosen))
         else:

@@ -40,13 +40,13 @@ def _terms_options(command: _C) -> _C:
             "--window",
             type=click.IntRange(1),
             metavar="NUMBER",
-            help="Have at most so many messages unacknowledged.  [default: 1 with COMMAND]",
+            help="At most this number of unacknowledged messages.  [default: 1 with COMMAND]",
         ),
         click.option(
             "--credit",
             type=click.IntRange(1),
             metavar="NUMBER",
-            help="Take so many messages of the channel in all; the server sends no more.",
+            help="Receive this number of messages of the channel in total.",
         ),
         click.option(
             "--ack-timeout",
@@ -66,7 +66,8 @@ def _terms_options(command: _C) -> _C:
         click.option(
             "--priority",
             type=click.IntRange(0, 127),
-            help="Where a message goes to one consumer, those with the highest number are first.",
+            help="If messages go to one consumer each, consumers with the highest number are "
+            "served first.",
         ),
     )
     wrapped: Any = command
@@ -91,7 +92,7 @@ Examples:
 @click.argument("channel", type=CHANNEL)
 @click.argument("command", nargs=-1)
 @click.option("-q", "--queue", type=QUEUE_ID, help="This queue only, not all of the channel.")
-@click.option("-n", "--count", type=click.IntRange(1), help="Stop after so many messages.")
+@click.option("-n", "--count", type=click.IntRange(1), help="Stop after this number of messages.")
 @click.option(
     "--json",
     "as_json",
@@ -99,7 +100,7 @@ Examples:
     help="One JSON object for each message: channel, queue, message_id, source, headers, flags, and"
     " payload as text, or payload_base64 where it is none.",
 )
-@click.option("--filter", "wanted", help="Only messages that pass this filter.")
+@click.option("--filter", "wanted", help="Only messages that this filter accepts.")
 @click.option(
     "--filter-language",
     "language",
@@ -121,7 +122,7 @@ Examples:
     default=1.0,
     show_default=True,
     metavar="SECONDS",
-    help="A message that was given back is sent again after so many seconds.",
+    help="Seconds until a released message is redelivered.",
 )
 @click.option("--keep", is_flag=True, help="Reconnect when the connection is lost.")
 @connected

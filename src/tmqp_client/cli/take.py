@@ -29,7 +29,7 @@ __all__ = ["cache", "pull"]
     "--clear",
     type=click.Choice([each.value.lower() for each in PullClear]),
     default="none",
-    help="What of the rest to remove afterwards.",
+    help="The waiting messages to remove afterwards.",
 )
 @json_option("One JSON object for each message, as sub prints them.")
 @connected

@@ -42,7 +42,9 @@ Examples:
 )
 @click.argument("target")
 @click.argument("text")
-@click.option("-c", "--content-type", type=QUEUE_ID, default=0, help="A number of your own.")
+@click.option(
+    "-c", "--content-type", type=QUEUE_ID, default=0, help="Any number that the programs agree on."
+)
 @header_option("Repeat for more.")
 @json_option()
 @connected
@@ -85,7 +87,7 @@ Examples:
 )
 @click.argument("command", nargs=-1, required=True)
 @click.option("-c", "--content-type", type=QUEUE_ID, help="Answer only these.")
-@click.option("-n", "--count", type=click.IntRange(1), help="Stop after so many.")
+@click.option("-n", "--count", type=click.IntRange(1), help="Stop after this number of messages.")
 @json_option(
     "One JSON object for each request answered: message_id, source, content_type, its payload, and"
     " the code it was answered with; payload_base64 where it is no text."
@@ -166,7 +168,7 @@ Examples:
 )
 @click.argument("channel", type=CHANNEL, required=False)
 @click.argument("queue", type=QUEUE_ID, required=False)
-@click.option("-n", "--count", type=click.IntRange(1), help="Stop after so many.")
+@click.option("-n", "--count", type=click.IntRange(1), help="Stop after this number of messages.")
 @json_option("Print one JSON object a line.")
 @connected
 def events(

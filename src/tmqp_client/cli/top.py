@@ -48,8 +48,10 @@ _Counts = dict[tuple[str, int], tuple[int, int, int]]
     show_default=True,
     metavar="SECONDS",
 )
-@click.option("-n", "--count", type=click.IntRange(1), help="Stop after so many looks.")
-@click.option("--once", is_flag=True, help="Look twice, an interval apart, and print the second.")
+@click.option("-n", "--count", type=click.IntRange(1), help="Stop after this number of updates.")
+@click.option(
+    "--once", is_flag=True, help="Measure twice, an interval apart, and print the second result."
+)
 @json_option("Print one JSON object for each queue and look.")
 @connected
 def top(

@@ -28,7 +28,7 @@ Exit status: 0 all is well or repaired, 1 something is damaged, 2 it could not b
     "--repair",
     "wants_repair",
     is_flag=True,
-    help="If something is damaged, make a new store of all that can be read.",
+    help="If something is damaged, create a new store from all readable data.",
 )
 @click.option("--yes", is_flag=True, help="Repair without asking.")
 def check(directory: Path, wants_repair: bool, yes: bool) -> None:
@@ -57,13 +57,13 @@ def check(directory: Path, wants_repair: bool, yes: bool) -> None:
     click.echo(f"{number_of(len(report.problems), 'problem')}; readable: {found}")
     if not wants_repair:
         click.echo(
-            f"tmqp-server check {directory} --repair keeps what can be read;"
-            " a backup may have more",
+            f"tmqp-server check {directory} --repair keeps the readable data; a backup may have "
+            f"more",
             err=True,
         )
         sys.exit(1)
     if not yes:
-        click.confirm("Give up what cannot be read?", abort=True, err=True)
+        click.confirm("Drop the data that cannot be read?", abort=True, err=True)
     with failing_politely():
         _repair(directory)
 

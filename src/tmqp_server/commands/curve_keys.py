@@ -18,7 +18,7 @@ __all__ = ["curve_keys"]
 
 @click.command("curve-keys")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--public", is_flag=True, help="Only print the public key of a FILE that is there.")
+@click.option("--public", is_flag=True, help="Only print the public key of an existing FILE.")
 def curve_keys(file: Path, public: bool) -> None:
     r"""Draw keys for ZeroMQ's CURVE: the pair goes into FILE, the public key is printed.
 

@@ -83,7 +83,7 @@ Exit status: 0, or 2 when the store could not be read.""",
 @click.option(
     "--skip-damaged",
     is_flag=True,
-    help="Pass over what is damaged, and say so, instead of stopping there.",
+    help="Skip damaged messages and report them, instead of stopping.",
 )
 def export_messages(directory: Path, name: str | None, skip_damaged: bool) -> None:
     """Write what DIRECTORY holds to standard output, as lines of JSON.
@@ -218,7 +218,7 @@ def import_messages(directory: Path, file: IO[str]) -> None:
     """
     with failing_politely():
         if (directory / DATABASE_NAME).exists():
-            raise StoreError(f"there is a store in {directory} already")
+            raise StoreError(f"{directory} has a store already")
         lines = _read_lines(file)
         head = next(lines, {})
         if head.get("format") != _FORMAT:

@@ -54,7 +54,8 @@ class TlsSettings:
     """What the server shows to clients that connect by ``tmqs://``."""
 
     certificate: str = attrs.field(default="", validator=_file)
-    """The file of its certificate, in PEM, the authorities' between behind it; empty for no TLS."""
+    """The file of its certificate, in PEM, followed by the intermediate certificates; empty for no
+    TLS."""
 
     key: str = attrs.field(default="", validator=_file)
     """The file of its private key, in PEM, not encrypted; empty if the certificate's has it."""

@@ -593,7 +593,7 @@ def _check_reach(config: ServerConfig, access: Access | None, registry: DoorRegi
             continue
         if not _asks(access):
             raise ConfigError(
-                f"{address} can be reached from other machines and nobody is authenticated;"
+                f"{address} can be reached from other machines and clients are not authenticated;"
                 " set allow_remote (--allow-remote) if that is wanted"
             )
         if not address.tls and address not in sealed_addresses(config, registry):

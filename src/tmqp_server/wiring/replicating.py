@@ -269,7 +269,9 @@ def join(config: ServerConfig, store: Store | None = None) -> GroupMember:
     :raises StoreError: when its directory cannot be used.
     """
     if store is not None:
-        raise ConfigError("replication: the group has a store of its own, and another one is given")
+        raise ConfigError(
+            "replication: the group has its own store, so no other store can be given"
+        )
     return GroupMember(config, end_process)
 
 

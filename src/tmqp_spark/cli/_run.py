@@ -129,7 +129,7 @@ def connected(command: _C) -> _C:
             show_envvar=True,
             callback=_to_address,
             metavar="ADDRESS",
-            help="Where the broker is.",
+            help="The broker's address.",
         ),
         click.option("--token", envvar="TMQP_TOKEN", show_envvar=True, help="Client token."),
         read_pairs(
@@ -159,7 +159,7 @@ def reported(command: _C) -> _C:
     """Give a command the options that say how it tells what it does."""
     return _applied(
         command,
-        click.option("--json-logs", is_flag=True, help="Progress as JSON, an object a line."),
+        click.option("--json-logs", is_flag=True, help="Progress as JSON, one object per line."),
         click.option("-q", "--quiet", is_flag=True, help="No progress, only warnings."),
     )
 

@@ -37,11 +37,11 @@ tmqp-spark archive orders/7 --to archive --json-logs 2>progress.jsonl >summary.j
 @click.command(epilog=f"{_EXAMPLES}\n\n{EXIT_CODES}")
 @click.argument("queues", nargs=-1, metavar="[QUEUE]...")
 @click.option("--pattern", help="Queues whose channel/queue matches this regular expression.")
-@click.option("--to", "folder", required=True, metavar="FOLDER", help="Where the archive is.")
+@click.option("--to", "folder", required=True, metavar="FOLDER", help="The folder of the archive.")
 @click.option(
     "--once/--follow",
     default=True,
-    help="End with what there is [default], or go on with what comes.",
+    help="End with the present messages [default], or continue with new ones.",
 )
 @click.option(
     "--engine",
@@ -53,7 +53,7 @@ tmqp-spark archive orders/7 --to archive --json-logs 2>progress.jsonl >summary.j
 )
 @click.option(
     "--group",
-    help="A named group that follows the archive, so that the broker keeps what is not archived.",
+    help="A named group that follows the archive, so that the broker keeps unarchived messages.",
 )
 @click.option(
     "--every",
@@ -62,7 +62,7 @@ tmqp-spark archive orders/7 --to archive --json-logs 2>progress.jsonl >summary.j
     default=10.0,
     show_default=True,
     metavar="SECONDS",
-    help="With --follow: between the beginnings of two batches at least.",
+    help="With --follow: the least time between the starts of two batches.",
 )
 @click.option(
     "--batch-bytes",
@@ -76,7 +76,7 @@ tmqp-spark archive orders/7 --to archive --json-logs 2>progress.jsonl >summary.j
     type=click.Choice(["zstd", "snappy", "lz4", "gzip", "none"]),
     default="zstd",
     show_default=True,
-    help="Of the Parquet files.",
+    help="Compression of the Parquet files.",
 )
 @click.option(
     "--headers/--no-headers", default=True, help="Archive the messages' headers [default]."

@@ -30,9 +30,7 @@ Examples:
   tmqp-spark doctor
   tmqp-spark doctor --address tmq://127.0.0.1:2622"""
 )
-@click.option(
-    "-a", "--address", help="Also see what the broker there offers, and what its clock says."
-)
+@click.option("-a", "--address", help="Also check the features and the clock of this broker.")
 @click.option("--token", default="", envvar="TMQP_TOKEN", show_envvar=True, help="Client token.")
 def doctor(address: str | None, token: str) -> None:
     """Say whether this machine has what Spark and TMQP need together.

@@ -45,8 +45,8 @@ def groups() -> None:
     + EXIT_CODES,
 )
 @click.argument("name", default="")
-@click.option("--channel", "channels", default="*", help="Only in channels like this: x, x*, *x.")
-@click.option("--json", "as_json", is_flag=True, help="A JSON object a line.")
+@click.option("--channel", "channels", default="*", help="Only in channels that match: x, x*, *x.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 @connected
 @ends_well
 def list_groups(
@@ -101,10 +101,10 @@ tmqp-spark groups reset archive --to orders/7=1200 --to orders/8=40
     multiple=True,
     required=True,
     metavar="PLACE",
-    help="earliest, latest, a time (ms since 1970, written 1700000000000ms), or the next message to"
-    " read of a queue (orders/7=1200), as often as there are queues.",
+    help="earliest, latest, a time (ms since 1970, written 1700000000000ms), or the next message "
+    "to read of a queue (orders/7=1200), repeated for each queue.",
 )
-@click.option("--channel", "channels", default="*", help="Only in channels like this: x, x*, *x.")
+@click.option("--channel", "channels", default="*", help="Only in channels that match: x, x*, *x.")
 @connected
 @ends_well
 def reset_group(
@@ -153,7 +153,7 @@ def reset_group(
     "delete", epilog=example_text("tmqp-spark groups delete archive") + "\n\n" + EXIT_CODES
 )
 @click.argument("name")
-@click.option("--channel", "channels", default="*", help="Only in channels like this: x, x*, *x.")
+@click.option("--channel", "channels", default="*", help="Only in channels that match: x, x*, *x.")
 @connected
 @ends_well
 def delete_group(

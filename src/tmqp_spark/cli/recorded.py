@@ -85,7 +85,7 @@ tmqp-spark corpus corpus/door --skip-bytes 2 --top 50
     type=click.IntRange(0, 65_536),
     default=0,
     show_default=True,
-    help="Bytes at the beginning of each input that are the fuzzer's own.",
+    help="Bytes at the start of each input that belong to the fuzzer.",
 )
 @click.option(
     "--top", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Faults shown."
@@ -128,5 +128,5 @@ def corpus(
 
 
 def _show_faults(faults: list[Any]) -> None:
-    click.echo("\nWhat is no frame")
+    click.echo("\nBytes that are not a frame")
     _table(["RULE", "COUNT", "FOR EXAMPLE", "IN"], faults, ["rule", "count", "example", "file"])

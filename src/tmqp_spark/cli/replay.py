@@ -38,7 +38,7 @@ tmqp-spark replay archive --to same --name second-try --rate 5000
     "target",
     required=True,
     metavar="QUEUE",
-    help="Queue to push into, channel/queue; same is where each row came from.",
+    help="Queue to push into, channel/queue; same for the original queue of each row.",
 )
 @click.option(
     "--name",
@@ -51,11 +51,13 @@ tmqp-spark replay archive --to same --name second-try --rate 5000
     "plan_file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Where to write down which rows are which chunk.  [default: in FOLDER, under _tmqp]",
+    help="Where to record the rows of each chunk.  [default: in FOLDER, under _tmqp]",
 )
-@click.option("--rate", type=Number(1), metavar="N", help="Messages a second at most.")
+@click.option("--rate", type=Number(1), metavar="N", help="The most messages a second.")
 @click.option("--preserve-ids", is_flag=True, help="Messages keep their ids, instead of new ones.")
-@click.option("--create-queue", is_flag=True, help="Create the queue, durable, if it is not there.")
+@click.option(
+    "--create-queue", is_flag=True, help="Create the queue, durable, if it does not exist."
+)
 @connected
 @on_spark
 @reported

@@ -118,7 +118,7 @@ def test_the_same_text_is_the_same_filter() -> None:
 def test_a_message_of_another_protocol_is_not_looked_at() -> None:
     strange = Message("m", PRODUCER, "c", 1, 3, b"raw", 0, 1)
     for found in (filter_of("headers", "!kind"), filter_of("prefix", "")):
-        with pytest.raises(TypeError, match="bytes is no TMQP message"):
+        with pytest.raises(TypeError, match="bytes is not a TMQP message"):
             found.accepts(strange)
 
 

@@ -132,7 +132,7 @@ class _Create(_Asking):
             exchange.client, self._channel, float(self._idle_s), now
         )
         if consumer is None:
-            self._refuse(_LIMIT, "there are too many consumers: close some")
+            self._refuse(_LIMIT, "too many consumers: close some")
             return ()
         self._consumer = consumer
         consumer.waiter = self

@@ -176,7 +176,9 @@ class _Import:
         given = read_toml(request.body) if is_toml(request) else read_object(request.body)
         for key in given:
             if key not in ("channels", "routers"):
-                raise BadRequest(422, f"there is no member {key[:64]!r}: channels and routers are")
+                raise BadRequest(
+                    422, f"there is no member {key[:64]!r}; the members are channels and routers"
+                )
         try:
             self._channels = declared_channels(given.get("channels", []))
             self._routers = declared_routers(given.get("routers", []))

@@ -44,7 +44,7 @@ def _read_topics(value: str) -> tuple[bool, list[tuple[str, int]]]:
             places[(channel, int(number))] = None
         else:
             raise BadRequest(
-                400, f"{each[:64]!r} is no topic: overview and queue:CHANNEL/QUEUE are"
+                400, f"{each[:64]!r} is not a topic: use overview or queue:CHANNEL/QUEUE"
             )
     if len(places) > _MOST_QUEUES:
         raise BadRequest(400, f"topics has at most {_MOST_QUEUES} queues")
