@@ -40,7 +40,7 @@ _LOGIN_REFUSALS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconnectPolicy:
-    """Whether, when and how long a client tries to come back when its connection is lost.
+    """Whether, when and how long a client tries to reconnect when its connection is lost.
 
     :raises LocalProtocolError: when a value makes no sense.
     """

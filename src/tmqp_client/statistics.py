@@ -9,7 +9,7 @@ __all__ = ["ClientStatistics"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientStatistics:
-    """What has happened since the client was opened, and what is under way now."""
+    """Counters since the client was opened, and current numbers."""
 
     pushed: int
     """Messages pushed, confirmed or not."""

@@ -81,7 +81,7 @@ def _seconds(default: float) -> float:
 
 @attrs.frozen(kw_only=True)
 class OutboundLimits:
-    """What a peer that reads slowly may cost."""
+    """Limits for a peer that reads slowly."""
 
     max_outbound_bytes: int = _bytes(4_194_304)
     """Bytes waiting for one peer, whose deliveries are held back already, at which its connection

@@ -193,7 +193,8 @@ class Rare(Record):
 @mypyc_attr(acyclic=True)
 class Message:
     """One message.  ``channel`` is the producer's spelling of the channel's name (F76).
-    ``message_id`` is empty only where a queue wants no ids made; nobody can acknowledge it then.
+    ``message_id`` is empty only if the queue does not create ids; the message can then not be
+    acknowledged.
 
     ``sequence`` counts the messages of one queue from 1 and is never used twice; ``attempts``
     counts the times it was sent; ``size`` is in bytes, as the door counts them.
@@ -259,7 +260,7 @@ class Message:
 
     @property
     def wants_confirm(self) -> bool:
-        """Whether its producer asked to be told (the flag PendingAcknowledge on the push)."""
+        """Whether its producer requested a confirm (the flag PendingAcknowledge on the push)."""
         return self.marks & MARK_WANTS != 0
 
     @property
@@ -288,7 +289,7 @@ class Message:
     def readdressed(self) -> bool:
         """Whether its channel and queue are no longer those that ``wire`` names.
 
-        True for a dead letter and for what a feed copied: the door must write the real address
+        True for a dead letter and for a copy made by a feed: the door must write the real address
         (contradiction 19).
         """
         return self.marks & MARK_COPY != 0 or self.is_dead_letter
@@ -305,7 +306,7 @@ class Message:
         return self.rarely().key if self.marks & MARK_DUPLICATE else self.message_id
 
     def rarely(self) -> Rare:
-        """The record of its rarer properties, made now if there is none."""
+        """The record of its rarer properties, created if it is missing."""
         rare = self.rare
         if rare is None:
             rare = Rare()
@@ -315,7 +316,7 @@ class Message:
         return rare
 
     def promise(self, client: Client) -> None:
-        """Let only a batch answer for it where *client* has it in hand."""
+        """Let only a batch answer its delivery to *client*."""
         rare = self.rarely()
         if rare.settling is None:
             rare.settling = {}
