@@ -36,7 +36,7 @@ async def main() -> None:
             print(f"{each.text} waits for somebody who wants it")
         await office.clear_queue("post", 1)
 
-        # Of messages with the same key one is unanswered at a time, whoever has it.
+        # Of messages with the same key, one is unanswered at a time, at any consumer.
         await office.create_queue(
             "accounts", 1, status="round-robin", options=QueueOptions(group_keys="strict")
         )

@@ -406,8 +406,7 @@ class Connection:
         self._out.append(PREAMBLE + hello.raw)
 
     def accept(self, client_id: str, message_id: str = "") -> list[Event]:
-        """Server: accept the client under this id; return the events of the bytes that it sent
-        meanwhile.
+        """Server: accept the client under this id; return the events of its earlier bytes.
 
         :raises LocalProtocolError: unless a client waits for the decision, and for an empty id.
         """
@@ -444,8 +443,7 @@ class Connection:
     def send(self, frame: Frame) -> None:
         """Queue a message.
 
-        A client's pull request is remembered, so that its results are distinguished from other
-        messages.
+        A client's pull request is remembered, so that its results can be recognised.
 
         :raises LocalProtocolError: in a state where nothing may be sent, for a pull request
             without an id or with one that is pending, and past ``max_pending_pulls``.

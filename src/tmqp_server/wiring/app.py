@@ -88,10 +88,9 @@ logger = logging.getLogger("tmqp_server")
 class Server:
     """A server; see :func:`running`.
 
-    Attributes: ``broker`` and ``cluster`` for their statistics; ``access``, its access rules, None
-    if every client has all rights; ``world``, the view of its admin doors; ``doors``, where
-    ``doors.further`` are those other than TMQP's, and ``door_listeners`` has a list of listeners
-    for each of these.
+    Attributes: ``broker`` and ``cluster`` for their statistics; ``access``, its rules, None if
+    every client has all rights; ``world``, the view of its admin doors; ``doors``, where
+    ``doors.further`` are those other than TMQP's; ``door_listeners``, the lists of their listeners.
     """
 
     def __init__(
@@ -208,8 +207,7 @@ class Server:
 
     @property
     def leader_address(self) -> str:
-        """The address to which clients are redirected while this server is a standby; empty without
-        a leader."""
+        """Where a standby redirects clients; empty without a leader."""
         return self._hub.leader_address
 
     async def listen(self) -> None:
@@ -242,8 +240,7 @@ class Server:
         self.close_listeners(keep_operators=True)
 
     def shut_sockets(self) -> None:
-        """Close the sockets through which sessions without a connection sent their last
-        datagrams."""
+        """Close the sockets for the last datagrams of sessions without a connection."""
         self._udp.shut()
 
     @property
@@ -366,8 +363,7 @@ class Server:
         """Stop accepting clients and messages, wait ``drain_timeout_s`` at most until nothing is
         unacknowledged, and disconnect the clients.
 
-        :param stops: call :meth:`stop` afterwards; otherwise operators are served until it is
-            called.
+        :param stops: call :meth:`stop` afterwards; otherwise continue to serve operators.
         """
         self._shell.drain(stops=stops)
 
@@ -519,8 +515,7 @@ async def running(
         ones and those of the configuration.
     :param routers: custom routers by name, in addition to those of the configuration.
     :param access: access rules, instead of those of the configuration.
-    :param custom_messages: handles custom messages, instead of the handler that the configuration
-        names.
+    :param custom_messages: handles custom messages, instead of the configured handler.
     :param authenticators: authenticators by the names that channels use, in addition to those of
         the configuration.
     :param event_handlers: event handlers by the names that channels use, in addition to those of

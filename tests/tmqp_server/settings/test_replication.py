@@ -39,7 +39,7 @@ def test_clients_are_told_an_address_that_they_can_reach() -> None:
     assert group is not None
     assert str(group.told(())) == "tmqs://b1:2622"
     everywhere = GOOD.replace("127.0.0.1", "0.0.0.0") + "[access]\n"
-    with pytest.raises(ConfigError, match="replication: address is missing: clients need the leader's"):
+    with pytest.raises(ConfigError, match="address is missing: clients need the leader's"):
         config("", everywhere.replace("[access]", "").replace("data", "allow_remote = true\ndata"))
 
 
