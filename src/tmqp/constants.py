@@ -469,7 +469,7 @@ NACK_TIMEOUT: Final = "timeout"
 class NackReason(StrEnum):
     """Known values of the header Nack-Reason.
 
-    Any text is allowed: the *presence* of the header makes an acknowledge negative (F81).
+    Any text is allowed: the *presence* of the header makes an acknowledgement negative (F81).
     """
 
     NONE = NACK_NONE

@@ -188,7 +188,7 @@ class PullRequestReceived(MessageReceived):
 
 
 class AcknowledgeReceived(MessageReceived):
-    """An acknowledge, positive or negative."""
+    """An acknowledgement, positive or negative."""
 
     __slots__ = ()
 

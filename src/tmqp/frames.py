@@ -268,7 +268,7 @@ class Frame:
 
     @property
     def high_priority(self) -> bool:
-        """High priority; on an acknowledge: it is for a direct message (F2, F116)."""
+        """High priority; on an acknowledgement: it is for a direct message (F2, F116)."""
         return self.raw[0] & HIGH_PRIORITY != 0
 
     @property
@@ -278,7 +278,7 @@ class Frame:
 
     @property
     def pending_acknowledge(self) -> bool:
-        """The sender waits for an acknowledge (F2)."""
+        """The sender waits for an acknowledgement (F2)."""
         return self.raw[1] & PENDING_ACKNOWLEDGE != 0
 
     @property

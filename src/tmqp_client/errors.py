@@ -184,7 +184,7 @@ class AlreadyListening(ClientError):
 
 
 class AlreadyAcknowledged(ClientError):
-    """A message is answered once: by an acknowledge or a negative one, or by a response."""
+    """A message is answered once: by a positive or negative acknowledgement, or by a response."""
 
 
 class OperationError(ClientError):

@@ -334,7 +334,7 @@ class SourceOptions:
     filter_pushdown: bool = option(
         "filterPushdown",
         _switch,
-        "batch: filter at the source; [load anew for each query](#filters)",
+        "batch: filter at the source; [load again for each query](#filters)",
         False,
     )
     include_headers: bool = option("includeHeaders", _switch, "column `headers`", False)
@@ -382,7 +382,7 @@ class SinkOptions:
         "createQueue", _switch, "create the queue if it is not there", False
     )
     ignore_unknown: bool = option(
-        "ignoreUnknownColumns", _switch, "pass over columns that mean nothing here", False
+        "ignoreUnknownColumns", _switch, "skip columns without a meaning for the sink", False
     )
 
 

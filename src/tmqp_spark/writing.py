@@ -222,8 +222,8 @@ class _Queues:
             raise BrokerRefused(f"{url}: {what}: {code_words(code)}", code)
         else:
             text = (
-                f"{url}: {channel}/{queue} is not durable, so an acknowledge does not mean that a"
-                " message is stored: make it durable"
+                f"{url}: {channel}/{queue} is not durable, so an acknowledgement does not mean "
+                "that a message is stored: make it durable"
             )
         raise BrokerRefused(f"{text}; {ways}", code)
 

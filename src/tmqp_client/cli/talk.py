@@ -90,7 +90,7 @@ Examples:
 @click.option("-n", "--count", type=click.IntRange(1), help="Stop after this number of messages.")
 @json_option(
     "One JSON object for each request answered: message_id, source, content_type, its payload, and"
-    " the code it was answered with; payload_base64 where it is no text."
+    " the code it was answered with; payload_base64 if it is not text."
 )
 @connected
 def reply(

@@ -262,7 +262,7 @@ class Access:
         return await self.may(who, BROWSE, channel, queue_id)
 
     async def may_cancel(self, who: Identity, channel: str, queue_id: int) -> bool | Answer:
-        """Remove deferred messages from a queue, whoever pushed them."""
+        """Remove deferred messages from a queue, of any producer."""
         return await self.may(who, CANCEL, channel, queue_id)
 
     async def may_feed(self, who: Identity, channel: str, queue_id: int) -> bool | Answer:
@@ -275,7 +275,8 @@ class Access:
         return await self.may(who, DIRECT, target, NO_QUEUE)
 
     async def may_answer(self, who: Identity, client_id: str) -> bool | Answer:
-        """Send another client a response, or the acknowledge of a direct message (F116, F117)."""
+        """Send another client a response, or the acknowledgement of a direct message (F116,
+        F117)."""
         return await self.may(who, ANSWER, client_id, NO_QUEUE)
 
     async def may_send_custom(self, who: Identity) -> bool | Answer:
@@ -312,7 +313,7 @@ class Access:
     async def may_subscribe(
         self, who: Identity, event: str, channel: str, queue_id: int
     ) -> bool | Answer:
-        """Be told of an event; ``channel`` is empty for those of the whole server (F127)."""
+        """Subscribe to an event; ``channel`` is empty for those of the whole server (F127)."""
         return await self.may(who, SUBSCRIBE, channel, queue_id)
 
     # -- information ----------------------------------------------------------------------------

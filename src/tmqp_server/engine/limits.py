@@ -233,7 +233,7 @@ class EngineLimits:
     kB (with TLS 66 kB), an incomplete message of more than 16 KiB its received bytes, a
     subscription 512 bytes. Beyond it the answer is 503, because the server is full, not the queue;
     consumers go on, and what they take makes room. Connections (482), subscriptions and pulls may
-    use a sixteenth more, and at least 256 KiB, because otherwise nobody could make room when
+    use a sixteenth more, and at least 256 KiB, because otherwise no client could make room when
     messages fill the memory; feeds may use half of that."""
 
     max_in_flight_per_session: int = 10_000

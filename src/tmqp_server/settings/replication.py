@@ -154,7 +154,7 @@ class ReplicationConfig:
                 "timeout_s must be less than lease_s: a leader asks several servers in that time"
             )
         if self.address is not None and not _is_reachable(self.address):
-            raise ConfigError(f"address: {self.address} is an address to which nobody can connect")
+            raise ConfigError(f"address: clients cannot connect to {self.address}")
 
     @property
     def servers(self) -> list[str]:

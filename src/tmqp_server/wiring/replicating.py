@@ -247,7 +247,7 @@ class GroupMember:
         try:
             call(self._note)
         except RuntimeError:
-            logger.debug("nobody listens any more")
+            logger.debug("the event loop has ended")
 
     def _note(self) -> None:
         """Called in the event loop."""

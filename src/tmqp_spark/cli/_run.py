@@ -67,7 +67,7 @@ _CODES: Final = {
 #: For the help of every command that can end otherwise than well.
 EXIT_CODES: Final = """\b
 Exit codes:
-  0    done, also when SIGTERM or Ctrl-C asked for an end and the work in hand was finished
+  0    done, also when SIGTERM or Ctrl-C asked for an end and the current work was finished
   1    the broker, Spark or a file refused
   2    the command was typed wrongly
   3    no connection to the broker, or it was lost for too long

@@ -103,7 +103,7 @@ def secret_key_in(contents: str) -> bytes:
 def key_file(public_key: bytes, secret_key: bytes) -> str:
     """The contents of a file with both keys, which programs of ZeroMQ read, too."""
     return (
-        "# Keys of ZeroMQ's CURVE.  Whoever has the secret key is this server, or this client.\n"
+        "# Keys of ZeroMQ's CURVE.  The owner of the secret key is this server, or this client.\n"
         "metadata\n"
         "curve\n"
         f'    public-key = "{key_text(public_key)}"\n'

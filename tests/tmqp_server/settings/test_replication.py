@@ -55,7 +55,7 @@ def test_clients_are_told_an_address_that_they_can_reach() -> None:
         ('password = "p"', "password needs user"),
         ('key = "k"', "certificate and key belong together"),
         ('certificate = "c"\nkey = "k"', "certificate needs ca"),
-        ('address = "tmq://0.0.0.0:1"', "is an address to which nobody can connect"),
+        ('address = "tmq://0.0.0.0:1"', "clients cannot connect to"),
         ('address = "http://a"', "address: 'http://a': an address must begin with tmq://"),
         ("max_behind = 0", "max_behind must be a positive whole number"),
         ("ca = 3", "ca must be the name of a file"),

@@ -108,7 +108,11 @@ QUEUE_COUNTERS: Final = (
     ("expired", "expired", "Messages that expired."),
     ("dead", "dead", "Messages that became dead letters."),
     ("cleared", "cleared", "Messages that were cleared, or removed with their queue."),
-    ("dropped", "dropped", "Messages that were dropped, for want of consumers or room."),
+    (
+        "dropped",
+        "dropped",
+        "Messages that were dropped because there were no consumers or no room.",
+    ),
     ("ack_timeouts", "ack_timeouts", "Deliveries that were not acknowledged in time."),
     ("negative_acks", "negative_acks", "Negative acknowledgements by consumers."),
     ("unknown_acks", "unknown_acks", "Acknowledgements that matched no delivery."),
@@ -234,7 +238,8 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     Metric(
         "permission_denied",
         COUNTER,
-        "Commands that were refused for want of this right; other is a command that needs several.",
+        "Commands that were refused because this right was missing; other is a command that needs "
+        "several.",
         right=len(RIGHTS) + 1,
     ),
     # -- messages -------------------------------------------------------------------------------

@@ -159,20 +159,20 @@ class QueueFacts:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class DeliveryHandler:
-    """Decides at each step what becomes of a message; subclass it and override some methods."""
+    """Decides at each step what happens to a message; subclass it and override some methods."""
 
     def received_from_producer(self, queue: QueueFacts, message: Message) -> Decision:
-        """A push arrived.  Not allowed: it is not taken in, unless the decision puts it back."""
+        """A push arrived.  If not allowed, it is not accepted, unless the decision puts it back."""
         return ALLOW
 
     def begin_send(self, queue: QueueFacts, message: Message) -> Decision:
-        """The message is about to be sent; asked once a send pass, before any consumer."""
+        """The message is about to be sent; called once for each send pass, before any consumer."""
         return ALLOW
 
     def can_consumer_receive(
         self, queue: QueueFacts, message: Message, consumer: Client
     ) -> Decision:
-        """Asked for each consumer.  Not allowed: that one is passed over."""
+        """Called for each consumer.  If not allowed, this consumer is skipped."""
         return ALLOW
 
     def consumer_received(self, queue: QueueFacts, message: Message, consumer: Client) -> Decision:

@@ -270,7 +270,7 @@ class Message:
 
     @property
     def confirmed(self) -> bool:
-        """Whether its producer has been told what became of it."""
+        """Whether its producer has got its confirm or refusal."""
         return self.marks & MARK_CONFIRMED != 0
 
     @property
@@ -425,7 +425,7 @@ class Wires:
 
         :raises ValueError: when it cannot be understood.
         """
-        raise ValueError(f"nobody here reads filters, such as {text!r} in {language!r}")
+        raise ValueError(f"filters such as {text!r} in {language!r} are not supported")
 
     def with_reason(self, message: Message, reason: str, queue_name: str) -> tuple[object, int]:
         """The wire form that *message* has as a dead letter, and how many bytes larger it is.

@@ -1,0 +1,100 @@
+"""What users read in the code has the words of the documents: messages, and public docstrings.
+
+A message is any text with a space in it that is neither a docstring nor the reason of an assertion.
+Public are the names that a package exports, with the methods that their classes have or inherit.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from tests.project import ROOT, public_list, source_packages
+from tests.test_tidy import DOCUMENT_PHRASES, PHRASES, phrase_pattern
+
+#: Each pattern with the end of its phrase, which is found sooner, and a plain phrase.
+PLAIN: Final = [
+    (phrase_pattern(phrase), phrase.split()[-1][1:], better)
+    for phrase, better in {**PHRASES, **DOCUMENT_PHRASES}.items()
+]
+_FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
+_DOCUMENTED: Final = (ast.Module, ast.ClassDef, *_FUNCTIONS)
+
+Texts = Iterator[tuple[int, str]]
+
+
+def trees_of(package: str) -> dict[str, ast.Module]:
+    """The modules of a package, by their names as seen from the project's root."""
+    files = sorted((ROOT / "src" / package).rglob("*.py"))
+    return {path.relative_to(ROOT).as_posix(): ast.parse(path.read_bytes()) for path in files}
+
+
+def messages(tree: ast.Module) -> Texts:
+    """The texts of a module that somebody may read while it runs, with their lines."""
+    skipped: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, _DOCUMENTED):
+            skipped.update(each.value for each in node.body if isinstance(each, ast.Expr))
+        if isinstance(node, ast.Assert) and node.msg is not None:
+            skipped.update(ast.walk(node.msg))
+        if isinstance(node, ast.Constant) and node not in skipped:
+            value = node.value
+            if isinstance(value, str) and " " in value:
+                yield node.lineno, value
+
+
+def public_docstrings(trees: dict[str, ast.Module], exported: list[str]) -> dict[str, Texts]:
+    """By module, the docstrings of what a package exports."""
+    places = {
+        node.name: (module, node)
+        for module, tree in trees.items()
+        for node in tree.body
+        if isinstance(node, (ast.ClassDef, *_FUNCTIONS))
+    }
+    waiting, seen = list(exported), set[str]()
+    found: dict[str, list[tuple[int, str]]] = {}
+    while waiting:
+        name = waiting.pop()
+        if name in seen or name not in places:
+            continue
+        seen.add(name)
+        module, node = places[name]
+        found.setdefault(module, []).extend(docstrings(node))
+        if isinstance(node, ast.ClassDef):
+            waiting += [each.id for each in node.bases if isinstance(each, ast.Name)]
+    return {module: iter(texts) for module, texts in found.items()}
+
+
+def docstrings(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> Texts:
+    """The docstring of a class or function, and those of its public methods."""
+    yield node.lineno, ast.get_docstring(node) or ""
+    if isinstance(node, ast.ClassDef):
+        for each in node.body:
+            if isinstance(each, _FUNCTIONS) and not each.name.startswith("_"):
+                yield each.lineno, ast.get_docstring(each) or ""
+
+
+def riddles(module: str, texts: Texts) -> Iterator[str]:
+    """Complaints about phrases for which there is a plain one."""
+    for line, text in texts:
+        for pattern, end, better in PLAIN:
+            if end in text and (found := pattern.search(text)) is not None:
+                yield f"{module}:{line}: {found.group()!r}: write {better!r}, or the like"
+
+
+@pytest.mark.parametrize(
+    "package", [each for each in source_packages() if (ROOT / "src" / each).is_dir()]
+)
+def test_users_read_plain_words(package: str) -> None:
+    trees = trees_of(package)
+    assert trees
+    exported = public_list(trees[f"src/{package}/__init__.py"]) or []
+    complaints = [
+        complaint for module, tree in trees.items() for complaint in riddles(module, messages(tree))
+    ]
+    for module, texts in public_docstrings(trees, exported).items():
+        complaints += riddles(module, texts)
+    assert not complaints, "\n" + "\n".join(complaints)
