@@ -127,7 +127,7 @@ async def test_spark_says_that_nobody_leads() -> None:
             await anyio.to_thread.run_sync(first_contact, read_options(ConnectionOptions, options))
         assert refused == [1, 1]
     again = copy.copy(StandsBy("u", "tmq://b"))
-    assert (again.leader, str(again)) == ("tmq://b", "u: the server stands by, tmq://b leads")
+    assert (again.leader, str(again)) == ("tmq://b", "u: the server is a standby, tmq://b leads")
 
 
 @pytest.mark.parametrize(
