@@ -18,7 +18,15 @@ from typing import Any, Final
 
 from tmqp_bench.codec import BUILDS, PLACES, ROOT
 
-__all__ = ["add_arguments", "from_process", "measure", "resident_bytes", "run"]
+__all__ = [
+    "add_arguments",
+    "broker_for",
+    "create_pull_queue",
+    "from_process",
+    "measure",
+    "resident_bytes",
+    "run",
+]
 
 _HELP: Final = """\
 Measures what a message costs in a queue that holds many: the engine alone, in one process, without
@@ -38,6 +46,8 @@ _PORTION: Final = 10_000
 #: left the processor's caches before their turn comes, which has nothing to do with the queue.
 _READ: Final = 400
 _PAYLOAD: Final = bytes(100)
+#: Bytes that no limit reaches.
+_NO_END: Final = 1 << 50
 
 
 def add_arguments(commands: Any) -> None:
@@ -122,26 +132,38 @@ def resident_bytes() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+def broker_for(messages: int) -> Any:
+    """A broker of the build under test that takes this number of messages into a queue."""
+    limits: Any = importlib.import_module("tmqp_server.engine.limits")
+    brokers: Any = importlib.import_module("tmqp_server.engine.broker")
+    letters: Any = importlib.import_module("tmqp_server.doors.letters")
+    wires: Any = importlib.import_module("tmqp_server.doors.wires")
+    broker = brokers.Broker(
+        limits.EngineLimits(
+            max_messages_per_queue=messages, max_queue_bytes=_NO_END, max_total_bytes=_NO_END
+        )
+    )
+    broker.know_wires(wires.LetterWires(letters.Letters()))
+    return broker
+
+
+def create_pull_queue(broker: Any) -> None:
+    """Create the queue 1 of the channel ``bench``, as the session 1."""
+    commands: Any = importlib.import_module("tmqp_server.engine.commands")
+    constants: Any = importlib.import_module("tmqp.constants")
+    options: Any = importlib.import_module("tmqp_server.engine.options")
+    changes = options.QueueChanges(status=constants.STATUS_PULL, request_acknowledge=False)
+    broker.step(commands.CreateQueue(1, "create", "bench", 1, changes), 0.0)
+
+
 def _prepared(depth: int) -> tuple[Any, Any]:
     """A broker with an empty pull queue, and how to push a message of a number."""
     commands: Any = importlib.import_module("tmqp_server.engine.commands")
     constants: Any = importlib.import_module("tmqp.constants")
     frames: Any = importlib.import_module("tmqp.frames")
-    limits: Any = importlib.import_module("tmqp_server.engine.limits")
-    options: Any = importlib.import_module("tmqp_server.engine.options")
-    broker_module: Any = importlib.import_module("tmqp_server.engine.broker")
-    most = 1 << 50
-    broker = broker_module.Broker(
-        limits.EngineLimits(
-            max_messages_per_queue=max(depth * 2, 1_000), max_queue_bytes=most, max_total_bytes=most
-        )
-    )
-    letters: Any = importlib.import_module("tmqp_server.doors.letters")
-    wires: Any = importlib.import_module("tmqp_server.doors.wires")
-    broker.know_wires(wires.LetterWires(letters.Letters()))
+    broker = broker_for(max(depth * 2, 1_000))
     broker.step(commands.Connect(1, None, "bench"), 0.0)
-    changes = options.QueueChanges(status=constants.STATUS_PULL, request_acknowledge=False)
-    broker.step(commands.CreateQueue(1, "create", "bench", 1, changes), 0.0)
+    create_pull_queue(broker)
     broker.step(commands.Join(1, "join", "bench"), 0.0)
 
     def push(number: int) -> Any:

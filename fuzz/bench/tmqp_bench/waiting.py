@@ -15,7 +15,7 @@ import sys
 from typing import Any, Final
 
 from tmqp_bench.codec import BUILDS, PLACES, ROOT
-from tmqp_bench.depth import from_process, resident_bytes
+from tmqp_bench.depth import broker_for, create_pull_queue, from_process, resident_bytes
 
 __all__ = ["add_arguments", "measure", "run"]
 
@@ -62,32 +62,19 @@ def run(options: argparse.Namespace) -> int:
 
 def _hub(most: int) -> tuple[Any, Any]:
     """A hub with a producer, whose number is 1, and an empty pull queue; and that queue."""
-    commands: Any = importlib.import_module("tmqp_server.engine.commands")
     constants: Any = importlib.import_module("tmqp.constants")
     hello: Any = importlib.import_module("tmqp.hello")
     frames: Any = importlib.import_module("tmqp.frames")
-    limits: Any = importlib.import_module("tmqp_server.engine.limits")
-    options: Any = importlib.import_module("tmqp_server.engine.options")
     doors: Any = importlib.import_module("tmqp_server.doors.native.door")
     hubs: Any = importlib.import_module("tmqp_server.hub.hub")
-    brokers: Any = importlib.import_module("tmqp_server.engine.broker")
-    letters: Any = importlib.import_module("tmqp_server.doors.letters")
-    wires: Any = importlib.import_module("tmqp_server.doors.wires")
     bounds: Any = importlib.import_module("tmqp.limits")
-    no_end = 1 << 50
-    broker = brokers.Broker(
-        limits.EngineLimits(
-            max_messages_per_queue=most, max_queue_bytes=no_end, max_total_bytes=no_end
-        )
-    )
-    broker.know_wires(wires.LetterWires(letters.Letters()))
+    broker = broker_for(most)
     hub = hubs.Hub(broker)
     hub.open(1, doors.NativeDoor(lambda: "id", bounds.Limits()), 0.0)
     who = hello.ConnectionInformation("bench").encode()
     greeting = frames.Frame.build(constants.TYPE_SERVER, "", constants.SERVER_HELLO, who)
     hub.receive(1, constants.PREAMBLE + greeting.raw, 0.0)
-    changes = options.QueueChanges(status=constants.STATUS_PULL, request_acknowledge=False)
-    broker.step(commands.CreateQueue(1, "create", "bench", 1, changes), 0.0)
+    create_pull_queue(broker)
     (queue,) = broker.queues()
     return hub, queue
 
