@@ -12,13 +12,18 @@ from typing import Final
 
 import pytest
 
-from tests.project import ROOT, public_list, source_packages
+from tests.project import ROOT, public_list
 from tests.test_tidy import DOCUMENT_PHRASES, PHRASES, phrase_pattern
 
 #: Each pattern with the end of its phrase, which is found sooner, and a plain phrase.
 PLAIN: Final = [
     (phrase_pattern(phrase), phrase.split()[-1][1:], better)
     for phrase, better in {**PHRASES, **DOCUMENT_PHRASES}.items()
+]
+#: The folders of the packages that users meet.
+PACKAGES: Final = [
+    *sorted(path.parent.relative_to(ROOT).as_posix() for path in ROOT.glob("src/*/__init__.py")),
+    "fuzz/tmqp_conformance",
 ]
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DOCUMENTED: Final = (ast.Module, ast.ClassDef, *_FUNCTIONS)
@@ -28,12 +33,12 @@ Texts = Iterator[tuple[int, str]]
 
 def trees_of(package: str) -> dict[str, ast.Module]:
     """The modules of a package, by their names as seen from the project's root."""
-    files = sorted((ROOT / "src" / package).rglob("*.py"))
+    files = sorted((ROOT / package).rglob("*.py"))
     return {path.relative_to(ROOT).as_posix(): ast.parse(path.read_bytes()) for path in files}
 
 
 def messages(tree: ast.Module) -> Texts:
-    """The texts of a module that somebody may read while it runs, with their lines."""
+    """The messages in a module, with their lines."""
     skipped: set[ast.AST] = set()
     for node in ast.walk(tree):
         if isinstance(node, _DOCUMENTED):
@@ -85,16 +90,33 @@ def riddles(module: str, texts: Texts) -> Iterator[str]:
                 yield f"{module}:{line}: {found.group()!r}: write {better!r}, or the like"
 
 
-@pytest.mark.parametrize(
-    "package", [each for each in source_packages() if (ROOT / "src" / each).is_dir()]
-)
-def test_users_read_plain_words(package: str) -> None:
-    trees = trees_of(package)
-    assert trees
-    exported = public_list(trees[f"src/{package}/__init__.py"]) or []
-    complaints = [
-        complaint for module, tree in trees.items() for complaint in riddles(module, messages(tree))
-    ]
+def complaints_about(package: str, trees: dict[str, ast.Module]) -> list[str]:
+    """All complaints about the modules of a package."""
+    exported = public_list(trees[f"{package}/__init__.py"]) or []
+    found = [each for module, tree in trees.items() for each in riddles(module, messages(tree))]
     for module, texts in public_docstrings(trees, exported).items():
-        complaints += riddles(module, texts)
+        found += riddles(module, texts)
+    return found
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_users_read_plain_words(package: str) -> None:
+    complaints = complaints_about(package, trees_of(package))
     assert not complaints, "\n" + "\n".join(complaints)
+
+
+def test_messages_and_public_docstrings_are_read_and_no_others() -> None:
+    trees = {
+        "a/__init__.py": ast.parse('__all__ = ["Public"]'),
+        "a/b.py": ast.parse(
+            'class Base:\n    def run(self):\n        """For somebody."""\n'
+            'class Public(Base):\n    """For nobody."""\n'
+            'class Private:\n    """For nobody."""\n    assert 1, "for nobody"\n'
+            'raise ValueError(f"{1} is gone")\n'
+        ),
+    }
+    assert [each.split(": write")[0] for each in complaints_about("a", trees)] == [
+        "a/b.py:9: 'is gone'",
+        "a/b.py:4: 'nobody'",
+        "a/b.py:2: 'somebody'",
+    ]

@@ -176,7 +176,9 @@ def _search(
             path = write_wire(out, smaller, number, found, pack=fuzzer.subject.pack)
             click.echo(f"    {len(smaller.conversation)} pieces{again}, written to {path}")
             if fuzzer.gone:
-                click.echo("    the server is gone: start it again, and make this smaller (shrink)")
+                click.echo(
+                    "    the server has ended: restart it, and minimise this finding (shrink)"
+                )
             if fuzzer.gone or found >= _MOST_FINDINGS:
                 break
     except UnreachableError as error:

@@ -248,7 +248,9 @@ def _capabilities(options: dict[str, Any], found: frozenset[str]) -> frozenset[s
     unknown = [word for word in given if word not in CAPABILITIES]
     if unknown:
         known = ", ".join(CAPABILITIES)
-        raise click.BadParameter(f"{unknown[0]!r} is none of {known}", param_hint="--capabilities")
+        raise click.BadParameter(
+            f"{unknown[0]!r} is not one of {known}", param_hint="--capabilities"
+        )
     words = {*(given or found)}
     if options["keep_alive"]:
         words.add("keep-alive")
