@@ -74,7 +74,7 @@ def _common(command: Any) -> Any:
     for option in (
         click.option("--budget", default="60s", show_default=True, callback=_budget),
         click.option(
-            "--seed", type=int, help="The same seed draws the same; printed if not given."
+            "--seed", type=int, help="Seed of the run; by default a random one, which is printed."
         ),
         click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=Path()),
         click.option("--ca", type=_CA, help="Certificates to trust (tmqs://)."),
@@ -99,7 +99,7 @@ def fuzz() -> None:
 @click.option(
     "--corpus",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Read what earlier runs have learnt, and add to it.",
+    help="Directory of the corpus, kept between runs.",
 )
 @_common
 def fuzz_wire(
@@ -232,7 +232,7 @@ def _missing(counts: Counter[str], names: Sequence[str]) -> str:
     type=click.IntRange(1, 64),
     default=4,
     show_default=True,
-    help="Sessions that are played at once.",
+    help="Concurrent sessions.",
 )
 @_common
 def fuzz_model(
@@ -401,7 +401,7 @@ def stage_of(
 @click.command()
 @click.argument("found", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("address")
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Where to write it.")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="The file to write.")
 @click.option("--ca", type=_CA, help="Certificates to trust (tmqs://).")
 @click.option("--timeout", type=click.FloatRange(0.05, 600), default=3.0, show_default=True)
 @at_option
