@@ -232,7 +232,7 @@ _OPEN_ADVICE: Final = {
     RESULT_UNAUTHORIZED: _RIGHTS,
     RESULT_NOT_IMPLEMENTED: "; exactly once needs a broker with a data directory (tmqp-server"
     " --data DIR) that is in no cluster; else set guarantee=at_least_once",
-    RESULT_BAD_REQUEST: "; is txnAppId a valid name, and does the broker know transactions? Else set"
+    RESULT_BAD_REQUEST: "; is txnAppId valid, and does the broker know transactions? Else set"
     " guarantee=at_least_once",
     RESULT_LIMIT_EXCEEDED: "; the broker's max_transactions are open, or txnTimeout is over its"
     " max_transaction_timeout_ms",
