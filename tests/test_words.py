@@ -1,7 +1,8 @@
 """What users read in the code has the words of the documents: messages, and public docstrings.
 
 A message is any text with a space in it that is neither a docstring nor the reason of an assertion.
-Public are the names that a package exports, with the methods that their classes have or inherit.
+Public are the names that a package exports, with the methods that their classes have or inherit,
+and commands, which show their docstrings with ``--help``.
 """
 
 from __future__ import annotations
@@ -51,6 +52,18 @@ def messages(tree: ast.Module) -> Texts:
                 yield node.lineno, value
 
 
+def help_texts(tree: ast.Module) -> Texts:
+    """The docstrings of the commands and groups of commands in a module."""
+    for node in ast.walk(tree):
+        if isinstance(node, _FUNCTIONS) and any(
+            isinstance(each, ast.Call)
+            and isinstance(each.func, ast.Attribute)
+            and each.func.attr in ("command", "group")
+            for each in node.decorator_list
+        ):
+            yield node.lineno, ast.get_docstring(node) or ""
+
+
 def public_docstrings(trees: dict[str, ast.Module], exported: list[str]) -> dict[str, Texts]:
     """By module, the docstrings of what a package exports."""
     places = {
@@ -93,7 +106,10 @@ def riddles(module: str, texts: Texts) -> Iterator[str]:
 def complaints_about(package: str, trees: dict[str, ast.Module]) -> list[str]:
     """All complaints about the modules of a package."""
     exported = public_list(trees[f"{package}/__init__.py"]) or []
-    found = [each for module, tree in trees.items() for each in riddles(module, messages(tree))]
+    found: list[str] = []
+    for module, tree in trees.items():
+        found += riddles(module, messages(tree))
+        found += riddles(module, help_texts(tree))
     for module, texts in public_docstrings(trees, exported).items():
         found += riddles(module, texts)
     return found
@@ -113,10 +129,12 @@ def test_messages_and_public_docstrings_are_read_and_no_others() -> None:
             'class Public(Base):\n    """For nobody."""\n'
             'class Private:\n    """For nobody."""\n    assert 1, "for nobody"\n'
             'raise ValueError(f"{1} is gone")\n'
+            '@click.command()\ndef run():\n    """Run anybody."""\n'
         ),
     }
     assert [each.split(": write")[0] for each in complaints_about("a", trees)] == [
         "a/b.py:9: 'is gone'",
+        "a/b.py:11: 'anybody'",
         "a/b.py:4: 'nobody'",
         "a/b.py:2: 'somebody'",
     ]

@@ -161,8 +161,8 @@ def main(
     """Run the TMQP/2.0 reference broker.
 
     It prints one line with its addresses on standard output when it is ready.  Exit status: 0 after
-    a clean stop, 2 when the configuration is wrong, 1 when an address cannot be listened on or the
-    data cannot be read.
+    a clean stop, 2 when the configuration is invalid, 1 when the server cannot listen on an address
+    or cannot read its data.
     """
     if context.invoked_subcommand is not None:
         return
@@ -210,9 +210,10 @@ def main(
     help="For a token that a person chose: each guess costs time (scrypt).",
 )
 def hash_token_command(new: bool, slow: bool) -> None:
-    """Print the hash of a token, as the table [access] keeps it.
+    """Print the hash of a token for the table [access].
 
-    The token is asked for, or read from standard input: on the command line others could see it.
+    The command prompts for the token, or reads it from standard input, because others could see it
+    on the command line.
     """
     if new:
         token = new_token()

@@ -88,7 +88,7 @@ def _common(command: Any) -> Any:
 
 @click.group()
 def fuzz() -> None:
-    """Look for faults with traffic that nobody has written down."""
+    """Look for faults with generated traffic."""
 
 
 @fuzz.command("wire")
@@ -116,9 +116,9 @@ def fuzz_wire(
     allow_remote: bool,
     no_bar: bool,
 ) -> None:
-    """Send damaged and strange traffic to the server at ADDRESS: it must live and stay right.
+    """Send damaged and unusual traffic to the server at ADDRESS, which must keep working correctly.
 
-    With --pack it speaks another protocol; --at names further addresses that are fuzzed, too.
+    --pack selects another protocol; --at adds further addresses to fuzz.
     """
     about = PACKS.get(pack or "")
     target = read_target(address, allow_remote=allow_remote)
@@ -247,7 +247,7 @@ def fuzz_model(
     allow_remote: bool,
     no_bar: bool,
 ) -> None:
-    """Act as several clients on queues of the server at ADDRESS, and hold it against a model."""
+    """Act as several clients on queues of the server at ADDRESS, and compare it with a model."""
     stage = _stage(address, ca, allow_remote=allow_remote)
     try:
         stage.open("first", PROBE).close("end")
@@ -293,10 +293,9 @@ def fuzz_diff(
     allow_remote: bool,
     no_bar: bool,
 ) -> None:
-    """Say the same to the servers at ADDRESS and OTHER: tell what they answer otherwise.
+    """Send the same traffic to the servers at ADDRESS and OTHER, and report differing answers.
 
-    With files of FOUND only these conversations are played.  Use servers of which nothing else is
-    asked meanwhile.
+    With files of FOUND only these conversations are played.  Use servers without other clients.
     """
     stages = [_stage(each, ca, allow_remote=allow_remote) for each in (address, other)]
     number = _seed(seed)
@@ -417,7 +416,7 @@ def shrink(
     restart_cmd: str | None,
     allow_remote: bool,
 ) -> None:
-    """Make the finding in FOUND smaller while the server at ADDRESS goes wrong in the same way."""
+    """Minimise the finding in FOUND while the server at ADDRESS fails in the same way."""
     target = read_target(address, allow_remote=allow_remote)
     try:
         kept = read_found(found)

@@ -53,9 +53,10 @@ def _missing(space: str, key: str) -> CommandError:
 
 @click.group("cell")
 def cell() -> None:
-    """Make, change and read counters and values that live for a time.
+    """Create, change and read counters and values with a time to live.
 
-    A cell is named by a SPACE, as a channel is, and by a KEY.  The server keeps it in memory.
+    A SPACE, with a name like that of a channel, and a KEY identify a cell.  The server keeps it in
+    memory.
     """
 
 
@@ -66,7 +67,7 @@ def cell() -> None:
 @json_option()
 @connected
 def cell_make(space: str, key: str, count: int, ttl_s: float, as_json: bool, **where: Any) -> None:
-    """Make a counter that begins with COUNT (0).  Exit code 1 if KEY has a cell."""
+    """Create a counter with COUNT (0).  Exit code 1 if KEY has a cell."""
 
     async def work(client: Client) -> None:
         if not await client.cells.make_counter(space, key, count, ttl_s=ttl_s):
@@ -83,7 +84,7 @@ def cell_make(space: str, key: str, count: int, ttl_s: float, as_json: bool, **w
 @json_option()
 @connected
 def cell_put(space: str, key: str, value: str, ttl_s: float, as_json: bool, **where: Any) -> None:
-    """Let KEY have a value, in the place of the one that it has; - reads standard input."""
+    """Set the value of KEY; - reads standard input."""
     data = sys.stdin.buffer.read() if value == "-" else value.encode("utf-8", "surrogateescape")
 
     async def work(client: Client) -> None:
@@ -168,9 +169,9 @@ def cell_subtract(
     space: str, key: str, amount: int, initial: int | None, ttl_s: float | None, as_json: bool,
     **where: Any,
 ) -> None:  # fmt: skip
-    """Subtract AMOUNT (1) from a counter and print what is left.
+    """Subtract AMOUNT (1) from a counter and print the rest.
 
-    Exit code 1 if it has less than that; nothing is changed then.
+    Exit code 1, without a change, if the counter is too small.
     """
     _changing(
         lambda client: client.cells.subtract(space, key, amount, initial=initial, ttl_s=ttl_s),
@@ -185,7 +186,7 @@ def cell_subtract(
 @json_option()
 @connected
 def cell_set(space: str, key: str, count: int, as_json: bool, **where: Any) -> None:
-    """Set a counter that is there."""
+    """Set an existing counter."""
 
     async def work(client: Client) -> None:
         await client.cells.set_count(space, key, count)
@@ -207,7 +208,7 @@ def cell_set(space: str, key: str, count: int, as_json: bool, **where: Any) -> N
 def cell_ttl(
     space: str, key: str, seconds: float, how: str | None, as_json: bool, **where: Any
 ) -> None:
-    """Let a cell live for SECONDS from now on."""
+    """Set the time to live of a cell to SECONDS."""
 
     async def work(client: Client) -> None:
         cells = client.cells
@@ -223,7 +224,7 @@ def cell_ttl(
 @json_option()
 @connected
 def cell_info(space: str, key: str, as_json: bool, **where: Any) -> None:
-    """Show a cell, and how often it was read and written.  Exit code 1 if there is none."""
+    """Show a cell with its numbers of reads and writes.  Exit code 1 if it does not exist."""
 
     async def work(client: Client) -> None:
         found = await client.cells.describe(space, key)
@@ -239,7 +240,7 @@ def cell_info(space: str, key: str, as_json: bool, **where: Any) -> None:
 @json_option("Print one JSON object a line.")
 @connected
 def cell_list(space: str, as_json: bool, **where: Any) -> None:
-    """List the cells of a space, in the order in which they were made."""
+    """List the cells of a space, in the order of their creation."""
 
     async def work(client: Client) -> None:
         rows = [plain(each) async for each in client.cells.listed(space)]
@@ -253,7 +254,7 @@ def cell_list(space: str, as_json: bool, **where: Any) -> None:
 @json_option()
 @connected
 def cell_remove(space: str, key: str, as_json: bool, **where: Any) -> None:
-    """Remove a cell.  Exit code 1 if there is none."""
+    """Remove a cell.  Exit code 1 if it does not exist."""
 
     async def work(client: Client) -> None:
         if not await client.cells.drop(space, key):

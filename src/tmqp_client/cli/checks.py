@@ -80,10 +80,10 @@ Exit codes:
 """,
 )
 def check() -> None:
-    """Answer one question about a server, for Nagios, Prometheus or a health check.
+    """Check one aspect of a server, for Nagios, Prometheus or a health check.
 
-    A value that is not in the range of --crit is CRITICAL, one that is not in that of --warn is
-    WARNING.  Both can be left out.
+    A value outside the range of --crit is CRITICAL, one outside the range of --warn is WARNING.
+    Both are optional.
     """
 
 

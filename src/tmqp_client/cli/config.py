@@ -50,7 +50,7 @@ def config_set(
     use: bool,
     as_json: bool,
 ) -> None:
-    """Make or change the context NAME; what is not given stays as it is."""
+    """Create or change the context NAME; options that are not given stay unchanged."""
     known = _load()
     context = known.known.setdefault(name, contexts.Context())
     if address is not None:
@@ -73,7 +73,7 @@ def config_set(
 @click.argument("name")
 @json_option()
 def config_use(name: str, as_json: bool) -> None:
-    """Use the context NAME where none is named."""
+    """Use the context NAME by default."""
     known = _known(name)
     known.current = name
     known.save()

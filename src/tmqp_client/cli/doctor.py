@@ -180,14 +180,14 @@ Exit codes:
 @json_option("Print one JSON object for each check.")
 @asking
 def doctor(read_only: bool, as_json: bool, where: Where) -> None:
-    """Examine the way to a server, what this client may do there, and the server itself.
+    """Examine the connection to a server, this client's rights, and the server itself.
 
     The steps: the host's name, the socket, TLS and the certificate, the log-in, round trip,
     versions and clocks, rights, a message through a temporary queue, the storage, limits that are
-    near; and of the metrics, if the client may see them: readiness, descriptors, memory, the disk,
-    slow writes, a slow event loop, queues without consumers.
+    nearly reached; and, if the client may see them, the metrics: readiness, descriptors, memory,
+    the disk, slow writes, a slow event loop, queues without consumers.
 
-    Each line begins with ok, note, warning or problem, and says what to do about the last two.
+    Each line begins with ok, note, warning or problem; the last two suggest a remedy.
     """
     report = Report(as_json=as_json)
 

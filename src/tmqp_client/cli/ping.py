@@ -44,7 +44,7 @@ Examples:
 @json_option("Print one JSON object a line.")
 @connected
 def ping(count: int, interval_s: float, wait_s: float | None, as_json: bool, **where: Any) -> None:
-    """Connect and measure how long the server takes to answer a ping."""
+    """Connect and measure the round-trip time of pings."""
     reconnect = None
     if wait_s is not None:
         reconnect = ReconnectPolicy(

@@ -164,11 +164,11 @@ def pub(
 ) -> None:
     """Push messages into a queue of CHANNEL.
 
-    TEXT is the message; - reads one message from standard input.  The queue decides when it
-    acknowledges: with a delivery handler that never does, use --no-wait.
+    TEXT is the message; - reads one message from standard input.  The queue's delivery handler
+    decides when it acknowledges; if it never does, use --no-wait.
 
-    With --batch the server takes all messages, which must fit into one request, or none of them: a
-    line that cannot be read, a full queue or a crash leaves nothing behind.
+    With --batch the server accepts all messages, which must fit into one request, or none of them,
+    whether a line is invalid, a queue is full or the server crashes.
     """
     if (text is not None) + (lines is not None) + bool(files) != 1:
         raise click.UsageError("give one of TEXT, - (standard input), --lines FILE or --file FILE")

@@ -55,7 +55,8 @@ _start = click.option(
 @json_option("Print one JSON object a line.")
 @connected
 def offsets(filter: str, queue_id: int | None, as_json: bool, **where: Any) -> None:
-    """List what can be read of the queues of all channels, or of those that fit x*, *x, *x* or x*y.
+    """List the readable sequences of the queues of all channels, or of those that match x*, *x, *x*
+    or x*y.
 
     The server must have a data directory.
     """
@@ -100,9 +101,9 @@ def read(
     as_json: bool,
     **where: Any,
 ) -> None:
-    """Print what a server keeps of a queue, consumed or not, and leave it there.
+    """Print the kept messages of a queue, consumed or not, without removing them.
 
-    A cursor is moved behind a message once that was written.
+    The cursor moves past a message after it was written.
     """
     if cursor_name is not None and (first is not None or last is not None):
         raise click.UsageError("--cursor determines the start: leave out --first and --last")
@@ -209,7 +210,7 @@ def peek(
     as_json: bool,
     **where: Any,
 ) -> None:
-    """Print the messages that are in a queue now, and leave them there."""
+    """Print the messages in a queue without removing them."""
     to_terminal = sys.stdout.isatty()
 
     async def work(client: Client) -> None:
@@ -255,9 +256,9 @@ def _peeked(message: PeekedMessage) -> bytes:
 
 @click.group("cursor")
 def cursor() -> None:
-    """Look after the named readers of a queue.
+    """Manage the named readers of a queue.
 
-    A cursor is the last sequence its reader is done with.
+    A cursor is the last sequence that its reader has processed.
     """
 
 
@@ -286,7 +287,7 @@ def cursor_list(channel: str, queue: int, as_json: bool, **where: Any) -> None:
 def cursor_open(
     channel: str, queue: int, cursor_name: str, start: str, as_json: bool, **where: Any
 ) -> None:
-    """Have a reader begin, and print where it is; one that is there stays where it is."""
+    """Create a reader, and print its position; an existing one keeps its position."""
 
     async def work(client: Client) -> None:
         show_fields(await client.open_cursor(channel, queue, cursor_name, start), as_json=as_json)
@@ -304,7 +305,7 @@ def cursor_open(
 def cursor_commit(
     channel: str, queue: int, cursor_name: str, sequence: int, as_json: bool, **where: Any
 ) -> None:
-    """Say that a reader is done with everything up to SEQUENCE; it never goes back."""
+    """Commit a reader's position after SEQUENCE; it never moves back."""
 
     async def work(client: Client) -> None:
         show_fields(
@@ -321,7 +322,7 @@ def cursor_commit(
 @json_option()
 @connected
 def cursor_remove(channel: str, queue: int, cursor_name: str, as_json: bool, **where: Any) -> None:
-    """Forget a reader, and let go of what is kept for it alone."""
+    """Remove a reader, and release messages that are kept only for it."""
 
     async def work(client: Client) -> None:
         await client.drop_cursor(channel, queue, cursor_name)

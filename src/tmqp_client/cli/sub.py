@@ -144,15 +144,15 @@ def sub(
     keep: bool,
     **where: Any,
 ) -> None:
-    """Join CHANNEL and print each message on a line of its own, until Ctrl-C.
+    """Join CHANNEL and print each message on a line, until Ctrl-C.
 
-    A message is acknowledged once it was written.
+    A message is acknowledged after it was written.
 
     With COMMAND, write two dashes before it: it is run for each message, one after the other, and
     gets the payload (with --json, the JSON object) on standard input, and TMQP_CHANNEL, TMQP_QUEUE,
     TMQP_MESSAGE_ID, TMQP_SOURCE and TMQP_REDELIVERED (0 or 1) in its environment.  The message is
-    acknowledged if it ends with exit code 0.  While it runs, the time to acknowledge is extended;
-    if the server takes the message back all the same, that is written to standard error.
+    acknowledged if it ends with exit code 0.  While it runs, the acknowledgement timeout is
+    extended; if the message is redelivered nevertheless, a line on standard error says so.
     """
     if returns is None and (command or count is not None):
         returns = "front"

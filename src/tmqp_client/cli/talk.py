@@ -56,10 +56,10 @@ def request(
     as_json: bool,
     **where: Any,
 ) -> None:
-    """Ask another client and print its response.
+    """Send a request to another client and print its response.
 
-    TARGET is a client's id, @name:NAME or @type:TYPE.  A response that is no success ends with
-    exit code 1.
+    TARGET is a client's id, @name:NAME or @type:TYPE.  The exit code is 1 for a response that
+    reports a failure.
     """
     to_terminal = sys.stdout.isatty()
 
@@ -103,7 +103,7 @@ def reply(
     """Answer the requests of other clients, until Ctrl-C.
 
     One word is the answer itself.  Several are a command: it gets the request's payload on standard
-    input, and its standard output is the answer; when it fails, the answer is 500.
+    input, and its standard output is the answer; if it fails, the answer is 500.
     """
 
     async def tell(message: DirectMessage, code: int) -> None:

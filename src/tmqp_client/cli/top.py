@@ -57,10 +57,9 @@ _Counts = dict[tuple[str, int], tuple[int, int, int]]
 def top(
     filter: str, interval_s: float, count: int | None, once: bool, as_json: bool, **where: Any
 ) -> None:
-    """Watch the queues: what waits, what is in flight, messages a second; until q or Ctrl-C.
+    """Watch the queues: waiting messages, messages in flight, messages a second; until q or Ctrl-C.
 
-    FILTER chooses channels: x*, *x, *x* or x*y.  On a terminal, keys choose what the rows are
-    sorted by.
+    FILTER selects channels: x*, *x, *x* or x*y.  On a terminal, keys select the sort order.
     """
 
     async def work(client: Client) -> None:

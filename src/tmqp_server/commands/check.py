@@ -32,14 +32,14 @@ Exit status: 0 all is well or repaired, 1 something is damaged, 2 it could not b
 )
 @click.option("--yes", is_flag=True, help="Repair without asking.")
 def check(directory: Path, wants_repair: bool, yes: bool) -> None:
-    """Verify every record in DIRECTORY and say what is damaged or missing.
+    """Verify every record in DIRECTORY and report damaged or missing ones.
 
     Each block of messages, and each record about channels, queues and routers has a checksum; all
     of them are read, compared and counted.  Without --repair nothing is changed.
 
-    A repair gives up what cannot be read, and says what that is.  Messages of which nobody knows
-    whether they were settled are kept, and may be delivered twice.  The old files are kept in a
-    directory beside the new ones.
+    A repair drops unreadable data, and lists it.  Messages that may or may not have been settled
+    are kept, and may be delivered twice.  The old files are kept in a directory beside the new
+    ones.
     """
     with failing_politely():
         report = _checked(directory, wants_repair)

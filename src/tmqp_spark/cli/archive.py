@@ -104,13 +104,13 @@ def archive(
     json_logs: bool,
     quiet: bool,
 ) -> None:
-    """Write what a broker keeps of queues to Parquet files, by day, channel and queue.
+    """Write the kept messages of queues to Parquet files, by day, channel and queue.
 
-    Every message that is kept and not in the archive yet is in its files once when the command
-    ends, and after any failure once more is run.  Queues are named channel/queue; a channel alone
-    stands for all of its queues, those to come included.
+    When the command ends, every kept message is in the archive exactly once; after a failure, run
+    it again.  Queues are named channel/queue; a channel alone means all of its queues, including
+    later ones.
 
-    A summary is printed as JSON; progress is told on standard error.
+    The command prints a summary as JSON, and its progress on standard error.
     """
     reporter = make_reporter(json_logs, quiet)
     given = _given(batch_bytes, headers, group, more)

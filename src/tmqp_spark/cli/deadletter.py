@@ -72,10 +72,9 @@ def deadletter(
     master: str | None,
     conf: dict[str, str],
 ) -> None:
-    """Look at dead letters: from which queues and producers, how long they lived.
+    """Analyse dead letters: their queues, producers and age.
 
-    QUEUE is where they went, the queue's dead_letter; messages that were pushed there by somebody
-    are left out.
+    QUEUE is the dead letter queue; messages that a producer pushed there are ignored.
     """
     from tmqp_spark.pipelines import deadletter as pipeline  # noqa: PLC0415 - Spark
 

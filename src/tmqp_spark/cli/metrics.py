@@ -72,9 +72,9 @@ def metrics(
     master: str | None,
     conf: dict[str, str],
 ) -> None:
-    """Measure queues: messages a second, bytes, latencies, by minute; and how deep they are now.
+    """Measure queues: messages a second, bytes and latencies by minute, and their current depth.
 
-    Times are UTC.  Rows in which nothing came are left out.
+    Times are UTC.  Rows without messages are omitted.
     """
     from tmqp_spark.pipelines import metrics as pipeline  # noqa: PLC0415 - Spark
 

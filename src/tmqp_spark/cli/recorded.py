@@ -46,7 +46,7 @@ tmqp-spark analyze 'captures/real-*.json' --json
 def analyze(
     paths: tuple[str, ...], top: int, as_json: bool, master: str | None, conf: dict[str, str]
 ) -> None:
-    """Look at captures of the wire: kinds of frames, how long answers took, what was no frame.
+    """Analyse wire captures: kinds of frames, response times, invalid bytes.
 
     PATH is a recording (.json), a folder of them, or a pattern.
     """
@@ -101,7 +101,7 @@ def corpus(
     master: str | None,
     conf: dict[str, str],
 ) -> None:
-    """Look at a fuzzer's corpus: which kinds of frames it has, and which rules it breaks.
+    """Analyse a fuzzer's corpus: its kinds of frames, and the rules that it breaks.
 
     PATH is a file (raw bytes; .txt: lines of hexadecimal digits), a folder, or a pattern.
     """

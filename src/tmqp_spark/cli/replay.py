@@ -78,14 +78,14 @@ def replay(
     json_logs: bool,
     quiet: bool,
 ) -> None:
-    """Push the rows of Parquet files into a queue: each once, in their order, all or none of a
-    chunk.
+    """Push the rows of Parquet files into a queue: each once, in order, each chunk completely or
+    not at all.
 
     FOLDER is an archive, a part of one, or any Parquet files with a column value, and perhaps
-    headers, high_priority, ttl, message_id, channel and queue.  Run again after a failure, the same
-    command goes on where the broker has come to; rows added to FOLDER since are replayed too.
+    headers, high_priority, ttl, message_id, channel and queue.  After a failure, run the same
+    command again: it continues where the broker stopped, including rows added to FOLDER since.
 
-    A summary is printed as JSON; progress is told on standard error.
+    The command prints a summary as JSON, and its progress on standard error.
     """
     from tmqp_spark.pipelines.replay import Target, replay_name  # noqa: PLC0415 - Arrow
     from tmqp_spark.pipelines.replay import replay as run  # noqa: PLC0415 - the same

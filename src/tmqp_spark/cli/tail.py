@@ -52,10 +52,10 @@ def tail(
     token: str | None,
     more: dict[str, str],
 ) -> None:
-    """Show messages as they come, a line each, and take none away.  No Spark is started.
+    """Show messages as they arrive, one per line, without removing them.  It does not start Spark.
 
-    It begins with what comes from now on, or with --last, or where the options startingOffsets and
-    startingTimestamp say.
+    It begins with new messages, or with --last, or as set by the options startingOffsets and
+    startingTimestamp.
     """
     from tmqp_spark.pipelines import tail as pipeline  # noqa: PLC0415 - Arrow
 
