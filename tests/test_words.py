@@ -39,29 +39,29 @@ def trees_of(package: str) -> dict[str, ast.Module]:
 
 
 def messages(tree: ast.Module) -> Texts:
-    """The messages in a module, with their lines."""
+    """The messages in a module, and what its commands show with ``--help``, with their lines."""
     skipped: set[ast.AST] = set()
     for node in ast.walk(tree):
-        if isinstance(node, _DOCUMENTED):
-            skipped.update(each.value for each in node.body if isinstance(each, ast.Expr))
-        if isinstance(node, ast.Assert) and node.msg is not None:
-            skipped.update(ast.walk(node.msg))
-        if isinstance(node, ast.Constant) and node not in skipped:
+        if isinstance(node, ast.Constant):
             value = node.value
-            if isinstance(value, str) and " " in value:
+            if isinstance(value, str) and " " in value and node not in skipped:
                 yield node.lineno, value
+        elif isinstance(node, _DOCUMENTED):
+            skipped.update(each.value for each in node.body if isinstance(each, ast.Expr))
+            if isinstance(node, _FUNCTIONS) and is_command(node):
+                yield node.lineno, ast.get_docstring(node) or ""
+        elif isinstance(node, ast.Assert) and node.msg is not None:
+            skipped.update(ast.walk(node.msg))
 
 
-def help_texts(tree: ast.Module) -> Texts:
-    """The docstrings of the commands and groups of commands in a module."""
-    for node in ast.walk(tree):
-        if isinstance(node, _FUNCTIONS) and any(
-            isinstance(each, ast.Call)
-            and isinstance(each.func, ast.Attribute)
-            and each.func.attr in ("command", "group")
-            for each in node.decorator_list
-        ):
-            yield node.lineno, ast.get_docstring(node) or ""
+def is_command(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a function is a command of a command line, or a group of commands."""
+    return any(
+        isinstance(each, ast.Call)
+        and isinstance(each.func, ast.Attribute)
+        and each.func.attr in ("command", "group")
+        for each in node.decorator_list
+    )
 
 
 def public_docstrings(trees: dict[str, ast.Module], exported: list[str]) -> dict[str, Texts]:
@@ -106,10 +106,7 @@ def riddles(module: str, texts: Texts) -> Iterator[str]:
 def complaints_about(package: str, trees: dict[str, ast.Module]) -> list[str]:
     """All complaints about the modules of a package."""
     exported = public_list(trees[f"{package}/__init__.py"]) or []
-    found: list[str] = []
-    for module, tree in trees.items():
-        found += riddles(module, messages(tree))
-        found += riddles(module, help_texts(tree))
+    found = [each for module, tree in trees.items() for each in riddles(module, messages(tree))]
     for module, texts in public_docstrings(trees, exported).items():
         found += riddles(module, texts)
     return found
@@ -133,8 +130,8 @@ def test_messages_and_public_docstrings_are_read_and_no_others() -> None:
         ),
     }
     assert [each.split(": write")[0] for each in complaints_about("a", trees)] == [
-        "a/b.py:9: 'is gone'",
         "a/b.py:11: 'anybody'",
+        "a/b.py:9: 'is gone'",
         "a/b.py:4: 'nobody'",
         "a/b.py:2: 'somebody'",
     ]
