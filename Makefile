@@ -52,6 +52,9 @@ define sim_coverage
 	$(PY) -m coverage report --rcfile=fuzz/tmqp_sim/coverage.ini
 endef
 
+# Where tests.interop.spark.packages puts it.
+OLDEST_SPARK := $(CURDIR)/build/cache/interop/spark/packages
+
 NO_NETWORK = echo 'make: that needs the network, or a package cache that pip knows' >&2; exit 1;
 
 # What is type-checked and linted, as far as it exists.
@@ -60,11 +63,11 @@ CODE := $(wildcard setup.py src tests fuzz examples tools)
 SOURCES := pyproject.toml setup.py $(shell find src $(wildcard fuzz/tmqp_conformance) -mindepth 1 \
 	\( -name __pycache__ -o -name '*.egg-info' \) -prune -o -print)
 
-.PHONY: help demo test test-long test-wheel interop quick spark-demo setup wheel compiled \
-	test-compiled lint format typecheck imports tidy lock lock-check sbom reproduce coverage sim \
-	sim-compiled sim-coverage sim-replicas soak \
-	soak-sim attacks bench bench-clients bench-kafka bench-peers bench-codec bench-spark docs \
-	pictures screenshots terminal ci clean distclean
+.PHONY: help demo test test-long test-wheel interop spark-oldest quick spark-demo setup wheel \
+	compiled test-compiled lint format typecheck imports tidy lock lock-check sbom reproduce \
+	coverage sim sim-compiled sim-coverage sim-replicas soak soak-sim attacks bench bench-clients \
+	bench-kafka bench-peers bench-codec bench-spark docs pictures screenshots terminal ci clean \
+	distclean
 
 help:
 	@echo 'tmqp: TMQP/2.0 in Python - protocol, broker and client. Start with one of the first two.'
@@ -88,6 +91,14 @@ interop: $(READY) ## run clients of other projects against the server: CLIENTS='
 	PYTHONPATH=src TMQP_EXPECT_BUILD=interpreted TMQP_CLIENTS='$(CLIENTS)' $(PY) -m pytest -q \
 	  -m interop -o python_files='test_*.py interop_*.py' -n $(TESTERS) --dist loadgroup $(ARGS) \
 	  tests/interop $(if $(CLIENTS),,$(call marked,interop))
+
+spark-oldest: $(READY) ## run what is essential with Spark with the oldest PySpark that works
+	@$(PY) tools/waiting.py 'Fetching the oldest PySpark (once, about 500 MB)' \
+	  -- $(PY) -m tests.interop.spark.packages
+	PYTHONPATH=$(OLDEST_SPARK):$(CURDIR)/src \
+	  TMQP_EXPECT_PYSPARK=$$(sed -n 's/^pyspark==//p' tests/interop/spark/requirements.txt) \
+	  $(PY) -m pytest -q -m 'not long' \
+	  $(foreach name,batch stream sink,tests/tmqp_spark/test_$(name).py) $(ARGS)
 
 quick: $(READY) ## run the tests that need no broker and no Spark: for work (under a minute)
 	PYTHONPATH=src $(PY) -m pytest -q -n $(TESTERS) --dist worksteal \

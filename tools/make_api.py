@@ -39,6 +39,7 @@ _TITLES: Final = {
     "offsets": "Readers and transactions",
     "groups": "Readers and transactions",
     "transactions": "Readers and transactions",
+    "cells": "Cells",
     "definitions": "Definitions",
     "events": "Events",
     "live": "Events",

@@ -15,10 +15,11 @@ __all__ = ["draw_bulk", "draw_mixed"]
 
 #: Runs in which many messages are pushed at once into a place of their own.
 _BULK_SHARE: Final = 0.3
-#: How many of these are mixed where nothing is kept, and where something is: the latter are
-#: divided.
+#: How many of these are mixed where nothing is acknowledged, where it is, and where messages are
+#: saved: the last are divided.
 _MIXED_SHARE: Final = 0.6
-_MIXED_KEPT_SHARE: Final = 0.1
+_MIXED_ACKED_SHARE: Final = 0.4
+_MIXED_SAVED_SHARE: Final = 0.1
 _SMALL_WINDOW: Final = 10
 #: Where the numbers of further queues begin.
 _SIBLING_ID: Final = 300
@@ -138,7 +139,9 @@ def draw_mixed(plan: Plan) -> None:
     if number < 0:
         return
     place = plan.places[number]
-    share = _MIXED_KEPT_SHARE if place.acks else _MIXED_SHARE
+    share = _MIXED_SHARE
+    if place.acks:
+        share = _MIXED_SAVED_SHARE if place.saves else _MIXED_ACKED_SHARE
     # Whole runs beyond a small window are rare enough.
     if own.random() >= share or (place.acks and plan.max_in_flight < _SMALL_WINDOW):
         return

@@ -134,3 +134,4 @@ def draw_rates(plan: Plan) -> None:
         address_bytes=own.choice((20_000.0, 60_000.0)),
         burst_s=own.choice((0.1, 0.3, 1.0)),
     )
+    plan.rates.address_connections = own.choice((0.0, 4.0, 10.0))

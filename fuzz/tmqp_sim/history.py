@@ -46,6 +46,7 @@ class Place:
         "message_limit",
         "overflow",
         "priorities",
+        "skips",
         "promise",
         "put_back_limit",
         "queue_id",
@@ -106,6 +107,8 @@ class Place:
         #: One consumer of its channel gets all; and how many priorities order it.
         self.single = False
         self.priorities = TWO
+        #: Its slow consumers miss messages.
+        self.skips = False
 
     @property
     def key(self) -> tuple[str, int]:

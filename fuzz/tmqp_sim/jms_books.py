@@ -40,9 +40,10 @@ from tmqp_server.engine.commands import (
     Synced,
     connection_of,
 )
-from tmqp_server.engine.effects import Append, Reply
+from tmqp_server.engine.effects import Append, Confirm, Reply
 from tmqp_server.engine.model.message import Message
 from tmqp_sim.dealings import Dealings
+from tmqp_sim.jms_confirms import JmsConfirms
 from tmqp_sim.ranks import Ranks, Waiting, level_of
 from tmqp_sim.side_books import SideBooks
 from tmqp_sim.world import Violation, World
@@ -137,6 +138,7 @@ class JmsBooks(SideBooks):
         self._since: dict[str, float] = {}
         self._dealings = Dealings(world, checker, title, steady=steady)
         self.ranks = Ranks(world, checker, title)
+        self.confirms = JmsConfirms(world, checker, title)
         #: Whether a push of a session waits for room; and the message that each pushed last.
         self.holds: Callable[[int], bool] = _never
         #: Whether a session is over: another client has taken over its id.
@@ -205,6 +207,7 @@ class JmsBooks(SideBooks):
         self._names.clear()
         self._exclusive.clear()
         self._dealings.began()
+        self.confirms.began()
         for queue, message in restored:
             item = self.items[self._uid_of(message.wire)]
             self._dealings.restored(queue.encode(), message.message_id, item)
@@ -234,10 +237,12 @@ class JmsBooks(SideBooks):
             self._end(command.session, branch)
         elif isinstance(command, Synced):
             self._dealings.synced(command)
+            self.confirms.synced(command)
 
     def _take(self, push: Push, origin: int) -> None:
         queue = foreign_name(push.channel)
         uid = self._uid_of(push.wire)
+        self.confirms.pushed(queue, push.message_id, uid)
         if queue in _DEALT and uid in self.items and not self.is_over(abs(origin)):
             item = self.items[uid]
             # What differs in priority may overtake.
@@ -253,6 +258,8 @@ class JmsBooks(SideBooks):
     def _answer(self, command: Acknowledge) -> None:
         queue = foreign_name(command.channel)
         taken = self._dealings.answers(queue, command.message_id, command.session)
+        if taken is not None and command.positive:
+            self.confirms.answered(queue, taken.item.uid)
         if taken is not None and self._names.get(connection_of(command.session)) in self.autos:
             item = taken.item
             assert isinstance(item, Item), "it is of these books"
@@ -318,6 +325,17 @@ class JmsBooks(SideBooks):
         queue = foreign_name(effect.channel)
         if queue in _DEALT:
             self._dealings.kept(queue, effect.message.message_id, effect.ticket)
+        uid = self._uid_of(effect.message.wire)
+        if uid and not effect.transient:
+            self.confirms.kept(queue, uid, effect.ticket)
+
+    def confirm(self, effect: Confirm) -> None:
+        """A producer is told what became of its message.
+
+        :raises Violation: when it is told too early that it is taken.
+        """
+        if effect.positive:
+            self.confirms.confirmed(effect.message_id)
 
     def sent(self, channel: str, message: Message, sessions: Sequence[int]) -> None:
         """The broker sends a message.

@@ -18,7 +18,11 @@ from tmqp_server.doors.stomp.context import StompContext
 from tmqp_server.doors.stomp.sending import SendingSession
 from tmqp_server.doors.stomp.wildcards import WildcardSession
 from tmqp_server.engine.commands import Batch, Command, Push, PushExtras
+from tmqp_server.engine.delivery.awaited_copies import tell_held
 from tmqp_server.engine.delivery.batches import Batches
+from tmqp_server.engine.delivery.workflow import Workflow
+from tmqp_server.engine.flights import Flights
+from tmqp_server.engine.model.message import MARK_COPY, MARK_DONE_CONFIRMS, Message
 
 __all__ = ["JMS_BUGS"]
 
@@ -110,6 +114,33 @@ def _awaits_no_copies(original: Any) -> Any:
         )  # fmt: skip
 
     return extras
+
+
+def _done_confirms_anyway(original: Any) -> Any:
+    def extras(self: JmsShapes, is_topic: bool, *rest: Any) -> PushExtras:
+        said: PushExtras = original(self, is_topic, *rest)
+        said.done_confirms = not is_topic
+        return said
+
+    return extras
+
+
+def _confirmed_when_sent(original: Any) -> Any:
+    def take_off(self: Any, queue: Any, message: Message, now: float) -> None:
+        original(self, queue, message, now)
+        if message.marks & MARK_DONE_CONFIRMS and message.rarely().held_confirm is not None:
+            tell_held(self._core, message)
+
+    return take_off
+
+
+def _one_copy_confirms_all(original: Any) -> Any:
+    def close(self: Any, queue: Any, message: Message, now: float) -> None:
+        if message.marks & MARK_COPY and message.rarely().held_confirm is not None:
+            tell_held(self._core, message)
+        original(self, queue, message, now)
+
+    return close
 
 
 def _always_another(original: Any) -> Any:
@@ -248,6 +279,18 @@ JMS_BUGS: Final[tuple[tuple[str, str, Any, str, Any], ...]] = (
     (
         "jms-topic-confirmed-early", "a topic's message is confirmed before its copies are safe",
         JmsShapes, "extras", _awaits_no_copies,
+    ),
+    (
+        "jms-confirmed-when-sent", "a message is confirmed when it is sent, before it is done",
+        Flights, "take_off", _confirmed_when_sent,
+    ),
+    (
+        "jms-confirmed-by-one", "one who has done with a copy lets the message be confirmed",
+        Workflow, "_close", _one_copy_confirms_all,
+    ),
+    (
+        "jms-done-confirms-anyway", "a consumer's answer confirms where only the disk may",
+        JmsShapes, "extras", _done_confirms_anyway,
     ),
     (
         "jms-subscription-begins-anew", "a durable subscription begins anew when its client comes",

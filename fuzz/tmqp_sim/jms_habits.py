@@ -21,7 +21,8 @@ class JmsHabits:
 
     Attributes: ``exclusive``, the consumers of the first queue are; ``wild``, a queue that only a
     consumer with wildcards knows gets messages; ``auto``, how many consumers of the first queue
-    have the mode ``auto``; ``priorities``, messages have ten.
+    have the mode ``auto``; ``priorities``, messages have ten; ``done_confirms``, a message of a
+    queue is confirmed when its consumer has done with it.
     """
 
     def __init__(self, seed: int, checker: str, *, has_auto: bool) -> None:
@@ -31,6 +32,7 @@ class JmsHabits:
         self.wild = own.random() < 0.5 and has_any
         self.auto = own.choice((0, 1)) if has_any and has_auto else 0
         self.priorities = own.random() < 0.5 and has_any
+        self.done_confirms = Random(f"{seed}/{checker} confirms").random() < 0.6
 
     def has_wild_place(self) -> bool:
         """Whether the next message goes where only the consumer with wildcards is."""

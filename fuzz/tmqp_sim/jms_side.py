@@ -72,6 +72,7 @@ class _JmsSide(Side):
         )  # fmt: skip
         # What waits for a disk that fails, or is read again after a crash, cannot go first.
         self.books.ranks.counts = not durable or (steady and "server-crash" not in kinds)
+        self.books.confirms.done_confirms = self._habits.done_confirms
         self.books.watches = simulation.watched
         self._quiet = plan.quiet
         self._room = own.choice((400, 2_000, 65_536))
@@ -273,7 +274,10 @@ class StompSide(_JmsSide):
             dead_letters=DEAD,
             priorities=self._habits.priorities,
         )
-        door = StompDoor(self._new_id, None, options, letters, durable=self._kept)
+        door = StompDoor(
+            self._new_id, None, options, letters,
+            durable=self._kept, done_confirms=self._habits.done_confirms,
+        )  # fmt: skip
         letters.add(door)
         return door
 
@@ -313,6 +317,9 @@ class OpenwireSide(_JmsSide):
             inactivity_ms=0,
             priorities=self._habits.priorities,
         )
-        door = OpenwireDoor(self._new_id, None, options, letters, durable=self._kept)
+        door = OpenwireDoor(
+            self._new_id, None, options, letters,
+            durable=self._kept, done_confirms=self._habits.done_confirms,
+        )  # fmt: skip
         letters.add(door)
         return door

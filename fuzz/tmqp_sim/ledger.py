@@ -29,6 +29,7 @@ from typing import Final
 from tmqp.constants import STATUS_PULL, STATUS_ROUND_ROBIN
 from tmqp_server.engine.commands import (
     Acknowledge,
+    Block,
     CancelMessage,
     ClearMessages,
     CloseBranch,
@@ -43,6 +44,7 @@ from tmqp_server.engine.commands import (
     RemoveMessage,
     SetTerms,
     Synced,
+    Unblock,
     connection_of,
 )
 from tmqp_server.engine.effects import (
@@ -150,6 +152,8 @@ class Ledger:
             ClearMessages: self._clear,
             CancelMessage: self._cancel,
             RemoveMessage: self._cancel,
+            Block: self._promises.block,
+            Unblock: self._promises.block,
         }
 
     # -- a step ---------------------------------------------------------------------------------
@@ -498,13 +502,7 @@ class Ledger:
                 if len(hand.sessions) != 1:
                     raise Violation("exclusivity", f"{hand.uid} of {place} goes to {hand.sessions}")
             elif place.kind != "fan":
-                missed = [
-                    session
-                    for session in self.members.get(hand.key[0].lower(), {})
-                    if session not in hand.sessions
-                ]
-                if missed:
-                    raise Violation("audience", f"{hand.uid} of {place} passes over {missed}")
+                self._promises.check_all(place, hand, self.members.get(hand.key[0].lower(), {}))
         self._passes.clear()
 
     # -- messages back --------------------------------------------------------------------------

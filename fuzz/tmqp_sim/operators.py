@@ -142,6 +142,7 @@ def changes_of(place: Place) -> QueueChanges:
         disk_limit_bytes=place.disk_limit_bytes,
         group_keys=place.keys,
         priorities=place.priorities,
+        skip_slow_consumers=place.skips,
     )
 
 

@@ -4,6 +4,9 @@ Beside the buckets of the server, of which bytes are taken in portions, there is
 each chunk is taken as it comes.  It never holds less than the server's, so who is read from is not
 in debt here.  What makes a client wait is a chunk that was read when it was in no debt, so it
 waits no longer than such a chunk takes.
+
+Connections of an address begin no faster than they may, in the order in which they come, and each
+waits for those before it and no longer.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from typing import Final, Protocol
 
 from tmqp_server.hub.hub import Hub
 from tmqp_server.shell.outbound import Outbound
-from tmqp_server.shell.rates import SMALLEST_MESSAGE, RateLimits
+from tmqp_server.shell.rates import SMALLEST_MESSAGE, Arrivals, RateLimits
 from tmqp_server.shell.turn import Turn
 from tmqp_sim.world import Violation, World
 
@@ -22,6 +25,8 @@ __all__ = ["Paces", "PlainBucket"]
 _SLACK: Final = 0.01
 #: Connections come from so many addresses.
 _ADDRESSES: Final = 3
+#: Who would have to wait for so many seconds may be refused.
+_MAY_BE_REFUSED_S: Final = 10.0
 
 
 class PlainBucket:
@@ -71,6 +76,16 @@ class _Pace:
         self.most_pushed = 0
 
 
+class _Gate:
+    """The connections of one address; ``dues`` is when those begin that have not begun yet."""
+
+    __slots__ = ("bucket", "dues")
+
+    def __init__(self, limits: RateLimits, now: float) -> None:
+        self.bucket = PlainBucket(limits.address_connections, limits.burst_s, now)
+        self.dues: list[float] = []
+
+
 class _Carrier(Protocol):
     """The server, as far as it is judged here."""
 
@@ -97,14 +112,49 @@ class Paces:
         self._addresses: dict[str, PlainBucket] = {}
         #: The largest chunks of the connections that an address has had.
         self._chunks: dict[str, int] = {}
+        self._arrivals: Arrivals | None = None
+        self._gates: dict[str, _Gate] = {}
 
     def begin(self) -> None:
         """A life begins."""
         self._paces.clear()
         self._addresses.clear()
         self._chunks.clear()
+        self._gates.clear()
         if self.limits is not None:
-            self._server.turn.limit_rates(self.limits, self._server.now)
+            turn = self._server.turn
+            turn.limit_rates(self.limits, self._server.now)
+            self._arrivals = Arrivals(self.limits, turn.tally.waits)
+
+    def pause(self, number: int) -> float:
+        """A connection comes: for how many seconds it is not begun, below 0 if it is refused.
+
+        :raises Violation: when it may begin too early, or waits for more than those before it.
+        """
+        limits, arrivals = self.limits, self._arrivals
+        if limits is None or arrivals is None or not limits.address_connections:
+            return 0.0
+        now = self._server.now
+        address = _address_of(number)
+        gate = self._gates.get(address)
+        if gate is None:
+            gate = self._gates[address] = _Gate(limits, now)
+        gate.dues = [each for each in gate.dues if each > now]
+        longest_s = (len(gate.dues) + 1) / limits.address_connections + _SLACK
+        pause_s = arrivals.wait(address, now)
+        if pause_s < 0.0:
+            if longest_s < _MAY_BE_REFUSED_S:
+                raise Violation("rates", f"{address} is refused, {len(gate.dues)} wait before")
+            return pause_s
+        if pause_s > longest_s:
+            raise Violation("rates", f"{address} begins in {pause_s:.2f} s, after {gate.dues}")
+        due = now + pause_s
+        if gate.bucket.take(1.0, max(due, gate.bucket.at)) < -_SLACK:
+            raise Violation("rates", f"{address} begins too many connections: {due:.2f} is early")
+        if pause_s > 0.0:
+            self._server.world.mark("connection held back by its rate")
+            gate.dues.append(due)
+        return pause_s
 
     def address(self, number: int, host: str) -> str:
         """Where a connection comes from, which begins."""
@@ -112,7 +162,7 @@ class Paces:
         if limits is None:
             return host
         now = self._server.now
-        address = f"10.0.0.{number % _ADDRESSES}"
+        address = _address_of(number)
         self._paces[number] = _Pace(limits, address, now)
         if address not in self._addresses:
             self._addresses[address] = PlainBucket(limits.address_bytes, limits.burst_s, now)
@@ -197,3 +247,8 @@ class Paces:
     def forget(self, number: int) -> None:
         """A connection has ended."""
         self._paces.pop(number, None)
+
+
+def _address_of(number: int) -> str:
+    """Where the connection of this number comes from."""
+    return f"10.0.0.{number % _ADDRESSES}"

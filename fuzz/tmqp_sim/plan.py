@@ -47,6 +47,7 @@ from tmqp_sim.queue_plan import (
     draw_shelves,
     draw_shifts,
     draw_single,
+    draw_skips,
 )
 from tmqp_sim.raw import RAW_ROLES, RAW_SHARES
 from tmqp_sim.sprayers import SPRAYER
@@ -129,6 +130,7 @@ def draw_plan(seed: int) -> Plan:
     draw_mixed(plan)
     draw_ranks(plan)
     draw_single(plan)
+    draw_skips(plan)
     draw_web_sockets(plan)
     draw_scrapers(plan)
     draw_rates(plan)

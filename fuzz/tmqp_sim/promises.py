@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from tmqp.constants import PUT_BACK_NO
-from tmqp_server.engine.commands import Release, Terms, connection_of
+from tmqp_server.engine.commands import Block, Command, Release, Terms, Unblock, connection_of
 from tmqp_server.engine.model.message import Message
 from tmqp_sim.history import Place
 from tmqp_sim.world import Violation, World
@@ -75,6 +75,8 @@ class Promises:
         self._max_in_flight = max_in_flight
         self._promises: dict[tuple[str, int], _Promise] = {}
         self._credits: dict[tuple[str, int], int] = {}
+        #: Connections to which too much is on its way.
+        self._blocked: set[int] = set()
         #: What was in the hands of one who has gone, and is to be there no more.
         self._returned: list[tuple[Hand, int]] = []
         #: Messages that were given back: not to be sent before then; and how often so that it does
@@ -116,6 +118,36 @@ class Promises:
         if credit == 0:
             raise Violation("credit", f"session {session} gets more from {channel} than it granted")
         self._credits[(channel, session)] = credit - 1
+
+    def block(self, command: Command) -> None:
+        """A session takes nothing for a while, or again."""
+        assert isinstance(command, Block | Unblock)
+        if isinstance(command, Block):
+            self._blocked.add(command.session)
+        else:
+            self._blocked.discard(command.session)
+
+    def check_all(self, place: Place, hand: Hand, members: Iterable[int]) -> None:
+        """A message was sent, and is for all of these.
+
+        :raises Violation: when one of them missed it who need not.
+        """
+        for session in members:
+            if session in hand.sessions:
+                continue
+            if not (place.skips and self._is_slow(place, session)):
+                raise Violation("audience", f"{hand.uid} of {place} passes over {session}")
+            self._world.mark("push queue passes over a slow consumer")
+
+    def _is_slow(self, place: Place, session: int) -> bool:
+        """Whether a session can take no more of a place now."""
+        key = (place.channel.lower(), session)
+        if connection_of(session) in self._blocked or self._credits.get(key) == 0:
+            return True
+        promise = self._promises.get(key)
+        if promise is None or promise.window < 0:
+            return False
+        return promise.window <= sum(1 for each in promise.hands if session in each.holders)
 
     def accept(self, channel: str, session: int, terms: Terms | None) -> None:
         """Terms hold from now on."""
@@ -172,9 +204,10 @@ class Promises:
         # What is overdue counts no longer; if its holder leaves first, it goes back (seed 329402).
         promise.hands = dict.fromkeys(held)
         unanswered = sum(1 for each in held if each.due_of(session) > now + _EPSILON_S)
-        # Of a broadcast, what is past the server's own bound is sent and not tracked: it does not
-        # count as unanswered (seeds 4031, 5502, 5577).
-        tracked = place.kind != "fan" or self._max_in_flight > _ANY_WINDOW
+        # Where nobody is waited for, what is past the server's own bound is sent and not tracked:
+        # it does not count as unanswered (seeds 4031, 5502, 5577).
+        waited_for = place.kind != "fan" and not place.skips
+        tracked = waited_for or self._max_in_flight > _ANY_WINDOW
         if bound and tracked and 0 <= promise.window <= unanswered:
             raise Violation(
                 "credit",

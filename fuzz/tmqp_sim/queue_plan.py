@@ -8,7 +8,12 @@ from random import Random
 from typing import Final
 
 from tmqp.constants import STATUS_PUSH, STATUS_ROUND_ROBIN
-from tmqp.extensions import HEADER_CONSUMER_PRIORITY, HEADER_EXCLUSIVE, HEADER_TELL_LAPSED
+from tmqp.extensions import (
+    HEADER_CONSUMER_PRIORITY,
+    HEADER_EXCLUSIVE,
+    HEADER_TELL_LAPSED,
+    HEADER_WINDOW,
+)
 from tmqp_server.doors.letter import REGULAR_PRIORITY
 from tmqp_server.engine.options import TEN
 from tmqp_sim.planned import Plan
@@ -28,6 +33,7 @@ __all__ = [
     "draw_shelves",
     "draw_shifts",
     "draw_single",
+    "draw_skips",
 ]
 
 #: Runs in which messages are given back faster than the disk writes.
@@ -56,6 +62,8 @@ _EXCLUSIVE_SHARE: Final = 0.08
 #: Runs in which a channel has one consumer at a time, and in which ten priorities count.
 _SINGLE_SHARE: Final = 0.06
 _RANKS_SHARE: Final = 0.08
+#: Runs in which slow consumers of a push queue miss messages.
+_SKIPS_SHARE: Final = 0.1
 #: And how many speak Throttr.
 _THROTTR_SHARE: Final = 0.06
 #: And how many have sockets of ZeroMQ.
@@ -102,6 +110,23 @@ def draw_single(plan: Plan) -> None:
     channel = own.choice(channels)
     for place in plan.places:
         place.single = place.channel == channel
+
+
+def draw_skips(plan: Plan) -> None:
+    """Let no consumer of some push queues wait for a slow one: for some it is one that takes little
+    at a time."""
+    own = Random(f"{plan.seed}/slow consumers")
+    if own.random() >= _SKIPS_SHARE:
+        return
+    for number, place in enumerate(plan.places):
+        if place.status != STATUS_PUSH or place.kind not in ("share", "bulk"):
+            continue
+        place.skips = own.random() < 0.7
+        there = [each for each in plan.clients if each.place == number and each.role == "consumer"]
+        if there and own.random() < 0.7:
+            habits = own.choice(there).habits
+            said = [each for each in habits.terms if each[0] != HEADER_WINDOW]
+            habits.terms = (*said, (HEADER_WINDOW, own.choice("12")))
 
 
 def draw_ranks(plan: Plan) -> None:

@@ -67,6 +67,15 @@ def _misses_the_last_answer(original: Any) -> Any:
     return acknowledge
 
 
+def _answers_the_first_queue(original: Any) -> Any:
+    def acknowledge(self: RunIntake, run: AcknowledgeRun, *rest: Any) -> bool:
+        run.queues = []
+        taken: bool = original(self, run, *rest)
+        return taken
+
+    return acknowledge
+
+
 def _blind_to_duplicates(original: Any) -> Any:
     def track(
         self: RunIntake, queue: Queue, session: Any, only: Any, run: PushRun, *rest: Any
@@ -172,6 +181,10 @@ RUN_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] = (
     (
         "run-answered-in-part", "the last answer of a run is not taken",
         RunIntake, "acknowledge", _misses_the_last_answer,
+    ),
+    (
+        "run-answered-elsewhere", "answers to several queues are taken for answers to the first",
+        RunIntake, "acknowledge", _answers_the_first_queue,
     ),
     (
         "run-of-duplicates", "a run takes the place of messages in flight with the same ids",

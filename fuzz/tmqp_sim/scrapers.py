@@ -1,8 +1,8 @@
 """Who watches by HTTP: it reads the metrics again and again, and logs in and out as a browser does.
 
-No sum may stay less while the server lives, a queue that is gone is shown no more, and a page is
-made in portions.  A session's cookie alone changes nothing: that takes what only a page of the
-server can know.
+No sum may fall while the server lives, a queue that is gone is shown no more, and a page is made in
+portions.  A session's cookie alone changes nothing: that takes what only a page of the server can
+know.
 """
 
 from __future__ import annotations
@@ -39,12 +39,9 @@ _SESSION: Final = "/api/v1/session"
 #: A client that may not do that, a limit, or a server that ends or has too much to do.
 _PASSING: Final = (401, 403, 409, 503)
 #: A sample of a counter, or of the counts of a histogram; those of single queues begin anew with
-#: their queue.  Not judged: what was pushed, which is taken
-#: back where a write fails (seed 3104).
+#: their queue.
 _COUNT: Final = re.compile(
-    r"^(tmqp_(?!queue_|(?:messages|queues)_received)[a-z_]+_(?:total|count|bucket)"
-    r"(?:\{[^ ]*\})?) ([0-9.]+)$",
-    re.MULTILINE,
+    r"^(tmqp_(?!queue_)[a-z_]+_(?:total|count|bucket)(?:\{[^ ]*\})?) ([0-9.]+)$", re.MULTILINE
 )
 #: Characters of a page that may be made in one event of the world: a portion for each of several
 #: connections.
@@ -82,9 +79,6 @@ class Scraper:
         self._life = 0
         #: What the page before has said, by sample.
         self._counts: dict[str, float] = {}
-        #: Since when a sample is less: who ends between two portions of a survey can be missed in
-        #: that one, of which the page is shared for a second.
-        self._fallen: dict[str, float] = {}
         #: It has made its queue; when that was removed, below 0 while it may be there.
         self._is_made = False
         self._removed_at = -1.0
@@ -111,7 +105,6 @@ class Scraper:
         if self._life != line.link.life:
             self._life = line.link.life
             self._counts.clear()
-            self._fallen.clear()
             self._is_made = False
             self._removed_at = -1.0
         if not line.asked:
@@ -137,10 +130,8 @@ class Scraper:
         self.world.mark("page of metrics read")
         for name, text in _COUNT.findall(line.text):
             before = self._counts.get(name, 0.0)
-            if float(text) >= before:
-                self._counts[name] = float(text)
-                self._fallen.pop(name, None)
-            elif self.world.now > self._fallen.setdefault(name, self.world.now) + 3.0 * _SHARED_S:
+            self._counts[name] = float(text)
+            if float(text) < before:
                 raise Violation("metrics", f"{self.name}: {name} was {before:g} and is {text}")
         gone = 0.0 <= self._removed_at < asked_at - _SHARED_S
         if gone and f'channel="{self.name}"' in line.text:

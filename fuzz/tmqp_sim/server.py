@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from tmqp_server.doors.port import Door
@@ -139,7 +140,6 @@ class Server:
         self.up = self.asleep = False
         self.listens = True  # it does not while it drains
         self.drained: Callable[[], None] | None = None  # called when it has
-        self.drains_until = math.inf  # what is in hand then goes back
         self.sessions: dict[int, Session] = {}
         #: The turn will be called for the next portion.
         self.goes_on = False
@@ -154,8 +154,9 @@ class Server:
         self._tasks = world.child(f"{name} tasks")
         self.rounds = Rounds(self, name)
         self._knocking: list[Link] = []
+        self._held: dict[int, Link] = {}  # they came too fast, and have not begun
         self._unheard: list[Callable[[], None]] = []
-        self._due = math.inf
+        self._due = self.drains_until = math.inf  # at the latter what is in hand goes back
         self._attending = self._waking = False
         self._starters: dict[type, Callable[[Any], None]] = {
             **dict.fromkeys((WriteBatch, ReadBatch, CatchUp, CloseStore), store_works),
@@ -270,9 +271,10 @@ class Server:
             session.over = True
             session.end.link.cut(self._random.random() * 0.3, 0.0, "the server is gone")
         self.sessions.clear()
-        for link in self._knocking:
+        for link in [*self._knocking, *self._held.values()]:
             link.cut(0.1, 0.0, "the server is gone")
         self._knocking.clear()
+        self._held.clear()
         self._unheard.clear()
         for peer in self._peers:
             peer.crash()
@@ -392,7 +394,21 @@ class Server:
             session.over = True
             session.end.close()
             return
-        link.server.owner = session
+        pause_s = self.paces.pause(session.number)
+        if pause_s > 0.0:
+            self._held[session.number] = link
+            self.world.after(pause_s, self.hear_in, self.lives, partial(self._open, session))
+        elif pause_s < 0.0:
+            self._connected.leave(session.host)
+            session.over = True
+            session.end.close()
+        else:
+            self._open(session)
+
+    def _open(self, session: Session) -> None:
+        """A connection begins."""
+        self._held.pop(session.number, None)
+        session.end.owner = session
         self.sessions[session.number] = session
         host = session.host
         door = self._cursed_door if host.startswith(CURSED) else self._door

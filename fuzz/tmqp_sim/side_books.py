@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tmqp_server.engine.commands import Command
-from tmqp_server.engine.effects import Append, Reply
+from tmqp_server.engine.effects import Append, Confirm, Deliver, Effect, Reply
 from tmqp_server.engine.model.message import Message
 
 __all__ = ["SideBooks"]
@@ -25,3 +25,17 @@ class SideBooks:
 
     def told(self, effect: Reply) -> None:
         """The broker answers a session."""
+
+    def confirm(self, effect: Confirm) -> None:
+        """The broker tells a producer what became of its message."""
+
+    def see(self, effect: Effect) -> None:
+        """The broker has said something."""
+        if isinstance(effect, Deliver):
+            self.sent(effect.channel, effect.message, effect.sessions)
+        elif isinstance(effect, Append):
+            self.kept(effect)
+        elif isinstance(effect, Reply):
+            self.told(effect)
+        elif isinstance(effect, Confirm):
+            self.confirm(effect)

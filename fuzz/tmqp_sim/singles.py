@@ -6,11 +6,14 @@ by the very rules that hold for any other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from tmqp_server.engine.commands import Push, PushRun
 from tmqp_server.engine.effects import (
     Append,
     AppendRun,
+    Confirm,
     ConfirmRun,
     Deliver,
     DeliverRun,
@@ -19,8 +22,9 @@ from tmqp_server.engine.effects import (
     EraseRun,
 )
 from tmqp_server.engine.model.message import Message
+from tmqp_sim.world import Violation
 
-__all__ = ["Flights", "single_effects"]
+__all__ = ["Flights", "single_effects", "told_in_turn"]
 
 #: What is in flight of the queue of a channel, by message id.
 Flights = Callable[[str, int], Mapping[str, Message]]
@@ -57,6 +61,28 @@ def single_effects(effects: Sequence[Effect], flights: Flights) -> list[Effect]:
     return found
 
 
+def told_in_turn(run: PushRun, singles: Sequence[Effect]) -> Iterator[tuple[Push, list[Effect]]]:
+    """Each push of a mixed run, with what its producer was told and what was sent of it.
+
+    :raises Violation: for an effect that none of them has.
+    """
+    told = deque([each for each in singles if isinstance(each, Confirm)])
+    others = deque([each for each in singles if not isinstance(each, Confirm)])
+    for push in run.wire.pushes(run):
+        found: list[Effect] = []
+        if told and told[0].message_id == push.message_id:
+            found.append(told.popleft())
+        while others:
+            single = others[0]
+            if not isinstance(single, Deliver) or single.message.message_id != push.message_id:
+                break
+            found.append(single)
+            others.popleft()
+        yield push, found
+    for left in (*told, *others):
+        raise Violation("runs", f"{left!r} is nobody's push")
+
+
 def _appends(effect: AppendRun) -> list[Append]:
     """One for each message, all with the one ticket."""
     return [
@@ -80,10 +106,11 @@ def _deliveries(parts: list[DeliverRun], flights: Flights) -> list[Deliver]:
     placed: list[tuple[int, int, Deliver]] = []
     messages: dict[int, Message] = {}
     for number, part in enumerate(parts):
-        there = flights(part.channel, part.run.queue_id) if part.wants_acknowledge else {}
         places = range(part.start, part.stop, part.step)
         for place, single in zip(places, part.deliveries(), strict=True):
-            known = there.get(single.message.message_id, single.message)
+            known = single.message
+            if part.wants_acknowledge:
+                known = flights(part.channel, known.queue_id).get(known.message_id, known)
             single.message = messages.setdefault(place, known)
             placed.append((place, number, single))
     placed.sort(key=lambda each: each[:2])

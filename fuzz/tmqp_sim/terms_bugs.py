@@ -7,9 +7,12 @@ from typing import Any, Final
 
 from tmqp.extensions import LAPSE_TIMED_OUT
 from tmqp_server.engine.delivery.outcomes import Outcomes
+from tmqp_server.engine.delivery.sending import Sender
 from tmqp_server.engine.delivery.workflow import Workflow
 from tmqp_server.engine.flights import Flights
+from tmqp_server.engine.model.client import Client
 from tmqp_server.engine.model.message import MARK_ANSWERED, Message
+from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Audience, Subscription
 from tmqp_server.engine.model.terms import AcceptedTerms
 from tmqp_server.engine.model.times import AT_ONCE
@@ -115,6 +118,17 @@ def _tells_who_answers(original: Any) -> Any:
 
 
 #: What makes each of them: name, text, owner, attribute, and the change.
+def _skips_one_more(original: Any) -> Any:
+    def emit(
+        self: Sender, queue: Queue, message: Message, chosen: dict[int, Client], now: float
+    ) -> None:
+        if queue.audience.deaf and queue.discipline.stores and len(chosen) > 1:
+            chosen.popitem()
+        original(self, queue, message, chosen, now)
+
+    return emit
+
+
 TERMS_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] = (
     (
         "given-back-is-done", "a message that is given back is settled",
@@ -155,6 +169,10 @@ TERMS_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] =
     (
         "latest-exclusive", "the last exclusive consumer gets all, whoever came first",
         Subscription, "accept", _any_of_the_exclusive,
+    ),
+    (
+        "skips-one-more", "where one consumer is slow, another one misses messages too",
+        Sender, "_emit", _skips_one_more,
     ),
     (
         "lapses-in-silence", "nobody is told that a delivery is its own no more",

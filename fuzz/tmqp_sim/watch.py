@@ -35,7 +35,6 @@ from tmqp_server.engine.commands import (
 from tmqp_server.engine.delivery.feed_commits import Commit
 from tmqp_server.engine.delivery.shelving import PendingShelf
 from tmqp_server.engine.effects import (
-    Append,
     AppendRun,
     ConfirmRun,
     Deliver,
@@ -77,7 +76,7 @@ from tmqp_sim.ledger import Ledger
 from tmqp_sim.outside import Outside
 from tmqp_sim.recorded import Notebook
 from tmqp_sim.side_books import SideBooks
-from tmqp_sim.singles import single_effects
+from tmqp_sim.singles import single_effects, told_in_turn
 from tmqp_sim.wishes import is_wanted
 from tmqp_sim.world import Violation, World
 
@@ -297,6 +296,8 @@ class WatchedBroker(Broker):
             taken = singles[begun : begun + 1]
         else:
             self._world.mark("run taken whole: answers")
+            if run.queues:
+                self._world.mark("run taken whole: answers to several queues")
             taken = singles[begun:] if run.is_over() else singles[begun : run.at]
         for each in taken:
             self._before(each)
@@ -349,7 +350,9 @@ class WatchedBroker(Broker):
                 self._mark_run(effect, command)
                 singles = single_effects(effects, self._flights)
         if isinstance(command, PushRun) and command.is_mixed:
-            self._tell_in_turn(command, singles)
+            for push, its in told_in_turn(command, singles):
+                self._before(push)
+                ledger.after(push, its)
         else:
             ledger.after(command, singles)
         if isinstance(command, Browse):
@@ -358,9 +361,9 @@ class WatchedBroker(Broker):
             for effect in singles:
                 if isinstance(effect, Deliver):
                     self.copies.sent(effect.channel, effect.message, effect.sessions)
-        if self.sides:
+        for books in self.sides:
             for effect in singles:
-                self._tell_sides(effect)
+                books.see(effect)
         self._audit.see(singles)
         for effect in singles:
             if isinstance(effect, Fetch):
@@ -381,15 +384,6 @@ class WatchedBroker(Broker):
                 self._check_disk(queues)
         return effects
 
-    def _tell_sides(self, effect: Effect) -> None:
-        for books in self.sides:
-            if isinstance(effect, Deliver):
-                books.sent(effect.channel, effect.message, effect.sessions)
-            elif isinstance(effect, Append):
-                books.kept(effect)
-            elif isinstance(effect, Reply):
-                books.told(effect)
-
     def _check_disk(self, queues: list[Queue]) -> None:
         """What is on the disk belongs to a message that is not settled."""
         for queue in queues:
@@ -401,21 +395,6 @@ class WatchedBroker(Broker):
     def _mark_fetch(self, effect: Fetch) -> None:
         if isinstance(self._core.fetches.get(effect.number), PendingShelf):
             self._world.mark("deferred message read ahead")
-
-    def _tell_in_turn(self, run: PushRun, singles: list[Effect]) -> None:
-        """Tell the ledger of a mixed run: each push, and what was sent of it, before the next."""
-        at = 0
-        for push in run.wire.pushes(run):
-            self._before(push)
-            begun = at
-            while at < len(singles):
-                single = singles[at]
-                if not isinstance(single, Deliver) or single.message.message_id != push.message_id:
-                    break
-                at += 1
-            self.ledger.after(push, singles[begun:at])
-        if at < len(singles):
-            raise Violation("runs", f"{singles[at]!r} is nobody's push")
 
     def _check_look(self, command: Browse, effects: list[Effect]) -> None:
         """Who looks into a queue changes nothing, and sees all that is there from where he wants to
@@ -460,6 +439,8 @@ class WatchedBroker(Broker):
     def _mark_deliveries(self, effect: DeliverRun) -> None:
         if effect.run.queues:
             self._world.mark("run taken whole: several queues")
+        if effect.run.is_mixed and effect.wants_acknowledge:
+            self._world.mark("run taken whole: mixed, to be acknowledged")
         if effect.run.odd:
             self._world.mark("run taken whole: both priorities")
         if _has_headers(effect.run):

@@ -80,9 +80,9 @@ class FrameDecoder:
     ``makes_runs``, whether it makes runs (off by default), and ``runs``, the runs among the frames
     that the last :meth:`feed` returned: each replaces its first frame there, and its other frames
     are left out; ``mixes_runs``, whether messages of one run may go into several queues of one
-    target, and some have priority; ``read_headers``, names of headers that the forwarding code
-    reads: a message that may have one is never in a run; if this is None, no message with headers
-    is.
+    target, and some have priority, and whether acknowledges of one may be about several queues;
+    ``read_headers``, names of headers that the forwarding code reads: a message that may have one
+    is never in a run; if this is None, no message with headers is.
     """
 
     __slots__ = (
@@ -386,7 +386,7 @@ class FrameDecoder:
         queue_low: i64 = data[first + 5]
         queue_high: i64 = data[first + 6]
         mixed = False
-        mixes = self.mixes_runs and b0 & TYPE_BITS == TYPE_QUEUE_MESSAGE
+        odd_kind = _of_other_priority(b0)
         has_header = b1 & HAS_HEADER != 0
         max_payload = self._max_payload
         max_name = self._max_name
@@ -396,7 +396,7 @@ class FrameDecoder:
             low: i64 = data[pos + 5]
             high: i64 = data[pos + 6]
             if kind != b0 or low != queue_low or high != queue_high:
-                if not mixes or (kind != b0 and kind ^ b0 != HIGH_PRIORITY):
+                if not self.mixes_runs or (kind != b0 and kind != odd_kind):
                     break
                 mixed = True
             if data[pos + 1] != b1 or data[pos + 3] != source_len or data[pos + 4] != target_len:
@@ -518,6 +518,13 @@ class FrameDecoder:
 def _takes_header(message_type: int) -> bool:
     """Ping and pong read the has-header bit as part of their time to live (F10)."""
     return message_type != TYPE_PING and message_type != TYPE_PONG
+
+
+def _of_other_priority(b0: i64) -> i64:
+    """The first byte of a frame that is like one with this, but for its priority."""
+    if b0 & TYPE_BITS == TYPE_QUEUE_MESSAGE:
+        return b0 ^ HIGH_PRIORITY
+    return b0  # in an acknowledge the bit says that it is for a client
 
 
 def _payload_too_large(size: int, most: int) -> AbuseError:

@@ -148,7 +148,7 @@ class Connection:
         self._decoder.makes_runs = wanted
 
     def mix_runs(self, wanted: bool) -> None:
-        """Let one run be for several queues of a target, and of both priorities, or not."""
+        """Let one run be about several queues of a target, and of both priorities, or not."""
         self._decoder.mixes_runs = wanted
 
     def read_headers(self, names: HeaderNames) -> None:

@@ -8,8 +8,8 @@ rewrites (F2, F11).  Between each two of these pieces stand the same two bytes, 
 is written by one join.
 
 A run may be *mixed*: its messages go into several queues of one target, or some have priority over
-others.  The queue's number is behind the first two bytes, so it costs nothing; a frame of the other
-priority brings its own first two.
+others, or its acknowledges are about several queues.  The queue's number is behind the first two
+bytes, so it costs nothing; a frame of the other priority brings its own first two.
 
 Only the decoder makes runs, of frames that it has checked as any other.
 """
@@ -49,7 +49,7 @@ class FrameRun:
 
     ``queues`` are the numbers of their queues in order, or empty where all go into that of the
     first; ``odd`` the places of those that have priority where the first has none, or the other way
-    round.  Acknowledges have neither.
+    round.  Acknowledges have no priority.
     """
 
     __slots__ = ("_tails", "at", "count", "first", "largest", "odd", "queues", "size")

@@ -14,6 +14,7 @@ from tmqp.frames import Frame
 from tmqp_bench.broker.counting import Rotation
 from tmqp_bench.broker.loop import Sample, Shape, run
 from tmqp_bench.broker.mixture import alike, subject, varied
+from tmqp_bench.broker.processes import Spent
 from tmqp_bench.broker.redis_wire import GroupReader
 from tmqp_bench.broker.report import as_text
 from tmqp_bench.broker.suite import BrokerPlan, BrokerResults, Figures, compare_brokers
@@ -108,7 +109,8 @@ def test_each_producer_has_its_own_window_and_goes_on_when_its_consumer_has_it()
         ends = [stack.enter_context(a_pipe()) for _ in range(3)]
         producers = [_Numbered(given) for given, _ in ends]
         shape = Shape(copies=1, window=2, warm_up_s=0.05, seconds=0.2, each=True)
-        sample = run(producers, [_Numbered(taken) for _, taken in ends], shape, lambda: 0.0)
+        consumers = [_Numbered(taken) for _, taken in ends]
+        sample = run(producers, consumers, shape, lambda: Spent(0.0, 0.0))
     assert sample.deliveries == sample.messages > 10
     assert sample.load_share > 0.0
     for producer in producers:

@@ -102,9 +102,12 @@ def made(folder: Path, sources: list[Path]) -> Iterator[bool]:
         stamp.write_text(digest, encoding="ascii")
 
 
-def fetch(client: str, words: list[str], folder: Path) -> None:
-    """Run what fetches packages; skips the test if they cannot be fetched."""
-    done = run(words, folder)
+def fetch(client: str, words: list[str], folder: Path, most_s: float = _MOST_S) -> None:
+    """Run what fetches packages; skips the test if they cannot be fetched, or not in time."""
+    try:
+        done = run(words, folder, most_s)
+    except subprocess.TimeoutExpired:
+        unavailable(client, f"its packages cannot be fetched within {most_s:.0f} s ({words[0]})")
     if done.returncode != 0:
         last = (done.stdout.strip().splitlines() or ["no output"])[-1]
         unavailable(client, f"its packages cannot be fetched ({words[0]}: {last})")
@@ -159,8 +162,13 @@ def compile_program(words: list[str], folder: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
-def run(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a program in a folder; what it prints, and its errors, are its output."""
+def run(
+    words: list[str], folder: Path, most_s: float = _MOST_S
+) -> subprocess.CompletedProcess[str]:
+    """Run a program in a folder; what it prints, and its errors, are its output.
+
+    :raises subprocess.TimeoutExpired: it did not end within ``most_s`` seconds, and was ended.
+    """
     return subprocess.run(
         words,
         cwd=folder,
@@ -168,7 +176,7 @@ def run(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
-        timeout=_MOST_S,
+        timeout=most_s,
     )
 
 

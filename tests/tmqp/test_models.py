@@ -154,14 +154,14 @@ WIRE_NAMES: Final = {
 #: This implementation's own: not written when they say nothing.
 EXTENSIONS: Final = {
     "QueueOptions": "MessageSizeLimit, BytesLimit, DiskLimitBytes, WhenFull, GroupKeys,"
-    " Priorities, ExpiredToDeadLetter, DeadLetterQueue, PutBackLimit,"
+    " Priorities, SkipSlowConsumers, ExpiredToDeadLetter, DeadLetterQueue, PutBackLimit,"
     " Durable, Overflow, Ephemeral, MemoryLimit,"
     " RetainBytes, RetainTime, RetainForReaders",
     "QueueInformation": "Durable, Overflow, Ephemeral, MemoryLimit, SpilledMessages,"
     " DroppedMessages, ReleasedMessages, DisplacedMessages, DeadMessages, DeferredMessages,"
     " RefusedMessages, SkippedDeliveries, BytesLimit, DiskLimitBytes, DiskBytes, WhenFull,"
-    " GroupKeys, Priorities, ExpiredToDeadLetter, DeadLetterQueue, PutBackLimit, RetainBytes,"
-    " RetainTime, RetainForReaders",
+    " GroupKeys, Priorities, SkipSlowConsumers, ExpiredToDeadLetter, DeadLetterQueue,"
+    " PutBackLimit, RetainBytes, RetainTime, RetainForReaders",
 }
 _OF_CHANNELS: Final = "Lifetime, IdleTimeout, OwnerOnly, SingleConsumer"
 EXTENSIONS["ChannelOptions"] = f"{_OF_CHANNELS}, {EXTENSIONS['QueueOptions']}"

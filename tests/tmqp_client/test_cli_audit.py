@@ -34,3 +34,11 @@ def test_who_changed_what_is_told_the_latest_last(place: Place) -> None:
     assert "message_limit=5" in changed
     lines = place.run("audit", "--json").stdout.splitlines()
     assert [json.loads(each)["action"] for each in lines[-2:]] == ["create-queue", "update-queue"]
+
+
+def test_what_was_removed_is_told(place: Place) -> None:
+    with sync.connect(place.tcp, client_id="clerk") as client:
+        client.create_router("r")
+        client.remove_router("r")
+    line = place.run("audit", "-n", "1").stdout
+    assert "remove-router r  was enabled=True was method=distribute was bindings=0" in line

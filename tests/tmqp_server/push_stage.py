@@ -51,8 +51,10 @@ CONSUMERS: Final = (2, 3, 4, 5)
 #: Queues that are pushed to in turn, and how many messages with priority stand among others.
 IN_TURN: Final = 3
 HIGH_AMONG: Final = 4
-#: Kinds of pushes: into these queues in turn, some with priority, and both.
-TURNS, PRIORITIES, BOTH = 12, 13, 14
+#: Kinds of pushes: into these queues in turn, some with priority, both, and both to be confirmed.
+TURNS, PRIORITIES, BOTH, ASKED = 12, 13, 14, 15
+#: The kind of answers to what was pushed into these queues in turn.
+IN_THEIR_TURN = 6
 
 QUEUES: Final = (
     ("broadcast", b'{"RequestAcknowledge":false}'),
@@ -210,13 +212,13 @@ def pushes(first: int, count: int, kind: int) -> bytes:
             Frame.build(
                 int(MessageType.QUEUE_MESSAGE),
                 "elsewhere" if kind == 1 else "c",
-                1 + (first + each) % IN_TURN if kind in (TURNS, BOTH) else 1,
+                1 + (first + each) % IN_TURN if kind in (TURNS, BOTH, ASKED) else 1,
                 b"x" * ((first + each) % 3 * 60),
                 message_id=f"m{(first + each) % 7 if kind == 7 else first + each}",
                 source="" if kind == 2 else "client9" if kind == 3 else "client1",
                 high_priority=kind == 4
-                or (kind in (PRIORITIES, BOTH) and (first + each) % HIGH_AMONG == 2),
-                pending_acknowledge=kind == 5,
+                or (kind in (PRIORITIES, BOTH, ASKED) and (first + each) % HIGH_AMONG == 2),
+                pending_acknowledge=kind in (5, ASKED),
                 ttl=1 if kind == 6 else 16,
                 headers=headers_of(kind, first + each),
             ).raw
@@ -232,7 +234,7 @@ def answers(number: int, last: int, kind: int) -> bytes:
             Frame.build(
                 int(MessageType.ACKNOWLEDGE),
                 "client1" if kind == 1 else "nowhere" if kind == 2 else "c",
-                1,
+                1 + each % IN_TURN if kind == IN_THEIR_TURN else 1,
                 message_id=f"m{each}",
                 source="client9" if kind == 3 else f"client{number}",
                 high_priority=kind == 4,
@@ -244,8 +246,8 @@ def answers(number: int, last: int, kind: int) -> bytes:
 
 
 acts = st.one_of(
-    st.tuples(st.just("push"), st.integers(1, 90), st.integers(0, BOTH)),
-    st.tuples(st.just("push"), st.integers(1, 90), st.integers(TURNS, BOTH)),
+    st.tuples(st.just("push"), st.integers(1, 90), st.integers(0, ASKED)),
+    st.tuples(st.just("push"), st.integers(1, 90), st.integers(TURNS, ASKED)),
     st.tuples(st.just("push"), st.integers(1, 90), st.sampled_from((8, 9))),
     st.tuples(st.just("push"), st.integers(1, 90), st.just(0)),
     st.tuples(
@@ -253,8 +255,8 @@ acts = st.one_of(
     ),
     st.tuples(st.just("grant"), st.integers(2, 5), st.sampled_from((-1, 0, 1, 2, 7, 25, 60))),
     st.tuples(st.just("listen"), st.just(2), st.integers(0, 1)),
-    st.tuples(st.just("answer"), st.integers(2, 5), st.integers(0, 5)),
-    st.tuples(st.just("answer"), st.integers(1, 5), st.just(0)),
+    st.tuples(st.just("answer"), st.integers(2, 5), st.integers(0, IN_THEIR_TURN)),
+    st.tuples(st.just("answer"), st.integers(1, 5), st.sampled_from((0, IN_THEIR_TURN))),
 )
 
 

@@ -226,3 +226,20 @@ async def test_tls(tmp_path: Path) -> None:
         await found.send("secret")
         await found.consume()
         assert await found.take() == "secret"
+
+
+async def test_tls_with_certificates_of_clients(tmp_path: Path) -> None:
+    key, certificate = make_certificate(tmp_path)
+    own_key, own = make_certificate(tmp_path, "client")
+    settings = TlsSettings(certificate=str(certificate), key=str(key), client_authorities=str(own))
+    stranger = ssl.create_default_context(cafile=str(certificate))
+    known = ssl.create_default_context(cafile=str(certificate))
+    known.load_cert_chain(own, own_key)
+    values = config({**door(), "tls": True, "tls_client_auth": "require-verify"}, tls=settings)
+    async with running(values) as server:
+        port = port_of(server, "openwire+tls")
+        async with program(port, tls=known) as found:
+            await found.send("secret")
+        with pytest.raises((ssl.SSLError, anyio.BrokenResourceError, anyio.EndOfStream)):
+            async with program(port, tls=stranger):
+                pass

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from tests.tmqp_server.line_door import LineDoor
 from tests.tmqp_server.outputs import faults, touched
 from tests.tmqp_server.push_stage import (
+    ASKED,
     BOTH,
     CONSUMERS,
     HIGH_AMONG,
+    IN_THEIR_TURN,
     IN_TURN,
     PRIORITIES,
     PRODUCER,
@@ -28,7 +30,7 @@ from tests.tmqp_server.push_stage import (
     operation,
     pushes,
 )
-from tmqp import FrameRun
+from tmqp import Frame, FrameRun, MessageType
 from tmqp.constants import Operation
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import AcknowledgeRun, Push, PushRun, RunNotes, RunWire
@@ -172,9 +174,67 @@ def test_a_door_of_another_kind_gets_each_message_of_a_mixed_run_in_its_place() 
     ]
 
 
+@pytest.mark.parametrize(("kind", "effects"), [(TURNS, 1), (PRIORITIES, 1), (ASKED, 2)])
+def test_a_mixed_run_to_be_acknowledged_by_one_is_taken_in_one_go(kind: int, effects: int) -> None:
+    stage, run, count = one_mixed_run(kind, consumers=1, queue=2)
+    assert run.is_mixed
+    assert count == effects
+    flights = [queue.flights for queue in stage.broker.queues()]
+    assert [len(each) for each in flights] == ([67, 67, 66] if kind != PRIORITIES else [200, 0, 0])
+    for each in flights:
+        for message_id, message in each.items():
+            high = kind != TURNS and int(message_id[1:]) % HIGH_AMONG == 2
+            assert message.high_priority is high
+
+
+def test_queues_that_differ_in_what_is_answered_take_no_mixed_run() -> None:
+    stage = Stage(2, runs=True, limits=EngineLimits(), portion=1 << 20)
+    stage.say(2, operation(Operation.JOIN))
+    list(stage.broker.queues())[1].options.request_acknowledge = False
+    (run,) = stage.hub._sessions[PRODUCER].receive(pushes(0, 20, TURNS), 1.0)
+    _, effects = stage.broker.steps([run], 0, 1.0, 1 << 20)
+    assert {type(each) for each in effects} == {Deliver}
+    assert [len(queue.flights) for queue in stage.broker.queues()] == [7, 0, 6]
+
+
+def test_answers_to_several_queues_are_taken_together() -> None:
+    stage = Stage(2, runs=True, limits=EngineLimits(), portion=1 << 20)
+    stage.say(2, operation(Operation.JOIN))
+    stage.say(PRODUCER, pushes(0, 70, TURNS))
+    (run,) = stage.hub._sessions[2].receive(answers(2, 70, IN_THEIR_TURN), 1.0)
+    assert isinstance(run, AcknowledgeRun)
+    assert run.queues
+    assert stage.broker.steps([run], 0, 1.0, 1 << 20) == (1, [])
+    assert [queue.counters.acks for queue in stage.broker.queues()] == [24, 23, 23]
+
+
+def test_of_answers_to_several_queues_those_before_one_that_is_gone_are_taken_together() -> None:
+    stage = Stage(2, runs=True, limits=EngineLimits(), portion=1 << 20)
+    stage.say(2, operation(Operation.JOIN))
+    stage.say(PRODUCER, pushes(0, 70, TURNS))
+    removal = Frame.build(
+        int(MessageType.SERVER),
+        "c",
+        int(Operation.REMOVE_QUEUE),
+        message_id="o",
+        headers=[("Queue-Id", "3")],
+    )
+    stage.say(PRODUCER, removal.raw)
+    session = stage.hub._sessions[2]
+    (run,) = session.receive(answers(2, 70, IN_THEIR_TURN), 1.0)
+    assert isinstance(run, AcknowledgeRun)
+    at, _ = stage.broker.steps([run], 0, 1.0, 1 << 20)
+    while at == 0:
+        at, _ = stage.broker.steps([run], 0, 1.0, 1 << 20)
+    assert [queue.counters.acks for queue in stage.broker.queues()] == [24, 23]
+    assert stage.broker.statistics().unknown_acks == 23
+    assert run.notes.unmixed
+    assert not run.notes.divided
+
+
 def test_runs_stay_unmixed_for_long_once_a_mixed_one_was_divided() -> None:
-    stage, _, effects = one_mixed_run(TURNS, consumers=1, queue=2)
-    assert effects == 64  # as many as a step takes: each is to be acknowledged
+    stage, _, effects = one_mixed_run(TURNS, consumers=2, queue=2)
+    assert effects == 128  # as many as a step takes: each is to be acknowledged by two
     session = stage.hub._sessions[PRODUCER]
     for chunk in range(1, 1_024, 2):
         assert {type(each) for each in session.receive(pushes(chunk * 9, 4, TURNS), 1.0)} == {Push}

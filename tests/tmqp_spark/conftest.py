@@ -165,5 +165,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, connect_port: int) -> Iterat
         settings["spark.plugins"] = "org.apache.spark.sql.connect.SparkConnectPlugin"
         settings["spark.connect.grpc.binding.port"] = str(connect_port)
     found = session("tests", "local[2,3]", settings)
+    expected = os.environ.get("TMQP_EXPECT_PYSPARK", found.version)
+    assert found.version == expected, "another PySpark was found in the path"
     yield found
     found.stop()

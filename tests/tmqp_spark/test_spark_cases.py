@@ -16,7 +16,9 @@ from tests.tmqp_spark.commands import kept, run, text_of
 from tmqp_bench.spark_cases import CASES, processes
 from tmqp_bench.spark_cases.aims import MISSED, NOT_MEASURED, REACHED, Aim, Figure, Record, ratios
 from tmqp_bench.spark_cases.command import spark as command
+from tmqp_bench.spark_cases.nearer import value_bytes
 from tmqp_bench.spark_cases.processes import Spent, Usage, tree
+from tmqp_spark.options import ConnectionOptions, read_options
 from tmqp_spark.testing import Broker
 
 if TYPE_CHECKING:
@@ -51,6 +53,9 @@ def test_ratios_are_taken_round_by_round() -> None:
     fast = [Spent(1.0, 1.0, 0.5), Spent(3.0, 2.0, 2.0)]
     assert ratios(slow, fast) == [8.0, 10.0]
     assert ratios(slow, fast, "spark_s") == [4.0, 2.5]
+    with_brokers = [Spent(1.0, 1.0, 0.5, 0.5), Spent(1.0, 3.0, 2.0, 1.0)]
+    assert ratios(with_brokers, with_brokers[:1] * 2, "all_s") == [1.0, 3.0]
+    assert ratios(slow, with_brokers, "all_s") == [None, None]
     unknown = [Spent(1.0), Spent(1.0)]
     assert ratios(slow, unknown, "spark_s") == [None, None]
     assert ratios(slow, unknown) == [8.0, 30.0]
@@ -95,6 +100,16 @@ def test_without_proc_processor_time_is_not_known(
     record = Record("rows", "title")
     record.at_most("processor time", 1.0, ratios([spent], [spent], "spark_s"))
     assert record.aims[0].verdict == NOT_MEASURED
+
+
+# --- Bytes ---------------------------------------------------------------------------------------
+
+
+def test_values_that_the_broker_cuts_out_take_less_than_half_of_the_bytes(broker: Broker) -> None:
+    broker.push("bytes", 1, [b"x" * 100] * 1_000)
+    connection = read_options(ConnectionOptions, {"url": broker.url})
+    whole, pruned = value_bytes(connection, "bytes/1")
+    assert 100_000 < pruned < whole / 2
 
 
 # --- Rivals ---------------------------------------------------------------------------------------

@@ -9,8 +9,9 @@ from tmqp_server.replication.appending import DONE, Appending
 from tmqp_server.replication.effects import Lead
 from tmqp_server.replication.life import COMPLETING, Life
 from tmqp_server.replication.members import MemberTable
+from tmqp_server.replication.rebuilding import READY, Rebuilding
 from tmqp_server.storage import logged
-from tmqp_server.storage.log import AppendEntry, Fenced
+from tmqp_server.storage.log import AppendEntry, Fenced, ReadEntries, Report
 from tmqp_server.storage.logged import LogReader
 from tmqp_server.storage.replicated import ReplicatedWrites
 from tmqp_sim.mutants import Mutant
@@ -215,6 +216,22 @@ def _fenced_is_done(original: Any) -> Any:
     return answered
 
 
+def _never_held(original: Any) -> Any:
+    def request(self: Rebuilding) -> Any:
+        found = original.fget(self)
+        return ReadEntries(0, 1) if isinstance(found, Report) else found
+
+    return property(request)
+
+
+def _never_compared(original: Any) -> Any:
+    def copied(self: Rebuilding, number: int) -> None:
+        original(self, number)
+        self.state = READY
+
+    return copied
+
+
 #: By name.
 BUGS: Final[dict[str, Mutant]] = {
     bug.name: bug
@@ -306,6 +323,14 @@ BUGS: Final[dict[str, Mutant]] = {
         Mutant(
             "fenced-is-done", "an append that the log refused counts as done",
             Appending, "answered", _fenced_is_done,
+        ),
+        Mutant(
+            "copied-unheld", "the log is trimmed while a server fetches a copy",
+            Rebuilding, "request", _never_held,
+        ),
+        Mutant(
+            "copy-not-compared", "a copy is used though the log has lost what follows it",
+            Rebuilding, "copied", _never_compared,
         ),
     )
 }  # fmt: skip

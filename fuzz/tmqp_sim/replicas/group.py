@@ -21,6 +21,7 @@ from tmqp_server.storage.port import DamageError
 from tmqp_sim.replicas.links import Link, LinkHabits
 from tmqp_sim.replicas.log_server import LogServer
 from tmqp_sim.replicas.nodes import Node
+from tmqp_sim.replicas.rebuilders import begin_rebuilding
 from tmqp_sim.replicas.stores import Disk
 from tmqp_sim.replicas.traffic import Traffic
 from tmqp_sim.world import Violation, World
@@ -45,12 +46,14 @@ class Group:
         self._faults = self.world.child("faults")
         self._crashes = self.world.child("crashes")
         self._crash_chance = random.choice((0.0, 0.0, 0.001, 0.004))
-        self._is_over = False
+        self.is_over = False
         self.most_entry_bytes = random.choice((200, 1 << 20))
         self.lease_s = random.choice((0.5, 2.0))
         self.watch_s = random.choice((0.3, 2.0))
         self.carries = random.choice((0.05, 0.5))
-        self.forget_s = 10_000.0
+        #: Whether a server that is silent for a while may lose what it needs.
+        self._forgets = self.world.child("forgetting").random() < 0.25
+        self.forget_s = 3.0 if self._forgets else 10_000.0
         log_drift = 1.0 + random.uniform(-0.05, 0.05)
         self.log = LogServer(lambda: self.world.now * log_drift)
         self._habits = LinkHabits(
@@ -77,7 +80,7 @@ class Group:
 
     def crashes_now(self, node: Node) -> bool:
         """Whether a server crashes before it does what comes next."""
-        return not self._is_over and self._crashes.random() < self._crash_chance
+        return not self.is_over and self._crashes.random() < self._crash_chance
 
     def compare(self, name: str, number: int, digest: str) -> None:
         """A server has a digest at a number."""
@@ -105,17 +108,12 @@ class Group:
 
     def lost_too_much(self, node: Node, reason: str) -> None:
         """The log does not have any more what a server needs."""
-        if node.disk.has_joined:
+        if node.disk.has_joined and not self._forgets:
             raise Violation("trimmed", f"{node.name} needs it still: {reason}")
-        self.world.mark("a new disk came too late for the log")
-        self.world.after(1.0, self._rebuild, node)
-
-    def _rebuild(self, node: Node) -> None:
-        """An operator brings a backup of the server that has most."""
-        best = max(self.nodes, key=lambda each: each.disk.number)
-        node.disk = best.disk.copy()
-        node.needs_rebuild = False
-        node.boot()
+        what = "a standby" if node.disk.has_joined else "a new disk"
+        self.world.mark(f"{what} came too late for the log")
+        random = self.world.child(f"rebuilder {node.name} {node.lives}")
+        self.world.after(1.0, begin_rebuilding, self, node, random)
 
     # -- faults ---------------------------------------------------------------------------------
 
@@ -158,7 +156,7 @@ class Group:
 
     def _new_disk(self, node: Node) -> None:
         others = [each for each in self.nodes if each is not node and each.disk.number]
-        if others:
+        if any(each.disk.number + 1 >= self.log.first for each in others):
             self.world.mark("a disk was replaced")
             node.crash()
             node.disk = Disk(f"store of {node.name}, disk {self.world.events}")
@@ -168,7 +166,7 @@ class Group:
         node.wall_error_us = self._faults.choice((-3_600, 0, 3_600)) * 1_000_000
 
     def _fault(self) -> None:
-        if not self._is_over:
+        if not self.is_over:
             kind = self._faults.choice(self._kinds)
             node = self._faults.choice(self.nodes)
             self.world.note("fault", kind, node.name)
@@ -176,7 +174,7 @@ class Group:
             self.world.after(self._faults.expovariate(0.5), self._fault)
 
     def _heal(self) -> None:
-        self._is_over = True
+        self.is_over = True
         self.world.note("healed")
         for node in self.nodes:
             self._mend(node)

@@ -86,7 +86,8 @@ class QueueInformation(Model):
     deliveries that consumers gave back, ``deferred_messages`` wait for their time.
     ``displaced_messages`` made way for others, ``dead_messages`` became dead letters elsewhere,
     ``refused_messages`` were pushes that the queue did not accept.  ``skipped_deliveries`` counts
-    how often a consumer of a broadcast missed a message because it could take no more.
+    how often a consumer of a broadcast missed a message because it could take no more, or one of a
+    push queue with ``skip_slow_consumers``.
     ``disk_bytes`` is what the messages take on disk that are not settled.
     ``put_back_limit`` is None for the default, 20, and -1 for no limit.
     """
@@ -157,6 +158,9 @@ class QueueInformation(Model):
     when_full: str | None = field(default=None, metadata=extension(text("WhenFull")))
     group_keys: str | None = field(default=None, metadata=extension(text("GroupKeys")))
     priorities: str | None = field(default=None, metadata=extension(text("Priorities")))
+    skip_slow_consumers: bool | None = field(
+        default=None, metadata=extension(flag("SkipSlowConsumers"))
+    )
     expired_to_dead_letter: bool | None = field(
         default=None, metadata=extension(flag("ExpiredToDeadLetter"))
     )

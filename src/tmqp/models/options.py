@@ -178,6 +178,15 @@ class QueueOptions(Model):
             words=(PRIORITIES_TWO, PRIORITIES_TEN),
         ),
     )
+    skip_slow_consumers: bool | None = field(
+        default=None,
+        metadata=option(
+            extension(flag("SkipSlowConsumers")),
+            False,
+            "Push: let a consumer that reads too slowly miss messages, rather than have the others"
+            " wait for it.",
+        ),
+    )
     expired_to_dead_letter: bool | None = field(
         default=None,
         metadata=option(

@@ -50,10 +50,11 @@ def audit(count: int, as_json: bool, where: Where) -> None:
 def _shown(record: Mapping[str, Any]) -> str:
     code = "-" if record["code"] is None else record["code"]
     what = " ".join(each for each in (record["action"], record["subject"]) if each)
-    before = record.get("before", {})
-    after = " ".join(
+    before, after = record.get("before", {}), record.get("after", {})
+    values = [
         f"{key}={value} (was {before[key]})" if key in before else f"{key}={value}"
-        for key, value in record.get("after", {}).items()
-    )
-    place = f"{record['door'] or '-'} {record['address'] or '-'}"
-    return f"{record['ts']}  {code}  {record['who'] or '-'} ({place})  {what}  {after}".rstrip()
+        for key, value in after.items()
+    ]
+    values += [f"was {key}={value}" for key, value in before.items() if key not in after]
+    who = f"{record['who'] or '-'} ({record['door'] or '-'} {record['address'] or '-'})"
+    return f"{record['ts']}  {code}  {who}  {what}  {' '.join(values)}".rstrip()

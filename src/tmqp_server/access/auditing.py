@@ -12,7 +12,7 @@ not be written, changes are refused until writing works again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, final
+from typing import Any, Final, TypeAlias, final
 
 from tmqp._compat import mypyc_attr
 from tmqp_server.engine.commands import (
@@ -47,10 +47,23 @@ from tmqp_server.engine.commands import (
     connection_of,
 )
 from tmqp_server.engine.effects import Accept, Effect, Refuse, Reply
+from tmqp_server.engine.model.feeds import Feed
 from tmqp_server.engine.option_table import CHANNEL_OPTIONS, QUEUE_OPTIONS, Option
-from tmqp_server.engine.options import ChannelChanges, ChannelOptions, QueueChanges, QueueOptions
+from tmqp_server.engine.options import (
+    BindingOptions,
+    ChannelChanges,
+    ChannelOptions,
+    QueueChanges,
+    QueueOptions,
+)
+from tmqp_server.engine.routing.routers import Router
+from tmqp_server.settings.routers import ROUTE_METHODS, values_of_binding, word_of_number
 
-__all__ = ["ACTIONS", "LOG_IN", "LOG_OUT", "MANAGED", "AuditLog", "AuditRecord", "Auditor"]
+__all__ = ["ACTIONS", "LOG_IN", "LOG_OUT", "MANAGED", "AuditLog", "AuditRecord", "Auditor", "Was"]
+
+#: What is there that is to be changed or removed: the options of a queue or channel, a router, a
+#: binding or a feed.
+Was: TypeAlias = QueueOptions | ChannelOptions | Router | BindingOptions | Feed
 
 LOG_IN: Final = "log-in"
 LOG_OUT: Final = "log-out"
@@ -58,8 +71,10 @@ LOG_OUT: Final = "log-out"
 MANAGED: Final = (
     "backup",
     "begin-trace",
+    "copy",
     "end-trace",
     "reload",
+    "remove-copy",
     "renew-tls",
     "set-log-level",
 )
@@ -99,6 +114,8 @@ _UNAUTHORIZED: Final = 401
 _BUSY: Final = 503
 #: Characters that are kept of what a client says.
 _LONGEST: Final = 512
+#: No value of anything.
+_NOTHING: Final = object()
 #: Attributes of commands that say what they are about, in order.
 _SUBJECTS: Final = ("channel", "router", "group", "cursor", "filter", "client_id", "subject")
 
@@ -189,21 +206,21 @@ class Auditor:
         place: tuple[str, str, int],
         now: float,
         client_id: str = "",
-        options: QueueOptions | ChannelOptions | None = None,
+        was: Was | None = None,
     ) -> bool:
         """A client asks for a change and may; False if it is to be refused all the same, since it
         cannot be written down.
 
         :param place: address, door and connection.
         :param client_id: the client's, where nobody has logged in.
-        :param options: of the queue or channel that is to be changed.
+        :param was: what is to be changed or removed, if it is there.
         """
         record = self._record(command, place, now)
         record.who = record.who or client_id[:_LONGEST]
         if isinstance(command, Manage):
             record.before = command.before
-        elif options is not None:
-            record.before = _before(record.after, options)
+        elif was is not None:
+            record.before = _before(record.after, was)
         if self._required and not self._log.is_ready():
             self._finish(record, _BUSY)
             return False
@@ -319,18 +336,57 @@ def _after(command: Command) -> Mapping[str, Any]:
         return command.after
     if isinstance(command, SetRouterEnabled):
         return {"enabled": command.enabled}
+    if isinstance(command, CreateRouter):
+        return {"method": word_of_number(ROUTE_METHODS, command.method)}
     if isinstance(command, AddBinding):
-        return {"binding": command.binding.name, "target": command.binding.target}
+        return _of_binding(command.binding)
     if isinstance(command, RemoveBinding):
         return {"binding": command.binding}
-    if isinstance(command, (AddFeed, RemoveFeed)):
-        return {"target": f"{command.target}/{command.target_queue}"}
+    if isinstance(command, AddFeed):
+        return {**_target_of(command), **_filter_of(command)}
+    if isinstance(command, RemoveFeed):
+        return _target_of(command)
     if isinstance(command, MoveMessage):
         return {"target": f"{command.push.channel}/{command.push.queue_id}"}
     return {}
 
 
-def _before(after: Mapping[str, Any], options: QueueOptions | ChannelOptions) -> dict[str, Any]:
+def _target_of(command: AddFeed | RemoveFeed) -> dict[str, Any]:
+    return {"target": f"{command.target}/{command.target_queue}"}
+
+
+def _filter_of(feed: AddFeed | Feed) -> dict[str, Any]:
+    """The filter of a feed as it was written down; nothing if all messages are copied."""
+    found: dict[str, Any] = {"filter": feed.text} if feed.text else {}
+    if feed.language:
+        found["filter_language"] = feed.language
+    return found
+
+
+def _of_binding(binding: BindingOptions) -> dict[str, Any]:
+    values = values_of_binding(binding)
+    return {"binding": values.pop("name"), **values}
+
+
+def _before(after: Mapping[str, Any], was: Was) -> dict[str, Any]:
+    """What something was, as far as it is to be different or no more."""
+    if isinstance(was, (QueueOptions, ChannelOptions)):
+        return _before_of_options(after, was)
+    if isinstance(was, BindingOptions):
+        old = _of_binding(was)
+    elif isinstance(was, Feed):
+        old = _filter_of(was)
+    else:
+        old = {"enabled": was.enabled}
+        if not after:  # it is removed: how many bindings go is told, for there may be a thousand
+            old["method"] = word_of_number(ROUTE_METHODS, was.method)
+            old["bindings"] = len(was.bindings)
+    return {name: value for name, value in old.items() if after.get(name, _NOTHING) != value}
+
+
+def _before_of_options(
+    after: Mapping[str, Any], options: QueueOptions | ChannelOptions
+) -> dict[str, Any]:
     """What the options of a queue or channel were that are to be others."""
     found: dict[str, Any] = {}
     for name, value in after.items():

@@ -12,7 +12,7 @@ from tmqp_server.replication.view import GroupView
 from tmqp_server.shell.tallies import ProcessFacts
 from tmqp_server.shell.turn import Turn
 
-__all__ = ["AdminWorld", "BackupDesk"]
+__all__ = ["AdminWorld", "BackupDesk", "CopyBlock", "CopyDesk"]
 
 #: Seconds without a beat of the event loop's timer after which the server is not alive.
 _PULSE_S: Final = 10.0
@@ -62,6 +62,38 @@ class BackupDesk(Protocol):
         """Begin one in this directory; False while another one runs."""
 
 
+class CopyBlock(Protocol):
+    """A block of a copy that is being read."""
+
+    @property
+    def done(self) -> bool:
+        """Whether it was read."""
+
+    @property
+    def data(self) -> bytes | None:
+        """What it has then; empty behind the end, None if it cannot be read."""
+
+
+class CopyDesk(Protocol):
+    """Who makes copies for other servers of the group.
+
+    Attributes: ``last``, the copy that there is, or None.
+    """
+
+    @property
+    def last(self) -> Mapping[str, Any] | None:
+        """What has become of it."""
+
+    def begin(self) -> bool:
+        """Begin one; False while there is one."""
+
+    def read(self, name: str, offset: int) -> CopyBlock | None:
+        """Begin to read a block; None if there is no complete copy of this name."""
+
+    def remove(self, name: str) -> bool:
+        """Remove one, at the latest when it has been made; False if there is none of this name."""
+
+
 @final
 class AdminWorld:
     """One server, for its admin doors.
@@ -81,7 +113,8 @@ class AdminWorld:
     all turns, with the engine's time, and ``attend`` has carried out what they led to; ``log``, the
     last lines; ``log_level`` and ``set_log_level``, one of ``settings.log.LEVELS``; ``tls``, how it
     is set, None where there is none; ``renew_tls`` reads its files again and says what is wrong
-    with them; ``backups``, None where nobody can make any; ``log_lines``, how many there were by
+    with them; ``backups``, None where nobody can make any; ``copies`` for other servers of the
+    group, None where there is none; ``log_lines``, how many there were by
     level; ``conversions`` of messages by their door; ``syncs``, how long those of the storage took,
     None where there are none; ``cluster_waiting``, bytes that wait for other servers; ``clock``,
     seconds of any beginning, which go on while the server works.
@@ -122,6 +155,7 @@ class AdminWorld:
         self.tls: Callable[[], Mapping[str, Any] | None] = _no_tls
         self.renew_tls: Callable[[], str] = str
         self.backups: BackupDesk | None = None
+        self.copies: CopyDesk | None = None
         self.log_lines: Mapping[str, int] = {}
         self.conversions: Mapping[str, int] = {}
         self.syncs: Histogram | None = None

@@ -8,7 +8,7 @@ import click
 
 __all__ = ["LateCommands"]
 
-_NAMES: Final = ("backup", "check", "curve-keys", "export", "goms-config", "import")
+_NAMES: Final = ("backup", "check", "curve-keys", "export", "goms-config", "import", "rebuild")
 
 
 class LateCommands(click.Group):
@@ -40,6 +40,10 @@ def _found(name: str) -> click.Command:
         from tmqp_server.commands.goms_config import goms_config  # noqa: PLC0415 - see above
 
         return goms_config
+    if name == "rebuild":
+        from tmqp_server.commands.rebuild import rebuild  # noqa: PLC0415 - see above
+
+        return rebuild
     from tmqp_server.commands.transfer import (  # noqa: PLC0415 - see above
         export_messages,
         import_messages,

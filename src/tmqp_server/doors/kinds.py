@@ -31,7 +31,8 @@ class DoorContext:
     where it listens, whose port may be 0 for any; ``connection`` are the limits of TMQP
     connections; ``native`` is the server's own TMQP door, None where it is being made; ``has_tls``
     says that connections can change to TLS (``DoorSession.wants_tls``), ``requires_certificate``
-    that clients must show a certificate there, ``has_storage`` that queues can be durable;
+    that clients must show a certificate there, ``has_storage`` that queues can be durable,
+    ``in_group`` that a group of servers keeps their messages;
     ``hostname`` is this machine's, ``started_s`` when the server began, in the engine's time;
     ``names`` turns the protocol's names into channels and back, with the aliases of the door's
     table; ``datagrams`` that the door is for the peers of a UDP socket: each chunk is one datagram
@@ -49,6 +50,7 @@ class DoorContext:
         "has_storage",
         "has_tls",
         "hostname",
+        "in_group",
         "letters",
         "limits",
         "names",
@@ -72,6 +74,7 @@ class DoorContext:
         *,
         has_tls: bool = False,
         has_storage: bool = False,
+        in_group: bool = False,
         datagrams: bool = False,
         names: DoorNames | None = None,
         requires_certificate: bool = False,
@@ -98,6 +101,7 @@ class DoorContext:
         self.native = native
         self.has_tls = has_tls
         self.has_storage = has_storage
+        self.in_group = in_group
         self.datagrams = datagrams
         self.requires_certificate = requires_certificate
         self.names = DoorNames() if names is None else names

@@ -41,6 +41,7 @@ class OpenwireKind(DoorKind):
             context.names,
             context.wall_clock_offset_s,
             durable=context.has_storage and options.durable,
+            done_confirms=options.done_confirms and not context.in_group,
         )
 
 

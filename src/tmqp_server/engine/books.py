@@ -142,13 +142,14 @@ _LEAST_RESERVE_BYTES: Final = 262_144
 
 
 class Books:
-    """How much memory is taken: ``message_bytes`` by messages, ``state_bytes`` by all else."""
+    """How much memory is taken: ``message_bytes`` by messages, ``state_bytes`` by all else;
+    ``most_bytes`` is how much may be."""
 
     __slots__ = (
         "limits_reached",
         "message_bytes",
+        "most_bytes",
         "state_bytes",
-        "_most",
         "_most_to_move",
         "_most_with_reserve",
         "_short_of",
@@ -161,14 +162,18 @@ class Books:
         #: Of all messages that are not settled, see Queue.bytes; ``flights`` keeps it.
         self.message_bytes = 0
         self.state_bytes = 0
-        self._most = max_total_bytes
+        self.limit_memory(max_total_bytes)
+
+    def limit_memory(self, max_total_bytes: int) -> None:
+        """Let so much be taken, and a reserve for what makes room."""
+        self.most_bytes = max_total_bytes
         reserve = max(max_total_bytes // _RESERVE, _LEAST_RESERVE_BYTES)
         self._most_to_move = max_total_bytes + reserve // 2
         self._most_with_reserve = max_total_bytes + reserve
 
     def has_room(self, size: int) -> bool:
         """Whether something of *size* bytes can be created."""
-        return self.message_bytes + self.state_bytes + size <= self._most
+        return self.message_bytes + self.state_bytes + size <= self.most_bytes
 
     def has_room_for_client(self, size: int) -> bool:
         """The same for what consumers need to make room: connections, subscriptions, pulls."""

@@ -77,7 +77,7 @@ from tmqp_server.engine.model.times import NEVER
 from tmqp_server.engine.operations.administration import Administration
 from tmqp_server.engine.operations.branches import with_branches
 from tmqp_server.engine.operations.cells import Cells
-from tmqp_server.engine.operations.checking import check_broker
+from tmqp_server.engine.operations.checking import check_broker, check_options
 from tmqp_server.engine.operations.clients import Clients
 from tmqp_server.engine.operations.information import Information
 from tmqp_server.engine.operations.nodes import Nodes
@@ -93,7 +93,7 @@ from tmqp_server.engine.reading.readers import Readers
 from tmqp_server.engine.reading.watching import Watching
 from tmqp_server.engine.routing.custom import CustomRouter
 from tmqp_server.engine.routing.publishing import Publishing
-from tmqp_server.engine.routing.routers import Routing
+from tmqp_server.engine.routing.routers import Router, Routing
 from tmqp_server.engine.transactions.transactions import Transactions, TransactionTimer
 
 __all__ = ["Broker"]
@@ -477,6 +477,16 @@ class Broker:
                 self._watching.wake()
             core.budget -= 1  # afterwards, or the smallest budget would never get anything done
 
+    def check_limits(self, limits: EngineLimits) -> None:
+        """:raises ValueError: when what new channels are like is not possible within these."""
+        check_options(limits, self._core.options)
+
+    def limit_to(self, limits: EngineLimits) -> None:
+        """Be limited by these from now on, except for ``LASTING_LIMITS``; what is there stays."""
+        self.limits = self._core.limits = limits
+        self._core.limit_memory(limits.max_total_bytes)
+        self._core.channels.limit_to(limits)
+
     # --- Routers ---------------------------------------------------------------------------------
 
     def set_router_enabled(self, name: str, enabled: bool) -> bool:
@@ -487,6 +497,10 @@ class Broker:
         self._core.out = []
         self._core.change = 0
         return self._routing.enable(name, enabled)
+
+    def router_of(self, name: str) -> Router | None:
+        """The router of that name, or None."""
+        return self._routing.find(name)
 
     def bindings_left_out(self) -> list[tuple[str, str]]:
         """Router and name of each kept binding that is not allowed any more."""

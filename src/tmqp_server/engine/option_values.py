@@ -30,6 +30,7 @@ class QueueValues(Record):
         "when_full",
         "group_keys",
         "priorities",
+        "skip_slow_consumers",
         "expired_to_dead_letter",
         "dead_letter",
         "put_back_limit",
@@ -62,6 +63,7 @@ class QueueValues(Record):
         when_full: str = "refuse",
         group_keys: str = "none",
         priorities: str = "two",
+        skip_slow_consumers: bool = False,
         expired_to_dead_letter: bool = False,
         dead_letter: tuple[str, int] | None = None,
         put_back_limit: int = 20,
@@ -90,6 +92,7 @@ class QueueValues(Record):
         self.when_full = when_full
         self.group_keys = group_keys
         self.priorities = priorities
+        self.skip_slow_consumers = skip_slow_consumers
         self.expired_to_dead_letter = expired_to_dead_letter
         self.dead_letter = dead_letter
         self.put_back_limit = put_back_limit
@@ -123,6 +126,7 @@ class GivenQueueValues(Record):
         "when_full",
         "group_keys",
         "priorities",
+        "skip_slow_consumers",
         "expired_to_dead_letter",
         "dead_letter",
         "put_back_limit",
@@ -155,6 +159,7 @@ class GivenQueueValues(Record):
         when_full: str | None = None,
         group_keys: str | None = None,
         priorities: str | None = None,
+        skip_slow_consumers: bool | None = None,
         expired_to_dead_letter: bool | None = None,
         dead_letter: tuple[str, int] | None = None,
         put_back_limit: int | None = None,
@@ -183,6 +188,7 @@ class GivenQueueValues(Record):
         self.when_full = when_full
         self.group_keys = group_keys
         self.priorities = priorities
+        self.skip_slow_consumers = skip_slow_consumers
         self.expired_to_dead_letter = expired_to_dead_letter
         self.dead_letter = dead_letter
         self.put_back_limit = put_back_limit

@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tmqp.constants import RESULT_BUSY
-from tmqp_server.access.auditing import ACTIONS, Auditor
+from tmqp_server.access.auditing import ACTIONS, Auditor, Was
 from tmqp_server.access.gate import Gate, Verdict
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.commands import Command, Connect, Manage, UpdateChannel, UpdateQueue
+from tmqp_server.engine.commands import (
+    Command,
+    Connect,
+    Manage,
+    RemoveBinding,
+    RemoveFeed,
+    RemoveRouter,
+    SetRouterEnabled,
+    UpdateChannel,
+    UpdateQueue,
+)
 from tmqp_server.engine.effects import Effect, Reply
 from tmqp_server.hub.looks import Looks
 from tmqp_server.hub.outlets import Outlets
@@ -36,16 +46,29 @@ class Audited(Looks):
         if auditor is None:
             return None
         client_id = self.broker.surveying.client_id_of(number)
-        options = None
-        if isinstance(command, UpdateQueue):
-            options = self.broker.surveying.options_of(command.channel, command.queue_id)
-        elif isinstance(command, UpdateChannel):
-            options = self.broker.surveying.options_of(command.channel, -1)
-        if auditor.begin(command, self._place(number), now, client_id, options):
+        if auditor.begin(command, self._place(number), now, client_id, self._was(command)):
             return None
         request: object = getattr(command, "request", None)
         session: int = getattr(command, "session")  # noqa: B009 - of one of several classes
         return [] if request is None else [Reply(session, request, RESULT_BUSY)]
+
+    def _was(self, command: Command) -> Was | None:
+        """What a command is to change or remove, as it is now; None if it is not there."""
+        surveying = self.broker.surveying
+        if isinstance(command, UpdateQueue):
+            return surveying.options_of(command.channel, command.queue_id)
+        if isinstance(command, UpdateChannel):
+            return surveying.options_of(command.channel, -1)
+        if isinstance(command, (SetRouterEnabled, RemoveRouter)):
+            return self.broker.router_of(command.router)
+        if isinstance(command, RemoveBinding):
+            router = self.broker.router_of(command.router)
+            place = -1 if router is None else router.find(command.binding)
+            return None if router is None or place < 0 else router.bindings[place].options
+        if isinstance(command, RemoveFeed):
+            source = command.channel, command.queue_id
+            return surveying.feed_of(source, (command.target, command.target_queue))
+        return None
 
     def carried_out(self, command: Manage, code: int) -> None:
         """Write down how what a client might do to the server has ended."""

@@ -90,7 +90,10 @@ class Coalescer:
         """Whether it can be open beside what is."""
         if len(self.open) >= _MOST_OPEN:
             return False
-        return all(new.members.isdisjoint(other.members) for other in self.open)
+        for other in self.open:  # noqa: SIM110 - any() would make a generator
+            if not new.members.isdisjoint(other.members):
+                return False
+        return True
 
     def meets(self, number: int) -> bool:
         """Whether something is open for a session."""
@@ -105,6 +108,14 @@ class Coalescer:
             if not each.members.isdisjoint(numbers):
                 return True
         return False
+
+    def end_turn(self) -> None:
+        """What comes next is of another turn.  To coalesce a single message for a single session
+        costs more than to hand it over, so only the second of a turn tells that it is worth it."""
+        if len(self._recent) == 1:
+            self._recent = []
+        if len(self._older) == 1:
+            self._older = []
 
     def take(self) -> list[Coalesced]:
         """Close and return all that is open."""

@@ -406,6 +406,7 @@ class Outlets:
 
     def flush(self) -> None:
         """Give what is coalesced to its sessions."""
+        self._coalescer.end_turn()
         if not self._coalescer.open:
             return
         for coalesced in self._coalescer.take():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import attrs
 
@@ -12,7 +13,7 @@ from tmqp.address import Address, parse_address
 from tmqp.errors import LocalProtocolError
 from tmqp_server.settings.checks import ConfigError, positive, settings_of, text, whole
 
-__all__ = ["ReplicationConfig", "replication_settings"]
+__all__ = ["ReplicationConfig", "check_source", "replication_settings"]
 
 _SCHEME: Final = "etcd://"
 _MOST_SHARDS: Final = 1_024
@@ -81,6 +82,27 @@ def _path(_instance: object, attribute: attrs.Attribute[Any], value: object) -> 
         raise ConfigError(f"{attribute.name} must be the name of a file, got {value!r}")
 
 
+def _as_tuple(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _copies(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if not isinstance(value, tuple) or not all(isinstance(each, str) for each in value):
+        raise ConfigError(f"{attribute.name} must be a list of URLs, got {value!r}")
+    for each in value:
+        check_source(each)
+
+
+def check_source(url: str) -> None:
+    """Refuse what is not the URL of an admin door.
+
+    :raises ConfigError: for another text.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc or parts.path.strip("/"):
+        raise ConfigError(f"copies: {url!r} is not http://HOST:PORT or https://HOST:PORT")
+
+
 def _lease(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int):
         raise ConfigError(f"{attribute.name} must be a whole number of seconds, got {value!r}")
@@ -124,6 +146,13 @@ class ReplicationConfig:
 
     max_behind: int = attrs.field(default=20_000, validator=whole)
     """Entries of the log that are kept for a server that is behind; each has up to 1 MiB."""
+
+    copies: tuple[str, ...] = attrs.field(default=(), converter=_as_tuple, validator=_copies)
+    """The admin doors of the group's servers, from which ``tmqp-server rebuild`` gets a copy:
+    ``http://HOST:PORT`` each."""
+
+    token: str = attrs.field(default="", validator=text, repr=False)
+    """The token that is shown there."""
 
     user: str = attrs.field(default="", validator=text)
     """The name to log in to etcd with; empty for no log-in."""

@@ -32,6 +32,7 @@ __all__ = [
     "binding_of",
     "declared_routers",
     "values_of_binding",
+    "word_of_number",
 ]
 
 #: How a router picks receivers, by its word.
@@ -115,8 +116,9 @@ def binding_of(table: Mapping[str, Any], prefix: str) -> BindingOptions:
     )
 
 
-def _word(words: Mapping[str, int], value: int) -> str:
-    return next(word for word, each in words.items() if each == value)
+def word_of_number(words: Mapping[str, int], value: int) -> str | int:
+    """The word of a number; the number itself if it has none."""
+    return next((word for word, each in words.items() if each == value), value)
 
 
 def values_of_binding(binding: BindingOptions) -> dict[str, object]:
@@ -124,18 +126,18 @@ def values_of_binding(binding: BindingOptions) -> dict[str, object]:
     kind = binding.kind
     found: dict[str, object] = {
         "name": binding.name,
-        "kind": _word(_KINDS, kind),
+        "kind": word_of_number(_KINDS, kind),
         "target": binding.target,
         "priority": binding.priority,
-        "interaction": _word(_INTERACTIONS, binding.interaction),
+        "interaction": word_of_number(_INTERACTIONS, binding.interaction),
     }
-    own = _OWN_KEYS[kind]
+    own = _OWN_KEYS.get(kind, ())
     if "method" in own:
-        found["method"] = _word(ROUTE_METHODS, binding.method)
+        found["method"] = word_of_number(ROUTE_METHODS, binding.method)
     if binding.content_type is not None:
         for key in ("content_type", "queue"):
             if key in own:
                 found[key] = binding.content_type
         if "http_method" in own:
-            found["http_method"] = _word(_HTTP_METHODS, binding.content_type)
+            found["http_method"] = word_of_number(_HTTP_METHODS, binding.content_type)
     return found

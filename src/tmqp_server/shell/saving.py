@@ -17,6 +17,12 @@ wait for two.  So the next batch waits for as many messages as the larger one of
 but no longer than for a quarter of the time that the last write took.  Where that is less than
 an event loop's timers can tell, which is so on a quick disk, it waits for nobody.
 
+*Haste.*  A message that is settled before it is written need not be written, nor its producer wait
+for that if it has said so (``done_confirms``).  Where a queue's messages were settled before they
+were safe, the next one is given a moment, the shortest that a timer knows.  If it is not settled
+then, it is written, and the next one is written at once.  While others come and go the batch waits
+on, but no longer than what nobody waits for.
+
 *Confirms.*  Only the successful end of a batch makes the answer that confirms its messages, and
 only for the very batch that was handed out.
 
@@ -147,6 +153,7 @@ class Saving:
         self._begun_s = 0.0
         self._took_s = 0.0
         self._due = math.inf
+        self._lingers_until = 0.0
         self._failures = 0
         self._reads_fail = False
         self._read_failed = False
@@ -183,9 +190,13 @@ class Saving:
 
     def _linger_s(self) -> float:
         """How long messages wait for others; 0 if there are enough, or something else is urgent."""
+        if self._asked or self._reads:
+            return 0.0
+        if self._journal.may_be_done:
+            return _LEAST_LINGER_S
         waiting = self._journal.waiting
         most = max(self._last_company, self._earlier_company)
-        if not waiting or waiting >= most or self._asked or self._reads:
+        if not waiting or waiting >= most:
             return 0.0
         linger_s = min(self._took_s / 4, _LINGER_S)
         return linger_s if linger_s >= _LEAST_LINGER_S else 0.0
@@ -196,9 +207,15 @@ class Saving:
             linger_s = self._linger_s() if self._is_urgent() else _LINGER_S
             if linger_s:
                 self._enter(LINGERING, now + linger_s)
+                self._lingers_until = now + _LINGER_S
+                if self._journal.may_be_done:
+                    self._journal.has_moved()
                 return
         self._reads.extend(self._asked)
         self._asked.clear()
+        if self._journal.is_done:
+            self.first_s = -1.0
+            self._answer(self._journal.take(), True)
         if not self._journal.is_empty:
             self._enter(WRITING, now + self.patience_s)
             self._begun_s = now
@@ -270,7 +287,7 @@ class Saving:
             self._tally.batch.count(count)
             if self._taken_s >= 0.0:
                 self._tally.confirm.observe(now - self._taken_s, count)
-        self._answers.extend(self._journal.answers(writing, True, _ANSWERS_PER_STEP))
+        self._answer(writing, True)
         if self.failing and (self._is_late or writing.batch.brings()):
             self._log(WARNING, "the storage saves again")
             self.failing = ""
@@ -284,6 +301,9 @@ class Saving:
         else:
             self._read_on(now)
 
+    def _answer(self, writing: Writing, ok: bool) -> None:
+        self._answers.extend(self._journal.answers(writing, ok, _ANSWERS_PER_STEP))
+
     def _failed(self, writing: Writing, error: Exception) -> None:
         reason = self._reason(error)
         if not self.failing:
@@ -294,7 +314,7 @@ class Saving:
         self._failures += 1
         self._tally.failures += 1
         self._answers.append(StorageState(False))
-        self._answers.extend(self._journal.answers(writing, False, _ANSWERS_PER_STEP))
+        self._answer(writing, False)
 
     def _reason(self, error: Exception) -> str:
         """What the store says; anything but its own error is a bug in it, and logged."""
@@ -361,6 +381,8 @@ class Saving:
             if self.failing and self._journal.is_empty:
                 self._answers.append(StorageState(True))  # the next message is the trial
             self._enter(IDLE)
+        elif self._journal.may_be_done and self._journal.has_moved() and now < self._lingers_until:
+            self._due = now + _LEAST_LINGER_S
         else:
             self._begin(now)
 

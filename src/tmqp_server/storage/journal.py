@@ -20,6 +20,8 @@ says so: it is there before the commit that names it, and gone after whatever dr
 
 A message that is appended and settled within one batch is not written, unless its queue retains
 what is settled; nor is it made what its door keeps of it, if it is settled at once (``forms``).
+If its producer need not wait for the storage then (``done_confirms``), nobody does.  Queues whose
+messages were settled before they were safe are *hasty*: the next ones may never have to be written.
 
 It is pure.  What a message looks like on disk is its door's business (``BodyCodec``).
 """
@@ -52,6 +54,7 @@ from tmqp_server.engine.effects import (
     StoreQueue,
     StoreRouter,
 )
+from tmqp_server.engine.model.message import MARK_DONE_CONFIRMS
 from tmqp_server.storage.forms import LAST, MAX_COUNT, StoredForms
 from tmqp_server.storage.gathered import (
     BodyCodec,
@@ -148,11 +151,20 @@ class Journal(StoredForms):
         self._runs: list[tuple[int, int]] = []
         #: How many more messages than tickets there are.
         self._more = 0
+        #: Tickets for which nobody waits when their messages are settled; how many of them are.
+        self._patient: dict[int, None] = {}
+        self._done = 0
+        #: The last ticket that was answered, and the last one that has been looked at.
+        self._answered = 0
+        self._seen = 0
+        self._hasty: dict[int, None] = {}
 
     @property
     def waiting(self) -> int:
         """How many messages wait to be written; 0 if anything else does that is urgent."""
-        return 0 if self._changes or self._notes or self._marks else self._count + self._more
+        if self._changes or self._notes or self._marks:
+            return 0
+        return self._count + self._more - self._done
 
     @property
     def is_empty(self) -> bool:
@@ -162,7 +174,32 @@ class Journal(StoredForms):
     @property
     def is_urgent(self) -> bool:
         """Whether there is more to write than messages that are settled."""
-        return bool(self._count or self._changes or self._notes)
+        return bool(self._count > self._done or self._changes or self._notes)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether there is nothing to write, but for messages that are settled and for which nobody
+        waits."""
+        return self._count > 0 and not (
+            self._count > self._done or self._settled or self._notes or self._dropped
+        )
+
+    @property
+    def may_be_done(self) -> bool:
+        """Whether it may soon be so: there are only messages of that kind, of hasty queues."""
+        if not self._patient or len(self._patient) < self._count - self._done:
+            return False
+        return all([key in self._hasty or not there for key, there in self._appended.items()])
+
+    def has_moved(self) -> bool:
+        """Whether what may be done has come since the last call; if not, its queues are not hasty
+        any more."""
+        seen, self._seen = self._seen, self._first + self._count - 1
+        if next(iter(self._patient)) > seen:
+            return True
+        for key in self._appended:
+            self._hasty.pop(key, None)
+        return False
 
     def retains(self, key: int, is_so: bool) -> None:
         """Whether a queue keeps settled messages for readers."""
@@ -188,6 +225,8 @@ class Journal(StoredForms):
             appended[effect.sequence] = kept
         if effect.old:
             self._replaced.append((effect.old_key, effect.old))
+        elif message.marks & MARK_DONE_CONFIRMS:
+            self._patient[effect.ticket] = None
         self._ticket(effect.ticket)
 
     def run(self, effect: AppendRun | EraseRun, now: float) -> None:
@@ -272,10 +311,15 @@ class Journal(StoredForms):
         """A message is settled."""
         key = effect.key
         if key not in self._retained:
+            if effect.ticket > self._answered:
+                self._hasty[key] = None
             appended = self._appended.get(key)
             kept = None if appended is None else appended.pop(effect.sequence, None)
             if kept is not None:
                 self._forget_form(kept)
+                if effect.ticket in self._patient:
+                    del self._patient[effect.ticket]
+                    self._done += 1
                 return
             runs = self._whole.get(key)
             run = None if runs is None else find_run(runs, effect.sequence)
@@ -309,6 +353,7 @@ class Journal(StoredForms):
             self._whole.pop(effect.key, None)
             self._portions = [each for each in self._portions if each.key != effect.key]
             self._settled.pop(effect.key, None)
+            self._hasty.pop(effect.key, None)
             self.retains(effect.key, False)
             self._changes.append(DropQueue(effect.key))
         elif isinstance(effect, StoreRouter):
@@ -446,6 +491,8 @@ class Journal(StoredForms):
         self._runs = []
         self._more = 0
         self._count = 0
+        self._patient = {}
+        self._done = 0
         return writing
 
     def _take_runs(self, batch: StoreBatch, key: int, whole: list[StoredRun]) -> None:
@@ -467,6 +514,7 @@ class Journal(StoredForms):
             self._owe(writing)
         if not writing.count:
             return None
+        self._answered = writing.first + writing.count - 1
         return Synced(writing.first, ok, writing.count)
 
     def answers(self, writing: Writing, ok: bool, most: int) -> list[Synced]:

@@ -50,7 +50,6 @@ from tmqp_server.io.tls import TlsContexts
 from tmqp_server.io.tls import secure as handshake
 from tmqp_server.io.transport import SocketTransport, Transport, peer_name
 from tmqp_server.io.tuning import tune
-from tmqp_server.settings.sources import effective
 from tmqp_server.shell.admitting import Connected
 from tmqp_server.shell.rates import Arrivals
 from tmqp_server.shell.tallies import count_one
@@ -75,7 +74,7 @@ from tmqp_server.wiring.parts import (
     rates_of,
     turn_of,
 )
-from tmqp_server.wiring.watched import beat, make_registry, watch
+from tmqp_server.wiring.watched import beat, make_registry, show_limits, watch
 
 if TYPE_CHECKING:
     from tmqp_server.wiring.replicating import GroupMember
@@ -340,8 +339,7 @@ class Server:
         before = self.config.rates
         self.config = config
         self._connected_now.limit_to(config.max_connections, config.max_connections_per_address)
-        self.world.max_connections = config.max_connections
-        self.world.settings = functools.partial(effective, config)
+        show_limits(self.world, config)
         limit_turn(self._turn, config)
         if config.rates != before:
             self._limit_rates(config)

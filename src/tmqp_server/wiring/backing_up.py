@@ -15,7 +15,7 @@ from typing import Any, final
 
 import anyio
 
-__all__ = ["Backups"]
+__all__ = ["Backups", "run_backup"]
 
 logger = logging.getLogger("tmqp_server.backup")
 
@@ -71,14 +71,7 @@ class Backups:
         return True
 
     async def _copy(self, target: Path, made: dict[str, Any]) -> None:
-        command = [sys.executable, "-m", "tmqp_server", "backup", self._data, str(target)]
-        try:
-            done = await anyio.run_process(command, check=False)
-            said = (done.stdout + b"\n" + done.stderr).decode("utf-8", "replace").split("\n")
-            made["said"] = "\n".join([line.strip() for line in said if line.strip()])[-2_000:]
-            made["complete"] = done.returncode in (0, 1)
-        except OSError as error:
-            made["said"] = str(error)
+        made["complete"], made["said"] = await run_backup(self._data, target)
         made["running"] = False
         ended_s = time.time()
         made["ended_at_ms"] = int(ended_s * 1_000)
@@ -87,3 +80,18 @@ class Backups:
             logger.info("backup %s is complete: %s", target, made["said"])
         else:
             logger.error("the backup %s failed: %s", target, made["said"])
+
+
+async def run_backup(data: str, target: Path) -> tuple[bool, str]:
+    """Copy a store by a process of its own.
+
+    :return: whether the copy is complete, and what the command has said.
+    """
+    command = [sys.executable, "-m", "tmqp_server", "backup", data, str(target)]
+    try:
+        done = await anyio.run_process(command, check=False)
+    except OSError as error:
+        return False, str(error)
+    said = (done.stdout + b"\n" + done.stderr).decode("utf-8", "replace").split("\n")
+    lines = [line.strip() for line in said if line.strip()]
+    return done.returncode in (0, 1), "\n".join(lines)[-2_000:]

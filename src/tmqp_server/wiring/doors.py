@@ -98,6 +98,7 @@ class Doors:
                     self.native,
                     has_tls=bool(config.tls.certificate) and not datagrams,
                     has_storage=config.data is not None,
+                    in_group=config.replication is not None,
                     options=settings.options,
                     addresses=settings.datagrams if datagrams else settings.listen,
                     hostname=socket.gethostname(),

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.wiring.backing_up import Backups
 from tmqp_server.wiring.certificates import Certified, renew
+from tmqp_server.wiring.copying import Copies
 from tmqp_server.wiring.log_lines import LogLines, log_level, set_log_level
 
 __all__ = ["Operated", "show_to_operators"]
@@ -32,6 +33,10 @@ def show_to_operators(world: AdminWorld, server: Operated) -> None:
     world.log_level = log_level
     world.set_log_level = set_log_level
     world.backups = Backups(server.config.data or "", server.start_soon)
+    replication = server.config.replication
+    if replication is not None:
+        assert server.config.data is not None, "it was checked"
+        world.copies = Copies(server.config.data, replication.group, server.start_soon)
 
     def tls() -> Mapping[str, Any] | None:
         settings = server.config.tls

@@ -122,6 +122,9 @@ def limit_turn(turn: Turn, config: ServerConfig) -> None:
     turn.marks = _marks_of(config.outbound)
     turn.draining.bound_s = config.drain_timeout_s
     turn.pulse.slow_s = config.slow_turn_ms / 1_000
+    broker = turn.hub.broker
+    if config.broker != broker.limits:
+        broker.limit_to(config.broker)
 
 
 def open_store(config: ServerConfig) -> Store | None:

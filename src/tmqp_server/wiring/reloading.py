@@ -6,8 +6,9 @@ place changes nothing.
 
 from __future__ import annotations
 
+import dataclasses
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 import anyio
@@ -17,6 +18,8 @@ from tmqp_server.access.auth import Access, Identity, TableAccess
 from tmqp_server.access.roles import TABLE, AccessConfig
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.config import ConfigError, ServerConfig
+from tmqp_server.engine.broker import Broker
+from tmqp_server.engine.limits import LASTING_LIMITS
 from tmqp_server.engine.option_table import CHANNEL_OPTIONS, QUEUE_OPTIONS
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
 from tmqp_server.io.tls import TlsContexts
@@ -32,6 +35,7 @@ logger = logging.getLogger("tmqp_server.config")
 _LIVE: Final = (
     "access",
     "audit",
+    "broker",
     "drain_timeout_s",
     "log",
     "max_connections",
@@ -47,10 +51,11 @@ _LIVE: Final = (
 class Reloadable(Protocol):
     """A server, as far as its configuration can be changed.
 
-    Attributes: ``config`` that it has now; ``access`` that it asks; ``tls``; ``audit``; ``world``,
-    where reloads are counted.
+    Attributes: ``broker``, whose limits may change; ``config`` that it has now; ``access`` that it
+    asks; ``tls``; ``audit``; ``world``, where reloads are counted.
     """
 
+    broker: Broker
     config: ServerConfig
     access: Access | None
     tls: TlsContexts
@@ -79,7 +84,10 @@ def changes(old: ServerConfig, new: ServerConfig) -> tuple[list[str], list[str]]
             live = before.kind == after.kind == TABLE
             (now if live else later).append(_access_changes(before, after))
         elif field.name in _LIVE:
-            now += _field_changes(field.name, before, after)
+            for line in _field_changes(field.name, before, after):
+                setting = line.partition(":")[0]
+                lasts = setting in [f"broker.{each}" for each in LASTING_LIMITS]
+                (later if lasts else now).append(setting if lasts else line)
         else:
             later.append(field.name)
     return now, later
@@ -100,10 +108,14 @@ def _plain(value: Any) -> Any:
 
 
 def _field_changes(name: str, before: Any, after: Any) -> list[str]:
-    if not attrs.has(type(after)):
+    if dataclasses.is_dataclass(after):
+        fields: Sequence[Any] = dataclasses.fields(after)
+    elif attrs.has(type(after)):
+        fields = attrs.fields(type(after))
+    else:
         return [f"{name}: {before} -> {after}"]
     found: list[str] = []
-    for each in attrs.fields(type(after)):
+    for each in fields:
         old, new = getattr(before, each.name), getattr(after, each.name)
         if old != new:
             found.append(f"{name}.{each.name}: {old!r} -> {new!r}")
@@ -138,6 +150,9 @@ def reload_config(
     old = server.config
     try:
         new = read()
+        lasting = {name: getattr(old.broker, name) for name in LASTING_LIMITS}
+        limits = dataclasses.replace(new.broker, **lasting)
+        server.broker.check_limits(limits)
         renewed = server.tls.renewed(new.tls)
         server.audit.use(new.audit)  # the last that can fail
     except (ConfigError, ValueError) as error:
@@ -147,6 +162,7 @@ def reload_config(
         return False
     now, later = changes(old, new)
     values: dict[str, Any] = {name: getattr(new, name) for name in _LIVE}
+    values["broker"] = limits
     if isinstance(server.access, TableAccess) and new.access.kind == TABLE:
         gone = server.access.reload(new.access)
         server.end_sessions(gone, "its access was removed")

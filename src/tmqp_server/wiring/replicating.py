@@ -257,7 +257,7 @@ class GroupMember:
         if self._is_stopped:
             return
         if needs_rebuild:
-            reason += "; it needs a new copy: see docs/guides/high-availability.md"
+            reason += "; it needs a new copy: tmqp-server rebuild"
         self._over(reason)
 
 

@@ -22,7 +22,7 @@ from tmqp_server.io.process import process_facts
 from tmqp_server.settings.sources import effective
 from tmqp_server.shell.turn import Turn
 
-__all__ = ["beat", "make_registry", "watch"]
+__all__ = ["beat", "make_registry", "show_limits", "watch"]
 
 #: How often the event loop's timer fires, by which its lag is measured; seconds.
 _BEAT_S: Final = 0.25
@@ -54,11 +54,16 @@ def watch(
     world.started_s = time.time()
     world.random = secrets.token_bytes
     world.clock = time.perf_counter
+    world.connections = connections
+    show_limits(world, config)
+    world.floor_bytes = config.storage.floor_bytes if turn.saving is not None else 0
+
+
+def show_limits(world: AdminWorld, config: ServerConfig) -> None:
+    """Show what a reload may have changed."""
     world.limits = config.broker
     world.settings = partial(effective, config)
     world.max_connections = config.max_connections
-    world.connections = connections
-    world.floor_bytes = config.storage.floor_bytes if turn.saving is not None else 0
 
 
 async def beat(world: AdminWorld) -> None:

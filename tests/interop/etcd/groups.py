@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +21,7 @@ import anyio.to_thread
 from tests.interop.etcd.clusters import EtcdCluster
 from tests.interop.etcd.interop_etcd_log import started
 from tests.interop.etcd.networks import Network, Place
+from tests.ports import free_port
 from tests.project import ROOT
 from tests.tmqp_server.killing import Ledger
 from tmqp.models import QueueOptions
@@ -34,7 +35,6 @@ from tmqp_server.storage.log import (
     UnansweredError,
     WatchLog,
 )
-from tmqp_server.storage.sqlite import back_up
 from tmqp_server.wiring.replicating import OVER
 
 __all__ = [
@@ -110,10 +110,13 @@ class Broker:
     ) -> None:
         self.name = name
         self.address = f"unix:{folder / name}.socket"
-        enter: tuple[str, ...] = ()
+        admin = f"127.0.0.1:{free_port()}"
+        self._enter: tuple[str, ...] = ()
         if place is not None:
             self.address = f"tmq://{place.address}:{_PORT}"
-            enter = place.enter
+            admin = f"{place.address}:{_PORT + 1}"
+            self._enter = place.enter
+        self.url = f"http://{admin}"
         self._clock = folder / f"{name}.clock"
         self._fake_time = ""
         if place is not None:
@@ -124,9 +127,16 @@ class Broker:
         self.ends: list[str] = []
         self.codes: list[int] = []
         log = f"etcd://{','.join(etcd)}/{GROUP}"
-        self._command = [*enter, sys.executable, "-m", "tmqp_server", "--listen", self.address]
+        self._program = [*self._enter, sys.executable, "-m", "tmqp_server"]
+        self._command = [*self._program, "--listen", self.address, "--door", f"admin={admin}"]
         self._command += ["--data", str(folder / name), "--replicate", log]
         self._command += ["--allow-remote"] if place is not None else []
+        self._config = folder / f"{name}.toml"
+        self._config.write_text(
+            f'listen = ["{self.address}"]\ndata = "{folder / name}"\nallow_remote = true\n'
+            f'[replication]\nlog = "{log}"\nnode = "{name}"\n',
+            encoding="utf-8",
+        )
         self._name = name
         self._errors = folder / f"{name}.log"
         self._is_over = False
@@ -197,6 +207,16 @@ class Broker:
             process.send_signal(number)
             process.wait(30.0)
 
+    def rebuild(self, urls: Sequence[str]) -> None:
+        """Give its directory a copy from one of these admin doors, while it is held."""
+        sources = [each for url in urls for each in ("--from", url)]
+        subprocess.run(
+            [*self._program, "rebuild", "-c", str(self._config), *sources],
+            env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+            check=True,
+            timeout=MOST_S,
+        )
+
     def close(self) -> None:
         """Kill it for good."""
         self.is_held = False
@@ -247,10 +267,12 @@ class Group:
         return max(after - before for before, after in itertools.pairwise(times))
 
     def rebuild(self, broker: Broker) -> None:
-        """A server has lost its disk, and gets a copy of the leader's."""
+        """A server has lost its disk, and is rebuilt from the others, the leader first."""
         broker.hold(signal.SIGKILL)
         shutil.rmtree(self.folder / broker.name)
-        back_up(self.folder / self.leader().node, self.folder / broker.name)
+        leader = self.brokers[self.leader().node]
+        others = [each for each in self.brokers.values() if each not in (broker, leader)]
+        broker.rebuild([each.url for each in (leader, *others)])
         broker.is_held = False
 
     def stores(self) -> list[str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from tests.interop.etcd.groups import (
@@ -57,7 +58,7 @@ async def test_what_was_confirmed_survives_killed_and_frozen_leaders(group: Grou
         await anyio.sleep(_WORK_S)
         before = time.monotonic()
         confirmed = len(group.confirms)
-        cause()
+        await anyio.to_thread.run_sync(cause)
         await anyio.sleep(5.0)
         heal()
         while len(group.confirms) < confirmed + 200 or group.confirms[-1] < before + 6.0:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Final
 
-from tests.interop.building import CACHE, java_build
+from tests.interop.building import CACHE, java_build, unavailable
 from tests.project import ROOT
 
 __all__ = [
+    "PACKAGED",
     "SIMPLIFIED",
     "SPRINGS",
     "VERSIONS",
@@ -30,6 +32,9 @@ _CACHE: Final = CACHE / "openwire"
 #: Clients of ActiveMQ: the version that users have, the last for ``javax.jms``, and one for
 #: ``jakarta.jms``.
 VERSIONS: Final = ("5.16.4", "5.18.7", "6.1.7")
+#: The version that Debian 12 has as a package.
+PACKAGED: Final = "5.17.2"
+_PACKAGE: Final = Path("/usr/share/activemq/lib")
 #: Those that know of JMS 2.0.
 SIMPLIFIED: Final = ("5.18.7", "6.1.7")
 #: Versions of Spring, each with the version of the client that it is tried with.
@@ -78,9 +83,14 @@ def example() -> Command:
 
 def reference(version: str = VERSIONS[0]) -> Command:
     """ActiveMQ itself, which prints its URL."""
-    folder = _CACHE / f"Reference-{version}"
+    built = VERSIONS[0] if version == PACKAGED else version
+    folder = _CACHE / f"Reference-{built}"
     sources = [_SOURCES / "Reference.java"]
-    words = _build("activemq-broker", "reference.xml", folder, sources, activemq=version)
+    words = _build("activemq-broker", "reference.xml", folder, sources, activemq=built)
+    if version == PACKAGED:
+        if not _PACKAGE.is_dir():
+            unavailable("activemq", "the distribution's package is not installed")
+        words[-1] = f"classes{os.pathsep}{_PACKAGE}/*"
     return [*words, "Reference"], folder
 
 

@@ -9,7 +9,7 @@ from typing import Final
 import anyio
 import pytest
 
-from tests.interop.openwire.clients import VERSIONS, example, features
+from tests.interop.openwire.clients import PACKAGED, VERSIONS, example, features
 from tests.interop.openwire.talking import (
     MARKS,
     at_activemq,
@@ -43,6 +43,15 @@ async def test_the_verdicts_are_those_of_activemq(version: str, tmp_path: Path) 
     """Of the client's version; with a data directory: every queue is durable."""
     theirs = await anyio.to_thread.run_sync(at_activemq, features(version), version)
     ours = await at_our_server(features(version), tmp_path)
+    found = different(ours, theirs)
+    assert found.keys() == _NOT_SERVED.keys(), found
+
+
+async def test_the_verdicts_are_those_of_the_distributions_activemq(tmp_path: Path) -> None:
+    """With the client that users have, at the broker of another version."""
+    command = features(VERSIONS[0])
+    theirs = await anyio.to_thread.run_sync(at_activemq, command, PACKAGED)
+    ours = await at_our_server(command, tmp_path)
     found = different(ours, theirs)
     assert found.keys() == _NOT_SERVED.keys(), found
 

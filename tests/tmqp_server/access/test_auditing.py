@@ -16,6 +16,15 @@ from tmqp_server.engine.options import (
 )
 
 PLACE = ("10.0.0.1:4000", "tmqp", 7)
+#: A direct binding, but for its name.
+DIRECT = {
+    "kind": "direct",
+    "target": "to",
+    "priority": 1,
+    "interaction": "none",
+    "method": "distribute",
+    "content_type": 7,
+}
 
 #: What plain producers and consumers do, readers of what is kept among them; and looks that show no
 #: payload.  A command that is neither here nor in ``ACTIONS`` has not been thought about.
@@ -165,7 +174,10 @@ def test_what_is_to_be_is_told_as_far_as_it_was_said() -> None:
         c.UpdateChannel(7, None, "c", ChannelChanges(client_limit=3, queue=changes)),
         c.CreateChannel(7, None, "c"),
         c.SetRouterEnabled(7, None, "r", False),
+        c.CreateRouter(7, None, "r", 2),
         c.AddBinding(7, None, "r", binding),
+        c.AddBinding(7, None, "r", BindingOptions("b", 9, "to", 7, 1, 8, 7)),
+        c.AddFeed(7, None, "c", 1, "d", 2, None, "sql", "a = 1"),
         c.RemoveBinding(7, None, "r", "b"),
         c.RemoveFeed(7, None, "c", 1, "d", 2),
         c.Drain(7, None, True),
@@ -177,7 +189,10 @@ def test_what_is_to_be_is_told_as_far_as_it_was_said() -> None:
         ("c", {"client_limit": 3, "message_limit": 7}),
         ("c", {}),
         ("r", {"enabled": False}),
-        ("r", {"binding": "b", "target": "to"}),
+        ("r", {"method": "only-first"}),
+        ("r", {**DIRECT, "binding": "b"}),
+        ("r", {"binding": "b", "kind": 9, "target": "to", "priority": 1, "interaction": 8}),
+        ("c/1", {"target": "d/2", "filter": "a = 1", "filter_language": "sql"}),
         ("r", {"binding": "b"}),
         ("c/1", {"target": "d/2"}),
         ("stop", {}),
@@ -190,10 +205,10 @@ def test_what_was_is_told_of_options_that_are_to_be_others() -> None:
     auditor = Auditor(kept)
     old = QueueOptions(message_limit=3, durable=True)
     queue = QueueChanges(message_limit=7, durable=True)
-    auditor.begin(c.UpdateQueue(7, None, "c", 1, queue), PLACE, 1.0, options=old)
+    auditor.begin(c.UpdateQueue(7, None, "c", 1, queue), PLACE, 1.0, was=old)
     channel = ChannelChanges(client_limit=5, queue=queue)
     rules = ChannelOptions(client_limit=4, queue=old)
-    auditor.begin(c.UpdateChannel(7, None, "c", channel), PLACE, 1.0, options=rules)
+    auditor.begin(c.UpdateChannel(7, None, "c", channel), PLACE, 1.0, was=rules)
     assert [each.before for each in kept.records] == [
         {"message_limit": 3},
         {"client_limit": 4, "message_limit": 3},

@@ -99,7 +99,8 @@ class ApiStage(Stage):
     wire_peer = ""
 
     def prepare(self) -> None:
-        """Have one of everything: queues c/1 and d/1, a message m, a client k, a router r."""
+        """Have one of everything: queues c/1 and d/1, a message m, a client k, a router r, and in
+        the space s a counter n."""
         caller = self.caller()
         for name in ("c", "d"):
             assert caller.ask("PUT", f"/api/v1/channels/{name}/queues/1", {"status": "pull"}).status
@@ -107,6 +108,7 @@ class ApiStage(Stage):
         caller.ask("PUT", "/api/v1/routers/r/bindings/b", {"kind": "tag", "target": "t"})
         caller.ask("PUT", "/api/v1/channels/c/queues/1/feeds/d/1", {})
         caller.ask("POST", "/api/v1/channels/d/queues/1/messages?id=m", b"x")
+        caller.ask("PUT", "/api/v1/cells/s/n", {"count": 5, "ttl_ms": 3_600_000})
         self.connect("k")
 
     def state(self) -> str:
@@ -119,11 +121,12 @@ class ApiStage(Stage):
                 "definitions",
                 "queues?fields=waiting,counts",
                 "clients?fields=name&filter=door%3Dtmqp",
+                "cells/s",
             )
         ]
         self.end(caller.number)
         self.policy = policy
-        return re.sub(r'"(taken_at_ms|examined)":[0-9]+', "", "\n".join(found))
+        return re.sub(r'"(taken_at_ms|examined|ttl_ms)":[0-9]+', "", "\n".join(found))
 
     def caller(self, **fields: str) -> Caller:
         """A connection to the admin door."""

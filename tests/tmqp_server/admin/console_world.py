@@ -24,9 +24,46 @@ CLERK: Final = "a-token-of-the-clerk"
 #: What names may have in them, and headers and bodies besides.
 HOSTILE: Final = "<img/src=x/onerror=window.hurt=1>\"'`${window.hurt=1}{{hurt}}"
 HOSTILE_TEXT: Final = f"{HOSTILE}</script><script>window.hurt=1</script>\u202e\x00javascript:hurt"
+#: Markup that runs by itself in one browser or another, all in one text.
+_RUNNING: Final = " ".join(
+    f"<{tag} {handler}=window.hurt=1>"
+    for tag, handler in (
+        ("img src=x", "onerror"),
+        ("body", "onload"),
+        ("svg", "onload"),
+        ("svg><animate attributeName=x dur=1s", "onbegin"),
+        ("video><source", "onerror"),
+        ("audio src=x", "onerror"),
+        ("input autofocus", "onfocus"),
+        ("select autofocus", "onfocus"),
+        ("textarea autofocus", "onfocus"),
+        ("button autofocus", "onfocus"),
+        ("marquee", "onstart"),
+        ("object data=x", "onerror"),
+        ("embed src=javascript:window.hurt=1", "onload"),
+        ("iframe srcdoc='<script>parent.hurt=1</script>'", "onload"),
+        ("math href=javascript:window.hurt=1", "onclick"),
+        ("form action=javascript:window.hurt=1><button", "formaction"),
+        ("base href=javascript:window.hurt=1//", "onerror"),
+        ("meta http-equiv=refresh content='0;url=javascript:window.hurt=1'", "x"),
+        ("link rel=stylesheet href=data:,*{x:y}", "onload"),
+        ("style>@import'javascript:window.hurt=1';</style><b", "onmouseover"),
+        ("table background=javascript:window.hurt=1", "onclick"),
+        ("div style=animation-name:x", "onanimationstart"),
+        ("p tabindex=1 autofocus", "onfocus"),
+        ("xss contenteditable autofocus", "onfocus"),
+        ("template><script>window.hurt=1</script></template><b", "onclick"),
+        ("noscript><p title='</noscript><img src=x onerror=window.hurt=1>'", "onclick"),
+    )
+)
 #: What has hurt other consoles: markup, handlers, URLs, templates, what cannot be seen.
 PAYLOADS: Final = (
     HOSTILE_TEXT,
+    _RUNNING,
+    "<<script>script>window.hurt=1<</script>/script>",
+    "&lt;script&gt;window.hurt=1&lt;/script&gt; &#60;img src=x onerror=window.hurt=1&#62;",
+    "<!--><img src=x onerror=window.hurt=1>--><![CDATA[><script>window.hurt=1</script>]]>",
+    "data:text/html;base64,PHNjcmlwdD53aW5kb3cuaHVydD0xPC9zY3JpcHQ+",
     "<script>window.hurt=1</script>",
     "<svg/onload=window.hurt=1>",
     "<iframe src='javascript:parent.hurt=1'></iframe>",

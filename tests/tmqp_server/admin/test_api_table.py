@@ -24,15 +24,19 @@ from tmqp_server.doors.http.routes import RouteTable
 from tmqp_server.engine.commands import (
     Acknowledge,
     AskRight,
+    ChangeCell,
     CommitCursor,
     DescribeQueue,
+    DropCell,
     Extend,
     Join,
     Leave,
+    MakeCounter,
     OpenCursor,
     Publish,
     Pull,
     Push,
+    PutValue,
     Release,
 )
 
@@ -42,9 +46,6 @@ HERE: Final = {"bench", "completion", "config", "doctor", "ping"}
 CHECKS: Final = "server check "
 #: What only makes sense between two clients that stay connected.
 TALK: Final = {"request", "reply"}
-#: What programs count and keep for a time; it comes by TMQP and by Throttr's protocol.
-CELLS: Final = {"cell"}
-
 #: There is no certificate and no cache queue, nothing was taken or deferred, nobody has the tag.
 NOT_THERE: Final = {
     "endTrace",
@@ -87,7 +88,7 @@ def commands_of(group: click.Group, prefix: str = "") -> Iterator[str]:
 def test_everything_that_the_command_does_the_api_does() -> None:
     covered = {name for each in OPERATIONS for name in each.cli}
     there = set(commands_of(cli))
-    elsewhere = HERE | TALK | CELLS
+    elsewhere = HERE | TALK
     missing = {each for each in there - covered if each.partition(" ")[0] not in elsewhere}
     assert {each for each in missing if not each.startswith(CHECKS)} == set()
     assert covered <= there, "the table names a command that is not there"
@@ -104,11 +105,12 @@ def test_an_operation_is_whole(operation: Operation) -> None:
 
 @by_name
 def test_what_changes_something_is_audited(operation: Operation) -> None:
-    """But for messages, which plain producers and consumers push and take, and cursors."""
+    """But for messages, which plain producers and consumers push and take, cursors, and cells."""
     if operation.name == "stopTransfer":
         return  # what it has moved is recorded, and this is less
     plain = {Acknowledge, AskRight, CommitCursor, DescribeQueue, Join, Leave, OpenCursor}
     plain |= {Extend, Publish, Pull, Push, Release}
+    plain |= {ChangeCell, DropCell, MakeCounter, PutValue}
     changes = operation.method != "GET" and not set(operation.commands) <= plain
     assert bool(operation.audited) == (changes or operation.name == "browse")
 
@@ -168,6 +170,8 @@ BODIES: Final[dict[str, Any]] = {
     "setLogLevel": {"level": "info"},
     "publishBatch": {"items": [{"text": "x"}]},
     "settle": {"items": [{"id": "m"}]},
+    "putCell": {"text": "v", "ttl_ms": 1_000},
+    "changeCell": {"add": 1},
 }
 VALUES: Final = {
     "channel": "c",
@@ -180,12 +184,15 @@ VALUES: Final = {
     "cursor": "x",
     "target": "d",
     "target_queue": "1",
+    "space": "s",
+    "key": "n",
 }
 
 
 def target_of(operation: Operation) -> str:
     """A path that there is."""
-    path = re.sub(r"\{([a-z_]+)(:int)?\}", lambda found: VALUES[found[1]], operation.template)
+    values = {**VALUES, "key": "new"} if operation.name == "putCell" else VALUES
+    path = re.sub(r"\{([a-z_]+)(:int)?\}", lambda found: values[found[1]], operation.template)
     queries = {"followEvents": "kind=ClientConnected", "followNumbers": "topics=overview,queue:c/1"}
     return f"{path}?{queries[operation.name]}" if operation.name in queries else path
 
@@ -252,7 +259,7 @@ def for_other_names(question: Question) -> bool:
 
 @by_name
 def test_all_rights_for_other_names_are_not_enough(operation: Operation) -> None:
-    about = re.findall(r"\{(channel|router)\}", operation.path)
+    about = re.findall(r"\{(channel|router|space)\}", operation.path)
     if not about or operation.name in OWN:
         return
     statuses = set()

@@ -37,7 +37,7 @@ PAGES: Final = (
     ("events", ("Nothing has happened", "Pause")),
     ("log", ("Log", "lines", "in the clear")),
     ("audit", ("Audit", "create-queue", HOSTILE, "done")),
-    ("storage", ("saving", "Write of a batch", "Free", "Back up")),
+    ("storage", ("saving", "Write of a batch", "Sync", "Free", "Damaged messages\n0", "Back up")),
     ("you", ("Rights", "see-server", "manage-clients")),
     ("slow", ("Slow consumers", "No consumer is slow", "Slow turns")),
     ("limits", ("max_total_bytes", "How much is used")),
@@ -164,7 +164,7 @@ def test_what_one_may_not_do_is_not_shown_and_is_refused(page: Browser, guarded:
     menu = page.run(
         "[...document.querySelectorAll('nav a')].map((each) => each.firstChild.textContent)"
     )
-    assert menu == ["Overview", "Queues", "Channels", "Publish"]
+    assert menu == ["Overview", "Queues", "Channels", "Publish", "You"]
     page.run("location.hash = '#/queues'")
     wait(page, "orders/1")
     assert "dead/1" not in page.text()

@@ -88,16 +88,16 @@ def test_many_messages_go_only_when_the_name_is_typed(page: Browser, there: Worl
 
 def test_nothing_is_cleared_when_much_more_has_come_meanwhile(page: Browser, there: World) -> None:
     with there.client("filler") as client:
-        client.create_queue("grows", 1)
-        client.push("grows", 1, "the one that was seen")
-        shown(page, there, "queues/grows/1")
+        client.create_queue("swells", 1)
+        client.push("swells", 1, "the one that was seen")
+        shown(page, there, "queues/swells/1")
         page.click("Clear…")
         wait(page, "1 messages go")
         for _ in range(20):
-            client.push("grows", 1, "later")
+            client.push("swells", 1, "later")
     yes(page)
     wait(page, "21 messages would go, and not 1")
-    assert api(page, "channels/grows/queues/1")["waiting"] == 21
+    assert api(page, "channels/swells/queues/1")["waiting"] == 21
     expected(page, 412)
 
 
@@ -244,6 +244,25 @@ def test_dead_letters_are_sent_again(page: Browser, there: World) -> None:
     wait(page, "The messages are sent to their first queues")
     assert api(page, "channels/grave/queues/1")["waiting"] == 0
     assert api(page, "channels/small/queues/1")["waiting"] == 3
+
+
+def test_chosen_dead_letters_are_deleted(page: Browser, there: World) -> None:
+    with there.client("maker") as client:
+        little = QueueOptions(message_limit=1, when_full="dead-letter", dead_letter_queue="tomb;1")
+        client.create_queue("tiny", 1, little)
+        client.create_queue("tomb", 1)
+        for number in range(4):
+            client.push("tiny", 1, f"tiny {number}")
+    shown(page, there, "queues/tomb/1")
+    wait(page, "Dead letters in this queue", "None picked", "Export")
+    assert "Delete…" not in page.text(), "all at once are cleared, which asks for the name"
+    page.run("document.querySelector('[aria-label^=Pick]').click()")
+    wait(page, "1 picked")
+    page.click("Delete…")
+    yes(page)
+    wait(page, "1 dead letters are deleted")
+    left = api(page, "channels/tomb/queues/1/messages")["items"]
+    assert [each["text"] for each in left] == ["tiny 1", "tiny 2"]
 
 
 def test_a_client_is_looked_at_and_disconnected(page: Browser, there: World) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections import deque
 from itertools import pairwise
 from typing import Final
@@ -10,6 +11,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as prometheus
 
+from tests.tmqp_server.admin.api_stage import ApiStage
 from tests.tmqp_server.admin.stage import Stage, value_of, values_of
 from tests.tmqp_server.doors.http.stage import request
 from tests.tmqp_server.peers import operation, push
@@ -369,6 +371,31 @@ def test_a_page_is_shared_for_a_second() -> None:
     stage.now += 0.5
     assert stage.get("/metrics")[1] == first
     assert value_of(stage.metrics(), "tmqp_queues_received_total") == 1
+
+
+@pytest.mark.parametrize(
+    ("queues", "accepted", "packed"),
+    [
+        (120, "br, gzip;q=0.8", True),
+        (120, "gzip;q=0", False),
+        (120, "br", False),
+        (1, "gzip", False),
+    ],
+)
+def test_a_large_page_is_compressed_for_who_takes_that(
+    queues: int, accepted: str, packed: bool
+) -> None:
+    stage = ApiStage(metrics_queues=("*",))
+    producer = stage.connect("p")
+    for number in range(queues):
+        stage.say(producer, push("c", number, f"{number}", source="p"))
+    plain = stage.caller().get("/metrics")
+    answer = stage.caller().get("/metrics", Accept_Encoding=accepted)
+    assert (answer.headers.get("Content-Encoding") == "gzip") == packed
+    assert "Accept-Encoding" in answer.headers["Vary"]
+    if packed:
+        assert len(plain.body) > 5 * len(answer.body)
+    assert (gzip.decompress(answer.body) if packed else answer.body) == plain.body
 
 
 def test_a_long_page_is_made_in_portions() -> None:

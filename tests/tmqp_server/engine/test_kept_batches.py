@@ -197,6 +197,18 @@ def test_a_delivery_that_another_has_too_is_settled_by_the_last() -> None:
     assert world.queue().live() == 1
 
 
+def test_a_batch_that_fails_lowers_no_counter() -> None:
+    """Who adds up differences, as Prometheus does, would take a lower one for a new server."""
+    world = ready()
+    batch(world, push("m1"), push("m2"))
+    counters = world.queue().counters
+    assert (counters.received, counters.accepted, counters.undone) == (2, 2, 0)
+    assert world.write(fails="full") == ["t batch: 503"]
+    assert (counters.received, counters.accepted, counters.undone) == (2, 2, 2)
+    assert world.queue().imbalance() == 0
+    assert world.books() == {}  # to users it is as if nothing had been pushed
+
+
 @pytest.mark.parametrize("ok", [True, False])
 def test_a_queue_is_cleared_or_removed_meanwhile(ok: bool) -> None:
     for command in (

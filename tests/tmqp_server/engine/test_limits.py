@@ -28,7 +28,7 @@ from tmqp_server.engine.commands import (
     SendDirect,
     SubscribeEvent,
 )
-from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES, EngineLimits
+from tmqp_server.engine.limits import LASTING_LIMITS, MESSAGE_OVERHEAD_BYTES, EngineLimits
 from tmqp_server.engine.options import (
     ASKS_NOTHING,
     ASKS_RESPONSE,
@@ -404,6 +404,35 @@ def test_at_the_limit_it_works_and_one_above_is_refused(name: str) -> None:
         # A bound on what is sent: nothing is refused, it is only not sent.
         assert at_limit != []
         assert above == []
+
+
+@pytest.mark.parametrize("name", [each for each in CASES if each not in LASTING_LIMITS])
+def test_a_limit_holds_that_was_set_while_the_broker_works(name: str) -> None:
+    limits, attempt, refusal = CASES[name]
+    found: list[list[str]] = []
+    for more in (0, 1):
+        world = World(EngineLimits(), case_options())
+        world.broker.limit_to(limits)
+        found.append(attempt(world, getattr(limits, name) + more))
+    at_limit, above = found
+    if refusal:
+        assert refusal not in at_limit
+        assert refusal in above
+    else:
+        assert at_limit != []
+        assert above == []
+
+
+def test_what_is_there_stays_when_a_limit_is_lowered_and_there_is_room_when_it_is_raised() -> None:
+    world = World(EngineLimits(max_messages_per_queue=2), case_options())
+    fill(world, 3)
+    [queue] = world.broker.queues()
+    assert queue.live() == 2
+    for most, there in ((3, 3), (1, 3)):
+        world.broker.limit_to(EngineLimits(max_messages_per_queue=most))
+        for number in range(2):
+            world.push(f"{most}-{number}", queue_id=0)
+        assert queue.live() == there
 
 
 def test_no_limit_is_forgotten() -> None:

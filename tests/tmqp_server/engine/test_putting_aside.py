@@ -105,10 +105,10 @@ def test_what_is_staged_counts_as_memory() -> None:
     world = tight(1_000)
     before = world.broker._core.total_bytes
     number = opened(world)
-    world.broker._core._most = world.broker._core.total_bytes + 4 * ONE - 1
+    world.broker._core.most_bytes = world.broker._core.total_bytes + 4 * ONE - 1
     assert push(world, number, message_set("m1"), message_set("m2")) == ["t push: 0 with body"]
     assert push(world, number, message_set("m3"), message_set("m4")) == ["t push: 503"]
-    world.broker._core._most = 1 << 30
+    world.broker._core.most_bytes = 1 << 30
     world.step(AbortTransaction(t(world), "abort", "app", number))
     assert world.broker._core.total_bytes == before
 

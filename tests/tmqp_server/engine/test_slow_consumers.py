@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.tmqp_server.engine.test_feed_runs import SIZE, Ids
 from tests.tmqp_server.engine.world import World
-from tmqp.constants import STATUS_BROADCAST, STATUS_ROUND_ROBIN
-from tmqp_server.engine.commands import Block, Grant, Unblock
+from tmqp.constants import STATUS_BROADCAST, STATUS_PUSH, STATUS_ROUND_ROBIN
+from tmqp_server.engine.commands import Block, Grant, PushRun, RunNotes, Unblock
+from tmqp_server.engine.effects import DeliverRun, Effect
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.message import Message, SubscriptionFilter
 from tmqp_server.engine.options import QueueChanges
@@ -105,6 +107,94 @@ def test_a_broadcast_passes_over_the_blocked() -> None:
     assert world.books()["dropped"] == 1
     unblock(world, "a")
     assert world.push("m3") == ["a <- m3 FA"]
+
+
+# --- Push, and nobody waits for a slow one -------------------------------------------------------
+
+
+def skipping(limits: EngineLimits | None = None, **changes: object) -> World:
+    """A push queue that skips slow consumers, and three consumers."""
+    world = World(limits or EngineLimits())
+    world.create(QueueChanges(skip_slow_consumers=True, **changes))  # type: ignore[arg-type]
+    for name in "abc":
+        world.join(name)
+    return world
+
+
+def push_run(world: World, *ids: str) -> list[Effect]:
+    size = SIZE * len(ids)
+    world.connect("p")
+    number = world.numbers["p"]
+    run = PushRun(number, "ch", 1, False, False, len(ids), size, SIZE, Ids([*ids]), RunNotes())
+    return world.broker.step(run, world.now)
+
+
+def test_the_others_go_on() -> None:
+    world = skipping()
+    block(world, "b")
+    assert world.push("m1") == ["a <- m1 FA", "c <- m1 A"]
+    assert world.books()["skipped"] == 1
+    assert unblock(world, "b") == []  # what it missed it has missed
+    assert world.push("m2") == ["a <- m2 FA", "b c <- m2 A"]
+
+
+def test_nothing_is_lost_while_all_are_slow() -> None:
+    world = skipping(request_acknowledge=False)
+    for name in "abc":
+        block(world, name)
+    assert world.push("m1") == []
+    assert world.push("m2") == []
+    assert world.books()["messages"] == 2
+    assert unblock(world, "c") == ["c <- m1 F", "c <- m2 F"]
+    assert world.books()["skipped"] == 4
+    assert "dropped" not in world.books()
+
+
+@pytest.mark.parametrize("skips", [False, True])
+def test_a_run_goes_to_the_others(skips: bool) -> None:
+    world = skipping(request_acknowledge=False)
+    world.update(QueueChanges(skip_slow_consumers=skips))
+    block(world, "b")
+    sent = push_run(world, "m1", "m2")
+    runs = [each for each in sent if isinstance(each, DeliverRun)]
+    names = [sorted(world.names[number] for number in each.sessions) for each in runs]
+    assert names == ([["a"], ["c"]] if skips else [])
+    assert world.books().get("skipped", 0) == (2 if skips else 0)
+    assert world.books().get("messages", 0) == (0 if skips else 2)
+
+
+def test_one_with_too_much_unanswered_gets_it_and_is_not_waited_for() -> None:
+    world = skipping(EngineLimits(max_in_flight_per_session=1), acknowledge_timeout_ms=5_000)
+    assert world.push("m1") == ["a <- m1 FA", "b c <- m1 A"]
+    assert world.push("m2") == []  # all have too much unanswered
+    assert world.ack("a", "m1") == ["a <- m2 FA", "b c <- m2 A"]
+    assert world.books()["untracked"] == 2
+    world.ack("b", "m2")
+    assert world.books()["unknown_acks"] == 1
+
+
+def test_where_one_consumer_gets_each_message_nothing_changes() -> None:
+    world = skipping(status=STATUS_ROUND_ROBIN)
+    block(world, "b")
+    assert [world.push(f"m{number}") for number in range(3)] == [
+        ["a <- m0 FA"],
+        ["c <- m1 FA"],
+        ["a <- m2 FA"],
+    ]
+    world.update(QueueChanges(status=STATUS_PUSH, send_only_first_acquirer=True))
+    block(world, "a")
+    block(world, "c")
+    assert world.push("m3") == []
+    assert unblock(world, "c") == ["c <- m3 FA"]
+
+
+def test_an_update_lets_what_waits_for_a_slow_one_go() -> None:
+    world = World()
+    for name in "ab":
+        world.join(name)
+    block(world, "b")
+    assert world.push("m1") == []
+    assert world.update(QueueChanges(skip_slow_consumers=True)) == ["a <- m1 FA", "admin update: 0"]
 
 
 # --- Credit --------------------------------------------------------------------------------------

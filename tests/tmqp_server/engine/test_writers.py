@@ -52,9 +52,9 @@ QUEUE_COUNTERS: Final = {
     **dict.fromkeys(
         (
             "accepted", "ack_timeouts", "acks", "cleared", "damaged", "deliveries", "done",
-            "dropped", "last_received", "last_sent", "negative_acks", "received", "redelivered",
-            "released", "removed", "restored", "saved", "sent", "skipped", "unknown_acks",
-            "untracked",
+            "dropped", "last_received", "last_sent", "missed", "negative_acks", "received",
+            "redelivered", "released", "removed", "restored", "saved", "sent", "skipped", "undone",
+            "unknown_acks", "untracked",
         ),
         FLIGHTS,
     ),
@@ -139,6 +139,18 @@ def foreign_changes(source: str, module: str) -> list[str]:
     return found
 
 
+def lowered_counters(source: str) -> list[str]:
+    """What a module takes from a counter."""
+    return [
+        ast.unparse(node)
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.AugAssign)
+        and isinstance(node.op, ast.Sub)
+        and isinstance(node.target, ast.Attribute)
+        and called(node.target.value) == "counters"
+    ]
+
+
 def local_tables(source: str) -> Iterator[str]:
     """Books that a module has under a name of its own, through which it could change them."""
     for node in ast.walk(ast.parse(source)):
@@ -158,6 +170,11 @@ def test_each_book_has_one_writer(module: str) -> None:
     if module != FLIGHTS:
         names = [each for each in local_tables(source) if not each.endswith("_flights = flights")]
         assert names == []
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_counter_is_ever_lowered(module: str) -> None:
+    assert lowered_counters((ENGINE / module).read_text(encoding="utf-8")) == []
 
 
 def test_every_counter_has_a_writer_that_writes() -> None:
@@ -197,6 +214,12 @@ def test_every_counter_has_a_writer_that_writes() -> None:
 )
 def test_a_second_writer_is_seen(line: str) -> None:
     assert foreign_changes(f"{line}\n", Path("delivery/push_runs.py").as_posix()) != []
+
+
+def test_a_lowered_counter_is_seen() -> None:
+    assert lowered_counters("entry.queue.counters.received -= 1\ncounters.done += 1\n") == [
+        "entry.queue.counters.received -= 1"
+    ]
 
 
 def test_a_book_under_another_name_is_seen() -> None:

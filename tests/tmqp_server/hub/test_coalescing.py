@@ -83,6 +83,18 @@ def test_a_list_is_known_by_itself_and_not_by_its_numbers() -> None:
     assert coalescer.comes_again(numbers)
 
 
+def test_for_one_session_only_the_second_message_of_a_turn_is_coalesced() -> None:
+    coalescer = Coalescer()
+    one, two = [1], [1, 2]
+    assert not coalescer.comes_again(one)
+    assert not coalescer.comes_again(two)
+    assert coalescer.comes_again(one)
+    coalescer.end_turn()
+    assert coalescer.comes_again(two)
+    assert not coalescer.comes_again(one)
+    assert coalescer.comes_again(one)
+
+
 def test_a_thousand_consumers_share_one_piece_of_bytes() -> None:
     hub, door = Hub(Broker()), LineDoor()
     for number in range(1, 12):

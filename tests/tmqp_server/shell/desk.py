@@ -27,10 +27,10 @@ class Desk(Gathering):
         #: The store has begun with the batch that is out.
         self.begun = False
 
-    def push(self) -> None:
+    def push(self, marks: int = 0) -> None:
         """A message to be saved."""
         self.sequence += 1
-        self.append(self.sequence)
+        self.append(self.sequence, marks=marks)
 
     def settle(self, sequence: int) -> None:
         """A message that is on the disk, and nobody waits for its end."""

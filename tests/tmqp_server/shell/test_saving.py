@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from tests.tmqp_server.shell.desk import Desk, fetch, offsets
 from tmqp_server.engine.commands import Fetched, Synced
 from tmqp_server.engine.effects import StoreQueue
+from tmqp_server.engine.model.message import MARK_DONE_CONFIRMS
 from tmqp_server.engine.options import QueueOptions
 from tmqp_server.shell.saving import (
     CATCHING_UP,
@@ -412,6 +413,8 @@ class Beside(RuleBasedStateMachine):
         self.desk.change(StoreQueue(1, "c", 1, QueueOptions(), 0))
         self.unanswered = {1}
         self.saved: set[int] = set()
+        #: Tickets of messages that were settled before they were answered for.
+        self.done_early: set[int] = set()
         self._attend()
 
     def _attend(self) -> None:
@@ -422,7 +425,8 @@ class Beside(RuleBasedStateMachine):
                 assert tickets <= self.unanswered, "each is answered once"
                 self.unanswered -= tickets
                 if answer.ok:
-                    self.saved |= {each - 1 for each in tickets}  # the first is the queue's
+                    # The first is the queue's.
+                    self.saved |= {each - 1 for each in tickets - self.done_early}
         self.desk.answers.clear()
         self.desk.wake()
         work = self.desk.work()
@@ -434,6 +438,21 @@ class Beside(RuleBasedStateMachine):
     def push(self) -> None:
         self.desk.push()
         self.unanswered.add(self.desk.ticket)
+        self._attend()
+
+    @rule()
+    def push_what_may_be_done(self) -> None:
+        self.desk.push(MARK_DONE_CONFIRMS)
+        self.unanswered.add(self.desk.ticket)
+        self._attend()
+
+    @precondition(lambda self: self.unanswered - self.done_early - {1})
+    @rule(data=st.data())
+    def settle_early(self, data: st.DataObject) -> None:
+        unanswered = sorted(self.unanswered - self.done_early - {1})
+        ticket = data.draw(st.sampled_from(unanswered))
+        self.done_early.add(ticket)
+        self.desk.erase(ticket - 1, ticket=ticket)
         self._attend()
 
     @rule()
@@ -479,7 +498,8 @@ class Beside(RuleBasedStateMachine):
             assert self.out is not None
         elif saving.state in (LINGERING, PAUSED):
             assert saving.due() <= self.desk.now + 1.0
-            assert saving.state == PAUSED or not self.desk.journal.is_urgent
+            journal = self.desk.journal
+            assert saving.state == PAUSED or not journal.is_urgent or journal.may_be_done
         else:
             assert saving.state == IDLE
             assert self.desk.journal.is_empty

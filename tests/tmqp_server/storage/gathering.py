@@ -48,8 +48,8 @@ class Gathering:
         self.journal.append(effect, 5.0)
         return message
 
-    def erase(self, sequence: int, key: int = 1) -> None:
-        self.journal.erase(Erase(0, key, sequence))
+    def erase(self, sequence: int, key: int = 1, ticket: int = 0) -> None:
+        self.journal.erase(Erase(ticket, key, sequence))
 
     def change(self, change: StoredChange) -> None:
         self.ticket += 1

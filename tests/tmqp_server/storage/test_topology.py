@@ -87,6 +87,7 @@ def test_the_stored_names_of_options_stay() -> None:
         "dead_letter", "delivery_handler", "tag", "durable", "overflow", "ephemeral",
         "memory_limit", "retain_bytes", "retain_ms", "retain_for_readers", "bytes_limit",
         "when_full", "expired_to_dead_letter", "group_keys", "disk_limit_bytes", "priorities",
+        "skip_slow_consumers",
     }  # fmt: skip
     assert set(json.loads(channel_to_bytes(ChannelOptions()))) == {
         "version", "queue", "allow_multiple_queues", "allowed_queues", "client_limit",

@@ -26,6 +26,7 @@ def settings_of(number: int, directory: Path, **more: object) -> ServerConfig:
             "tokens": [{"name": f"n{number}", "token": f"t{number}", "roles": ["r"]}],
         },
         "audit": {"file": str(directory / f"audit-{number}"), "required": bool(number)},
+        "broker": {"max_sessions": 500 + number, "max_total_bytes": 100_000_000 + number},
         "drain_timeout_s": 10.0 + number,
         "max_connections": 100 + number,
         "max_connections_per_address": 50 + number,
@@ -61,6 +62,9 @@ class Judged:
             "access": list(access._by_name),
             "audit.file": server.audit.file._path[-1:],
             "audit.required": server.audit.auditor._required,
+            "broker": server.broker.limits.max_sessions - 500,
+            "memory": server.broker._core.most_bytes - 100_000_000,
+            "limits that are shown": server.world.limits.max_sessions - 500,
             "drain": turn.draining.bound_s - 10,
             "connections": server._connected_now._most - 100,
             "connections of an address": server._connected_now._most_per_host - 50,
@@ -91,7 +95,13 @@ async def judge(directory: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         wrong = judged.wrong(0)
         nowhere = {"certificate": "/nowhere", "key": "/nowhere"}
         unwritable = {"file": str(directory / "no folder" / "audit")}
-        for broken in ({"tls": nowhere}, {"audit": unwritable}, {"max_connections": 0}):
+        tight = {"max_sessions": 501, "max_acknowledge_timeout_ms": 1}
+        for broken in (
+            {"tls": nowhere},
+            {"audit": unwritable},
+            {"broker": tight},
+            {"max_connections": 0},
+        ):
             if reloading.reload_config(server, partial(settings_of, 1, directory, **broken)):
                 wrong.append(f"{broken} is used")
             wrong += judged.wrong(0)

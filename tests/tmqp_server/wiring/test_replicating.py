@@ -125,6 +125,19 @@ async def standby(group: Group, **more: Any) -> AsyncIterator[Server]:
         yield server
 
 
+async def hand_over(first: Server, second: Server, messages: int) -> None:
+    """Stop a leader; another server has all its messages, which are numbered."""
+    first.stop()
+    await first.wait_until_over()
+    await until(leads(second))
+    async with (
+        connect(str(second.addresses[0])) as client,
+        client.consume("c", 1) as owed,
+    ):
+        found = [int((await owed.get()).payload) for _ in range(messages)]
+    assert found == list(range(messages))
+
+
 async def test_what_a_leader_has_confirmed_is_served_by_the_next_one(group: Group) -> None:
     async with group.server("a") as first:
         await until(leads(first))
@@ -134,15 +147,7 @@ async def test_what_a_leader_has_confirmed_is_served_by_the_next_one(group: Grou
                 for number in range(20):
                     await client.push("c", 1, b"%d" % number)
             assert not leads(second)()
-            first.stop()
-            await first.wait_until_over()
-            await until(leads(second))
-            async with (
-                connect(str(second.addresses[0])) as client,
-                client.consume("c", 1) as messages,
-            ):
-                found = [int((await messages.get()).payload) for _ in range(20)]
-            assert found == list(range(20))
+            await hand_over(first, second, 20)
     assert group.over == {}
 
 
@@ -428,15 +433,7 @@ async def test_a_server_that_has_lost_too_much_joins_with_a_copy_of_another_one(
         shutil.rmtree(tmp_path / "b")
         (tmp_path / "copy").rename(tmp_path / "b")
         async with group.server("b") as second:
-            first.stop()
-            await first.wait_until_over()
-            await until(leads(second))
-            async with (
-                connect(str(second.addresses[0])) as client,
-                client.consume("c", 1) as messages,
-            ):
-                found = [int((await messages.get()).payload) for _ in range(22)]
-            assert found == list(range(22))
+            await hand_over(first, second, 22)
     assert group.over == {}
     # What the tool had left beside the copy did not fit to it any more: others refused it.
     with closing(SqliteStore(tmp_path / "b", floor_bytes=0)) as store:

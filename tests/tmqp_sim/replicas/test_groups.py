@@ -17,7 +17,12 @@ pytestmark = pytest.mark.timeout(120)
 QUICK: Final = 6
 LONG: Final = 40
 #: Where bugs were found last, but for those that a seed below 20 finds.
-FOUND_AT: Final = {"anybody-appends": 34, "time-too-early": 1141}
+FOUND_AT: Final = {
+    "anybody-appends": 57,
+    "copied-unheld": 66,
+    "copy-not-compared": 363,
+    "time-too-early": 1141,
+}
 #: Of the planted bugs that the design of replication names.
 NAMED: Final = frozenset(
     {
@@ -32,6 +37,7 @@ NAMED: Final = frozenset(
 #: What so many groups meet.
 MARKS: Final = frozenset(
     {
+        "a copy broke off",
         "a disk was replaced",
         "a leader crashed",
         "a leader crashed while it wrote",
@@ -39,11 +45,13 @@ MARKS: Final = frozenset(
         "a leader lost its claim",
         "a leader was fenced",
         "a new disk came too late for the log",
+        "a program that rebuilds crashed",
         "a request was carried out after it was given up",
         "a request was lost",
         "a request was repeated",
         "a server froze",
         "a server gave back the claim of its earlier life",
+        "a server was rebuilt",
         "a transient message",
         "a write of several parts",
         "an answer came twice or too late",

@@ -26,6 +26,7 @@ another.
 What the columns mean:
   deliveries/s    messages taken by consumers a second (round trips for requests)
   server CPU ns   processor time of the broker's processes for one delivery
+  kernel          what of that the kernel spent on their behalf
   load            how much of its core the load generator took: near 100 % it may be the limit
   p50, p99, p99.9 from sending to completion, with so many in flight as the workload says
   tmqp is         this broker's deliveries/s over the other's

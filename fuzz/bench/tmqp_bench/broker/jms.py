@@ -40,17 +40,18 @@ def _topic(port: int, payload_bytes: int, consumers: int) -> Ends:
 
 def _load(
     name: str, title: str, connect: Connect, times: float, *, durable: bool = False,
-    window: int = 4_096, consumers: int = 1,
+    stored: bool = False, window: int = 4_096, consumers: int = 1,
 ) -> Workload:  # fmt: skip
     """The same bytes to both brokers."""
     kept = "+durable" if durable else ""
+    spoken = "+openwire+stored" if stored else "+openwire"
     peer = Contender(
-        "ActiveMQ", "activemq", ("kahadb" if durable else "memory") + "+openwire", connect, _JVM_S
+        "ActiveMQ", "activemq", ("kahadb" if durable else "memory") + spoken, connect, _JVM_S
     )
     return Workload(
         name,
         title,
-        (*both_builds(connect, f"{kept}+openwire"), peer),
+        (*both_builds(connect, f"{kept}{spoken}"), peer),
         (Aim("ActiveMQ", times),),
         consumers=consumers,
         copies=0,
@@ -69,6 +70,8 @@ JMS: Final[tuple[Workload, ...]] = (
           _queue(persistent=True, confirms=False), 4.0, durable=True),
     _load("jms-persistent-sync", "JMS: a queue, persistent, each message waited for",
           _queue(persistent=True, confirms=True), 1.0, durable=True, window=1),
+    _load("jms-persistent-stored", "JMS: the same, each message stored whatever its consumer says",
+          _queue(persistent=True, confirms=True), 1.0, durable=True, stored=True, window=1),
     _load("jms-topic-50", "JMS: a topic of 50 subscribers",
           _topic, 2.0, consumers=50, window=400),
 )  # fmt: skip

@@ -24,6 +24,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from tmqp_bench.broker.processes import Spent
+
 __all__ = ["Consumer", "LoadError", "Producer", "Sample", "Shape", "run"]
 
 _READ_BYTES: Final = 262_144
@@ -79,7 +81,8 @@ class Shape:
 class Sample:
     """One measurement: ``messages`` completed, ``deliveries`` made, in ``seconds``.
 
-    ``latencies_s`` is empty unless there was one producer with a small window.
+    ``latencies_s`` is empty unless there was one producer with a small window; ``server_kernel_s``
+    is what of ``server_cpu_s`` was spent in the kernel.
     """
 
     messages: int
@@ -88,6 +91,7 @@ class Sample:
     server_cpu_s: float
     load_cpu_s: float
     latencies_s: list[float] = field(default_factory=list)
+    server_kernel_s: float = 0.0
 
     @property
     def rate(self) -> float:
@@ -98,6 +102,11 @@ class Sample:
     def cpu_ns(self) -> float:
         """Processor time of the server for one delivery, in nanoseconds."""
         return self.server_cpu_s * 1e9 / max(self.deliveries, 1)
+
+    @property
+    def kernel_ns(self) -> float:
+        """The kernel's part of :attr:`cpu_ns`."""
+        return self.server_kernel_s * 1e9 / max(self.deliveries, 1)
 
     @property
     def load_share(self) -> float:
@@ -298,7 +307,7 @@ def run(
     producers: Sequence[Producer],
     consumers: Sequence[Consumer],
     shape: Shape,
-    server_cpu_s: Callable[[], float],
+    server_spent: Callable[[], Spent],
 ) -> Sample:
     """Apply a load and measure it.
 
@@ -309,12 +318,12 @@ def run(
         load.go_on_until(time.perf_counter() + shape.warm_up_s)
         if load.latencies is not None:
             load.latencies.clear()
-        cpu, own, started = server_cpu_s(), time.process_time(), time.perf_counter()
+        before, own, started = server_spent(), time.process_time(), time.perf_counter()
         completed, delivered = load.completed, load.delivered
         load.go_on_until(started + shape.seconds)
         seconds = time.perf_counter() - started
         own = time.process_time() - own
-        spent = server_cpu_s() - cpu
+        after = server_spent()
         messages = load.completed - completed
         deliveries = load.delivered - delivered if shape.copies else messages
         latencies = list(load.latencies or ())
@@ -323,4 +332,6 @@ def run(
         load.drain()
     finally:
         load.selector.close()
-    return Sample(messages, deliveries, seconds, spent, own, latencies)
+    kernel_s = after.kernel_s - before.kernel_s
+    spent_s = after.user_s - before.user_s + kernel_s
+    return Sample(messages, deliveries, seconds, spent_s, own, latencies, kernel_s)

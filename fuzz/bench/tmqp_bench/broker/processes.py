@@ -9,14 +9,23 @@ import socket
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-__all__ = ["ServerProcess", "StartError", "free_port", "pin_load", "server_core"]
+__all__ = ["ServerProcess", "Spent", "StartError", "free_port", "pin_load", "server_core"]
 
 _START_S: Final = 60.0
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Processor time of a program, in seconds: in its own code, and in the kernel on its behalf."""
+
+    user_s: float
+    kernel_s: float
 
 
 class StartError(Exception):
@@ -118,12 +127,18 @@ class ServerProcess:
 
     def cpu_s(self) -> float:
         """Processor time it has used, in seconds, to a hundredth."""
-        ticks = 0
+        spent = self.spent()
+        return spent.user_s + spent.kernel_s
+
+    def spent(self) -> Spent:
+        """The same, with what of it was the kernel's, which looks now and then who runs."""
+        user = kernel = 0
         for pid in self._pids():
             with contextlib.suppress(OSError):
                 fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-                ticks += int(fields[11]) + int(fields[12])
-        return ticks / _TICKS
+                user += int(fields[11])
+                kernel += int(fields[12])
+        return Spent(user / _TICKS, kernel / _TICKS)
 
     def memory_bytes(self) -> int:
         """What it holds in memory (resident)."""

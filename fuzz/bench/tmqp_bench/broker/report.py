@@ -15,7 +15,7 @@ __all__ = ["as_json", "as_text", "verdicts"]
 #: From this share of interpreted speed on the interpreted build counts as usable.
 _INTERPRETED_SHARE: Final = 0.25
 _HEAD: Final = (
-    *("", "deliveries/s", "server CPU ns", "load", "p50 us", "p99 us", "p99.9 us"),
+    *("", "deliveries/s", "server CPU ns", "kernel", "load", "p50 us", "p99 us", "p99.9 us"),
     *("memory MB", "spread", "tmqp is"),
 )
 #: From this share of its core on the load may be what limits a row, which is marked.
@@ -36,6 +36,7 @@ def _row(title: str, figures: Figures, ours: Figures | None, *, latency: bool) -
         title,
         f"{figures.rate:,.0f}",
         f"{figures.cpu_ns:,.0f}",
+        f"{figures.kernel_ns:,.0f}",
         f"{figures.load_share:.0%}{_LIMITED if figures.load_share >= _BUSY else ''}",
         *[_us(share) for share in shares],
         f"{max(figures.memory_bytes) / 1e6:,.0f}",
@@ -131,6 +132,7 @@ def as_json(results: BrokerResults) -> dict[str, Any]:
                 "contender": contender,
                 "deliveries_per_s": [sample.rate for sample in figures.samples],
                 "server_cpu_ns": [sample.cpu_ns for sample in figures.samples],
+                "server_kernel_ns": [sample.kernel_ns for sample in figures.samples],
                 "load_share": [sample.load_share for sample in figures.samples],
                 "p50_s": figures.latency_s(0.5),
                 "p99_s": figures.latency_s(0.99),

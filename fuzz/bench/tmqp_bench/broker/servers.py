@@ -43,6 +43,24 @@ _PROGRAMS: Final = {
 }
 _VERSION: Final = re.compile(r"(?:version |v=|v)(\d+(?:\.\d+)+)")
 _ACTIVEMQ: Final = "/usr/share/activemq"
+#: A broker that does not dispatch messages while it stores them.
+_ACTIVEMQ_XML: Final = """\
+<beans xmlns="http://www.springframework.org/schema/beans"
+    xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
+    xsi:schemaLocation="http://www.springframework.org/schema/beans
+      http://www.springframework.org/schema/beans/spring-beans.xsd
+      http://activemq.apache.org/schema/core
+      http://activemq.apache.org/schema/core/activemq-core.xsd">
+  <broker xmlns="http://activemq.apache.org/schema/core" useJmx="false" advisorySupport="false">
+    <persistenceAdapter>
+      <kahaDB directory="{data}" concurrentStoreAndDispatchQueues="false"/>
+    </persistenceAdapter>
+    <transportConnectors>
+      <transportConnector uri="{scheme}://127.0.0.1:{port}"/>
+    </transportConnectors>
+  </broker>
+</beans>
+"""
 _SLOW_START_S: Final = 120.0
 _MAX_PAYLOAD_BYTES: Final = 8_388_608
 
@@ -117,7 +135,8 @@ _DOORS: Final = {
 def _tmqp(setting: str, folder: Path, port: int) -> ServerProcess:
     """``compiled`` or ``interpreted``, with ``+durable`` for a data directory, ``+uvloop`` for that
     event loop, ``+watched`` for operators who watch it (``watching.py``), and the name of another
-    door, such as ``+nsq``, for that instead of TMQP's."""
+    door, such as ``+nsq``, for that instead of TMQP's, with ``+stored`` if what is acknowledged is
+    to be stored all the same."""
     build, *more = setting.split("+")
     place = ROOT / PLACES[build]
     if not (place / "tmqp_server").is_dir():
@@ -128,7 +147,8 @@ def _tmqp(setting: str, folder: Path, port: int) -> ServerProcess:
     lines = ["[connection]", "ping_interval_s = 3600"]  # no client of the load answers one
     for name in doors:
         lines += ["[[doors]]", f'protocol = "{name}"', f'listen = ["127.0.0.1:{port}"]']
-        lines += [f"options = {{ {_DOORS[name]} }}"]
+        options = "done_confirms = false" if "stored" in more else _DOORS[name]
+        lines += [f"options = {{ {options} }}"]
     admin_port = free_port() if "watched" in more else 0
     if admin_port:
         lines += ["[admin]", f'listen = "127.0.0.1:{admin_port}"']
@@ -204,15 +224,22 @@ def _rabbitmq(setting: str, folder: Path, port: int) -> ServerProcess:
 
 
 def _activemq(setting: str, folder: Path, port: int) -> ServerProcess:
-    """``memory`` or ``kahadb``; it speaks STOMP, or with ``+openwire`` that."""
-    store, _, protocol = setting.partition("+")
+    """``memory`` or ``kahadb``; it speaks STOMP, or with ``+openwire`` that.  With ``+stored`` it
+    stores what is acknowledged at once, too."""
+    store, *more = setting.split("+")
     persistent = "true" if store == "kahadb" else "false"
-    scheme = "tcp" if protocol == "openwire" else "stomp"
-    jars = ":".join([str(path) for path in sorted(Path(_ACTIVEMQ, "lib").glob("*.jar"))])
+    scheme = "tcp" if "openwire" in more else "stomp"
+    folders = ("lib", "lib/optional") if "stored" in more else ("lib",)
+    found = [each for name in folders for each in sorted(Path(_ACTIVEMQ, name).glob("*.jar"))]
+    jars = ":".join([str(path) for path in found])
     command = ["java", "-Xmx1g", "-XX:ActiveProcessorCount=1"]
     command += [f"-Dactivemq.home={_ACTIVEMQ}", f"-Dactivemq.base={folder}"]
     command += [f"-Dactivemq.data={folder}/data", "-cp", f"{_ACTIVEMQ}/bin/activemq.jar:{jars}"]
     command += ["org.apache.activemq.console.Main", "start"]
+    if "stored" in more:
+        config = folder / "activemq.xml"
+        config.write_text(_ACTIVEMQ_XML.format(scheme=scheme, port=port, data=folder / "data"))
+        return _run([*command, f"xbean:file:{config}"], folder, port, None, _SLOW_START_S)
     settings = f"persistent={persistent}&useJmx=false&advisorySupport=false"
     address = f"broker:({scheme}://127.0.0.1:{port})?{settings}&dataDirectory={folder}/data"
     return _run([*command, address], folder, port, None, _SLOW_START_S)

@@ -54,6 +54,11 @@ class Figures:
         return median([sample.cpu_ns for sample in self.samples])
 
     @property
+    def kernel_ns(self) -> float:
+        """What of that was spent in the kernel, the median."""
+        return median([sample.kernel_ns for sample in self.samples])
+
+    @property
     def load_share(self) -> float:
         """How much of its core the load took, the median."""
         return median([sample.load_share for sample in self.samples])
@@ -138,7 +143,7 @@ def _measure(contender: Contender, workload: Workload, seconds: float) -> tuple[
         gc.collect()
         gc.disable()
         try:
-            sample = run(producers, consumers, shape, server.cpu_s)
+            sample = run(producers, consumers, shape, server.spent)
             memory = server.memory_bytes()
         finally:
             gc.enable()

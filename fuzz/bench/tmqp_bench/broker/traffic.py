@@ -20,9 +20,11 @@ from tmqp_bench.broker.mixture import Mixture, alike, subject, varied
 from tmqp_bench.broker.redis_wire import STREAM
 from tmqp_bench.broker.tmqp_mixed import MixedTaker, MixedTeller
 
-__all__ = ["TRAFFIC"]
+__all__ = ["TRAFFIC", "our_pairs"]
 
 _ONCE: Final = '{"RequestAcknowledge":false}'
+#: What a broadcast does anyway; a push queue waits for a slow consumer without it.
+_SKIPPING: Final = '{"RequestAcknowledge":false,"SkipSlowConsumers":true}'
 _ACKED: Final = '{"RequestAcknowledge":true}'
 _DURABLE: Final = '{"RequestAcknowledge":true,"Durable":true}'
 _NATS: Final = "nats-server"
@@ -49,7 +51,7 @@ def _queues(count: int) -> list[bytes]:
 # --- ours ----------------------------------------------------------------------------------------
 
 
-def _our_pairs(status: str, options: str, *, acks: bool, queues: int = 0) -> Connect:
+def our_pairs(status: str, options: str, *, acks: bool, queues: int = 0) -> Connect:
     """As many producers as consumers, or with ``queues`` as they: each pair has its own channel."""
 
     def connect(port: int, payload_bytes: int, consumers: int) -> Ends:
@@ -102,7 +104,7 @@ def _our_crowd(status: str, *, stalled: bool) -> Connect:
     """One producer, and consumers of which one more may have joined that never reads."""
 
     def connect(port: int, payload_bytes: int, consumers: int) -> Ends:
-        tmqp_wire.create_queue(port, status, _ONCE)
+        tmqp_wire.create_queue(port, status, _SKIPPING if stalled else _ONCE)
         takers = [
             tmqp_wire.Taker(port, f"taker{number:02}", "teller", payload_bytes, acks=False)
             for number in range(consumers)
@@ -278,7 +280,7 @@ def _durable(name: str, title: str, consumers: int) -> Workload:
         name,
         f"50 producers, durable, one unanswered each, {title}",
         (
-            *both_builds(_our_pairs("push", _DURABLE, acks=True, queues=_TURNS), "+durable"),
+            *both_builds(our_pairs("push", _DURABLE, acks=True, queues=_TURNS), "+durable"),
             Contender(_REDIS_SYNCED, "redis", "always", _redis_pairs(_TURNS)),
             Contender(
                 _JETSTREAM_SYNCED,
@@ -331,7 +333,7 @@ TRAFFIC: Final[tuple[Workload, ...]] = (
     _at_least_once(
         "pairs",
         f"{_PAIRS} producers, consumers and queues, one unanswered each",
-        _our_pairs("push", _ACKED, acks=True),
+        our_pairs("push", _ACKED, acks=True),
         _redis_pairs(),
         _jetstream_pairs(),
         1.2,
@@ -342,7 +344,7 @@ TRAFFIC: Final[tuple[Workload, ...]] = (
     _at_most_once(
         "pairs-once",
         f"{_PAIRS} producers, consumers and queues, one in flight each",
-        _our_pairs("broadcast", _ONCE, acks=False),
+        our_pairs("broadcast", _ONCE, acks=False),
         _nats_pairs,
         (Aim(_NATS, 1.3),),
         consumers=_PAIRS,
@@ -382,7 +384,7 @@ TRAFFIC: Final[tuple[Workload, ...]] = (
     _at_least_once(
         "producers-100",
         "100 producers, one queue and one consumer, 4 unanswered each",
-        _our_pairs("push", _ACKED, acks=True, queues=100),
+        our_pairs("push", _ACKED, acks=True, queues=100),
         _redis_pairs(100),
         _jetstream_pairs(producers=100),
         1.2,
@@ -410,7 +412,7 @@ TRAFFIC: Final[tuple[Workload, ...]] = (
     ),
     _crowd(
         "stalled-push",
-        f"push 1 to {_READING} beside a consumer that never reads",
+        f"push that skips slow consumers, 1 to {_READING} beside one that never reads",
         "push",
         Cost("reading", 2.0),
     ),

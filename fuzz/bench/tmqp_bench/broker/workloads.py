@@ -27,7 +27,7 @@ from tmqp_bench.broker.comparison import (
     both_builds,
 )
 from tmqp_bench.broker.jms import JMS
-from tmqp_bench.broker.traffic import TRAFFIC
+from tmqp_bench.broker.traffic import TRAFFIC, our_pairs
 
 __all__ = ["WORKLOADS"]
 
@@ -444,6 +444,12 @@ WORKLOADS: Final[tuple[Workload, ...]] = (
             Aim("RabbitMQ, transient", 10.0),
             Aim("ActiveMQ, non-persistent", 4.0),
         ),
+    ),
+    Workload(
+        "push-acks-4",
+        "4 pairs, each push 1 to 1 with both acknowledges through a queue of its own",
+        both_builds(our_pairs("push", _ACKED, acks=True)),
+        consumers=4,
     ),
     Workload(
         "round-robin",

@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 
 from tmqp_bench.spark_cases.aims import Aim, Figure, Record
 from tmqp_bench.spark_cases.files import archives, cold_archive, corpus
+from tmqp_bench.spark_cases.nearer import local_reads, pruned_reads
 from tmqp_bench.spark_cases.reads import counting, decoding, large_reads, parquet, rows, tasks
 from tmqp_bench.spark_cases.stage import Plan, Stage
 from tmqp_bench.spark_cases.streams import backlog, triggers
@@ -26,6 +27,8 @@ CASES: Final[dict[str, tuple[str, _Case]]] = {
     "parquet": ("batch read of 100 bytes beside Parquet files", parquet),
     "decode": ("from bytes to Arrow, without Spark", decoding),
     "large": ("batch read of 1 KiB", large_reads),
+    "local": ("batch read of 1 KiB on the broker's machine", local_reads),
+    "pruned": ("batch read of values of 100 bytes, cut out by the broker", pruned_reads),
     "count": ("count() of one column beside all", counting),
     "tasks": ("what a task costs", tasks),
     "sink": ("batch write of 100 bytes beside rows", row_writer),

@@ -47,6 +47,8 @@ Cases (--only):
   parquet  the same: processor time beside a scan of the same columns in Parquet files
   decode   from bytes to Arrow batches: processor time a message, without Spark
   large    a batch read, 1 KiB: beside a connection that only takes what comes
+  local    the same out of the broker's database, on its machine: all processor time
+  pruned   a batch read of values, 100 bytes, which the broker cuts out: bytes received
   count    count() of one column beside all
   tasks    what a task costs in its Python worker
   sink     a batch write, 100 bytes: beside a writer that is handed Rows

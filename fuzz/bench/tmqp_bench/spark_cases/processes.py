@@ -53,6 +53,13 @@ class Spent:
             return None
         return self.jvm_s + self.python_s
 
+    @property
+    def all_s(self) -> float | None:
+        """Processor seconds of Spark and the broker."""
+        if self.spark_s is None or self.broker_s is None:
+            return None
+        return self.spark_s + self.broker_s
+
 
 class Usage:
     """What has been used so far; :meth:`since` tells what has been used since another look.

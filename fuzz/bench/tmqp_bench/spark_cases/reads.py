@@ -18,7 +18,7 @@ from tmqp_spark.schema import project
 from tmqp_spark.transport import BrokerLink
 from tmqp_spark.workers import settle_memory
 
-__all__ = ["counting", "decoding", "large_reads", "parquet", "rows", "tasks"]
+__all__ = ["counting", "decoding", "large_reads", "parquet", "rows", "tasks", "whole_range"]
 
 _FIVE: Final = "queue int, seq bigint, timestamp timestamp, message_id string, value binary"
 _NINE: Final = (
@@ -37,21 +37,21 @@ _MESSAGES_A_TASK: Final = 100
 def rows(stage: Stage, record: Record) -> None:
     """Arrow batches beside tuples and Rows."""
     queue, count = stage.queue(100, _LONGER)
-    forms = {
-        "tmqp": "tmqp",
-        "a tuple each": "tmqp_bench_tuples",
-        "a Row each": "tmqp_bench_rows",
+    local = "tmqp, with journalDir"
+    frames = {
+        "tmqp": stage.read(queue, PLAIN_COLUMNS),
+        local: stage.read(queue, PLAIN_COLUMNS, journalDir=str(stage.broker.data)),
+        "a tuple each": stage.read(queue, PLAIN_COLUMNS, "tmqp_bench_tuples"),
+        "a Row each": stage.read(queue, PLAIN_COLUMNS, "tmqp_bench_rows"),
     }
-    frames = {name: stage.read(queue, PLAIN_COLUMNS, form) for name, form in forms.items()}
-    actions = {name: partial(write_nowhere, frames[name]) for name in forms}
+    actions = {name: partial(write_nowhere, frames[name]) for name in frames}
     spent = stage.contest(record, actions, warm_up=_WARM_UP)
     for name, each in spent.items():
         record.figure(name, count, count * 100, each)
-    ours = spent["tmqp"]
-    record.at_least(
-        "messages/s, 3 columns, by a tuple each", 4, ratios(spent["a tuple each"], ours)
-    )
-    record.at_least("messages/s, 3 columns, by a Row each", 7, ratios(spent["a Row each"], ours))
+    for ours, words in (("tmqp", "3 columns"), (local, "with journalDir")):
+        for rival, bound in (("a tuple each", 4), ("a Row each", 7)):
+            times = ratios(spent[rival], spent[ours])
+            record.at_least(f"messages/s, {words}, by {rival}", bound, times)
 
 
 def parquet(stage: Stage, record: Record) -> None:
@@ -79,7 +79,7 @@ def decoding(stage: Stage, record: Record) -> None:
     options = read_options(SourceOptions, {"subscribe": queue})
     settle_memory()  # as workers do
     with BrokerLink(stage.connection) as link:
-        wanted = _whole_range(link, options)
+        wanted = whole_range(link, options)
         answers = list(read_answers(link, wanted, options))
         builder = BatchBuilder(
             project(_DECODED), wanted.channel, wanted.queue, wanted.incarnation, queue
@@ -116,7 +116,7 @@ def large_reads(stage: Stage, record: Record) -> None:
     frame = stage.read(queue, "value binary")
     options = read_options(SourceOptions, {"subscribe": queue})
     with BrokerLink(stage.connection) as link:
-        wanted = _whole_range(link, options)
+        wanted = whole_range(link, options)
 
         def only_take() -> None:
             for _ in read_answers(link, wanted, options):
@@ -165,7 +165,7 @@ def tasks(stage: Stage, record: Record) -> None:
     record.at_most(f"Python's processor time a task of {_MESSAGES_A_TASK} messages", 3, times, "ms")
 
 
-def _whole_range(link: BrokerLink, options: SourceOptions) -> QueueRange:
+def whole_range(link: BrokerLink, options: SourceOptions) -> QueueRange:
     """All that is kept of the one queue that the options name."""
     (state,) = Catalog(link, Subscription(options)).look().values()
     return QueueRange(

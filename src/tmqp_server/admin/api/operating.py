@@ -13,13 +13,13 @@ from tmqp_server.doors.http.messages import BadRequest, HttpResponse, problem
 from tmqp_server.engine.commands import Manage, SeeServer
 from tmqp_server.settings.log import LEVELS
 
-__all__ = ["OPERATING_OPERATIONS"]
+__all__ = ["OPERATING_OPERATIONS", "manage_server"]
 
 #: The number of a line of the log is no larger.
 _MOST_LINES: Final = 10**15 - 1
 
 
-def _manage(
+def manage_server(
     api: Api,
     exchange: Exchange,
     action: str,
@@ -27,7 +27,11 @@ def _manage(
     after: Mapping[str, object] | None = None,
     before: Mapping[str, object] | None = None,
 ) -> Handler:
-    """Do something, for who may manage the server."""
+    """Do something, for who may manage the server.
+
+    :param action: one of ``access/auditing.py``'s ``MANAGED``.
+    :param after: what is to be changed, as it is to be then, and ``before``, as it was.
+    """
     number = exchange.client.number
     manage = Manage(number, None, MANAGE_SERVER, action, after=after, before=before)
     return managing(api, exchange, manage, carry_out)
@@ -70,7 +74,7 @@ def _set_level(api: Api, exchange: Exchange) -> Handler:
         return HttpResponse.json(200, {"level": level})
 
     before = {"level": api.world.log_level()}
-    return _manage(api, exchange, "set-log-level", carry_out, {"level": level}, before)
+    return manage_server(api, exchange, "set-log-level", carry_out, {"level": level}, before)
 
 
 # --- TLS ------------------------------------------------------------------------------------------
@@ -102,7 +106,7 @@ def _renew_tls(api: Api, exchange: Exchange) -> Handler:
             return problem(409, f"the old certificate stays: {wrong}")
         return HttpResponse.json(200, _shown_tls(api))
 
-    return _manage(api, exchange, "renew-tls", carry_out)
+    return manage_server(api, exchange, "renew-tls", carry_out)
 
 
 # --- Backups --------------------------------------------------------------------------------------
@@ -131,7 +135,7 @@ def _begin_backup(api: Api, exchange: Exchange) -> Handler:
             return problem(409, "a backup is being made")
         return HttpResponse.json(202, _shown_backup(api))
 
-    return _manage(api, exchange, "backup", carry_out)
+    return manage_server(api, exchange, "backup", carry_out)
 
 
 OPERATING_OPERATIONS: Final[tuple[Operation, ...]] = (

@@ -10,9 +10,11 @@ from typing import Final
 
 from tmqp.constants import MAX_QUEUE_ID
 from tmqp_server.admin.api.batches import BATCH_OPERATIONS
+from tmqp_server.admin.api.cells import CELL_OPERATIONS
 from tmqp_server.admin.api.channels import CHANNEL_OPERATIONS
 from tmqp_server.admin.api.clients import CLIENT_OPERATIONS
 from tmqp_server.admin.api.consumers import CONSUMER_OPERATIONS
+from tmqp_server.admin.api.copying import COPY_OPERATIONS
 from tmqp_server.admin.api.definitions import DEFINITION_OPERATIONS
 from tmqp_server.admin.api.live import LIVE_OPERATIONS
 from tmqp_server.admin.api.messages import MESSAGE_OPERATIONS
@@ -168,13 +170,14 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         name="getRights",
         method="GET",
         path="/session/rights",
-        summary="The client's rights, for a channel, a queue or a router.",
+        summary="The client's rights, for a channel, a queue, a router or a space of cells.",
         begin=tell_rights,
         commands=(AskRight,),
         query=(
             text("channel", "The name of a channel."),
             integer("queue", "The id of a queue in the channel.", 0, MAX_QUEUE_ID, 0),
             text("router", "The name of a router."),
+            text("space", "The name of a space of cells."),
         ),
         answer="Rights",
     ),
@@ -187,6 +190,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         status=204,
     ),
     *OPERATING_OPERATIONS,
+    *COPY_OPERATIONS,
     *CHANNEL_OPERATIONS,
     *MESSAGE_OPERATIONS,
     *BATCH_OPERATIONS,
@@ -196,6 +200,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *SLOWNESS_OPERATIONS,
     *ROUTER_OPERATIONS,
     *READING_OPERATIONS,
+    *CELL_OPERATIONS,
     *DEFINITION_OPERATIONS,
     *LIVE_OPERATIONS,
 )

@@ -136,6 +136,7 @@ def _shown(
             "dead": counters.dead,
             "dropped": counters.dropped,
             "refused": counters.refused,
+            "damaged": counters.damaged,
             "confirms": survey.confirms,
         },
         "doors": _doors(turn, survey),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ from tmqp_server.admin.api.channels import place_of
 from tmqp_server.admin.api.running import AskOnce, Stepping, Steps, done, need, show
 from tmqp_server.admin.api.shapes import record_item
 from tmqp_server.admin.api.table import Api, Operation, body_of, integer, text
+from tmqp_server.doors.http.contents import payload_members
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.messages import BadRequest, HttpResponse
 from tmqp_server.engine.commands import (
@@ -120,12 +120,7 @@ def _records(blocks: Blocks, first: int, last: int) -> list[dict[str, object]]:
                     "at_ms": each.timestamp_us // 1_000,
                     "attempts": each.attempts,
                 }
-                payload = each.payload
-                try:
-                    item["text"] = payload.decode("utf-8")
-                except UnicodeDecodeError:
-                    item["base64"] = base64.b64encode(payload).decode("ascii")
-                found.append(item)
+                found.append({**item, **payload_members(each.payload)})
     except BlockError as error:
         raise BadRequest(503, f"the stored messages are damaged: {error}") from error
     return found

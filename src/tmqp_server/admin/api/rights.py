@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tmqp.constants import MAX_QUEUE_ID, RESULT_OK
 from tmqp_server.access.needs import NO_QUEUE
-from tmqp_server.access.rights import OF_CHANNELS, OF_ROUTERS, RIGHTS
+from tmqp_server.access.rights import OF_CHANNELS, OF_ROUTERS, OF_SPACES, RIGHTS
 from tmqp_server.admin.api.table import Api
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.messages import HttpResponse
@@ -17,12 +17,13 @@ __all__ = ["tell_rights"]
 
 
 def tell_rights(_api: Api, exchange: Exchange) -> Handler:
-    """The rights about a channel, a queue or a router, and about nothing in particular; without a
-    name, those that the client has about every name."""
+    """The rights about a channel, a queue, a router or a space of cells, and about nothing in
+    particular; without a name, those that the client has about every name."""
     request = exchange.wanted
     subjects = {
         OF_CHANNELS: request.query.get("channel", ""),
         OF_ROUTERS: request.query.get("router", ""),
+        OF_SPACES: request.query.get("space", ""),
     }
     queue_id = NO_QUEUE
     if "queue" in request.query:

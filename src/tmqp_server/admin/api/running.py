@@ -126,14 +126,20 @@ def managing(
     manage: Manage,
     carry_out: Callable[[], HttpResponse],
 ) -> Handler:
-    """Does something to the server, for clients that may; the audit tells how that ended."""
+    """Does something to the server, for clients that may; the audit tells how that ended.
+
+    :param carry_out: does it; it may raise :class:`Refused`.
+    """
 
     def make(_session: int, request: object) -> Command:
         manage.request = request
         return manage
 
     def answer(_body: object) -> HttpResponse:
-        response = carry_out()
+        try:
+            response = carry_out()
+        except Refused as refused:
+            response = refused.response
         code = 200 if response.status < 300 else response.status
         turn_of(api.world).hub.carried_out(manage, code)
         return response

@@ -10,6 +10,7 @@ from tmqp.constants import (
     BindingType,
 )
 from tmqp_server.admin.api.batches import MOST_MESSAGES
+from tmqp_server.admin.api.cell_schemas import CELL_SCHEMAS
 from tmqp_server.admin.api.consuming import (
     DEFAULT_WINDOW,
     IDLE_S,
@@ -215,6 +216,7 @@ _NEW_MESSAGE: Final[Schema] = {
 #: Every schema by its name.
 SCHEMAS: Final[dict[str, Schema]] = {
     **SERVER_SCHEMAS,
+    **CELL_SCHEMAS,
     "Problem": object_of(
         {"type": TEXT, "title": TEXT, "status": WHOLE, "detail": TEXT, "instance": TEXT},
         {"code": {**WHOLE, "description": "The broker's result code."}},

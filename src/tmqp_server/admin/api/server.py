@@ -98,6 +98,7 @@ def tell_storage(api: Api, exchange: Exchange) -> Handler:
         turn = turn_of(api.world)
         facts = api.world.facts()
         saving = turn.saving
+        syncs = api.world.syncs
         return {
             "stored": saving is not None,
             "saving": api.world.saves(),
@@ -107,6 +108,7 @@ def tell_storage(api: Api, exchange: Exchange) -> Handler:
             "free_bytes": facts.free_bytes,
             "floor_bytes": api.world.floor_bytes,
             "write_us": histogram_item(turn.tally.write),
+            "sync_us": None if syncs is None else histogram_item(syncs),
             "read_us": histogram_item(turn.tally.read),
             "batch_messages": histogram_item(turn.tally.batch),
         }

@@ -100,6 +100,7 @@ SERVER_SCHEMAS: Final[dict[str, Schema]] = {
             "free_bytes": MAYBE_REAL,
             "floor_bytes": COUNT,
             "write_us": HISTOGRAM,
+            "sync_us": {"anyOf": [HISTOGRAM, {"type": "null"}]},
             "read_us": HISTOGRAM,
             "batch_messages": HISTOGRAM,
         }
@@ -207,4 +208,15 @@ SERVER_SCHEMAS: Final[dict[str, Schema]] = {
             },
         }
     ),
+    "Copy": object_of(
+        {
+            "id": TEXT,
+            "group": TEXT,
+            "running": TRUTH,
+            "complete": TRUTH,
+            "bytes": WHOLE,
+            "said": {**TEXT, "description": "What the copying has said."},
+        }
+    ),
+    "Block": {"description": "Up to 1 MiB of the copy."},
 }

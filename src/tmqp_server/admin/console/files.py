@@ -110,8 +110,7 @@ def _serve(file: ConsoleFile, exchange: Exchange) -> None:
         exchange.respond(HttpResponse(304, b"", b"", *fields))
         return
     data = file.data
-    offered = (request.header(b"accept-encoding") or b"").lower().split(b",")
-    if any(each.strip() == b"gzip" for each in offered):
+    if request.takes_gzip():
         data = file.small()
         fields.append((b"Content-Encoding", b"gzip"))
     exchange.respond(HttpResponse(200, data, file.media_type, *fields))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Sequence
 from typing import Final
 
@@ -21,6 +22,14 @@ from tmqp_server.doors.http.routes import Route
 from tmqp_server.engine.commands import Command, SeeMetrics
 
 __all__ = ["metrics_route"]
+
+#: A page that is larger is compressed for who takes that, so many bytes in a step.
+_LARGE: Final = 65_536
+_STEP: Final = 32_768
+#: The fastest level, and a header and an end as gzip has them.
+_LEVEL: Final = 1
+_GZIP: Final = 31
+_VARY: Final = (b"Vary", b"Accept, Accept-Encoding")
 
 
 def metrics_route(collector: Collector, *, anonymous: bool) -> Route:
@@ -46,6 +55,7 @@ class _Metrics(Permitted):
         self._collector = collector
         self._page: Page | None = None
         self._anonymous = anonymous
+        self._packing: _Packing | None = None
 
     def start(self, now: float) -> Sequence[Command]:
         """Ask for the right, unless everybody has it."""
@@ -63,9 +73,42 @@ class _Metrics(Permitted):
         """Work on it, and answer when it is complete."""
         page = self._page
         assert page is not None, "nothing else is waited for"
-        self.due = page.go_on(now)
-        if page.done:
-            self.due = math.inf
-            kind = OPENMETRICS_TYPE if self._form == OPENMETRICS else TEXT_TYPE
-            self.exchange.respond(HttpResponse(200, page.text, kind))
+        if not page.done:
+            self.due = page.go_on(now)
+        if not page.done:
+            return ()
+        self.due = math.inf
+        if len(page.text) <= _LARGE or not self.exchange.wanted.takes_gzip():
+            self._respond(page.text)
+            return ()
+        if self._packing is None:
+            self._packing = _Packing(page.text)
+        if self._packing.go_on():
+            self._respond(b"".join(self._packing.pieces), (b"Content-Encoding", b"gzip"))
+        else:
+            self.due = now
         return ()
+
+    def _respond(self, page: bytes, *fields: tuple[bytes, bytes]) -> None:
+        kind = OPENMETRICS_TYPE if self._form == OPENMETRICS else TEXT_TYPE
+        self.exchange.respond(HttpResponse(200, page, kind, _VARY, *fields))
+
+
+class _Packing:
+    """A page that is being compressed; ``pieces`` is what there is of it."""
+
+    def __init__(self, page: bytes) -> None:
+        self._page = page
+        self._at = 0
+        self._packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
+        self.pieces: list[bytes] = []
+
+    def go_on(self) -> bool:
+        """Compress the next bytes; True when that were the last ones."""
+        end = self._at + _STEP
+        self.pieces.append(self._packer.compress(self._page[self._at : end]))
+        self._at = end
+        if end < len(self._page):
+            return False
+        self.pieces.append(self._packer.flush())
+        return True

@@ -41,10 +41,13 @@ __all__ = [
     "built_frame",
     "frame_of",
     "item_of",
+    "payload_members",
+    "payload_of",
     "raw_answer",
     "sent_headers",
     "wanted_filter",
     "wanted_reason",
+    "whole_text",
 ]
 
 #: The longest time that a message may be told to wait, in milliseconds.
@@ -62,6 +65,8 @@ _STATE_WORDS: Final = {
     BROWSED_DEFERRED: STATE_DEFERRED,
     BROWSED_IN_FLIGHT: STATE_IN_FLIGHT,
 }
+#: Fields of every HTTP client with traces (W3C Trace Context), headers of messages as they are.
+_OF_TRACES: Final = {b"traceparent": "traceparent", b"tracestate": "tracestate"}
 #: What a client sends that does not say what it sends.
 _UNKNOWN_TYPE: Final = "application/octet-stream"
 
@@ -79,6 +84,8 @@ def sent_headers(request: HttpRequest) -> list[tuple[str, str]]:
                 headers.append((_CONTENT_TYPE, value.decode("utf-8")))
             elif lower.startswith(_PREFIX) and len(lower) > len(_PREFIX):
                 headers.append((key[len(_PREFIX) :].decode("ascii"), value.decode("utf-8")))
+            elif lower in _OF_TRACES and not request.header(_PREFIX + lower):
+                headers.append((_OF_TRACES[lower], value.decode("utf-8")))
     except UnicodeDecodeError:
         raise BadRequest(400, "a header of the message is not UTF-8") from None
     return headers
@@ -235,12 +242,43 @@ def item_of(
 def _with_contents(item: dict[str, object], frame: Frame) -> dict[str, object]:
     """An item with the headers and the payload of its message."""
     item["headers"] = [list(pair) for pair in frame.headers]
-    payload = frame.payload
-    try:
-        item["text"] = payload.decode("utf-8")
-    except UnicodeDecodeError:
-        item["base64"] = base64.b64encode(payload).decode("ascii")
+    item.update(payload_members(frame.payload))
     return item
+
+
+def payload_members(payload: bytes) -> dict[str, str]:
+    """The member that has a payload: ``text`` where it is UTF-8, else ``base64``."""
+    try:
+        return {"text": payload.decode("utf-8")}
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(payload).decode("ascii")}
+
+
+def payload_of(text: str | None, coded: str | None) -> bytes:
+    """What the members ``text`` and ``base64`` say, of which one may be there.
+
+    :raises BadRequest: when both are, or what is there cannot be read.
+    """
+    if coded is None:
+        return whole_text("text", text or "").encode()
+    if text is not None:
+        raise BadRequest(400, "a message has either text or base64, not both")
+    try:
+        return base64.b64decode(coded, validate=True)
+    except ValueError:
+        raise BadRequest(400, "base64 cannot be read") from None
+
+
+def whole_text(name: str, value: str) -> str:
+    """The text, if UTF-8 can be made of it.
+
+    :raises BadRequest: if not.
+    """
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise BadRequest(400, f"{name} has half a character") from None
+    return value
 
 
 def raw_answer(message: Message, letters: Letters, *, hides_source: bool) -> HttpResponse:

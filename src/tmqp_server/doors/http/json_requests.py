@@ -7,8 +7,6 @@ commands that it becomes; documents and the matrix of rights are generated from 
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,8 +20,10 @@ from tmqp_server.doors.http.contents import (
     PUT_BACK_PLACES,
     PublishTimes,
     built_frame,
+    payload_of,
     wanted_filter,
     wanted_reason,
+    whole_text,
 )
 from tmqp_server.doors.http.messages import BadRequest
 from tmqp_server.doors.letters import Letters
@@ -104,7 +104,7 @@ class SocketRequest:
         value = self._values.get(name, default)
         if not isinstance(value, str):
             raise BadRequest(400, f"{name} must be a string")
-        return _whole(name, value)
+        return whole_text(name, value)
 
     def name(self, member: str) -> str:
         """The name of a channel, or the id of a message.
@@ -160,38 +160,20 @@ class SocketRequest:
             pair = isinstance(each, (list, tuple)) and len(each) == 2
             if not pair or not isinstance(each[0], str) or not isinstance(each[1], str):
                 raise BadRequest(400, f"{name} must have strings for names and values")
-        return [(_whole(name, key), _whole(name, text)) for key, text in found]
+        return [(whole_text(name, key), whole_text(name, text)) for key, text in found]
 
     def payload(self) -> bytes:
         """What ``text`` or ``base64`` says.
 
         :raises BadRequest: when it is both, or cannot be read.
         """
-        if not self.has("base64"):
-            return self.text("text").encode()
-        if self.has("text"):
-            raise BadRequest(400, "a message has either text or base64, not both")
-        try:
-            return base64.b64decode(self.text("base64"), validate=True)
-        except (ValueError, binascii.Error):
-            raise BadRequest(400, "base64 cannot be read") from None
+        text = self.text("text") if self.has("text") else None
+        return payload_of(text, self.text("base64") if self.has("base64") else None)
 
     @property
     def place(self) -> tuple[str, int]:
         """The channel and the queue."""
         return self.name("channel"), self.number("queue", 0, 0, MAX_QUEUE_ID)
-
-
-def _whole(name: str, value: str) -> str:
-    """The text, if UTF-8 can be made of it.
-
-    :raises BadRequest: if not.
-    """
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise BadRequest(400, f"{name} has half a character") from None
-    return value
 
 
 @final

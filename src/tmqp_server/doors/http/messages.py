@@ -124,6 +124,15 @@ class HttpRequest:
                 return True
         return False
 
+    def takes_gzip(self) -> bool:
+        """Whether the client takes an answer that is compressed by gzip."""
+        offered = (self.header(b"accept-encoding") or b"").decode("latin-1").lower()
+        for part in offered.split(","):
+            name, *parameters = [piece.strip() for piece in part.split(";")]
+            if name == "gzip":
+                return not any(_is_zero(each) for each in parameters)
+        return False
+
     def seconds(self, key: str, default: float, most: float) -> float:
         """A number of seconds from the query.
 

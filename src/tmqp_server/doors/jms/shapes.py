@@ -20,6 +20,8 @@ class JmsShapes:
 
     :param queue: how a queue is made; ``temporary`` the same for a temporary one.
     :param send_wait_ms: how long a push waits for room in a queue, -1 for as long as it takes.
+    :param done_confirms: whether a message of a queue is confirmed as soon as its consumer has
+        acknowledged it, although the disk does not have it.
 
     Attributes: ``of_topic``, how a topic is made; ``of_temporary``, how the channel of a temporary
     destination is made.
@@ -27,7 +29,14 @@ class JmsShapes:
 
     __slots__ = ("_extras", "_shapes", "of_temporary", "of_topic")
 
-    def __init__(self, queue: QueueChanges, temporary: QueueChanges, send_wait_ms: int) -> None:
+    def __init__(
+        self,
+        queue: QueueChanges,
+        temporary: QueueChanges,
+        send_wait_ms: int,
+        *,
+        done_confirms: bool = False,
+    ) -> None:
         self.of_temporary = ChannelChanges(lifetime=WITH_OWNER, owner_only=True)
         topic = self.of_topic = QueueChanges(status=STATUS_BROADCAST, request_acknowledge=False)
         #: By whether it is a topic, and whether it is temporary.
@@ -44,6 +53,7 @@ class JmsShapes:
                 channel_changes=self.of_temporary if is_temporary else None,
                 wait_ms=0 if is_topic else send_wait_ms,
                 awaits_copies=is_topic,
+                done_confirms=done_confirms and not is_topic,
             )
             for (is_topic, is_temporary), shape in self._shapes.items()
         }
@@ -66,4 +76,5 @@ class JmsShapes:
             channel_changes=usual.channel_changes,
             wait_ms=usual.wait_ms,
             awaits_copies=usual.awaits_copies,
+            done_confirms=usual.done_confirms,
         )

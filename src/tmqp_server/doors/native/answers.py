@@ -38,6 +38,9 @@ _NACK_REASON = HeaderName.NACK_REASON.value
 _ONE_BYTE: Final = [bytes((value,)) for value in range(256)]
 #: A reason made by user code is cut to so many bytes; a header block holds 65,535 (F6).
 _MAX_REASON_BYTES = 1_024
+#: Where the queue's number stands in what follows the length of the id: behind two other lengths.
+_QUEUE_AT: Final = 2
+_QUEUE_END: Final = 4
 
 
 def response_frame(
@@ -148,19 +151,31 @@ class ConfirmWriter:
         """The bytes of all confirms of a run."""
         self._learn(effect.channel, effect.queue_id, True)
         before, behind, target = self._before, self._behind, self._target
-        names = effect.message_ids
+        names, queues = effect.message_ids, effect.queues
         size = len(names[0]) if names else 0
-        if 0 < size <= MAX_NAME_BYTES and _are_alike(names, size):
+        if not queues and 0 < size <= MAX_NAME_BYTES and _are_alike(names, size):
             # Then the same bytes stand between each two ids, and one join writes all.
             head = b"%b%b%b" % (before, _ONE_BYTE[size], behind)
             between = (target + head).decode("latin-1")
             return b"%b%b%b" % (head, between.join(names).encode("latin-1"), target)
         pieces: list[bytes] = []
-        for name in names:
+        known: dict[int, bytes] = {}
+        for place, name in enumerate(names):
+            if queues:
+                behind = self._behind_of(queues[place], known)
             message_id = name.encode()
             length = _ONE_BYTE[len(message_id)]
             pieces.append(b"%b%b%b%b%b" % (before, length, behind, message_id, target))
         return b"".join(pieces)
+
+    def _behind_of(self, queue_id: int, known: dict[int, bytes]) -> bytes:
+        """What follows the length of the id, for another queue of the channel."""
+        behind = known.get(queue_id, b"")
+        if not behind:
+            number = queue_id.to_bytes(_QUEUE_END - _QUEUE_AT, "little")
+            behind = b"%b%b%b" % (self._behind[:_QUEUE_AT], number, self._behind[_QUEUE_END:])
+            known[queue_id] = behind
+        return behind
 
     def write(self, effect: Confirm) -> bytes:
         """The bytes of one."""

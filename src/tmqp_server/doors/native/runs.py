@@ -120,7 +120,7 @@ class NativeRun(RunWire):
                     run.session,
                     frame.message_id,
                     run.channel,
-                    run.queue_id,
+                    frame.content_type,
                     True,
                     "",
                     frame,
@@ -140,7 +140,9 @@ def run_command(session: int, frames: FrameRun, notes: RunNotes) -> PushRun | Ac
     first = frames.first
     ids = frames.message_ids()
     wire = NativeRun(frames)
-    return AcknowledgeRun(session, first.target, first.content_type, ids, wire, notes)
+    return AcknowledgeRun(
+        session, first.target, first.content_type, ids, wire, notes, False, frames.queues
+    )
 
 
 def _push_run(session: int, frames: FrameRun, notes: RunNotes) -> PushRun:

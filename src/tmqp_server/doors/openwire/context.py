@@ -57,6 +57,7 @@ class OpenwireContext:
         wall_clock_offset_s: float,
         *,
         durable: bool,
+        done_confirms: bool,
     ) -> None:
         self.new_id = new_id
         self.limits = limits
@@ -77,7 +78,10 @@ class OpenwireContext:
         #: The channels of durable subscriptions that have a consumer.
         self.in_use: set[str] = set()
         self.shapes = JmsShapes(
-            self._queue(kept=durable), self._queue(kept=False), options.send_wait_ms
+            self._queue(kept=durable),
+            self._queue(kept=False),
+            options.send_wait_ms,
+            done_confirms=done_confirms,
         )
         self._last: Message | None = None
         self._converted: KeptMessage | None = None

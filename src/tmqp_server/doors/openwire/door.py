@@ -27,6 +27,8 @@ class OpenwireDoor(QueuesOnly):
     :param letters: reads what came in by doors of other kinds.
     :param names: turns destinations into channels.
     :param durable: whether queues are made so that they are kept on disk.
+    :param done_confirms: whether a message of a queue is confirmed as soon as its consumer has
+        acknowledged it, although the disk does not have it.
     """
 
     name = DOOR
@@ -42,6 +44,7 @@ class OpenwireDoor(QueuesOnly):
         wall_clock_offset_s: float = 0.0,
         *,
         durable: bool = False,
+        done_confirms: bool = False,
     ) -> None:
         super().__init__(OpenwireBodies())
         self.per_session = True
@@ -53,6 +56,7 @@ class OpenwireDoor(QueuesOnly):
             DoorNames() if names is None else names,
             wall_clock_offset_s,
             durable=durable,
+            done_confirms=done_confirms,
         )
 
     def open(self, session: int, now: float) -> OpenwireSession:

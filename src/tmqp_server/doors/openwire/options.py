@@ -78,6 +78,11 @@ class OpenwireOptions:
     """Whether queues are made so that their messages are kept on disk, where the server has a data
     directory."""
 
+    done_confirms: bool = True
+    """Whether a persistent message of a queue is confirmed as soon as its consumer has acknowledged
+    it, although the disk does not have it yet: nobody is owed it any more.  Without, each confirm
+    waits for the disk, as it always does in a group of servers."""
+
     inactivity_ms: int = 30_000
     """The longest silence of a client before it is taken for gone, in milliseconds; the client may
     ask for a shorter one.  0 for no bound."""

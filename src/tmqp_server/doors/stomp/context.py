@@ -51,6 +51,7 @@ class StompContext:
         wall_clock_offset_s: float,
         *,
         durable: bool,
+        done_confirms: bool,
     ) -> None:
         self.new_id = new_id
         self.limits = limits
@@ -69,7 +70,12 @@ class StompContext:
         self._durable = durable
         temporary = self.kept_queue()
         temporary.durable = None
-        self.shapes = JmsShapes(self.kept_queue(), temporary, options.send_wait_ms)
+        self.shapes = JmsShapes(
+            self.kept_queue(),
+            temporary,
+            options.send_wait_ms,
+            done_confirms=done_confirms,
+        )
 
     def shape(self, place: Place) -> QueueChanges:
         """How the queue of a destination is made."""

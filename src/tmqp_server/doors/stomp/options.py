@@ -75,6 +75,11 @@ class StompOptions:
     """Whether queues are made so that their messages are kept on disk, where the server has a data
     directory."""
 
+    done_confirms: bool = True
+    """Whether a SEND to a queue gets its receipt as soon as its consumer has acknowledged the
+    message, although the disk does not have it yet: nobody is owed it any more.  Without, each
+    receipt waits for the disk, as it always does in a group of servers."""
+
     prefetch: int = 1_000
     """Messages that a subscription may have unanswered, where it names no
     ``activemq.prefetchSize``."""

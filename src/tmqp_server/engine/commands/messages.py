@@ -34,7 +34,8 @@ class PushExtras(Record):
     482 or 503, -1 for as long as it takes; what its connection asks for after it waits, too
     (``PushDecided``).  ``awaits_copies`` lets the Confirm wait until the storage has the copies
     that feeds made of the message in the same step; it is negative if it cannot have them, or if
-    a feed had no room for one.
+    a feed had no room for one.  ``done_confirms`` lets the Confirm go before the storage has the
+    message, if the one consumer that it was sent to acknowledges it first.
     """
 
     __slots__ = (
@@ -47,6 +48,7 @@ class PushExtras(Record):
         "channel_changes",
         "wait_ms",
         "awaits_copies",
+        "done_confirms",
     )
 
     def __init__(
@@ -60,6 +62,7 @@ class PushExtras(Record):
         channel_changes: ChannelChanges | None = None,
         wait_ms: int = 0,
         awaits_copies: bool = False,
+        done_confirms: bool = False,
     ) -> None:
         self.changes = changes
         self.expires_in_ms = expires_in_ms
@@ -70,6 +73,7 @@ class PushExtras(Record):
         self.channel_changes = channel_changes
         self.wait_ms = wait_ms
         self.awaits_copies = awaits_copies
+        self.done_confirms = done_confirms
 
 
 @mypyc_attr(acyclic=True)

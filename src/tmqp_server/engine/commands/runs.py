@@ -160,15 +160,28 @@ class PushRun(SessionCommand):
 
 @mypyc_attr(acyclic=True)
 class AcknowledgeRun(SessionCommand):
-    """Positive answers of a consumer about messages of one queue, in their order (F95).
+    """Positive answers of a consumer about messages of one queue, or of several queues of one
+    channel, in their order (F95).
 
     Where it ``answers``, an answer for a message that the session has not in its hands is answered
     itself, as an Acknowledge's: by a Reply whose ``request`` is the message's id.
     ``at`` is how many of ``message_ids`` have been taken; ``left`` are the answers still to be
     taken of a run that is divided, the next one last.
+
+    ``queues`` are the queues of all in order, or empty where they are about one.
     """
 
-    __slots__ = ("channel", "queue_id", "message_ids", "wire", "notes", "answers", "at", "left")
+    __slots__ = (
+        "channel",
+        "queue_id",
+        "message_ids",
+        "wire",
+        "notes",
+        "answers",
+        "queues",
+        "at",
+        "left",
+    )
 
     def __init__(
         self,
@@ -179,6 +192,7 @@ class AcknowledgeRun(SessionCommand):
         wire: RunWire,
         notes: RunNotes,
         answers: bool = False,
+        queues: list[int] | None = None,
     ) -> None:
         self.session = session
         self.channel = channel
@@ -187,6 +201,7 @@ class AcknowledgeRun(SessionCommand):
         self.wire = wire
         self.notes = notes
         self.answers = answers
+        self.queues: list[int] = [] if queues is None else queues
         self.at = 0
         self.left: list[Acknowledge] = []
 
@@ -194,7 +209,10 @@ class AcknowledgeRun(SessionCommand):
         """Those still to be taken, as single acknowledges."""
         if self.left:
             return self.left[::-1]
-        self.notes.divided = True
+        if self.queues:
+            self.notes.unmixed = True
+        else:
+            self.notes.divided = True
         return self.wire.acknowledges(self)[self.at :]
 
     def divide(self) -> None:

@@ -102,7 +102,7 @@ class CopyingStep:
 
 
 def tell_held(core: Core, message: Message) -> None:
-    """Confirm a message that came to its end before it was copied."""
+    """Confirm a message whose confirm need not wait any longer: it came to its end before."""
     _send(core, message, _take_confirm(message))
 
 

@@ -576,7 +576,6 @@ class Batches:
                 self._flights.withhold(item.queue, -1)
                 self._flights.take_back(item.queue, 1)
                 self._flights.let_go(item.queue, item.message)
-                batch.session.pushed -= 1
             else:
                 self._give_back(item)
         self._tell(batch, RESULT_BUSY)

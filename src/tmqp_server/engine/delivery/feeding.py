@@ -371,7 +371,7 @@ class Feeder(FeedPort):
             return True
         if not message.marks & MARK_FED and not self._can_feed(queue, message):
             return False
-        if is_due and audience.stalled:
+        if is_due and audience.stalled and not queue.skips:
             if queue.waiting:
                 self._try_later(queue)  # it stands in another line
             else:

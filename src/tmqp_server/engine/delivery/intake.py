@@ -36,6 +36,7 @@ from tmqp_server.engine.flights import LOOK_AHEAD_S
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.message import (
     MARK_CONFIRMED,
+    MARK_DONE_CONFIRMS,
     MARK_HIGH,
     MARK_WANTS,
     Message,
@@ -98,6 +99,8 @@ def take_extras(queue: Queue, message: Message, extras: PushExtras, now: float) 
         timeout_s = extras.expires_in_ms / 1000
     if extras.delay_ms > 0:
         message.rarely().due_at = now + extras.delay_ms / 1000
+    if extras.done_confirms:
+        message.marks |= MARK_DONE_CONFIRMS
     if extras.nameless is not None and not queue.options.use_message_id:
         message.message_id = ""
         message.wire = extras.nameless
@@ -117,7 +120,6 @@ class Intake:
         "_core",
         "_direct",
         "_directory",
-        "_max_total_bytes",
         "_outcomes",
         "_workflow",
         "holding",
@@ -136,7 +138,6 @@ class Intake:
         self._directory = directory
         self._outcomes = outcomes
         self._workflow = workflow
-        self._max_total_bytes = core.limits.max_total_bytes
         #: Those that wait for room.
         self.holding = Holding(core)
 
@@ -165,7 +166,7 @@ class Intake:
             )
             or queue.bytes + size > queue.byte_cap
             or core.message_bytes + core.state_bytes + size + MESSAGE_OVERHEAD_BYTES
-            > self._max_total_bytes
+            > core.most_bytes
         ):
             problem = self._outcomes.make_room(queue, size, _is_deferred(command))
             if problem != RESULT_OK:

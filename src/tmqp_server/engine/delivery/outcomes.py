@@ -5,7 +5,8 @@ Theory of operation.  Three promises are kept.
 *A confirm at most once.*  ``confirm`` marks the message; whatever comes later is passed over.
 
 *Rule 1: no confirm before the storage has answered.*  While a message is being saved, a positive
-confirm is made but held; ``keeping.py`` releases it, or turns it into a negative one.
+confirm is made but held; ``keeping.py`` releases it, or turns it into a negative one; where a push
+allows that, ``done_confirms.py`` may release it before.
 
 *Nothing is forgotten.*  Whatever becomes of a message, ``flights`` closes its books and the
 storage is told to erase it, here or, of messages answered for in a row, in ``push_runs.py``.

@@ -82,7 +82,7 @@ class Pump:
                     return  # the high-priority ones are on their way
             if queue.held is not None or not queue.discipline.sends or queue.closed:
                 return
-            if not queue.audience.can_take(queue.exclusive):
+            if not queue.can_send():
                 if not queue.waiting:
                     queue.waiting = True
                     queue.audience.line.append(queue)

@@ -17,15 +17,16 @@ Where consumers have filters, the same goes for a run of messages that are alike
 look at: those who accept the first of them get all.
 
 A run may be *mixed*: its messages go into several queues of one channel, or some have priority.  It
-is taken as a whole where each of the queues keeps nothing, and divided otherwise.
+is taken as a whole where each message is sent to all consumers at once, or to the only one that is
+to acknowledge it, and divided otherwise.
 
 Where a single one of them might need another look (a limit that is near, somebody who must be told
 or asked, a consumer that is slow) nothing is taken in one go: the run is *divided*, and its pushes
 are carried out one by one as if they had come so.
 
 Answers (``AcknowledgeRun``) are looked at one by one in any case; what they have in common, from
-whom they are and about which queue, is looked up once, and what of that was kept is told to the
-storage by one ``EraseRun``.
+whom they are and about which queue, is looked up once, or when another queue begins, and what of
+that was kept is told to the storage by one ``EraseRun``.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ from tmqp_server.engine.model.delivery import (
     ACKNOWLEDGE,
     ALLOW,
     HOOK_ACKNOWLEDGED,
+    Decision,
 )
 from tmqp_server.engine.model.message import Message
 from tmqp_server.engine.model.queues import Queue
@@ -63,7 +65,7 @@ _NO_CONTENTS: Final[tuple[list[str], list[int], list[object]]] = ([], [], [])
 class RunIntake:
     """Takes runs."""
 
-    __slots__ = ("_core", "_dealer", "_feeds", "_flights", "_max_total_bytes", "_workflow")
+    __slots__ = ("_core", "_dealer", "_feeds", "_flights", "_workflow")
 
     def __init__(self, core: Core, flights: Flights, workflow: Workflow) -> None:
         self._core = core
@@ -71,7 +73,6 @@ class RunIntake:
         self._workflow = workflow
         self._dealer = dealer = RunDealer(core, flights, workflow)
         self._feeds = FeedRuns(core, flights, dealer)
-        self._max_total_bytes = core.limits.max_total_bytes
 
     def push(self, run: PushRun, now: float) -> bool:
         """Carry a run out in one go; False, with nothing done, when that is not possible.
@@ -87,7 +88,7 @@ class RunIntake:
         queue = None if channel is None else channel.queues.get(run.queue_id)
         if session is None or queue is None:
             return False
-        decision = queue.receipt_asked if run.wants_confirm else queue.receipt
+        decision = _receipt(queue, run)
         if not self._has_room(queue, run):
             return False
         if queue.feeds is not None:
@@ -122,9 +123,7 @@ class RunIntake:
         elif queue.saves:
             return False
         elif confirms:
-            ids = run.wire.message_ids()
-            core.tally.count_confirms(run.count)
-            core.out.append(ConfirmRun(session.number, ids, run.channel, run.queue_id))
+            self._confirm(session, run, run.wire.message_ids())
         if chosen is None:
             self._send(queue, session, run, now)
         else:
@@ -134,7 +133,7 @@ class RunIntake:
 
     def _line_up(self, queue: Queue, session: Session, run: PushRun, now: float) -> bool:
         """Let all messages wait; False, with nothing done, when there is more to each of them."""
-        decision = queue.receipt_asked if run.wants_confirm else queue.receipt
+        decision = _receipt(queue, run)
         confirms = decision is ACKNOWLEDGE
         if not (confirms or decision is ALLOW) or not self._dealer.lines_up(queue):
             return False
@@ -149,7 +148,8 @@ class RunIntake:
         """The same for one that goes into several queues, or is of several priorities.
 
         All queues of a channel have the same consumers, and each message is sent to all of them at
-        once: so there is one order, that in which they came.
+        once: so there is one order, that in which they came.  The queues must be alike in what is
+        to be told and answered.
         """
         core = self._core
         session = core.sessions.get(run.session)
@@ -164,37 +164,80 @@ class RunIntake:
             counts[queue_id] = counts.get(queue_id, 0) + 1
         if not counts:
             counts[run.queue_id] = run.count
-        queues: list[Queue] = []
+        queues: dict[int, Queue] = {}
         for queue_id in counts:
             queue = channel.queues.get(queue_id)
-            if queue is None or not self._only_passes(queue, run):
+            if queue is None or not self._goes_at_once(queue, run):
                 return False
-            queues.append(queue)
+            queues[queue_id] = queue
+        first = queues[run.queue_id]
+        wants = first.options.request_acknowledge
+        confirms = _receipt(first, run) is ACKNOWLEDGE
+        for queue in queues.values():
+            asks = queue.options.request_acknowledge
+            if asks != wants or (_receipt(queue, run) is ACKNOWLEDGE) != confirms:
+                return False
+        if confirms and session.number in audience.subscriptions:
+            return False  # each confirm is to stand before the producer's own delivery
+        if wants and audience.everyone:
+            if not self._track_mixed(queues, session, audience.only, run, confirms, now):
+                return False
+        elif confirms:
+            self._confirm(session, run, run.wire.message_ids())
         consumers = len(audience.everyone)
-        for queue in queues:
-            count = counts[queue.queue_id]
-            run.sequences[queue.queue_id] = queue.sequence + 1
+        for queue_id, queue in queues.items():
+            count = counts[queue_id]
+            run.sequences[queue_id] = queue.sequence + 1
             queue.sequence += count
-            queue.counters.count_run(count, consumers, False, now)
+            queue.counters.count_run(count, consumers, wants, now)
             if audience.deaf:
                 self._flights.skip(queue, count * audience.deaf)
-        first = queues[0]
-        self._send_out(first, session, run, audience.first, audience.rest, False)
+        self._send_out(first, session, run, audience.first, audience.rest, wants)
         if consumers:
             audience.fanouts += run.count
         session.pushed += run.count
         return True
 
-    def _only_passes(self, queue: Queue, run: PushRun) -> bool:
-        """Whether each message would be sent to all at once, and be nobody's business after."""
-        decision = queue.receipt_asked if run.wants_confirm else queue.receipt
+    def _goes_at_once(self, queue: Queue, run: PushRun) -> bool:
+        """Whether each message would be sent to all at once, and nobody be asked to keep it."""
+        decision = _receipt(queue, run)
         return (
-            decision is ALLOW
+            (decision is ALLOW or decision is ACKNOWLEDGE)
             and queue.feeds is None
-            and not (queue.single or queue.saves or queue.options.request_acknowledge)
+            and not (queue.single or queue.saves)
             and self._has_room(queue, run)
             and self._goes_through(queue)
         )
+
+    def _track_mixed(
+        self,
+        queues: dict[int, Queue],
+        session: Session,
+        only: Client | None,
+        run: PushRun,
+        confirms: bool,
+        now: float,
+    ) -> bool:
+        """As ``_track``, of a mixed run into queues that keep nothing."""
+        if only is None or run.count >= self._flights.room(only):
+            return False
+        for queue in queues.values():
+            if queue.message_timeout_s > 0.0 and queue.discipline.stores:
+                return False
+        contents = run.wire.contents()
+        marks = marks_of(queues[run.queue_id], run, confirms)
+        origin = session.origin
+        if not self._flights.take_off_mixed(queues, run, contents, only, origin, marks, now):
+            return False
+        if confirms:
+            self._confirm(session, run, contents[0])
+        return True
+
+    def _confirm(self, session: Session, run: PushRun, ids: list[str]) -> None:
+        """Tell the producer of all messages."""
+        core = self._core
+        core.tally.count_confirms(run.count)
+        core.out.append(ConfirmRun(session.number, ids, run.channel, run.queue_id, run.queues))
 
     def _mask_of(self, queue: Queue, session: Session, run: PushRun) -> int:
         """The mask of all messages of a run by the filters of the consumers; -1 where each must be
@@ -224,7 +267,7 @@ class RunIntake:
         return (
             queue.count + queue.spilled + count <= queue.count_cap
             and queue.bytes + size <= queue.byte_cap
-            and core.total_bytes + size + count * MESSAGE_OVERHEAD_BYTES <= self._max_total_bytes
+            and core.total_bytes + size + count * MESSAGE_OVERHEAD_BYTES <= core.most_bytes
         )
 
     def _goes_through(self, queue: Queue) -> bool:
@@ -234,7 +277,7 @@ class RunIntake:
         discipline = queue.discipline
         return (
             queue.plain
-            and (audience.stalled == 0 or not discipline.stores)
+            and (audience.stalled == 0 or queue.skips)
             and audience.metered == 0
             and not queue.options.hide_client_names
             and (queue.saves or not queue.bounded)
@@ -248,7 +291,7 @@ class RunIntake:
                     and queue.held is None
                     and not queue.waits
                     and not queue.runnable
-                    and len(audience.subscriptions) > 0
+                    and audience.stalled < len(audience.subscriptions)
                 )
             )
         )
@@ -283,9 +326,7 @@ class RunIntake:
         if queue.saves:
             self._dealer.keep(queue, run, session.origin, messages)
         elif confirms:
-            ids = contents[0]
-            self._core.tally.count_confirms(run.count)
-            self._core.out.append(ConfirmRun(session.number, ids, run.channel, run.queue_id))
+            self._confirm(session, run, contents[0])
         return True
 
     def _send(self, queue: Queue, session: Session, run: PushRun, now: float) -> None:
@@ -382,15 +423,28 @@ class RunIntake:
         core = self._core
         session = core.sessions.get(run.session)
         channel = core.channels.find(run.channel)
-        queue = None if channel is None else channel.queues.get(run.queue_id)
-        if session is None or queue is None or session.node or queue.hooks & HOOK_ACKNOWLEDGED:
+        if session is None or channel is None or session.node:
             return False
         flights = self._flights
         workflow = self._workflow
         ids = run.message_ids
+        queues = run.queues
         at = run.at
+        queue_id = queues[at] if queues else run.queue_id
+        queue = channel.queues.get(queue_id)
+        if queue is None or queue.hooks & HOOK_ACKNOWLEDGED:
+            return False
         erased: list[int] = []
         while at < len(ids):
+            if queues and queues[at] != queue_id:
+                queue_id = queues[at]
+                other = channel.queues.get(queue_id)
+                if other is None or other.hooks & HOOK_ACKNOWLEDGED:
+                    break  # the next call begins with this one
+                if erased:
+                    core.out.append(EraseRun(queue.key, erased))
+                    erased = []
+                queue = other
             core.budget = budget
             if flights.answer_in_place(queue, session, ids[at], True, erased):
                 if queue.high_count or queue.regular_count or queue.parked:
@@ -405,3 +459,8 @@ class RunIntake:
         if erased:
             core.out.append(EraseRun(queue.key, erased))
         return True
+
+
+def _receipt(queue: Queue, run: PushRun) -> Decision | None:
+    """What the queue decides about each message of a run; None where it must be asked."""
+    return queue.receipt_asked if run.wants_confirm else queue.receipt

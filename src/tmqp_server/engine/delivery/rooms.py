@@ -19,11 +19,10 @@ __all__ = ["Rooms"]
 class Rooms:
     """Looks for room; what makes room is in ``outcomes.py``."""
 
-    __slots__ = ("_core", "_limits")
+    __slots__ = ("_core",)
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._limits = core.limits
 
     def problem_of_push(
         self, queue: Queue, size: int, has_disk: bool, replaced: Message | None
@@ -39,7 +38,7 @@ class Rooms:
         problem = self.problem_of_queue(queue, size, more, more_bytes, has_disk)
         if problem == RESULT_OK:
             memory = size + more_bytes + (more + 1) * MESSAGE_OVERHEAD_BYTES
-            if self._core.total_bytes + memory > self._limits.max_total_bytes:
+            if self._core.total_bytes + memory > self._core.most_bytes:
                 problem = self._core.short_of("max_total_bytes", RESULT_BUSY)
         return problem
 
@@ -51,8 +50,8 @@ class Rooms:
 
         *more* messages of *more_bytes* bytes are to enter before it.
         """
-        limits = self._limits
         core = self._core
+        limits = core.limits
         if queue.discipline.refuses:
             return RESULT_UNAUTHORIZED
         options = queue.options

@@ -16,7 +16,7 @@ from tmqp_server.engine.delivery.dealing import Deal, deal
 from tmqp_server.engine.delivery.workflow import Workflow
 from tmqp_server.engine.effects import AppendRun, ConfirmRun, DeliverRun
 from tmqp_server.engine.events import MESSAGE_PRODUCED
-from tmqp_server.engine.flights import Flights
+from tmqp_server.engine.flights import Flights, waits_plainly
 from tmqp_server.engine.model.client import Client, Origin
 from tmqp_server.engine.model.delivery import HOOK_SAVE, Decision
 from tmqp_server.engine.model.message import (
@@ -73,11 +73,11 @@ class RunDealer:
         """Whether each message would wait in memory, and nothing follow but that."""
         core = self._core
         return (
-            queue.waits_plainly()
+            waits_plainly(queue)
             and not core.shares_decisions
             and not core.notices.mask & MESSAGE_PRODUCED
             and not queue.runnable
-            and not (queue.discipline.sends and queue.audience.can_take(queue.exclusive))
+            and not (queue.discipline.sends and queue.can_send())
         )
 
     def line_up(

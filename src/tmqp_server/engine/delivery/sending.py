@@ -66,12 +66,8 @@ class Sender:
         """Send *message*, which is in no list any more; takes its work from the budget."""
         self._core.budget -= 1
         audience = queue.audience
-        # A broadcast goes to those who hear it, whatever they have in hand, see _give.
-        if (
-            queue.plain
-            and audience.special == 0
-            and (audience.stalled == 0 or not queue.discipline.stores)
-        ):
+        # If nobody is waited for, all who hear get it, whatever they have in hand (Flights.give).
+        if queue.plain and audience.special == 0 and (audience.stalled == 0 or queue.skips):
             self._send_to_all(queue, message, audience, now)
         elif queue.single and audience.filters == 0:
             self._send_to_one(queue, message, audience, now)
@@ -80,11 +76,7 @@ class Sender:
             self._outcomes.wait_last(queue, message)
             if message.rare is not None:
                 self._core.arm(queue)
-        elif (
-            queue.plain
-            and audience.metered == 0
-            and (audience.stalled == 0 or not queue.discipline.stores)
-        ):
+        elif queue.plain and audience.metered == 0 and (audience.stalled == 0 or queue.skips):
             self._send_to_those_who_want(queue, message, audience, now)
         else:
             self._send_deciding(queue, message, now)
@@ -286,10 +278,8 @@ class Sender:
                 decision = combine(decision, answer)
                 if not answer.allow:
                     continue
-            # A broadcast goes on past the limit of unanswered deliveries, see _give.
-            able = not subscription.stalled or (
-                not queue.discipline.stores and subscription.can_take()
-            )
+            # Nobody waits for a consumer with too many unanswered deliveries, see Flights.give.
+            able = not subscription.stalled or (queue.skips and subscription.can_take())
             if not able:
                 self._flights.skip(queue, 1)
                 if hooks & HOOK_CONSUMER_FAILED:

@@ -29,6 +29,7 @@ from tmqp.constants import (
 )
 from tmqp_server.engine.commands import Acknowledge, Extend, Release
 from tmqp_server.engine.core import Core
+from tmqp_server.engine.delivery.done_confirms import confirm_done
 from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.pump import Pump
 from tmqp_server.engine.delivery.sending import Sender
@@ -52,6 +53,7 @@ from tmqp_server.engine.model.message import (
     MARK_BACK,
     MARK_BACK_START,
     MARK_DECIDED,
+    MARK_DONE_CONFIRMS,
     MARK_SAVING,
     MARK_SILENT,
     MARK_TIMED,
@@ -187,10 +189,7 @@ class Workflow:
             if not queue.runnable and (not queue.waiting or queue.chooses()):
                 self._pump.pump(queue, now)
         elif not discipline.stores or (
-            discipline.sends
-            and queue.held is None
-            and not queue.runnable
-            and queue.audience.can_take(queue.exclusive)
+            discipline.sends and queue.held is None and not queue.runnable and queue.can_send()
         ):
             self._sender.send(queue, message, now)
             if queue.waiting_count() != 0:
@@ -383,6 +382,8 @@ class Workflow:
         if marks & MARK_BACK and queue.discipline.stores:
             self._outcomes.put_back_marked(queue, message)
         elif marks & MARK_ANSWERED:
+            if marks & MARK_DONE_CONFIRMS:
+                confirm_done(self._core, queue, message)
             self._outcomes.finish(queue, message)
         else:
             self._outcomes.drop(queue, message)

@@ -113,23 +113,33 @@ class DeliverRun(Effect):
 class ConfirmRun(Effect):
     """Tell a producer that the messages of its run were taken in; for the door that brought it.
 
-    As so many positive ``Confirm`` of messages that were not sent yet.
+    As so many positive ``Confirm`` of messages that were not sent yet.  ``queues`` are their queues
+    in order, or empty where all went into one.
     """
 
-    __slots__ = ("session", "message_ids", "channel", "queue_id")
+    __slots__ = ("session", "message_ids", "channel", "queue_id", "queues")
 
-    def __init__(self, session: int, message_ids: list[str], channel: str, queue_id: int) -> None:
+    def __init__(
+        self,
+        session: int,
+        message_ids: list[str],
+        channel: str,
+        queue_id: int,
+        queues: list[int] | None = None,
+    ) -> None:
         self.session = session
         self.message_ids = message_ids
         self.channel = channel
         self.queue_id = queue_id
+        self.queues: list[int] = [] if queues is None else queues
 
     def confirms(self) -> list[Confirm]:
         """The same as single confirms."""
         found: list[Confirm] = []
-        for name in self.message_ids:
+        for place, name in enumerate(self.message_ids):
+            queue_id = self.queues[place] if self.queues else self.queue_id
             found.append(
-                Confirm(self.session, name, self.channel, self.queue_id, True, "", True, "", None)
+                Confirm(self.session, name, self.channel, queue_id, True, "", True, "", None)
             )
         return found
 

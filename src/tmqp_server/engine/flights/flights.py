@@ -100,9 +100,8 @@ class Flights(DeferralFlights):
         self.admit_on_disk(queue, count)
 
     def take_back(self, queue: Queue, count: int) -> None:
-        """Messages of a commit or batch that failed were never pushed."""
-        queue.counters.received -= count
-        queue.counters.accepted -= count
+        """Count messages of a commit or batch that failed."""
+        queue.counters.undone += count
 
     # --- Leaving ---------------------------------------------------------------------------------
 
@@ -240,14 +239,14 @@ class Flights(DeferralFlights):
 
     def miss(self, queue: Queue, count: int) -> None:
         """Count deliveries that a door did not pass on as skipped ones."""
-        queue.counters.deliveries -= count
+        queue.counters.missed += count
         queue.counters.skipped += count
 
     def give(self, queue: Queue, message: Message, client: Client) -> None:
         """Note the one consumer that has the message."""
         in_flight = client.in_flight
         if in_flight >= client.most and not self._may_hold(queue, message, client):
-            # Only a broadcast comes here, for it waits for nobody.
+            # Only queues that wait for nobody come here.
             queue.counters.untracked += 1
             return
         message.holder = client

@@ -6,13 +6,13 @@ from tmqp_server.engine.commands import PushRun, RunWire
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.client import Client, Origin
-from tmqp_server.engine.model.message import MARK_SAVING, Message
+from tmqp_server.engine.model.message import MARK_HIGH, MARK_SAVING, Message
 from tmqp_server.engine.model.packed_parts import packed_form
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.tails import Tail
 from tmqp_server.engine.model.waiting_parts import WaitingPart
 
-__all__ = ["RunFlights", "WaitingRun"]
+__all__ = ["RunFlights", "WaitingRun", "waits_plainly"]
 
 
 class WaitingRun(WaitingPart):
@@ -79,6 +79,49 @@ def _waiting_of(
     return messages
 
 
+def _by_queue(
+    run: PushRun, contents: tuple[list[str], list[int], list[object]]
+) -> dict[int, tuple[list[str], list[int], list[object]]]:
+    """The contents of a mixed run, those of each queue by its number."""
+    if not run.queues:
+        return {run.queue_id: contents}
+    ids, sizes, wires = contents
+    parts: dict[int, tuple[list[str], list[int], list[object]]] = {}
+    for place, queue_id in enumerate(run.queues):
+        part = parts.get(queue_id)
+        if part is None:
+            part = parts[queue_id] = ([], [], [])
+        part[0].append(ids[place])
+        part[1].append(sizes[place])
+        part[2].append(wires[place])
+    return parts
+
+
+def _has_duplicate(queue: Queue, ids: list[str]) -> bool:
+    """Whether one of these ids is in flight, or occurs twice among them."""
+    if queue.duplicates or len(set(ids)) < len(ids):
+        return True
+    for message_id in ids:  # noqa: SIM110 - any() would make a generator
+        if queue.flight(message_id) is not None:
+            return True
+    return False
+
+
+def waits_plainly(queue: Queue) -> bool:
+    """Whether what waits does so in memory, in the order it came, and nothing is asked of any
+    message until it is its turn."""
+    discipline = queue.discipline
+    return (
+        discipline.stores
+        and not discipline.replaces
+        and not (queue.saves or queue.bounded)
+        and not (queue.waits or queue.keyed or queue.leveled)
+        and not queue.audience.filters
+        and not (queue.fleeting or queue.spilled)
+        and queue.message_timeout_s == 0.0
+    )
+
+
 class RunFlights:
     """What of ``Flights`` is about runs."""
 
@@ -110,7 +153,7 @@ class RunFlights:
         timed = None if queue.timed is None else queue.timed.messages
         saves = marks & MARK_SAVING != 0
         taken = 0
-        channel, queue_id = run.channel, run.queue_id
+        channel, queue_id = run.channel, queue.queue_id
         ids, sizes, wires = contents
         messages: list[Message] = []
         flights = queue.flights
@@ -135,6 +178,35 @@ class RunFlights:
         if now + queue.ack_timeout_s < queue.timer.wake_at:
             self._core.wakeups.arm(queue.timer, now + queue.ack_timeout_s)
         return messages
+
+    def take_off_mixed(
+        self,
+        queues: dict[int, Queue],
+        run: PushRun,
+        contents: tuple[list[str], list[int], list[object]],
+        holder: Client,
+        origin: Origin,
+        marks: int,
+        now: float,
+    ) -> bool:
+        """The same for a mixed run that is not to be saved, all of it for one client; *queues* are
+        those of the run by their numbers.
+
+        False, with nothing done, when one of its messages would be a duplicate.
+        """
+        parts = _by_queue(run, contents)
+        for queue_id, part in parts.items():
+            if _has_duplicate(queues[queue_id], part[0]):
+                return False
+        for queue_id, part in parts.items():
+            holders = [holder] * len(part[0])
+            self.take_off_run(queues[queue_id], run, part, holders, origin, marks, now)
+        ids, _, _ = contents
+        for place in run.odd:
+            queue_id = run.queues[place] if run.queues else run.queue_id
+            queues[queue_id].flights[ids[place]].marks ^= MARK_HIGH
+        self.hold_run(holder, run.count)
+        return True
 
     def room(self, client: Client) -> int:
         """How many messages a consumer may still be given."""
@@ -181,7 +253,7 @@ class RunFlights:
         """Let a message that nobody else knows of wait as its bytes behind many others; False, with
         nothing done, when these are few, or there is more to it than its bytes say."""
         core = self._core
-        if queue.regular_count + queue.high_count < core.packs_behind or not queue.waits_plainly():
+        if queue.regular_count + queue.high_count < core.packs_behind or not waits_plainly(queue):
             return False
         wires = core.wires
         packed = packed_form(message, wires)

@@ -281,6 +281,13 @@ class ChannelTable:
         #: Who tells the priorities of messages.
         self.gauge = LevelGauge()
 
+    def limit_to(self, limits: EngineLimits) -> None:
+        """Be limited by these from now on, with all queues."""
+        self._limits = limits
+        for channel in self.by_key.values():
+            for queue in channel.queues.values():
+                queue.limit_to(limits)
+
     def find(self, name: str) -> Channel | None:
         """The channel of that name in any case, or None."""
         channel = self.by_spelling.get(name)

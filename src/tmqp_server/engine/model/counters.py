@@ -13,7 +13,8 @@ class QueueCounters:
     """What a queue has counted since it was created or restored.
 
     Accepted messages are live or settled, and settled ones are counted in one of ``done``,
-    ``expired``, ``dead``, ``cleared`` and ``dropped``.  The rest are the protocol's counters (F68,
+    ``expired``, ``dead``, ``cleared``, ``dropped`` and ``undone``.  No counter is ever lowered,
+    because what reads them adds up differences.  The rest are the protocol's counters (F68,
     F100) and further ones of our own.
     """
 
@@ -25,6 +26,7 @@ class QueueCounters:
         "dead",
         "cleared",
         "dropped",
+        "undone",
         "received",
         "sent",
         "deliveries",
@@ -40,6 +42,7 @@ class QueueCounters:
         "requeued",
         "released",
         "skipped",
+        "missed",
         "untracked",
         "overflowed",
         "displaced",
@@ -58,6 +61,8 @@ class QueueCounters:
         self.dead = 0
         self.cleared = 0
         self.dropped = 0
+        #: Messages of a commit or batch that failed: received and accepted, and never seen.
+        self.undone = 0
         self.received = 0
         self.sent = 0
         self.deliveries = 0
@@ -80,6 +85,8 @@ class QueueCounters:
         self.released = 0
         #: Deliveries of broadcasts that a blocked consumer missed.
         self.skipped = 0
+        #: Those of ``deliveries`` that a door did not pass on; they are in ``skipped`` too.
+        self.missed = 0
         #: Deliveries of broadcasts to a consumer with too much unanswered: sent, not tracked.
         self.untracked = 0
         #: Messages of an ephemeral queue that there was no room for.
@@ -133,6 +140,7 @@ class QueueCounters:
         self.dead += other.dead
         self.cleared += other.cleared
         self.dropped += other.dropped
+        self.undone += other.undone
         self.received += other.received
         self.sent += other.sent
         self.deliveries += other.deliveries
@@ -148,6 +156,7 @@ class QueueCounters:
         self.requeued += other.requeued
         self.released += other.released
         self.skipped += other.skipped
+        self.missed += other.missed
         self.untracked += other.untracked
         self.overflowed += other.overflowed
         self.displaced += other.displaced
@@ -156,7 +165,7 @@ class QueueCounters:
 
     def settled(self) -> int:
         """Messages that were accepted and are settled."""
-        return self.done + self.expired + self.dead + self.cleared + self.dropped
+        return self.done + self.expired + self.dead + self.cleared + self.dropped + self.undone
 
 
 class BrokerCounters:

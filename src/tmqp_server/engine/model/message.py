@@ -30,6 +30,7 @@ __all__ = [
     "MARK_CONFIRMED",
     "MARK_COPY",
     "MARK_DECIDED",
+    "MARK_DONE_CONFIRMS",
     "MARK_DUPLICATE",
     "MARK_FAILED",
     "MARK_FED",
@@ -106,6 +107,9 @@ MARK_AWAY: Final = 4_194_304
 MARK_UNTOLD: Final = 8_388_608
 #: Its confirm waits until the feeds of its queue have it; see ``awaited_copies.py``.
 MARK_AWAITS: Final = 16_777_216
+#: Its confirm need not wait for the storage when its consumer is done with it first; see
+#: ``done_confirms.py``.
+MARK_DONE_CONFIRMS: Final = 33_554_432
 
 
 class Timing:

@@ -76,8 +76,8 @@ class Queue(QueueFacts):
     """
 
     __slots__ = (
-        "key", "memory", "audience", "handler", "hooks", "discipline", "exclusive", "plain",
-        "single", "direct", "keyed", "keys", "leveled", "gauge", "nameless", "saves",
+        "key", "memory", "audience", "handler", "hooks", "discipline", "exclusive", "skips",
+        "plain", "single", "direct", "keyed", "keys", "leveled", "gauge", "nameless", "saves",
         "bounded", "memory_limit", "memory_bytes", "waits", "receipt", "receipt_asked",
         "size_cap", "count_cap", "byte_cap", "disk_cap", "turn", "high", "regular",
         "deferred", "flights", "timed", "duplicates", "shared", "held", "timer", "waiting",
@@ -172,6 +172,8 @@ class Queue(QueueFacts):
         self.handler = handler
         self.hooks = hooks_of(handler)
         self.exclusive = discipline.exclusive or options.send_only_first_acquirer
+        #: Nobody is waited for: a consumer that cannot take a message misses it.
+        self.skips = not discipline.stores or (options.skip_slow_consumers and not self.exclusive)
         #: Nothing is decided in a send pass; see Sender.
         decides = self.nameless or self.hooks & SEND_HOOKS != 0 or self.feeds is not None
         self.plain = not (self.exclusive or decides)
@@ -189,8 +191,7 @@ class Queue(QueueFacts):
         #: did; None where the handler must be called.
         self.receipt: Decision | None = None
         self.receipt_asked: Decision | None = None
-        receipt = receipt_of(handler)
-        if receipt is not None:
+        if (receipt := receipt_of(handler)) is not None:
             self.receipt, self.receipt_asked = receipt
         #: Every message taken in is saved.
         self.saves = options.durable and discipline.stores
@@ -203,28 +204,27 @@ class Queue(QueueFacts):
             and discipline.stores
             and not discipline.replaces
         ) or self.spilled > 0
+        self.limit_to(limits)
+        self.disk_cap = options.disk_limit_bytes or _NO_LIMIT
+        self.message_timeout_s = options.message_timeout_ms / 1000
+        self._count_priorities(options.priorities == TEN)
+
+    def limit_to(self, limits: EngineLimits) -> None:
+        """Be limited by these from now on, and by its options."""
+        options = self.options
         self.memory_limit = options.memory_limit or limits.max_messages_in_memory
         self.memory_bytes = limits.max_queue_bytes // 2
         # Within these a push fits without another look (Outcomes.make_room looks closely).
-        self.size_cap = limits.max_message_bytes
-        if options.message_size_limit:
-            self.size_cap = min(self.size_cap, options.message_size_limit)
-        if discipline.refuses:
+        self.size_cap = min(limits.max_message_bytes, options.message_size_limit or _NO_LIMIT)
+        if self.discipline.refuses:
             self.size_cap = -1
-        self.byte_cap = limits.max_queue_bytes
-        if options.bytes_limit:
-            self.byte_cap = min(self.byte_cap, options.bytes_limit)
-        self.disk_cap = options.disk_limit_bytes or _NO_LIMIT
-        self.count_cap = limits.max_messages_per_queue
-        if options.message_limit:
-            self.count_cap = min(self.count_cap, options.message_limit)
+        self.byte_cap = min(limits.max_queue_bytes, options.bytes_limit or _NO_LIMIT)
+        self.count_cap = min(limits.max_messages_per_queue, options.message_limit or _NO_LIMIT)
         self.count_cap -= self.deferred.on_disk()
         timeout_ms = options.acknowledge_timeout_ms or limits.max_acknowledge_timeout_ms
         self.ack_timeout_s = timeout_ms / 1000
         if self.timed is not None:
             self.timed.change_timeout(self.ack_timeout_s)
-        self.message_timeout_s = options.message_timeout_ms / 1000
-        self._count_priorities(options.priorities == TEN)
         self.put_back_limit = options.put_back_limit or limits.max_put_backs
         if options.put_back_limit < 0:
             self.put_back_limit = _NO_LIMIT
@@ -277,26 +277,20 @@ class Queue(QueueFacts):
         self.direct = False
         self.single = False
 
+    def can_send(self) -> bool:
+        """Whether there is who can take a message now: all must be able to, but for those that may
+        miss it."""
+        audience = self.audience
+        if self.skips and self.discipline.stores:
+            return audience.stalled < len(audience.subscriptions)
+        return audience.can_take(self.exclusive)
+
     def chooses(self) -> bool:
         """Whether it must look who would take a message: each goes to one consumer, of those who
         want it, or whose it is."""
         if not self.exclusive or self.feeds is not None:
             return False
         return (self.audience.filters != 0 or self.keyed) and self.discipline.sends
-
-    def waits_plainly(self) -> bool:
-        """Whether what waits does so in memory, in the order it came, and nothing is asked of any
-        message until it is its turn."""
-        discipline = self.discipline
-        return (
-            discipline.stores
-            and not discipline.replaces
-            and not (self.saves or self.bounded)
-            and not (self.waits or self.keyed or self.leveled)
-            and not self.audience.filters
-            and not (self.fleeting or self.spilled)
-            and self.message_timeout_s == 0.0
-        )
 
     # --- Messages on disk only -------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.delivery import HandlerRegistry
 from tmqp_server.engine.options import BrokerOptions
 
-__all__ = ["check_broker"]
+__all__ = ["check_broker", "check_options"]
 
 
 def check_broker(limits: EngineLimits, options: BrokerOptions, handlers: HandlerRegistry) -> None:
@@ -15,8 +15,7 @@ def check_broker(limits: EngineLimits, options: BrokerOptions, handlers: Handler
 
     :raises ValueError: when it cannot.
     """
-    if options.channel.problem(limits) != RESULT_OK:
-        raise ValueError(f"these options are not possible within the limits: {options!r}")
+    check_options(limits, options)
     if handlers.find(options.channel.queue.delivery_handler) is None:
         name = options.channel.queue.delivery_handler
         raise ValueError(f"no delivery handler is registered under the name {name!r}")
@@ -29,3 +28,12 @@ def check_broker(limits: EngineLimits, options: BrokerOptions, handlers: Handler
         raise ValueError("automatically created channels have no owner to end with")
     if options.channel.queue.needs_storage() and not options.storage:
         raise ValueError("queues cannot be durable without a storage")
+
+
+def check_options(limits: EngineLimits, options: BrokerOptions) -> None:
+    """Look whether new channels can be as they are to be.
+
+    :raises ValueError: when the limits do not allow it.
+    """
+    if options.channel.problem(limits) != RESULT_OK:
+        raise ValueError(f"these options are not possible within the limits: {options!r}")

@@ -18,6 +18,7 @@ from tmqp_server.engine.commands import (
 from tmqp_server.engine.core import Core, Performers
 from tmqp_server.engine.effects import CloseSession
 from tmqp_server.engine.model.channels import Channel
+from tmqp_server.engine.model.feeds import Feed
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session
 from tmqp_server.engine.model.snapshots import ChannelSnapshot, QueueSnapshot
@@ -72,13 +73,22 @@ class Surveying:
 
     def options_of(self, channel_name: str, queue_id: int) -> QueueOptions | ChannelOptions | None:
         """The options of a queue, or of a channel where the id is below 0; None for none."""
-        channel = self._core.channels.find(channel_name)
-        if channel is None:
-            return None
         if queue_id < 0:
-            return channel.options
-        queue = channel.queues.get(queue_id)
+            channel = self._core.channels.find(channel_name)
+            return None if channel is None else channel.options
+        queue = self._queue_of(channel_name, queue_id)
         return None if queue is None else queue.options
+
+    def feed_of(self, source: tuple[str, int], target: tuple[str, int]) -> Feed | None:
+        """The feed from one queue to another, each by its channel's name and its id, or None."""
+        queue, other = self._queue_of(*source), self._queue_of(*target)
+        if queue is None or other is None:
+            return None
+        return next((feed for feed in queue.feeds or () if feed.target is other), None)
+
+    def _queue_of(self, channel_name: str, queue_id: int) -> Queue | None:
+        channel = self._core.channels.find(channel_name)
+        return None if channel is None else channel.queues.get(queue_id)
 
     def limits_reached(self) -> dict[str, int]:
         """How often each limit was reached, of those that were."""

@@ -39,9 +39,15 @@ def test_one_writer_writes_what_each_would_be(effects: list[Confirm]) -> None:
 alike = st.lists(st.text("ab\x00\x7f\x80", min_size=3, max_size=3), max_size=8)
 
 
-@given(st.one_of(st.lists(names, max_size=8), alike), channels, st.integers(0, 65_535))
-def test_a_run_is_written_as_its_confirms(ids: list[str], channel: str, queue_id: int) -> None:
-    run = ConfirmRun(1, ids, channel, queue_id)
+numbers = st.sampled_from([0, 1, 255, 300, 65_535])
+
+
+@given(st.data(), st.one_of(st.lists(names, max_size=8), alike), channels, st.booleans())
+def test_a_run_is_written_as_its_confirms(
+    data: st.DataObject, ids: list[str], channel: str, several: bool
+) -> None:
+    queues = data.draw(st.lists(numbers, min_size=len(ids), max_size=len(ids))) if several else []
+    run = ConfirmRun(1, ids, channel, queues[0] if queues else data.draw(numbers), queues)
     writer = ConfirmWriter()
     assert writer.write_run(run) == b"".join([confirm_frame(each) for each in run.confirms()])
     assert len(run.confirms()) == len(ids)

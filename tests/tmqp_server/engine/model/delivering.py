@@ -75,7 +75,8 @@ class Delivering(Counting):
     def audience_can(self, line: Line) -> bool:
         """Stored messages wait until all consumers can take them, or one if one gets them (C65)."""
         able = [member.can_take() for member in line.takers()]
-        return any(able) if line.only_one() else bool(able) and all(able)
+        one_will_do = line.only_one() or line.is_on("skip_slow_consumers")
+        return any(able) if one_will_do else bool(able) and all(able)
 
     def chosen(self, line: Line) -> list[Member]:
         """Who gets the next message (F86-F90)."""

@@ -95,6 +95,7 @@ changes = st.builds(
     wait_for_acknowledge=st.none() | st.booleans(),
     hide_client_names=st.none() | st.booleans(),
     send_only_first_acquirer=st.none() | st.booleans(),
+    skip_slow_consumers=st.none() | st.booleans(),
     message_limit=st.none() | st.sampled_from([0, 2, 5]),
     message_size_limit=st.none() | st.sampled_from([0, 0, 25]),
     put_back_limit=st.none() | st.integers(-1, 3),

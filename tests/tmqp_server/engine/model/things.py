@@ -46,6 +46,7 @@ DEFAULTS: dict[str, object] = {
     "wait_for_acknowledge": False,
     "hide_client_names": False,
     "send_only_first_acquirer": False,
+    "skip_slow_consumers": False,
     "message_limit": 0,
     "message_size_limit": 0,
     "bytes_limit": 0,

@@ -8,7 +8,10 @@ const KEPT = 1000;
 /** What was answered: a number, unless the client went before it was. */
 const answer = (code) => (code === null ? badge("no answer", "warn") : code === 200 ? badge("done", "good") : badge(`refused ${code}`, "error"));
 const was = (record, key) => (key in (record.before || {}) ? ` (was ${record.before[key]})` : "");
-const after = (record) => Object.entries(record.after || {}).map(([key, value]) => `${key}=${value}${was(record, key)}`).join(" ");
+const after = (record) => [
+  ...Object.entries(record.after || {}).map(([key, value]) => `${key}=${value}${was(record, key)}`),
+  ...Object.entries(record.before || {}).filter(([key]) => !(key in (record.after || {}))).map(([key, value]) => `was ${key}=${value}`), // it is no more
+].join(" ");
 const words = (record) => [record.who, record.action, record.subject, record.door, record.address, after(record)].join(" ").toLowerCase();
 
 function line(record) {

@@ -2,8 +2,8 @@
 
 import { get, remove } from "./api.js";
 import { fields, sure } from "./ask.js";
-import { badge, button, card, count, encode, facts, fill, h, moment, quiet, table, title } from "./dom.js";
-import { bytesOf, firstLine, payload } from "./payload.js";
+import { badge, button, bytes, card, count, encode, facts, fill, h, moment, quiet, table, title } from "./dom.js";
+import { bytesOf, download, firstLine, payload } from "./payload.js";
 import { crumbs, queueHash, queuePath } from "./places.js";
 import { rightsOn } from "./rights.js";
 
@@ -34,12 +34,12 @@ export async function page(context) {
       ["Sequence", (row) => h("button", { type: "button", class: "sort link", "data-key": `message ${row.sequence}`, onclick: () => show(row) }, count(row.sequence))],
       ["State", (row) => [row.state === "waiting" ? row.state : badge(row.state, "warn"), row.priority === "high" && badge("high")]],
       ["Id", (row) => h("code", { class: "short", title: row.id }, row.id.length > 12 ? `${row.id.slice(0, 10)}…` : row.id)],
+      ["Size", (row) => bytes(bytesOf(row).length), "n"],
       ["Body", (row) => firstLine(row)],
     ], items, "No message fits."));
   };
   const show = (row) => {
     open = row;
-    const where = new Blob([bytesOf(row)], { type: "application/octet-stream" });
     fill(detail, card(`Message ${count(row.sequence)}`,
       facts([
         ["Id", row.id], ["Producer", row.source], ["State", row.state], ["Deliveries", row.attempts ?? row.attempt],
@@ -50,12 +50,7 @@ export async function page(context) {
       h("h2", { class: "gap" }, "Body"), payload(row),
       h("div", { class: "row end" },
         button("Copy id", () => navigator.clipboard.writeText(row.id).then(() => context.tell("The id is copied."), () => context.tell("The browser does not let the page copy.", "warn"))),
-        button("Download", () => {
-          const url = URL.createObjectURL(where);
-          const anchor = h("a", { href: url, download: `message-${row.sequence}.bin` });
-          anchor.click();
-          URL.revokeObjectURL(url);
-        }),
+        button("Download", () => download(`message-${row.sequence}.bin`, bytesOf(row))),
         row.state === "waiting" && can.has("clear-messages") && button("Remove message…", () => drop(row), "danger"),
         row.state === "deferred" && can.has("cancel") && button("Cancel message…", () => cancel(row), "danger"))));
     detail.scrollIntoView({ block: "nearest" });
@@ -68,7 +63,14 @@ export async function page(context) {
     if (!await sure("Remove a message", ["The message ", h("b", {}, row.id), " goes, and cannot be brought back."], "Remove it")) return;
     if (await context.act(() => remove(`${path}/${encode(row.id)}`, { state: "waiting" }), "The message is removed.")) { fill(detail); await look(true); }
   };
-  const look = async (first) => {
+  let working = Promise.resolve();
+  /** One portion after the other: whoever presses "More" twice gets the next one and that behind it. */
+  const look = (first) => {
+    const done = working.then(() => (first || next !== null ? portion(first) : null));
+    working = done.catch(() => {});
+    return done;
+  };
+  const portion = async (first) => {
     const { from, at, ...terms } = asked.read();
     if (terms.state === "all") delete terms.state;
     if (at === "the last") return last(terms, first);

@@ -11,6 +11,13 @@ export function bytesOf(item) {
   return new TextEncoder().encode(item.text ?? "");
 }
 
+/** Have the browser keep data as a file; it is never shown. */
+export function download(name, data) {
+  const url = URL.createObjectURL(new Blob([data], { type: "application/octet-stream" }));
+  h("a", { href: url, download: name }).click();
+  URL.revokeObjectURL(url);
+}
+
 /** The first line of a payload, short. */
 export function firstLine(item) {
   if (item.text === undefined) return item.base64 === undefined ? "" : `${bytes(bytesOf(item).length)} of binary data`;

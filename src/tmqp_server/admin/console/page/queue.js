@@ -1,11 +1,11 @@
 // One queue: what waits in it, who consumes it, its options, its dead letters.
 
-import { get, patch, post } from "./api.js";
+import { get, patch, post, remove } from "./api.js";
 import { form, sure } from "./ask.js";
 import { History, chart } from "./chart.js";
 import { age, badge, button, bytes, card, count, encode, facts, fill, h, link, meter, moment, quiet, table, title } from "./dom.js";
 import { QUEUE_OPTIONS, fromForm, optionsList, queueFields, toForm } from "./options.js";
-import { firstLine } from "./payload.js";
+import { download, firstLine } from "./payload.js";
 import { crumbs, messagesHash, queueHash, queuePath, readPlace } from "./places.js";
 import { clearQueue, removeQueue } from "./queues.js";
 import { may, rightsOn } from "./rights.js";
@@ -23,7 +23,16 @@ function letters(context, path, can) {
     quiet(picks.size ? `${count(picks.size)} picked` : "None picked: all are meant."),
     can.has("clear-messages") && button("Send again…", () => again("first"), "primary"),
     can.has("clear-messages") && button("Send to…", () => to()),
+    button("Export", () => download("dead-letters.jsonl", chosen().map((row) => `${JSON.stringify(row)}\n`).join(""))),
+    can.has("clear-messages") && picks.size > 0 && button("Delete…", drop, "danger"),
   ]);
+  const chosen = () => rows.filter((row) => !picks.size || picks.has(row.id));
+  const drop = async () => {
+    const gone = chosen();
+    if (!await sure(`Delete ${count(gone.length)} dead letters?`, "They go, and cannot be brought back.", "Delete")) return;
+    picks.clear();
+    await context.act(async () => { for (const row of gone) await remove(`${path}/messages/${encode(row.id)}`, { state: "waiting" }); }, `${count(gone.length)} dead letters are deleted.`);
+  };
   const draw = () => {
     fill(place, table("Dead letters", [
       ["Pick", (row) => h("input", { type: "checkbox", "data-key": `pick ${row.sequence}`, "aria-label": `Pick ${row.id}`, checked: picks.has(row.id), onchange: (event) => { if (event.target.checked) picks.add(row.id); else picks.delete(row.id); said(); } })],

@@ -26,13 +26,13 @@ export async function page(context) {
       fill(place, card(null, quiet("This server keeps messages in memory only. Start it with --data to have durable queues.")));
       return;
     }
-    const rows = [["Write of a batch", store.write_us, time], ["Read", store.read_us, time], ["Messages in a batch", store.batch_messages, number]];
+    const rows = [["Write of a batch", store.write_us, time], ...(store.sync_us ? [["Sync of the log", store.sync_us, time]] : []), ["Read", store.read_us, time], ["Messages in a batch", store.batch_messages, number]];
     const biggest = may("see-channel") ? (await get("queues", { sort: "-disk_bytes", limit: 10, fields: "disk_bytes,spilled,waiting", filter: "disk_bytes>0" })).items.filter((row) => !row.gone) : [];
-    const copies = await get("server/backup");
+    const [copies, { counts }] = await Promise.all([get("server/backup"), get("server")]);
     const room = store.free_bytes - store.floor_bytes;
     fill(place,
       card(null, h("div", { class: "row bar-of-views" }, store.saving ? badge("saving", "good") : badge("not saving", "error"), store.problem && h("span", { class: "wrong" }, store.problem)),
-        facts([["On disk", bytes(store.bytes)], ["Free", bytes(store.free_bytes)], ["Kept free", bytes(store.floor_bytes)], ["Failed writes", count(store.failures)]]),
+        facts([["On disk", bytes(store.bytes)], ["Free", bytes(store.free_bytes)], ["Kept free", bytes(store.floor_bytes)], ["Failed writes", count(store.failures)], ["Damaged messages", count(counts.damaged)]]),
         h("div", { class: "gap" }, meter("Of the room there is", store.bytes, store.bytes + Math.max(room, 0), `${bytes(Math.max(room, 0))} left`))),
       card("Backup", backup(copies, context)),
       card("How long it takes", table("How long it takes", [["What", ([name]) => name], ["Half", ([, value, say]) => say(percentile(value, 0.5)), "n"], ["99 %", ([, value, say]) => say(percentile(value, 0.99)), "n"], ["All", ([, value, say]) => say(percentile(value, 1)), "n"], ["Times", ([, value]) => count(value.counts.reduce((sum, each) => sum + each, 0)), "n"]], rows)),

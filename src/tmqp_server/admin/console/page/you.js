@@ -1,4 +1,4 @@
-// Who is logged in, and which rights that gives: anywhere, or about a channel, a queue or a router.
+// Who is logged in, and which rights that gives: anywhere, or about a channel, a queue, a router or a space of cells.
 
 import { get } from "./api.js";
 import { fields } from "./ask.js";
@@ -12,6 +12,7 @@ export async function page(context) {
     { name: "channel", label: "Channel" },
     { name: "queue", label: "Queue", kind: "number", most: 65535 },
     { name: "router", label: "Router" },
+    { name: "space", label: "Space of cells" },
   ], Object.fromEntries(context.query));
   const look = async () => {
     const subject = Object.fromEntries(Object.entries(asked.read()).filter(([, value]) => value !== "" && value !== null && value !== undefined));
