@@ -80,7 +80,7 @@ class FrameDecoder:
     ``makes_runs``, whether it makes runs (off by default), and ``runs``, the runs among the frames
     that the last :meth:`feed` returned: each replaces its first frame there, and its other frames
     are left out; ``mixes_runs``, whether messages of one run may go into several queues of one
-    target, and some have priority, and whether acknowledges of one may be about several queues;
+    target, and some have priority, and whether acknowledgements of one may be for several queues;
     ``read_headers``, names of headers that the forwarding code reads: a message that may have one
     is never in a run; if this is None, no message with headers is.
     """

@@ -108,7 +108,7 @@ QUEUE_COUNTERS: Final = (
     ("expired", "expired", "Messages that expired."),
     ("dead", "dead", "Messages that became dead letters."),
     ("cleared", "cleared", "Messages that were cleared, or removed with their queue."),
-    ("dropped", "dropped", "Messages that were dropped, for want of consumers or room."),
+    ("dropped", "dropped", "Messages that were dropped: there were no consumers or no room."),
     ("undone", "undone", "Received messages of commits and batches that failed."),
     ("ack_timeouts", "ack_timeouts", "Deliveries that were not acknowledged in time."),
     ("negative_acks", "negative_acks", "Negative acknowledgements by consumers."),
