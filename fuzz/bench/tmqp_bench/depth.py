@@ -17,16 +17,9 @@ import time
 from typing import Any, Final
 
 from tmqp_bench.codec import BUILDS, PLACES, ROOT
+from tmqp_bench.in_process import broker_for, create_pull_queue
 
-__all__ = [
-    "add_arguments",
-    "broker_for",
-    "create_pull_queue",
-    "from_process",
-    "measure",
-    "resident_bytes",
-    "run",
-]
+__all__ = ["add_arguments", "from_process", "measure", "resident_bytes", "run"]
 
 _HELP: Final = """\
 Measures what a message costs in a queue that holds many: the engine alone, in one process, without
@@ -46,8 +39,6 @@ _PORTION: Final = 10_000
 #: left the processor's caches before their turn comes, which has nothing to do with the queue.
 _READ: Final = 400
 _PAYLOAD: Final = bytes(100)
-#: Bytes that no limit reaches.
-_NO_END: Final = 1 << 50
 
 
 def add_arguments(commands: Any) -> None:
@@ -94,13 +85,13 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def from_process(module: str, path: str, *numbers: int) -> Any:
-    """What a module prints as JSON that is run with these numbers; None if it fails.
+def from_process(module: str, path: str, *arguments: int | str) -> Any:
+    """What a module prints as JSON that is run with these arguments; None if it fails.
 
     :param path: where Python looks for modules.
     """
     ended = subprocess.run(
-        [sys.executable, "-m", module, *map(str, numbers)],
+        [sys.executable, "-m", module, *map(str, arguments)],
         env={**os.environ, "PYTHONPATH": path},
         stdout=subprocess.PIPE,
         text=True,
@@ -130,30 +121,6 @@ def resident_bytes() -> int:
     """How much memory this process has."""
     with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - no file of ours
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-def broker_for(messages: int) -> Any:
-    """A broker of the build under test that takes this number of messages into a queue."""
-    limits: Any = importlib.import_module("tmqp_server.engine.limits")
-    brokers: Any = importlib.import_module("tmqp_server.engine.broker")
-    letters: Any = importlib.import_module("tmqp_server.doors.letters")
-    wires: Any = importlib.import_module("tmqp_server.doors.wires")
-    broker = brokers.Broker(
-        limits.EngineLimits(
-            max_messages_per_queue=messages, max_queue_bytes=_NO_END, max_total_bytes=_NO_END
-        )
-    )
-    broker.know_wires(wires.LetterWires(letters.Letters()))
-    return broker
-
-
-def create_pull_queue(broker: Any) -> None:
-    """Create the queue 1 of the channel ``bench``, as the session 1."""
-    commands: Any = importlib.import_module("tmqp_server.engine.commands")
-    constants: Any = importlib.import_module("tmqp.constants")
-    options: Any = importlib.import_module("tmqp_server.engine.options")
-    changes = options.QueueChanges(status=constants.STATUS_PULL, request_acknowledge=False)
-    broker.step(commands.CreateQueue(1, "create", "bench", 1, changes), 0.0)
 
 
 def _prepared(depth: int) -> tuple[Any, Any]:
