@@ -47,15 +47,6 @@ def test_a_batch_is_the_same_as_over_the_network(spark: SparkSession, broker: Br
     assert narrow == sum(len(row["value"]) == 5 for row in remote)
 
 
-def test_columns_that_the_broker_cuts_out_are_the_same(spark: SparkSession, broker: Broker) -> None:
-    channel = f"cut-{secrets.token_hex(4)}"
-    broker.push(channel, 1, [b"%05d" % number * (number % 30) for number in range(2_000)])
-    columns = "channel string, queue int, seq long, value binary"
-    whole = rows(load(spark, broker, columns, subscribe=channel))
-    assert len(whole) == 2_000
-    assert rows(load(spark, broker, columns, subscribe=channel, pruneAtBroker="true")) == whole
-
-
 @pytest.mark.long
 def test_a_stream_has_each_message_once_while_the_broker_works_and_is_killed(
     spark: SparkSession, own_broker: Broker, tmp_path: Path

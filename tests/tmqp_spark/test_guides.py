@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 import shlex
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from tests.project import ROOT
-from tests.tmqp_spark import killing
 from tests.tmqp_spark.commands import kept
 from tests.tmqp_spark.pages import blocks
 from tmqp_spark.cli import cli
@@ -23,9 +19,6 @@ from tmqp_spark.testing import Broker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-_LOOK_S: Final = 0.05
 
 
 def run_all(
@@ -56,28 +49,6 @@ def placed(text: str, instead: Mapping[str, str]) -> str:
     for there, here in instead.items():
         text = text.replace(there, here)
     return text
-
-
-@contextmanager
-def started_again(broker: Broker, folder: Path) -> Iterator[None]:
-    """Start the broker again whenever it is killed; its process' number stands in the folder."""
-    over = threading.Event()
-
-    def look() -> None:
-        while not over.wait(_LOOK_S):
-            if not broker.running:
-                broker.kill()
-                broker.start()
-                (folder / "broker").write_text(str(broker.pid))
-
-    (folder / "broker").write_text(str(broker.pid))
-    looking = threading.Thread(target=look)
-    looking.start()
-    try:
-        yield
-    finally:
-        over.set()
-        looking.join()
 
 
 @pytest.mark.long
@@ -126,81 +97,6 @@ def test_recipes(spark: SparkSession, own_broker: Broker, tmp_path: Path) -> Non
     assert sorted(large) == list(range(100, 200))
     found = [(row["seconds"], row["nanos"]) for row in space["times"].orderBy("seq").collect()]
     assert found == [(number, 7) for number in range(50)]
-
-
-@pytest.mark.long
-@pytest.mark.timeout(400)
-def test_a_write_that_is_repeated_outlives_the_broker_and_counts_once(
-    spark: SparkSession, own_broker: Broker, tmp_path: Path
-) -> None:
-    """The broker dies with what is staged; the next attempt loses the answer to its commit."""
-    own_broker.push("by-key", 1, [b"%d" % number for number in range(500)])
-    own_broker.create("orders-copy", 1)
-    killing.register(spark)
-    folder = tmp_path / "query"
-    folder.mkdir()
-    killing.arm(folder, "broker", "staged")
-    killing.arm(folder, "itself", "after the commit")
-    format_of = 'frame.write.format("tmqp{}")'
-    deadly = f"{format_of.format('_killing')}.option('kills', {str(folder)!r})"
-    code = placed(blocks("spark_recipes", "python")["repeated"], {format_of.format(""): deadly})
-    space = {
-        "ADDRESS": own_broker.url,
-        "CHECKPOINT": str(tmp_path / "checkpoint"),
-        "spark": spark,
-    }
-    with started_again(own_broker, folder):
-        run_block("spark_recipes.md: repeated", code, space)
-    assert killing.armed(folder) == []
-    assert killing.books(own_broker.url, "orders-copy") == (500, 0, 499)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(400)
-def test_the_reference(spark: SparkSession, own_broker: Broker, tmp_path: Path) -> None:
-    """The pieces of docs/spark.md: what they read and write."""
-    own_broker.push("orders", 7, [b"%d" % number for number in range(300)])
-    for channel in ("dead", "results"):
-        own_broker.create(channel, 1)
-    instead = {
-        "tmq://broker:2622": own_broker.url,
-        "checkpoints/": f"{tmp_path}/checkpoints/",
-        'start("archive")': f"start({str(tmp_path / 'archive')!r})",
-        "captures/*.json": f"{ROOT}/tests/data/captures/*.json",
-    }
-    found = spark.createDataFrame([("one",), ("two",)], "value string")
-    rows = spark.readStream.format("tmqp").schema("seq long, queue int")
-    rows = rows.options(url=own_broker.url, subscribe="orders/7", startingOffsets="earliest")
-    names = {"spark": spark, "rows": rows.load(), "batch": found}
-    try:
-        space = run_all("../spark", own_broker, tmp_path, instead, **names)
-        for query in spark.streams.active:
-            query.processAllAvailable()
-    finally:
-        for query in spark.streams.active:
-            query.stop()
-    assert space["orders"].count() == 300
-    archive = spark.read.parquet(str(tmp_path / "archive"))
-    assert [row["seq"] for row in archive.orderBy("seq").collect()] == list(range(1, 301))
-    results = [message.payload for message in kept(own_broker, "results", 1)]
-    assert {b"one", b"two"} < set(results)
-    assert sum(b'"queue":7' in result for result in results) == 300
-    assert space["frames"].count() > 100
-    assert space["events"].isStreaming
-    assert space["dead"].count() == 0
-    run_sql(spark, placed(blocks("../spark", "sql")["tables"], instead))
-    assert len(kept(own_broker, "orders", 7)) == 301
-
-
-def run_sql(spark: SparkSession, text: str) -> None:
-    """Run statements, and remove the tables and views that they create."""
-    try:
-        for statement in filter(str.strip, text.split(";")):
-            spark.sql(statement).collect()
-    finally:
-        spark.sql("DROP VIEW IF EXISTS orders")
-        for table in ("orders_table", "out_table"):
-            spark.sql(f"DROP TABLE IF EXISTS {table}")
 
 
 @pytest.mark.long
