@@ -19,14 +19,22 @@ from typing import Any, Final, Protocol
 from tmqp_server.replication.appending import ASKING, DONE, Appending
 from tmqp_server.replication.effects import Apply, AskLog, Begin, End, Lead, LifeEffect
 from tmqp_server.replication.life import (
-    COMPLETING,
     ENDED,
     LEADER,
     STANDBY,
     Life,
     LifeSettings,
 )
-from tmqp_server.storage.log import Keep, Leader, LogAnswer, LogEntry, LogRequest, Resign
+from tmqp_server.storage.log import (
+    Claim,
+    Keep,
+    Leader,
+    LogAnswer,
+    LogEntry,
+    LogRequest,
+    Resign,
+    WatchLog,
+)
 from tmqp_server.storage.port import DamageError, StoreBatch
 from tmqp_server.storage.replicated import GroupError
 from tmqp_sim.replicas.links import Link
@@ -258,10 +266,9 @@ class Node:
         )
 
     def _answered(self, request: LogRequest, answer: LogAnswer) -> None:
-        state = self.life.state
-        self.life.answered(request, answer, self.now)
-        if isinstance(request, Keep) or state < COMPLETING == self.life.state:
+        if isinstance(request, (Claim, Keep, WatchLog)):
             self._kept_at = self.now
+        self.life.answered(request, answer, self.now)
 
     def _check_promptness(self) -> None:
         """A leader that cannot keep its claim ends in time."""

@@ -170,6 +170,7 @@ class Life:
         self._reported_at = -math.inf
         self._trimmed = 0
         self._kept_at = math.inf
+        self._seen_at = -math.inf
         self._is_new = True
         self._has_joined = False
         self._has_looked = False
@@ -323,7 +324,8 @@ class Life:
         elif self._main.failures or not self._has_looked:
             self._ask(self._main, WatchLog(self.last, epoch, 0.0))
         elif leader is not None and leader.token == self._token:
-            self._claimed(leader, now)  # by an attempt that was not answered
+            # By an attempt that was not answered; the claim stood when the log was looked at.
+            self._claimed(leader, self._seen_at)
         elif leader is None:
             self.state = CLAIMING
             self._claim()
@@ -347,6 +349,7 @@ class Life:
             assert isinstance(answer, Seen), "so has a watch"
             self.leader, self.last = answer.leader, answer.last
             self._has_looked = True
+            self._seen_at = now
             self._go_on(now)
         elif isinstance(request, Claim):
             assert isinstance(answer, Led), "so has a claim"

@@ -143,6 +143,19 @@ def test_a_claim_that_was_carried_out_without_an_answer_is_ones_own() -> None:
     told.take(ReadEntries)
 
 
+def test_a_claim_that_is_noticed_late_counts_from_when_the_log_was_looked_at() -> None:
+    """It counted from when the store had applied what was read, long after the lease was over."""
+    told = Told().joined(OTHER)
+    told.asked(WatchLog, Seen(MINE, 8), 1.0)
+    told.asked(ReadEntries, Entries(1, [ENTRY]), 1.0)
+    told.take(Apply)
+    told.life.applied(8, 2.9)
+    assert told.life.state == COMPLETING
+    told.take(ReadEntries)
+    told.life.on_deadline(3.0)
+    assert told.take(End).reason == "the claim could not be kept for 2 s"
+
+
 def test_a_leader_completes_its_store_before_it_leads() -> None:
     told = Told().joined(None)
     told.asked(Claim, Led(MINE))
