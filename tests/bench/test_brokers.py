@@ -303,6 +303,19 @@ def test_the_memory_of_waiting_messages_is_measured(capsys: pytest.CaptureFixtur
     assert all(130 < each < 300 for each in sizes.values()), sizes
 
 
+def test_pushes_and_answers_are_measured_without_a_network(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["dealing", "--build", "interpreted", "--passes", "1"]) == 0
+    rows = [row.split() for row in capsys.readouterr().out.splitlines()[-5:]]
+    assert [(row[0], row[1]) for row in rows] == [
+        *[("push", "1")] * 2,
+        ("roundrobin", "1"),
+        *[("roundrobin", "4")] * 2,
+    ]
+    assert all(int(row[3]) > 0 and int(row[4]) > 0 for row in rows)
+
+
 def test_idle_connections_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     found = idle.measure("tmqp", "interpreted", idle._ours, 50)
     assert found["after_bytes"] > found["before_bytes"] > 1_000_000

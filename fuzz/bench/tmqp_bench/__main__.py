@@ -9,6 +9,7 @@ from typing import Final, NoReturn
 
 from tmqp_bench import (
     backlog,
+    dealing,
     depth,
     idle,
     large_commit,
@@ -119,6 +120,7 @@ def _parser() -> argparse.ArgumentParser:
     backlog.add_arguments(commands)
     depth.add_arguments(commands)
     waiting.add_arguments(commands)
+    dealing.add_arguments(commands)
     idle.add_arguments(commands)
     overview.add_arguments(commands)
     clients.add_arguments(commands)
@@ -144,6 +146,7 @@ def main(arguments: list[str] | None = None) -> int:
         "brokers": brokers.run,
         "clients": clients.run,
         "depth": depth.run,
+        "dealing": dealing.run,
         "waiting": waiting.run,
         "idle": idle.run,
         "kafka": kafka.run,

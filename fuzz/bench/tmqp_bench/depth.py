@@ -84,13 +84,13 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def from_process(module: str, path: str, *numbers: int) -> Any:
-    """What a module prints as JSON that is run with these numbers; None if it fails.
+def from_process(module: str, path: str, *arguments: int | str) -> Any:
+    """What a module prints as JSON that is run with these arguments; None if it fails.
 
     :param path: where Python looks for modules.
     """
     ended = subprocess.run(
-        [sys.executable, "-m", module, *map(str, numbers)],
+        [sys.executable, "-m", module, *map(str, arguments)],
         env={**os.environ, "PYTHONPATH": path},
         stdout=subprocess.PIPE,
         text=True,

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from tmqp_bench.codec import BUILDS, PLACES, ROOT
 from tmqp_bench.depth import from_process, resident_bytes
+from tmqp_bench.in_process import open_hub
 
 __all__ = ["add_arguments", "measure", "run"]
 
@@ -23,7 +24,7 @@ _HELP: Final = """\
 Measures how much memory a message takes that waits in a queue: the hub and the engine, in one
 process, without a network.  The messages come as from a socket, so many in one chunk; in the queue
 of the first row each comes by itself.  A message has a payload of 100 bytes, an id of 32 characters
-and a source of 5; all of it is 150 bytes on the wire.
+and a source of 7; all of it is 152 bytes on the wire.
 """
 _PAYLOAD: Final = bytes(100)
 _AT_ONCE: Final = (1, 4, 16, 64, 400)
@@ -64,31 +65,11 @@ def _hub(most: int) -> tuple[Any, Any]:
     """A hub with a producer, whose number is 1, and an empty pull queue; and that queue."""
     commands: Any = importlib.import_module("tmqp_server.engine.commands")
     constants: Any = importlib.import_module("tmqp.constants")
-    hello: Any = importlib.import_module("tmqp.hello")
-    frames: Any = importlib.import_module("tmqp.frames")
-    limits: Any = importlib.import_module("tmqp_server.engine.limits")
     options: Any = importlib.import_module("tmqp_server.engine.options")
-    doors: Any = importlib.import_module("tmqp_server.doors.native.door")
-    hubs: Any = importlib.import_module("tmqp_server.hub.hub")
-    brokers: Any = importlib.import_module("tmqp_server.engine.broker")
-    letters: Any = importlib.import_module("tmqp_server.doors.letters")
-    wires: Any = importlib.import_module("tmqp_server.doors.wires")
-    bounds: Any = importlib.import_module("tmqp.limits")
-    no_end = 1 << 50
-    broker = brokers.Broker(
-        limits.EngineLimits(
-            max_messages_per_queue=most, max_queue_bytes=no_end, max_total_bytes=no_end
-        )
-    )
-    broker.know_wires(wires.LetterWires(letters.Letters()))
-    hub = hubs.Hub(broker)
-    hub.open(1, doors.NativeDoor(lambda: "id", bounds.Limits()), 0.0)
-    who = hello.ConnectionInformation("bench").encode()
-    greeting = frames.Frame.build(constants.TYPE_SERVER, "", constants.SERVER_HELLO, who)
-    hub.receive(1, constants.PREAMBLE + greeting.raw, 0.0)
+    hub = open_hub(1, most)
     changes = options.QueueChanges(status=constants.STATUS_PULL, request_acknowledge=False)
-    broker.step(commands.CreateQueue(1, "create", "bench", 1, changes), 0.0)
-    (queue,) = broker.queues()
+    hub.broker.step(commands.CreateQueue(1, "create", "bench", 1, changes), 0.0)
+    (queue,) = hub.broker.queues()
     return hub, queue
 
 
@@ -107,7 +88,7 @@ def measure(messages: int, at_once: int) -> float:
                     1,
                     _PAYLOAD,
                     message_id=f"{each:032x}",
-                    source="bench",
+                    source="client1",
                 ).raw
                 for each in range(number, min(number + at_once, first + count))
             ]

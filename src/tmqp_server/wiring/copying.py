@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import time
 import uuid
 from collections.abc import Callable, Coroutine
@@ -63,7 +62,7 @@ class Copies:
         self._used_at = 0.0
         self._is_given_up = False
         self.last: dict[str, Any] | None = None
-        shutil.rmtree(self._folder, ignore_errors=True)  # of an earlier life
+        _discard(self._folder)  # of an earlier life
 
     def begin(self) -> bool:
         """Begin a copy; False while there is one."""
@@ -125,9 +124,17 @@ class Copies:
             return False
         self._is_given_up = True
         if not last["running"]:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            _discard(self._folder)
             self.last = None
         return True
+
+
+def _discard(folder: Path) -> None:
+    """Remove a copy, if there is one."""
+    if folder.exists():
+        import shutil  # noqa: PLC0415 - it loads the compressors of archives
+
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _read(folder: Path, offset: int) -> bytes | None:

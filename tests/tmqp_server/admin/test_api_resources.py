@@ -322,6 +322,18 @@ def test_nodes_are_listed(caller: Caller) -> None:
     assert caller.get("/api/v1/nodes").json == {"items": []}
 
 
+def test_a_binding_that_calls_out_where_none_may_is_told_so(caller: Caller) -> None:
+    """Only that the server had no data directory was said, and 501 was not described."""
+    caller.ask("PUT", "/api/v1/routers/r", {})
+    wanted = {"kind": "http", "target": "http://127.0.0.1/x"}
+    answer = caller.ask("PUT", "/api/v1/routers/r/bindings/b", wanted)
+    assert answer.status == 501
+    assert "[http] allows no calls" in answer.json["detail"]
+    description = caller.get("/api/v1/openapi.json").json
+    told = description["paths"]["/api/v1/routers/{router}/bindings/{binding}"]["put"]["responses"]
+    assert "501" in told
+
+
 def test_routers_and_bindings_come_and_go(stage: ApiStage, caller: Caller) -> None:
     router = "/api/v1/routers/r"
     binding = {"kind": "queue", "target": "c", "queue": 1, "priority": 3}

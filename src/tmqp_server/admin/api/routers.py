@@ -325,7 +325,7 @@ ROUTER_OPERATIONS: Final[tuple[Operation, ...]] = (
         body="Binding",
         answer="Binding",
         status=201,
-        failures=(404, 409, 412, 422),
+        failures=(404, 409, 412, 422, 501),
         cli=("router bind",),
     ),
     Operation(

@@ -39,7 +39,7 @@ _WORDS: Final = {
     406: "this cannot be done in the state that it is in",
     481: "it is there already",
     482: "a limit is reached",
-    501: "this server keeps nothing: it has no data directory",
+    501: "the server is not set up for this: it has no data directory, or [http] allows no calls",
     503: "the server is busy, or cannot save",
 }
 

@@ -46,7 +46,7 @@ _DOORS: Final = 10
 _RULES: Final = 60
 _LIMITS: Final = len(fields(EngineLimits)) + 2
 #: Templates of the routes of the admin door, at most.
-_ROUTES: Final = 100
+_ROUTES: Final = 120
 #: The most queues that are shown, unless ``max_metrics_queues`` says otherwise.
 _QUEUES: Final = 1_000
 
