@@ -1,9 +1,10 @@
 """Several servers on one machine, with the channels divided among them by their names.
 
     python examples/several_cores.py                     as many servers as there are cores
-    python examples/several_cores.py --servers 1 2 4     compare: the same load on so many servers
+    python examples/several_cores.py --servers 1 2 4  compare: the same load on these numbers of
+    servers
 
-A server uses one core.  Whoever needs more starts several, and lets every client find the server of
+A server uses one core.  To use more, start several, and lets every client find the server of
 a channel in the same way: here by a checksum of the channel's name.  Each channel stays whole on
 one server, so its order and its promises are those of a single server.
 """
@@ -35,7 +36,7 @@ def server_of(channel: str, addresses: Sequence[str]) -> str:
 
 @contextmanager
 def servers(count: int) -> Iterator[dict[str, int]]:
-    """Start so many servers, each on a core of its own where the system allows that; their
+    """Start this number of servers, each on its own core if the system allows that; return their
     addresses, with their processes' numbers."""
     command = [sys.executable, "-m", "tmqp_server", "--listen", "tmq://127.0.0.1:0"]
     started = [
@@ -92,7 +93,7 @@ class Divided:
 
 
 async def carry(addresses: Sequence[str], messages: int) -> float:
-    """Push so many messages into each channel and take them out again; how many a second."""
+    """Push this number of messages into each channel and consume them; how many a second."""
     async with Divided(addresses) as producers, Divided(addresses) as consumers:
         for channel in CHANNELS:
             await producers.of(channel).create_queue(channel, 1, status="push")

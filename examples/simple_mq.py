@@ -5,8 +5,8 @@ Start a server, then run it::
     tmqp-server --door smq
     python examples/simple_mq.py 127.0.0.1:2201 tmq://127.0.0.1:2622
 
-Whoever counts jobs as done has done them; what a worker leaves without counting goes to the next
-one, whichever protocol that speaks.
+A worker counts finished jobs as done; the jobs that a worker leaves without counting goes to the
+next one, whichever protocol that speaks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def produce(address: tuple[str, int], jobs: list[str]) -> None:
 
 
 def work(address: tuple[str, int], count: int) -> None:
-    """Take jobs, count so many as done, and leave the others."""
+    """Take jobs, count this number as done, and leave the others."""
     with socket.create_connection(address) as worker, worker.makefile("rb") as lines:
         worker.sendall(b"C:jobs:\n")
         for _ in range(count):

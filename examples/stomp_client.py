@@ -17,7 +17,7 @@ import stomp
 
 
 class Inbox(stomp.ConnectionListener):
-    """Keeps what comes."""
+    """Keeps arriving frames."""
 
     def __init__(self) -> None:
         self.frames: queue.Queue[stomp.utils.Frame] = queue.Queue()

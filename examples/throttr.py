@@ -25,7 +25,7 @@ class Limiter:
         self._wire = ClientConnection("7.1", 2)
 
     def ask(self, *requests: Request) -> list[Reply]:
-        """Send requests in one go, and wait for all replies."""
+        """Send requests together, and wait for all replies."""
         self._socket.sendall(b"".join(self._wire.send(request) for request in requests))
         replies: list[Reply] = []
         while len(replies) < len(requests):

@@ -25,7 +25,7 @@ PLACE = {"channel": "orders", "queue": 1}
 
 
 class Broker:
-    """The broker as this client sees it; what comes while an answer is awaited is kept."""
+    """The broker as this client sees it; messages that arrive before an answer are kept."""
 
     def __init__(self, socket: ClientConnection) -> None:
         self._socket = socket

@@ -6,7 +6,7 @@ Start a server, then run it (it needs pyzmq)::
     python examples/zeromq.py tcp://127.0.0.1:5555
 
 The sockets are those of any ZeroMQ program.  All of them connect, and the server does what lies
-between: it keeps tasks until somebody takes them, and a request until a worker has replied.
+between: it keeps tasks until a worker takes them, and a request until a worker has replied.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def tasks(context: zmq.Context[zmq.Socket[bytes]], address: str) -> None:
         producer.linger = 5_000  # how long close() leaves what has not been sent yet
         for number in range(3):
             producer.send_multipart([b"resize", b"picture-%d" % number])
-    # The producer has gone; nobody has worked yet.
+    # The producer has gone; no worker has started yet.
     with context.socket(zmq.PULL) as worker:
         worker.connect(address)
         for _ in range(3):
@@ -33,7 +33,7 @@ def tasks(context: zmq.Context[zmq.Socket[bytes]], address: str) -> None:
 
 
 def news(context: zmq.Context[zmq.Socket[bytes]], address: str) -> None:
-    """PUB and SUB: whoever listens now gets what begins as it wants."""
+    """PUB and SUB: current subscribers get the messages with their prefix."""
     with context.socket(zmq.PUB) as publisher, context.socket(zmq.SUB) as subscriber:
         publisher.connect(address)
         subscriber.connect(address)

@@ -1,4 +1,4 @@
-"""A topic: each group of consumers has a queue of its own, which the topic's queue feeds."""
+"""A topic: each group of consumers has its own queue, which the topic's queue feeds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def main() -> None:
         await client.add_feed("shop", 1, "billing", 1)
         await client.add_feed("shop", 1, "letters", 1, filter="kind=letter")
 
-        # Nobody consumes yet: each group finds what is for it when it comes.
+        # There are no consumers yet: each group finds its messages when it comes.
         await client.push("shop", 1, "a book", headers={"kind": "letter"})
         await client.push("shop", 1, "a song", headers={"kind": "download"})
         await client.push("shop", 1, "a lamp", headers={"kind": "letter"})

@@ -33,10 +33,10 @@ async def main() -> None:
             print("Paris:", (await french.get()).text)
             print("Oslo:", (await norwegian.get()).text)
         async for each in office.peek("post", 1, states=["waiting"]):
-            print(f"{each.text} waits for somebody who wants it")
+            print(f"{each.text} waits for a consumer that accepts it")
         await office.clear_queue("post", 1)
 
-        # Of messages with the same key one is unanswered at a time, whoever has it.
+        # Of messages with the same key, one is unanswered at a time, at any consumer.
         await office.create_queue(
             "accounts", 1, status="round-robin", options=QueueOptions(group_keys="strict")
         )

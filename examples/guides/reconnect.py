@@ -1,4 +1,4 @@
-"""Lose the connection and carry on: the client reconnects by itself."""
+"""Lose the connection and carry on: the client reconnects automatically."""
 
 from __future__ import annotations
 

@@ -49,9 +49,9 @@ async def main() -> None:
                 print(f"{root.of}: {root.value}")
             tasks.cancel_scope.cancel()
         try:
-            await client.request(to_name("nobody"), "anybody there?")
+            await client.request(to_name("missing"), "hello?")
         except OperationFailed as error:
-            print(f"nobody: {error.code}")
+            print(f"missing: {error.code}")
 
 
 if __name__ == "__main__":

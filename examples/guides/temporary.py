@@ -31,7 +31,7 @@ async def main() -> None:
         names = [each.name for each in await worker.channels("answers.*")]
         print("left when the asker has gone:", names)
 
-        # This one ends with its last listener, whoever created it.
+        # This one ends with its last listener, not with its creator.
         await worker.create_channel("standup", ChannelOptions(lifetime="consumers"))
         await worker.create_queue("standup", 1, status="broadcast")
         async with connect(ADDRESS) as listener:

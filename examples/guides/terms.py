@@ -36,7 +36,7 @@ async def main() -> None:
             bicycle = await messages.get()
             print(f"{bicycle.text} repaired, delivered before: {bicycle.redelivered}")
 
-            # It goes to nobody at once, for the only consumer has its hands full.
+            # It is not delivered at once, because the only consumer has a full window.
             pushed = await shop.push_counted("repairs", 1, "radio")
             print("receivers:", pushed.receivers)
             await bicycle.ack()

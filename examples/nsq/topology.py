@@ -27,7 +27,7 @@ EVENTS = 30
 
 
 def free_port() -> int:
-    """A port on which nobody listens."""
+    """A free port."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         return int(sock.getsockname()[1])
@@ -39,7 +39,7 @@ def begin(words: list[str]) -> subprocess.Popen[bytes]:
 
 
 class Node:
-    """One program of NSQ, with addresses of its own."""
+    """One program of NSQ, with its own addresses."""
 
     def __init__(self, program: str, *flags: str) -> None:
         self.tcp, self.http = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
@@ -69,7 +69,7 @@ class Node:
 
 
 async def publish(brokers: list[Node], events: range) -> None:
-    """Publish each event to every broker that is there; one of them is enough."""
+    """Publish each event to every running broker; one of them is enough."""
     async with httpx.AsyncClient(trust_env=False) as client:
         for number in events:
             body = json.dumps({"id": number, "path": f"/page/{number}"})
@@ -95,7 +95,7 @@ async def measure(lookupds: list[Node], seen: dict[int, int]) -> None:
 
 
 async def until(events: int, seen: dict[int, int], archive: Path) -> None:
-    """Wait until the metrics and the archive have so many events."""
+    """Wait until the metrics and the archive have this number of events."""
     with anyio.fail_after(60):
         while len(seen) < events or len(archived(archive)) < events:  # noqa: ASYNC110
             await anyio.sleep(0.1)

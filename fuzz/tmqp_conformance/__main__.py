@@ -54,9 +54,9 @@ class _Group(click.Group):
 )
 @click.version_option(tmqp.__version__, prog_name="tmqp-conformance")
 def main() -> None:
-    """Find out whether a TMQP/2.0 server or client does what the protocol says.
+    """Check whether a TMQP/2.0 server or client conforms to the protocol.
 
-    Exit status: 0 it does, 1 it does not, 2 it could not be tested, 3 the command is wrong.
+    Exit status: 0 it conforms, 1 it does not, 2 it could not be tested, 3 wrong use of the command.
     """
 
 

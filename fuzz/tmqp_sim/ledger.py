@@ -475,15 +475,14 @@ class Ledger:
         if self._may_stay_back(place):
             return
         kind = self.wishes.kind_of(key, uid)
-        waiting = self.wishes.high_waiting.get(key, {})
         if (
             not high
-            and self.wishes.of_kind(place, key, waiting, kind)
+            and (waiting := self.wishes.high_of_kind(place, kind))
             and not place.expiry_s
             and place.kind != "fan"
             and not ((place.kinds or place.groups) and self.has_spilled(key))
         ):
-            raise Violation("order", f"{uid} of {place} overtakes high-priority {waiting}")
+            raise Violation("order", f"{uid} of {place} overtakes {waiting} of high priority")
         order = (key, self.wishes.level_of(place, message), kind, self.wishes.is_patient(key, uid))
         if turn <= self.last_first.get(order, 0):
             raise Violation("order", f"{uid} of {place} comes behind a younger one")

@@ -1,4 +1,4 @@
-"""Which messages of queues with ten priorities wait, told from commands and deliveries."""
+"""Which messages wait that others must not overtake, told from commands and deliveries."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ Key = tuple[str, int]
 
 
 class Precedence:
-    """What nobody was sent yet, of what was pushed in this life of the server.
+    """The messages of this life of the server that have a priority and were not sent yet.
 
-    A priority is what the producer has written; a message of which it cannot be read is not judged.
+    Where ten priorities count, a priority is what the producer has written, and a message of which
+    it cannot be read is judged by its flag alone.
     """
 
     __slots__ = ("_ranks", "_waiting", "_world")
@@ -30,19 +31,25 @@ class Precedence:
         self._ranks = Ranks(world, "order", "TMQP")
         self._ranks.has_ten = lambda _queue: True
         self._world = world
-        #: By queue and id; several if pushed again.
-        self._waiting: dict[Key, dict[str, list[Waiting]]] = {}
+        #: By queue and id, with the flag; several if pushed again.
+        self._waiting: dict[Key, dict[str, list[tuple[Waiting, bool]]]] = {}
 
     def level_of(self, message: Message) -> int:
         """The priority of a message; below 0 if it cannot be read."""
         return _level(message.wire, high=message.high_priority)
 
-    def comes(self, key: Key, command: Push) -> None:
-        """A message waits to be sent."""
-        level = _level(command.wire, high=command.high_priority)
-        if level >= 0:
-            waiting = self._waiting.setdefault(key, {}).setdefault(command.message_id, [])
-            waiting.append((level, self._world.now, command.message_id))
+    def comes(self, key: Key, command: Push, *, has_ten: bool) -> None:
+        """A message waits to be sent, in a queue with ten priorities or with two."""
+        high, uid = command.high_priority, command.message_id
+        level = _level(command.wire, high=high) if has_ten else -1
+        if high or level >= 0:
+            waiting = self._waiting.setdefault(key, {}).setdefault(uid, [])
+            waiting.append(((level, self._world.now, uid), high))
+
+    def high_ones(self, key: Key) -> list[str]:
+        """The messages of a queue with the flag for high priority."""
+        waiting = self._waiting.get(key, {})
+        return [uid for uid, copies in waiting.items() if any(high for _, high in copies)]
 
     def passes(self, key: Key, uid: str) -> None:
         """A message, if it is one that waits, waits no more, or one of those pushed so."""
@@ -73,7 +80,8 @@ class Precedence:
             each
             for uid, copies in self._waiting.get(key, {}).items()
             if is_like(uid)
-            for each in copies
+            for each, _ in copies
+            if each[0] >= 0
         ]
         self._ranks.check(f"{key[0]}/{key[1]}".encode(), level, message.message_id, waiting)
 

@@ -26,7 +26,6 @@ class Wishes:
         "_patient",
         "_precedence",
         "_world",
-        "high_waiting",
     )
 
     def __init__(self, world: World, kinship: Kinship) -> None:
@@ -38,10 +37,7 @@ class Wishes:
         self._kinds: dict[tuple[tuple[str, int], str], str] = {}
         #: Messages whose pushes wait for room, or have waited.
         self._patient: set[tuple[tuple[str, int], str]] = set()
-        #: Of queues where ten priorities count, what nobody was sent.
         self._precedence = Precedence(world)
-        #: Messages of high priority that nobody was sent, by queue; several if pushed again.
-        self.high_waiting: dict[tuple[str, int], dict[str, int]] = {}
 
     def joined(self, command: Join) -> None:
         """A session joins, or joins anew."""
@@ -77,31 +73,19 @@ class Wishes:
 
     def comes(self, place: Place, command: Push) -> None:
         """A message waits to be sent."""
-        uid = command.message_id
-        if place.priorities == TEN:
-            self._precedence.comes(place.key, command)
-        if command.high_priority:
-            waiting = self.high_waiting.setdefault(place.key, {})
-            waiting[uid] = waiting.get(uid, 0) + 1
+        self._precedence.comes(place.key, command, has_ten=place.priorities == TEN)
 
     def passes(self, key: tuple[str, int], uid: str) -> None:
         """A message, if it is one that waits, waits no more, or one of those pushed so."""
         self._precedence.passes(key, uid)
-        waiting = self.high_waiting.get(key, {})
-        if uid in waiting:
-            waiting[uid] -= 1
-            if not waiting[uid]:
-                del waiting[uid]
 
     def removed(self, key: tuple[str, int], uid: str) -> None:
         """A message is removed on purpose: nothing can overtake it any more (seed 410)."""
         self._precedence.removed(key, uid)
-        self.high_waiting.get(key, {}).pop(uid, 0)
 
     def cleared(self, key: tuple[str, int]) -> None:
         """What waits in a queue is removed on purpose."""
         self._precedence.cleared(key)
-        self.high_waiting.pop(key, None)
 
     def level_of(self, place: Place, message: Message) -> int:
         """Of messages that differ in this, one may go before the other."""
@@ -125,11 +109,12 @@ class Wishes:
                 lambda uid: not chooses or self.kind_of(place.key, uid) == kind,
             )
 
-    def of_kind(self, place: Place, key: tuple[str, int], uids: dict[str, int], kind: str) -> bool:
-        """Whether any of these messages is wanted by those who want this kind."""
+    def high_of_kind(self, place: Place, kind: str) -> list[str]:
+        """The waiting messages of high priority that are wanted by those who want this kind."""
+        waiting = self._precedence.high_ones(place.key)
         if not (place.kinds or place.groups):
-            return bool(uids)
-        return any(self.kind_of(key, uid) == kind for uid in uids)
+            return waiting
+        return [uid for uid in waiting if self.kind_of(place.key, uid) == kind]
 
     def check(self, place: Place, message: Message, channel: str, session: int) -> None:
         """A message goes to a session.

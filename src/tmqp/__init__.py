@@ -3,7 +3,7 @@
 There are two ways to use it.  :class:`Connection` is one side of a connection: you pass in received
 bytes and the current time, and it returns events and bytes to send.  :class:`FrameDecoder` and
 :func:`encode` are the codec alone.  Nothing here opens a socket, reads a clock or draws a random
-number; ``docs/io-contract.md`` says what the caller owes.
+number; ``docs/io-contract.md`` describes the caller's duties.
 """
 
 from __future__ import annotations

@@ -77,12 +77,12 @@ class FrameDecoder:
     :param limits: bounds checked from each head, before anything of the body is buffered.
 
     Attributes: ``error`` is None, or the :class:`RemoteProtocolError` that ended decoding;
-    ``makes_runs``, whether it makes runs (it does not unless told so), and ``runs``, those among
-    the frames that the last :meth:`feed` has returned: each stands in for its first frame there,
-    and its others are missing; ``mixes_runs``, whether messages of one run may go into several
-    queues of one target, and some have priority, and whether acknowledges of one may be about
-    several queues; ``read_headers``, names that whoever forwards messages reads: a message that may
-    have one is in no run, and where this is None, none that has headers is.
+    ``makes_runs``, whether it makes runs (off by default), and ``runs``, the runs among the frames
+    that the last :meth:`feed` returned: each replaces its first frame there, and its other frames
+    are left out; ``mixes_runs``, whether messages of one run may go into several queues of one
+    target, and some have priority, and whether acknowledgements of one may be for several queues;
+    ``read_headers``, names of headers that the forwarding code reads: a message that may have one
+    is never in a run; if this is None, no message with headers is.
     """
 
     __slots__ = (
@@ -165,11 +165,11 @@ class FrameDecoder:
         self._have = 0
 
     def feed(self, data: bytes, most: int = _UNLIMITED) -> list[Frame]:
-        """Take the next bytes and return the frames they complete, at the most ``most`` of them.
+        """Pass in the next bytes; return the frames that they complete, at most ``most`` of them.
 
-        A run (see ``makes_runs``) counts as one.  What lies behind the last frame returned is kept
-        for the next call; ``feed(b"")`` asks for it.  After a fault (see ``error``) nothing more is
-        returned.
+        A run (see ``makes_runs``) counts as one.  The bytes after the last returned frame are kept
+        for the next call; ``feed(b"")`` continues with them.  After a fault (see ``error``) nothing
+        more is returned.
         """
         frames: list[Frame] = []
         self._ascii = -1

@@ -103,11 +103,11 @@ class Connection:
     """One connection of the protocol, as client or as server.
 
     :param role: which side this is.
-    :param limits: what the peer may cost; defaults if None.
+    :param limits: limits for the peer; defaults if None.
     :param now: the time the transport was opened; the handshake's deadline counts from it.
 
     Attributes to read: ``role``, ``state``, ``limits``, ``client_id`` (known once accepted),
-    ``information`` (what the client said of itself), ``error`` (the violation that ended it).
+    ``information`` (the client's description of itself), ``error`` (the violation that ended it).
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class Connection:
 
     @property
     def state(self) -> State:
-        """Where the connection stands."""
+        """The state of the connection."""
         return State(self._state)
 
     @property
@@ -152,20 +152,20 @@ class Connection:
         self._decoder.mixes_runs = wanted
 
     def read_headers(self, names: HeaderNames) -> None:
-        """Say which headers whoever takes the runs reads: a message that may have one of them comes
-        by itself.  Until this is said, every message with headers does."""
+        """Set the headers that the user of runs reads: a message that may have one of them is not
+        put into a run.  Until this is called, no message with headers is."""
         self._decoder.read_headers = names
 
     @property
     def buffered(self) -> int:
-        """Bytes that are kept of what was received."""
+        """Received bytes that are buffered."""
         return self._decoder.buffered
 
     @property
     def wanted(self) -> int:
-        """Bytes still missing of the message that has begun, as far as is known; 0 for none.
+        """Bytes missing of the current incomplete message, as far as is known; 0 for none.
 
-        A hint for those who read large messages: asking the transport for so many saves copies.
+        A hint for large messages: reading this number of bytes from the transport saves copies.
         """
         return self._decoder.wanted
 
@@ -175,10 +175,10 @@ class Connection:
     # -- in: bytes ------------------------------------------------------------------------------
 
     def receive(self, data: bytes | bytearray | memoryview, now: float) -> list[Event]:
-        """Take bytes the transport read at ``now`` and return what they mean.
+        """Pass in bytes that the transport read at ``now``; return the events in them.
 
-        Never raises for what the bytes hold.  Empty ``data`` means nothing; the end of the stream
-        is :meth:`receive_eof`.
+        Never raises for the contents of the bytes.  Empty ``data`` has no meaning; the end of the
+        stream is :meth:`receive_eof`.
         """
         events: list[Event] = []
         chunk: bytes = data if isinstance(data, bytes) else bytes(data)
@@ -406,7 +406,7 @@ class Connection:
         self._out.append(PREAMBLE + hello.raw)
 
     def accept(self, client_id: str, message_id: str = "") -> list[Event]:
-        """Server: accept the client under this id; return the events of what it sent meanwhile.
+        """Server: accept the client under this id; return the events of its earlier bytes.
 
         :raises LocalProtocolError: unless a client waits for the decision, and for an empty id.
         """
@@ -443,7 +443,7 @@ class Connection:
     def send(self, frame: Frame) -> None:
         """Queue a message.
 
-        A client's pull request is remembered, so that its results can be told from other messages.
+        A client's pull request is remembered, so that its results can be recognised.
 
         :raises LocalProtocolError: in a state where nothing may be sent, for a pull request
             without an id or with one that is pending, and past ``max_pending_pulls``.
@@ -473,7 +473,7 @@ class Connection:
         self.send_bytes(PING_BYTES)
 
     def forget_pull(self, request_id: str) -> None:
-        """Client: stop recognising the results of a pull nobody waits for any more."""
+        """Client: stop recognising the results of an abandoned pull."""
         self._pulls.forget(request_id)
 
     def close(self) -> list[Event]:
@@ -508,7 +508,7 @@ class Connection:
     def next_to_send(self) -> bytes:
         """As :meth:`data_to_send`, but in portions, until it is empty.
 
-        What was queued in large pieces is given piece by piece, as it is: joining copies.
+        Large queued pieces are returned one by one, because joining them would copy.
         """
         out = self._out
         if not self._has_large or len(out) <= 1:
@@ -557,7 +557,7 @@ class Connection:
         return events
 
     def excuse_silence(self, now: float) -> None:
-        """The transport was not read from until ``now``: that nothing came says nothing."""
+        """Ignore the silence until ``now``, because the transport was not read."""
         self._last_received = now
         self._pings = 0
 

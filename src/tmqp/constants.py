@@ -333,10 +333,10 @@ STATUS_STOPPED: Final = 6
 
 
 class QueueStatus(IntEnum):
-    """What a queue does with its messages; the number is the JSON property ``Status``.
+    """The status of a queue; the number is the JSON property ``Status``.
 
     The numbers are the specification's and the original server's.  The original v3 client counts
-    Paused as 4 and Stopped as 5 (F72): it means other things by these numbers than it says.
+    Paused as 4 and Stopped as 5 (F72): it uses these numbers with another meaning.
     """
 
     BROADCAST = STATUS_BROADCAST
@@ -469,7 +469,7 @@ NACK_TIMEOUT: Final = "timeout"
 class NackReason(StrEnum):
     """Known values of the header Nack-Reason.
 
-    Any text is allowed: the *presence* of the header makes an acknowledge negative (F81).
+    Any text is allowed: the *presence* of the header makes an acknowledgement negative (F81).
     """
 
     NONE = NACK_NONE

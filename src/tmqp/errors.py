@@ -35,7 +35,7 @@ class RemoteProtocolError(TmqpError):
     :param rule: a stable slug naming the rule, as listed in ``docs/protocol.md``
         (``"utf8"``, ``"hello-expected"`` ...).
     :param message: one sentence for a person.
-    :param code: the result code that suits an answer (400 unless a rule says otherwise).
+    :param code: the result code for an answer (400 unless a rule has another one).
     """
 
     def __init__(self, rule: str, message: str, code: int = ResultCode.BAD_REQUEST) -> None:

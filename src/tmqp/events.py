@@ -94,7 +94,7 @@ class HandshakeAccepted(Event):
 class HandshakeRefused(Event):
     """Client: the server refused with this result code (401, 421, 503 ...; F32, F33).
 
-    ``address`` is where another server takes clients, as this one says, and empty if it does not.
+    ``address`` is the address of another server that serves clients; empty if the server sent none.
     """
 
     __slots__ = ("address", "code")
@@ -182,13 +182,13 @@ class RouterMessageReceived(MessageReceived):
 
 
 class PullRequestReceived(MessageReceived):
-    """Server: a consumer wants messages of a pull or cache queue (F104)."""
+    """Server: a consumer requests messages of a pull or cache queue (F104)."""
 
     __slots__ = ()
 
 
 class AcknowledgeReceived(MessageReceived):
-    """An acknowledge, positive or negative."""
+    """An acknowledgement, positive or negative."""
 
     __slots__ = ()
 
@@ -215,7 +215,7 @@ class ResponseReceived(MessageReceived):
 
 
 class EventSubscriptionReceived(MessageReceived):
-    """Server: a client subscribes to an event, or no longer wants it (F127)."""
+    """Server: a client subscribes to an event, or unsubscribes (F127)."""
 
     __slots__ = ()
 
@@ -247,15 +247,15 @@ class EventNotificationReceived(MessageReceived):
 
     @property
     def queue_id(self) -> int:
-        """The queue it happened in (only MessageProduced says so), else 0."""
+        """The queue of the event (MessageProduced only), else 0."""
         return self.frame.content_type
 
 
 class PullMessageReceived(MessageReceived):
     """Client: one message of a pull (F107).
 
-    ``request_id`` is the pull's; ``index`` counts from one; ``count`` is what the server said:
-    the number requested (F107).  Both are 0 where the server's headers make no sense.
+    ``request_id`` is the pull's; ``index`` counts from one; ``count`` is the number requested, as
+    reported by the server (F107).  Both are 0 if the server's headers are invalid.
     """
 
     __slots__ = ("count", "index", "request_id")
@@ -314,8 +314,8 @@ class TerminateReceived(Event):
 
 
 class ProtocolViolated(Event):
-    """The peer broke a rule; ``error`` says which.  The connection is over; what there is to
-    answer is among the bytes to send."""
+    """The peer broke the rule in ``error``.  The connection has ended; an answer, if any, is among
+    the bytes to send."""
 
     __slots__ = ("error",)
 

@@ -238,7 +238,7 @@ class Frame:
     def forwarded(self, first_acquirer: bool, pending_acknowledge: bool, ttl: int) -> bytes:
         """Return the frame's bytes with these flags and this time to live (0..31) written in.
 
-        Only the first two bytes differ; everything behind them is the received form (F11, F76).
+        Only the first two bytes differ; the rest is unchanged (F11, F76).
         """
         raw = self.raw
         was0: i64 = raw[0]
@@ -268,7 +268,7 @@ class Frame:
 
     @property
     def high_priority(self) -> bool:
-        """High priority; on an acknowledge: it is for a direct message (F2, F116)."""
+        """High priority; on an acknowledgement: it is for a direct message (F2, F116)."""
         return self.raw[0] & HIGH_PRIORITY != 0
 
     @property
@@ -278,7 +278,7 @@ class Frame:
 
     @property
     def pending_acknowledge(self) -> bool:
-        """The sender waits for an acknowledge (F2)."""
+        """The sender waits for an acknowledgement (F2)."""
         return self.raw[1] & PENDING_ACKNOWLEDGE != 0
 
     @property
@@ -289,7 +289,7 @@ class Frame:
 
     @property
     def ttl(self) -> int:
-        """Time to live as it stands on the wire: 0..31, or 0..63 on ping and pong (F10, F11)."""
+        """Time to live as on the wire: 0..31, or 0..63 on ping and pong (F10, F11)."""
         kind = self.raw[0] & TYPE_BITS
         if kind == TYPE_PING or kind == TYPE_PONG:
             return self.raw[1] & TYPE_BITS
@@ -309,19 +309,19 @@ class Frame:
 
     @property
     def source(self) -> str:
-        """Who sent it; empty if not said."""
+        """The sender; empty if not given."""
         return self._source
 
     @property
     def target(self) -> str:
-        """Channel, client, router or event it is for; empty if not said."""
+        """The channel, client, router or event it is for; empty if not given."""
         return self._target
 
     # -- headers and payload --------------------------------------------------------------------
 
     @property
     def header_block(self) -> bytes:
-        """The header block's bytes without its length; empty if there is none."""
+        """The header block's bytes without its length; empty without headers."""
         raw = self.raw
         start: i64 = _names_at(raw) + raw[2] + raw[3] + raw[4] + 2
         if start > self._body:
@@ -347,7 +347,7 @@ class Frame:
         return None
 
     def last_header(self, name: str) -> str | None:
-        """The value of the *last* header of that name: what a server appended (F107)."""
+        """The value of the *last* header with that name, as appended by a server (F107)."""
         found: str | None = None
         block = self.header_block
         if block:

@@ -33,12 +33,12 @@ _SHOWN_PROPERTIES = 8
 
 
 class ConnectionInformation:
-    """Who a client says it is.
+    """A client's description of itself.
 
     :param client_id: unique on the server; empty asks the server to make one (F30).
     :param name: not unique; direct messages may be addressed to it.
     :param type: as ``name``.
-    :param token: what an authenticator checks.
+    :param token: the token for an authenticator.
     :param properties: further properties, kept for user code; keys are unique whatever their case.
     :param method: the word the original always sends as ``CONNECT``.
     :param path: the path of the address the client was given.
@@ -114,10 +114,10 @@ class ConnectionInformation:
         """Read a hello's payload (F28): keys whatever their case, values trimmed, lines without a
         colon skipped.
 
-        :param limits: bounds the further properties; None for no bound.
-        :raises AbuseError: ``hello-limit`` when there is more of them.
+        :param limits: limits the further properties; None for no limit.
+        :raises AbuseError: ``hello-limit`` when there are more.
         :raises RemoteProtocolError: ``hello-invalid`` when it is empty, not UTF-8, repeats a
-            property, or gives an id, name or type that could not stand in a frame.
+            property, or has an id, name or type that cannot be in a frame.
         """
         text = _decoded(payload)
         if text is None:

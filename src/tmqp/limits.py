@@ -16,7 +16,7 @@ __all__ = ["Limits"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one peer may cost.
+    """Limits for one peer.
 
     :raises LocalProtocolError: when a value is not positive or past what the wire can carry.
     """

@@ -185,7 +185,7 @@ class FrameRun:
         return True
 
     def frames(self) -> list[Frame]:
-        """The frames, each by itself."""
+        """The single frames."""
         first = self.first
         frames = [first]
         head = first.raw[:2]

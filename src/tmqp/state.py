@@ -41,7 +41,7 @@ class Role(IntEnum):
 
 
 class State(IntEnum):
-    """Where a connection stands."""
+    """The state of a connection."""
 
     IDLE = 0
     """Client: nothing sent yet."""

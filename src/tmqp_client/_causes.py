@@ -23,10 +23,10 @@ _NO_HANDLER: Final = (
     " does not allow this queue, or a durable queue needs a data directory (tmqp-server --data DIR)"
 )
 _FIXED: Final = (
-    f"{_NO_HANDLER}; or its lifetime was to change, which is fixed when a channel is created"
+    f"{_NO_HANDLER}; or the request changes its lifetime, which is fixed when a channel is created"
 )
 _CACHED: Final = (
-    f"{_NO_HANDLER}; or it was to become a cache queue while messages of it are on disk only"
+    f"{_NO_HANDLER}; or it cannot become a cache queue while it has messages that are on disk only"
 )
 _EXCLUDED: Final = (
     "an option has no such value, or excludes another: ephemeral and temporary channels exclude the"
@@ -52,12 +52,12 @@ _CAUSES: Final[tuple[tuple[int, str, str], ...]] = (
     (
         RESULT_NOT_FOUND,
         "apply batch",
-        "a queue is missing, or a message is not this client's to answer for any more",
+        "a queue is missing, or a message is no longer in flight to this client",
     ),
     (RESULT_NOT_FOUND, "remove router", _NO_ROUTER),
     (RESULT_NOT_FOUND, "list bindings of", _NO_ROUTER),
-    (RESULT_NOT_FOUND, "request to", "nobody of that id, name or type is connected"),
-    (RESULT_NOT_FOUND, "direct message to", "nobody of that id, name or type is connected"),
+    (RESULT_NOT_FOUND, "request to", "no client with that id, name or type is connected"),
+    (RESULT_NOT_FOUND, "direct message to", "no client with that id, name or type is connected"),
     (RESULT_UNACCEPTABLE, "apply batch", "a queue's delivery handler refuses a message of it"),
     (RESULT_UNACCEPTABLE, "create queue", _NO_HANDLER),
     (RESULT_UNACCEPTABLE, "update queue", _CACHED),

@@ -49,7 +49,7 @@ class Listening:
             self._port.session.tell(self._request.opposite())
 
     async def aclose(self) -> None:
-        """Listen no more; what had come and was not taken is dropped and counted.
+        """Stop listening; messages that have arrived and were not read are dropped and counted.
 
         Closing twice, or after the connection was lost, does nothing.
         """

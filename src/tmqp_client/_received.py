@@ -31,7 +31,7 @@ class ReceivedMessage:
 
     @property
     def payload(self) -> bytes:
-        """What was sent (a copy each time it is read)."""
+        """The payload (a copy each time it is read)."""
         return self.frame.payload
 
     @property

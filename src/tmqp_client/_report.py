@@ -31,13 +31,14 @@ class BatchFailure:
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """What became of a batch.
+    """The result of a batch.
 
-    ``sent`` messages went out; ``confirmed`` of them were acknowledged, ``failed`` were not, if
-    confirmation was asked for.  ``failures`` holds the first 1,000 of those.  ``resent`` messages
-    were sent more than once, because the connection was lost before their acknowledge: each of them
-    may be in the queue more than once, every time under the same message id; ``most_sends`` is how
-    often one was sent at most.  ``dropped`` were never queued, because ``when_full`` says so.
+    ``sent`` messages were sent; if confirmation was requested, ``confirmed`` of them were
+    acknowledged and ``failed`` were not.  ``failures`` has the first 1,000 failures.  ``resent``
+    messages were sent more than once, because the connection was lost before their acknowledgement:
+    each of them may be in the queue more than once, every time under the same message id;
+    ``most_sends`` is the largest number of times that one was sent.  ``dropped`` messages were
+    never queued, because of ``when_full``.
     """
 
     sent: int

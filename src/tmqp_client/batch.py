@@ -34,12 +34,12 @@ _WORDS: Final = "apply batch"
 
 @final
 class Batch:
-    """Collects what the server is to do at once; made by :meth:`Client.batch`.
+    """Pushes and acknowledgements that take effect together; made by :meth:`Client.batch`.
 
-    Nothing is sent before the block is left, and nothing at all if an exception leaves it.  When
-    leaving it returns, all of it is done, and safe on disk as far as its queues are durable.  When
-    that raises, nothing was done; but after a lost connection or a timeout nobody knows, for the
-    answer may have been lost alone.
+    The batch is sent when the block ends; if an exception ends the block, nothing is sent.  If
+    leaving the block returns, the whole batch has taken effect, and is on disk as far as its queues
+    are durable.  If it raises, nothing has changed; but after a lost connection or a timeout the
+    result is unknown, because only the answer may have been lost.
     """
 
     def __init__(self, port: Port, timeout_s: float | None) -> None:
@@ -91,10 +91,10 @@ class Batch:
         return frame.message_id
 
     def ack(self, message: Message) -> None:
-        """Add the acknowledge of a message: it is done when the batch is.
+        """Acknowledge a message as part of the batch.
 
-        :raises AlreadyAcknowledged: when it was answered before.
-        :raises LocalProtocolError: when the block is left.
+        :raises AlreadyAcknowledged: if the message was answered before.
+        :raises LocalProtocolError: after the block has ended.
         """
         self._answer(message, None)
 

@@ -26,7 +26,7 @@ class Converter(Protocol):
         """A value as a payload."""
 
     def decode(self, payload: bytes, kind: type[_T]) -> _T:
-        """A payload as a value of a type; any exception means that it is none."""
+        """Convert a payload to a value of a type; raise any exception if that is impossible."""
 
 
 class JsonConverter:

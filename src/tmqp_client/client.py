@@ -70,22 +70,22 @@ def connect(
             await client.push("orders", 1, b"one pizza")
 
     :param address: ``tmq://host:port``, ``tmqs://host:port`` (TLS), ``unix:/path``, or several, of
-        which the first that takes clients is taken; a server of a group that stands by sends the
-        client to the one that leads.
+        which the first that accepts the client is used; a standby of a group redirects the client
+        to the leader.
     :param client_id: unique on the server; random if None (F30).
     :param name: not unique; others may address direct messages to it, or to ``type``.
-    :param token: what the server's authenticator checks.
+    :param token: the token for the server's authenticator.
     :param properties: further properties for the server's own use.
     :param limits: bounds and time limits; :class:`ClientLimits` documents each default.
     :param ssl_context: for ``tmqs://``; the system's authorities if None.
-    :param reconnect: how to come back when the connection is lost; None for not at all, and
+    :param reconnect: how to reconnect when the connection is lost; None for not at all, and
         ``FAIL_OVER`` for a group of servers that replace each other.
-    :param when_full: what becomes of a message that would have to wait to be sent, because too much
-        is unanswered, unsent, or waiting for a connection: ``block`` lets it wait; ``drop`` drops
-        and counts it when nobody waits for its answer, else raises; ``raise`` raises
+    :param when_full: what to do with a message that would have to wait, because too many are
+        unanswered, unsent, or waiting for a connection: ``block`` lets it wait; ``drop`` drops and
+        counts it if no call waits for its answer, else raises; ``raise`` raises
         :class:`WouldBlock`.
-    :param linger_s: how long closing waits, at most, until everything is sent when there is no
-        connection: for ever if None, not at all if 0.
+    :param linger_s: how long closing waits at most for a connection to send everything: for ever if
+        None, not at all if 0.
     :param converter: between your classes and payloads; :class:`JsonConverter` if None.
     :raises LocalProtocolError: when an address or a property cannot be read or sent.
     """
@@ -122,23 +122,23 @@ class Client(
     Transactions,
     Handling,
 ):
-    """What talks to a server; made by :func:`connect` and used in ``async with``, once.
+    """A client of a server; made by :func:`connect` and used in ``async with``, once.
 
-    When its connection is lost it makes another one, to any of its addresses, and goes on where it
-    was: channels joined and events subscribed to are so again, loops over consumers continue,
-    pushes that are not confirmed are sent again under their ids, and what is pushed or asked
-    meanwhile goes out then.  Messages delivered before and not answered yet cannot be answered any
-    more; the server delivers them again (:attr:`Message.stale`).  An operation or a request that
-    was under way raises :class:`ConnectionLost`, because whether it was carried out is not known.
+    If the connection is lost, the client reconnects to any of its addresses and continues: it
+    restores joined channels and subscriptions, loops over consumers continue, it repeats
+    unconfirmed pushes under their ids, and sends pushes and requests made meanwhile.  Messages that
+    were delivered before and are unanswered can no longer be answered; the server redelivers them
+    (:attr:`Message.stale`).  An operation or a request in progress raises :class:`ConnectionLost`,
+    because its result is unknown.
 
-    Leaving the block closes it: what was sent still goes out, consumers answer what they hold, the
-    server is told.  An exception that leaves the block leaves it unchanged.
+    Leaving the block closes the client: it sends queued messages, consumers answer the messages
+    that they hold, and the server gets a Terminate.  Exceptions of the block propagate unchanged.
 
     Every operation raises what :mod:`tmqp_client.errors` lists: :class:`ConnectionLost` when the
-    connection ends, before or while it waits, :class:`ClientClosed` when this side has closed it,
-    :class:`OperationTimeout` when no answer comes in ``timeout_s`` seconds (default: see
-    :class:`ClientLimits`), ``LocalProtocolError`` when an argument cannot be sent.  Cancelling one
-    that waits is safe; whether the server has carried it out is then not known.
+    connection ends, before or while it waits, :class:`ClientClosed` when the client is closed,
+    :class:`OperationTimeout` when no answer arrives in ``timeout_s`` seconds (default: see
+    :class:`ClientLimits`), ``LocalProtocolError`` when an argument cannot be sent.  Cancelling a
+    waiting operation is safe; whether the server has executed it is then unknown.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class Client(
 
     @property
     def client_id(self) -> str:
-        """The id this client goes by; the server may have given another than it was asked (F31)."""
+        """The id of this client; the server may have assigned another one than requested (F31)."""
         return self._machine.client_id
 
     @property
@@ -188,7 +188,7 @@ class Client(
 
     @property
     def state(self) -> ConnectionState:
-        """What the client is doing about its connection now."""
+        """The state of the client's connection."""
         state = self._supervisor.state
         if state != ConnectionState.CONNECTED or self._machine.accepted:
             return state
@@ -210,7 +210,7 @@ class Client(
         return ConnectionEvents(self._supervisor.watchers)
 
     def statistics(self) -> ClientStatistics:
-        """Counts since the client was opened, and what is under way now."""
+        """Counters since the client was opened, and current numbers."""
         counters = self._machine.counters
         return ClientStatistics(
             pushed=counters.pushed,
@@ -274,10 +274,11 @@ class Client(
         return await self._leave(self._tasks, exc)
 
     async def aclose(self) -> None:
-        """Close now, from any task: whoever waits gets :class:`ClientClosed`, and loops over
-        consumers end.  Leaving the block does this by itself; closing twice does nothing.
+        """Close the client, from any task: waiting calls raise :class:`ClientClosed`, and loops
+        over consumers end.  Leaving the block does this, too; closing twice does nothing.
 
-        What waits for a connection is sent if there is one within ``linger_s`` seconds.
+        Messages that wait for a connection are sent if the client connects within ``linger_s``
+        seconds.
         """
         if not self._port.opened:
             return

@@ -19,7 +19,7 @@ class ClientLimits:
     """
 
     protocol: Limits = field(default_factory=Limits)
-    """What the server may send: frame sizes, the handshake's deadline, keep-alive."""
+    """Limits for the server's bytes: frame sizes, the handshake's deadline, keep-alive."""
 
     connect_timeout_s: float = 10.0
     """Seconds to reach the server's address (the handshake that follows has its own deadline,
@@ -46,11 +46,11 @@ class ClientLimits:
     further pushes wait to be sent."""
 
     buffered_messages: int = 10_000
-    """Messages that may wait for a connection while there is none; further ones wait, or are
-    dropped or refused (``when_full`` of ``connect``)."""
+    """Messages that may wait while the client is not connected; further ones wait, or are dropped
+    or refused (``when_full`` of ``connect``)."""
 
     buffered_bytes: int = 8_388_608
-    """Bytes that may wait for a connection while there is none; as ``buffered_messages``."""
+    """Bytes that may wait while the client is not connected; as ``buffered_messages``."""
 
     outbound_bytes: int = 1_048_576
     """Bytes waiting for the socket at which senders have to wait. Acknowledgements may use up to
@@ -69,8 +69,8 @@ class ClientLimits:
     any case. One read from the socket (64 KiB) may come on top."""
 
     unclaimed_messages: int = 1_000
-    """Messages kept although nobody consumes them (see ``Client.unclaimed``), and as many queue
-    messages for future consumers; more are dropped and counted."""
+    """Messages kept although no code of the program receives them (see ``Client.unclaimed``), and
+    as many queue messages for future consumers; more are dropped and counted."""
 
     unclaimed_bytes: int = 1_048_576
     """Bytes of these messages; as ``unclaimed_messages``."""

@@ -28,7 +28,7 @@ _MAX_KEPT: Final = 1_000
 
 
 class ConnectionState(StrEnum):
-    """What a client is doing about its connection."""
+    """The state of a client's connection."""
 
     NEW = "new"
     CONNECTING = "connecting"
@@ -64,7 +64,7 @@ class RestoreRefused:
 
 @dataclass(frozen=True, slots=True)
 class GaveUp:
-    """There will be no other connection; ``message`` says why."""
+    """The client has given up reconnecting; ``message`` is the reason."""
 
     message: str
 
@@ -108,7 +108,7 @@ class ConnectionEvents:
         async for change in client.connection_events():
             print(change)
 
-    It sees what happens from its making on, and keeps up to 1,000 changes nobody has asked for.
+    It receives changes from its creation on, and keeps up to 1,000 of them until they are read.
     """
 
     def __init__(self, watchers: Watchers) -> None:
@@ -123,7 +123,7 @@ class ConnectionEvents:
         self._wake.set()
 
     def close(self) -> None:
-        """Look no more; what has not been taken can still be taken."""
+        """Stop receiving; changes received before can still be read."""
         self._closed = True
         self._watchers.remove(self)
         self._wake.set()

@@ -33,7 +33,7 @@ AcknowledgeMode: TypeAlias = Literal["auto", "manual"]
 
 
 class Consumer:
-    """Messages of one queue, or of every queue of a channel that has no consumer of its own.
+    """Messages of one queue, or of all queues of a channel without a separate consumer.
 
     Made by :meth:`tmqp_client.Client.consume`::
 
@@ -77,7 +77,7 @@ class Consumer:
 
     @property
     def queue_id(self) -> int | None:
-        """The queue whose messages it takes; None for every one without a consumer of its own."""
+        """The queue whose messages it receives; None for all queues without a separate consumer."""
         return self._queue_id
 
     # -- its life -------------------------------------------------------------------------------
@@ -98,11 +98,11 @@ class Consumer:
             self._port.session.tell(requests.leave(self.channel))
 
     async def aclose(self) -> None:
-        """Acknowledge what the automatic mode holds, and leave the channel if no other consumer is
-        in it and :meth:`tmqp_client.Client.join` was not called for it.
+        """Acknowledge the current message in automatic mode, and leave the channel if no other
+        consumer uses it and :meth:`tmqp_client.Client.join` was not called for it.
 
-        What had arrived and was not taken is left unanswered: the server delivers it again when its
-        time is up (F99).  Closing twice, or after the connection was lost, does nothing.
+        Messages that have arrived and were not read stay unanswered: the server redelivers them
+        after their timeout (F99).  Closing twice, or after the connection was lost, does nothing.
 
         :raises OperationError: when the server does not let the client leave.
         """
@@ -296,7 +296,7 @@ class TemporaryQueue(Consumer):
 
 
 class ConsumerIterator:
-    """One loop over a consumer; in the automatic mode it answers for what it hands out."""
+    """One loop over a consumer; in automatic mode it acknowledges the messages that it returns."""
 
     __slots__ = ("_consumer", "_message")
 

@@ -49,7 +49,7 @@ class CustomMessage(ReceivedMessage):
 
     @property
     def message_id(self) -> str:
-        """Its id; that of what it answers, if it answers something."""
+        """Its id; for an answer, the id of the request."""
         return self.frame.message_id
 
     def __repr__(self) -> str:

@@ -36,7 +36,7 @@ class DeadLetter(NamedTuple):
 
     @classmethod
     def of(cls, message: _HasHeaders) -> DeadLetter | None:
-        """What the headers of a message say; None for one that is no dead letter."""
+        """Read the headers of a message; None if it is not a dead letter."""
         reason = message.header(HEADER_DEAD_LETTER_REASON)
         channel, _, queue_id = (message.header(HEADER_DEAD_LETTER_QUEUE) or "").rpartition(";")
         attempts = message.header(HEADER_DEAD_LETTER_ATTEMPTS) or ""

@@ -34,7 +34,7 @@ def to_type(type: str) -> str:
 @final
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What another client answered: a result code, 0 for success (F18), a payload, and its id."""
+    """The answer of another client: a result code, 0 for success (F18), a payload, and its id."""
 
     code: int
     payload: bytes

@@ -76,11 +76,11 @@ def code_words(code: int) -> str:
 
 
 class ClientError(TmqpError):
-    """Base of what the client raises."""
+    """Base class of the client's errors."""
 
 
 class ConnectFailed(ClientError):
-    """No connection came about; ``address`` says where to, ``reason`` why.
+    """The client could not connect to ``address``, for ``reason``.
 
     ``code`` is 581, send error: a code that never travels (F18).
     """
@@ -97,10 +97,10 @@ class ConnectFailed(ClientError):
 
 
 class ConnectRefused(ConnectFailed):
-    """The server does not want this client (F32, F33); ``code`` is its result code.
+    """The server refused this client (F32, F33) with the result code ``code``.
 
-    ``node_address`` is where another server of its group takes clients, as this one says with 421;
-    empty if it knows of none.
+    ``node_address`` is the address of the server of its group that serves clients, sent with 421;
+    empty if it is unknown.
     """
 
     def __init__(self, address: str, code: int, node_address: str = "") -> None:
@@ -184,13 +184,13 @@ class AlreadyListening(ClientError):
 
 
 class AlreadyAcknowledged(ClientError):
-    """A message is answered once: by an acknowledge or a negative one, or by a response."""
+    """A message is answered once: by a positive or negative acknowledgement, or by a response."""
 
 
 class OperationError(ClientError):
-    """One operation did not succeed.
+    """An operation failed.
 
-    ``asked`` says in words what was asked; ``message_id`` is the id it was sent under.
+    ``asked`` describes the request; ``message_id`` is the id under which it was sent.
     """
 
     def __init__(self, asked: str, message_id: str, outcome: str) -> None:
@@ -226,7 +226,8 @@ class OperationFailed(OperationError):
 
 
 class OutOfRange(OperationFailed):
-    """What was to be read is not kept any more, or not there yet; :meth:`offsets` says what is."""
+    """The requested messages are no longer kept, or do not exist yet; :meth:`offsets` has the
+    available ones."""
 
     def __init__(self, asked: str, message_id: str, code: int, body: bytes = b"") -> None:
         super().__init__(asked, message_id, code, body)
@@ -239,7 +240,7 @@ class OutOfRange(OperationFailed):
         self.args = (f"{asked}: {self.outcome}",)
 
     def offsets(self) -> OffsetsInformation:
-        """What can be read instead.
+        """The sequences that can be read.
 
         :raises ModelError: when the server's answer cannot be read.
         """
@@ -299,7 +300,7 @@ class OperationTimeout(OperationError):
 
 
 class BatchFailed(ClientError):
-    """Some messages of a batch were not confirmed; ``report`` tells which, and why."""
+    """Some messages of a batch were not confirmed; ``report`` lists them with the reasons."""
 
     def __init__(self, report: BatchReport) -> None:
         first = f"; the first: {report.failures[0].error}" if report.failures else ""

@@ -27,8 +27,8 @@ class Events(Listening):
                 ...
 
     It begins with the block, or with the first iteration, and ends with the block or the client.
-    Events report what happens while somebody listens: a server does not keep them, and leaves out
-    those that a slow client could not take.
+    Events are sent only to current subscribers: a server does not keep them, and omits events for
+    which a slow client has no room.
 
     :raises LocalProtocolError: when the event is not known, or needs a channel or a queue.
     """

@@ -67,7 +67,7 @@ class RetryPolicy:
     """Seconds before the second call, at most."""
 
     max_delay_s: float = 10.0
-    """Seconds before any call, at most: each wait is twice the one before, up to this."""
+    """The longest wait before a call, in seconds: each wait is twice the previous one."""
 
     jitter: float = 0.5
     """The share of each wait that is left to chance."""
@@ -276,9 +276,9 @@ class Handling(Operations):
         return self.converter.encode(value)
 
     def decode(self, message: HasPayload, kind: type[_T]) -> _T:
-        """The payload of a message or a response as a value of your own.
+        """The payload of a message or a response as a value of a given type.
 
-        :raises Unreadable: when it is none.
+        :raises Unreadable: when it is not such a value.
         """
         value: _T = _decode(self.converter, message.payload, kind)
         return value
@@ -302,11 +302,11 @@ class Handling(Operations):
 
             await client.run()
 
-        :param concurrency: so many messages are handled at one time.
+        :param concurrency: the number of messages handled at a time.
         :param acknowledge: see :data:`HandlerAcknowledge`.
         :param retry: how often to call it again when it raises; once if None.  A function that
             raises :class:`Refuse` is not called again: the message is refused with its reason.
-        :raises LocalProtocolError: when the function, or an argument, is none that can be.
+        :raises LocalProtocolError: when the function, or an argument, is not supported.
         """
         if concurrency < 1:
             raise LocalProtocolError(f"concurrency must be at least 1, got {concurrency!r}")
@@ -327,17 +327,17 @@ class Handling(Operations):
     ) -> Callable[[_F], _F]:
         """Register a function for direct messages of a content type, or of all others.
 
-        What it returns is the response: bytes or text as they are, None for 204 (no content),
+        Its return value is the response: bytes or text unchanged, None for 204 (no content),
         anything else by the client's converter.  :class:`Refuse` responds with its code, any other
         exception with 500.
 
-        :param concurrency: so many are handled at one time; when as many are, all others wait.
-        :raises LocalProtocolError: when the function, or an argument, is none that can be.
+        :param concurrency: the number of messages handled at a time; further ones wait.
+        :raises LocalProtocolError: when the function, or an argument, is not supported.
         """
         if concurrency < 1:
             raise LocalProtocolError(f"concurrency must be at least 1, got {concurrency!r}")
         if content_type in self._responders:
-            raise LocalProtocolError(f"there is a responder for content type {content_type}")
+            raise LocalProtocolError(f"content type {content_type} already has a responder")
 
         def register(function: _F) -> _F:
             wrapped = self._wrap(function, DirectMessage)
@@ -353,13 +353,14 @@ class Handling(Operations):
         return wrapped
 
     async def run(self, *, task_status: TaskStatus[None] | None = None) -> None:
-        """Call the registered functions for what comes, until the client is closed.
+        """Call the registered functions for arriving messages, until the client is closed.
 
-        ``await task_group.start(client.run)`` returns when everything is joined and listened to.
+        ``await task_group.start(client.run)`` returns when all channels are joined and all
+        listeners are ready.
 
         :raises LocalProtocolError: when none is registered.
-        :raises ClientError: what ends a consumer: :class:`ConnectionLost` when the connection is
-            lost for good, ``OperationFailed`` when a channel cannot be joined.
+        :raises ClientError: the error that ended a consumer: :class:`ConnectionLost` when the
+            client has given up reconnecting, ``OperationFailed`` when a channel cannot be joined.
         """
         if not self._handlers and not self._responders:
             raise LocalProtocolError("there is no handler and no responder to run")

@@ -99,10 +99,10 @@ class Message(ReceivedMessage):
 
     @property
     def lapsed(self) -> str:
-        """Why it is this client's no more, though it was not answered: ``timed-out``, so that the
-        server may have delivered it again; ``removed``, with its queue or out of it; ``answered``
-        at another node of a cluster.  Empty as long as it is this client's, and where the client
-        is not told: see ``tells_lapsed`` of :meth:`tmqp_client.Client.join`."""
+        """Why an unanswered message is no longer in flight to this client: ``timed-out``, so that
+        the server may have redelivered it; ``removed``, with or from its queue; ``answered`` at
+        another node of a cluster.  Empty while it is in flight, and if the client does not request
+        notifications: see ``tells_lapsed`` of :meth:`tmqp_client.Client.join`."""
         if self._answered:
             return ""
         return self._session.lapses.reason(self.frame, self._mark)
@@ -110,10 +110,10 @@ class Message(ReceivedMessage):
     # -- answering ------------------------------------------------------------------------------
 
     async def ack(self) -> bool:
-        """Say that it is done.  Sends nothing when the queue asks for no acknowledges.
+        """Acknowledge the message.  Sends nothing if the queue does not request acknowledgements.
 
-        :return: False when it was :attr:`stale`: nothing was sent, and the message will come again,
-            unless it was removed.
+        :return: False when it was :attr:`stale`: nothing was sent, and the message will be
+            redelivered, unless it was removed.
         :raises AlreadyAcknowledged: when it was answered before.
         :raises ClientError: when the client's last connection has ended.
         """
@@ -135,14 +135,14 @@ class Message(ReceivedMessage):
     ) -> bool:
         """Give the message back unhandled: it waits in its queue again.
 
-        Other than :meth:`nack` this asks no delivery handler of the server and tells the producer
-        nothing.  A message that several consumers have goes back when the last of them is done
-        with it.  A server that knows no release takes it as ``nack("release")``.
+        Unlike :meth:`nack` this does not call the server's delivery handler, and sends nothing to
+        the producer.  A message in flight to several consumers goes back when the last of them has
+        answered.  A server that does not know release treats it as ``nack("release")``.
 
         :param delay_s: how long the message is not sent, in seconds.
-        :param to: where it waits: before all others of its priority, or behind them.
+        :param to: where it waits: before all others of its priority, or after them.
         :param counted: it counts as a put-back; after too many (``put_back_limit``) the queue gives
-            the message up.
+            up the message.
         :raises LocalProtocolError: when an argument makes no sense.
         :return: as :meth:`ack`.
         :raises AlreadyAcknowledged: when it was answered before.
@@ -151,13 +151,13 @@ class Message(ReceivedMessage):
         return await self._answer(REASON_RELEASE, release_headers(delay_s, to, counted))
 
     async def extend(self, seconds: float, *, timeout_s: float | None = None) -> bool:
-        """Take so many seconds from now to answer for the message, instead of what was left.
+        """Set the time left to answer the message, in seconds from now.
 
         :param timeout_s: wait no longer for the server.
-        :return: False when it was :attr:`stale`, or the queue asks for no acknowledges.
+        :return: False when it was :attr:`stale`, or the queue does not request acknowledgements.
         :raises AlreadyAcknowledged: when it was answered before.
-        :raises OperationFailed: with 404 or 403 when the message is not this client's any more, for
-            its time was up; with 482 when the server does not wait that long.
+        :raises OperationFailed: with 404 or 403 when the message has timed out; with 482 when the
+            time is longer than the server allows.
         """
         self._check_unanswered()
         frame = self.frame

@@ -29,7 +29,7 @@ class _Bell:
 
 
 class Pull:
-    """What one pull request brings.
+    """The messages of one pull request.
 
     Made by :meth:`tmqp_client.Client.pull`::
 
@@ -39,9 +39,9 @@ class Pull:
                 ...
         print(pull.reason)
 
-    The request is sent when the loop begins, and one task may loop.  Each message is the program's
-    to answer.  Whoever leaves the loop early calls :meth:`close`: what has not been taken is left
-    unanswered, and the server does with it what the queue's delivery handler does with silence.
+    The request is sent when the loop begins, and only one task may loop.  The program must answer
+    each message.  If you leave the loop early, call :meth:`close`: the remaining messages stay
+    unanswered, and the queue's delivery handler decides about them as after a timeout.
     """
 
     def __init__(self, port: Port, request: PullRequest, timeout_s: float) -> None:

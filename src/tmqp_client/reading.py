@@ -38,11 +38,11 @@ _LAST_US: Final = 253_402_300_800_000_000
 
 @final
 class KeptMessage:
-    """A message as it is kept: read, not delivered, so there is nothing to answer.
+    """A kept message: read, not delivered, so it needs no answer.
 
-    ``sequence`` is its place in the queue, ``timestamp_us`` when it came, in microseconds of Unix
-    time.  ``payload`` is what the producer sent.  ``frame`` is the whole message as it arrived;
-    None, and the other properties empty, when it came by another protocol.
+    ``sequence`` is its place in the queue, ``timestamp_us`` the time of its arrival, in
+    microseconds of Unix time.  ``payload`` is the producer's payload.  ``frame`` is the whole
+    message as it arrived; None, and the other properties empty, if it arrived by another protocol.
     """
 
     __slots__ = ("sequence", "timestamp_us", "payload", "frame", "stored")
@@ -89,7 +89,7 @@ class KeptMessage:
 
 @final
 class KeptEntry:
-    """What is known of a kept message without the message itself.
+    """The index entry of a kept message, without the message itself.
 
     ``sequence`` and ``timestamp_us`` as in :class:`KeptMessage`; ``bytes`` are those of the whole
     message as it is kept, of which the payload has ``payload_bytes``.
@@ -116,12 +116,12 @@ class KeptEntry:
 
 @final
 class PeekedMessage:
-    """A message in a queue, seen and not taken: there is nothing to answer.
+    """A browsed message of a queue; it is not a delivery, so it needs no answer.
 
     ``sequence`` is its place among all of the queue, ``state`` is ``waiting``, ``deferred`` or
-    ``in-flight``, ``attempts`` how often it was sent.  ``due_at`` is when a deferred one will be
-    delivered, ``expires_at`` when it is dropped; None for never.  ``kept`` says that it is on disk,
-    or about to be.  ``frame`` is the whole message as it arrived.
+    ``in-flight``, ``attempts`` the number of deliveries.  ``due_at`` is when a deferred one will be
+    delivered, ``expires_at`` when it is dropped; None for never.  ``kept`` is true if it is on
+    disk, or about to be.  ``frame`` is the whole message as it arrived.
     """
 
     __slots__ = (

@@ -40,7 +40,7 @@ _LOGIN_REFUSALS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconnectPolicy:
-    """Whether, when and how long a client tries to come back when its connection is lost.
+    """Whether, when and how long a client tries to reconnect when its connection is lost.
 
     :raises LocalProtocolError: when a value makes no sense.
     """
@@ -68,7 +68,7 @@ class ReconnectPolicy:
     """Refused logins in a row after which the client gives up."""
 
     max_sends: int = 5
-    """How many times one push is sent, each on a connection of its own, before it fails with
+    """How many times one push is sent, each time on a new connection, before it fails with
     :class:`ConnectionLost`: a message that ends every connection must not do so for ever."""
 
     repeat_operations: bool = False

@@ -9,7 +9,7 @@ __all__ = ["ClientStatistics"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientStatistics:
-    """What has happened since the client was opened, and what is under way now."""
+    """Counters since the client was opened, and current numbers."""
 
     pushed: int
     """Messages pushed, confirmed or not."""
@@ -30,26 +30,26 @@ class ClientStatistics:
     """Acknowledges sent, negative ones among them."""
 
     directs: int
-    """Direct messages that came for somebody who listened."""
+    """Direct messages that arrived while the program listened for them."""
 
     events: int
-    """Events that came for somebody who listened."""
+    """Events that arrived while the program listened for them."""
 
     customs: int
-    """Custom messages that came for somebody who listened."""
+    """Custom messages that arrived while the program listened for them."""
 
     unmatched_answers: int
-    """Acknowledges and responses that nobody waited for: late, repeated, or never asked for."""
+    """Acknowledgements and responses that no call waited for: late, repeated or unsolicited."""
 
     unclaimed: int
-    """Messages that came for nobody in particular; see :meth:`tmqp_client.Client.unclaimed`."""
+    """Messages that no code of the program received; see :meth:`tmqp_client.Client.unclaimed`."""
 
     dropped: int
     """Messages that came and were not handed out: of an unknown type, without time to live, beyond
     a bound, left in a consumer's buffer when it closed or the connection was lost."""
 
     lapsed: int
-    """Deliveries that the server has told to be this client's no more; see
+    """Deliveries that are no longer in flight to this client, as reported by the server; see
     :attr:`tmqp_client.Message.lapsed`."""
 
     pauses: int
@@ -62,8 +62,8 @@ class ClientStatistics:
     """Messages sent again because the connection was lost before their answer."""
 
     unsent: int
-    """Messages nobody waited for that were never sent: dropped by ``when_full``, or left when the
-    client closed without a connection."""
+    """Messages without a waiting call that were never sent: dropped by ``when_full``, or left when
+    the client closed while it was not connected."""
 
     buffered: int
     """Messages that wait for a connection now."""

@@ -203,8 +203,8 @@ def _tls(values: FlagValues) -> TlsSettings:
         raise FlagError("--tls-cert and --tls-key go together")
     if policy and not roots:
         raise FlagError(
-            f"--tls-client-auth-policy={policy} needs --tls-root-ca-file: certificates that nobody"
-            " signed prove nothing, so this server checks all of them"
+            f"--tls-client-auth-policy={policy} needs --tls-root-ca-file: unsigned certificates "
+            f"prove nothing, so this server checks all of them"
         )
     if values.text("tls-min-version") == "tls1.3":
         raise FlagError("--tls-min-version: clients may always use tls1.2 or tls1.3")

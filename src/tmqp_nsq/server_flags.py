@@ -23,7 +23,7 @@ _SECOND: Final = 1_000_000_000
 _MILLISECOND: Final = 1_000_000
 _MINUTE: Final = 60 * _SECOND
 _LEVELS: Final = "debug, info, warn, error or fatal"
-_OWN_STORAGE: Final = "the store of this server has files and sync times of its own"
+_OWN_STORAGE: Final = "the store of this server has its own files and sync times"
 _NO_TOPOLOGY: Final = "consumers are chosen without regard to where they are"
 _EXACT_TIMERS: Final = "timeouts are exact and need no scan"
 
@@ -33,7 +33,7 @@ def common_flags(program: str) -> tuple[Flag, ...]:
     return (
         Flag("version", BOOL, False, "print the version and stop", key=""),
         Flag("config", TEXT, "", "path of a TOML file; flags given here win", key=""),
-        Flag("log-level", LEVEL, "info", f"what is logged: {_LEVELS}"),
+        Flag("log-level", LEVEL, "info", f"the log level: {_LEVELS}"),
         Flag("log-prefix", TEXT, f"[{program}] ", "what every line of the log begins with"),
         Flag(
             "verbose",
@@ -90,7 +90,7 @@ _ADDRESSES: Final = (
         "auth-http-request-method",
         one_of("get", "post"),
         "get",
-        "the HTTP method with which auth servers are asked",
+        "the HTTP method for requests to auth servers",
     ),
     Flag(
         "broadcast-address",
@@ -284,7 +284,7 @@ NSQD: Final = FlagTable(
 
 NSQLOOKUPD: Final = FlagTable(
     "nsqlookupd",
-    "Run the directory that tells consumers which nsqd has a topic.",
+    "Run the directory where consumers look up the nsqds of a topic.",
     (
         "nsqlookupd                                 listen on ports 4160 (nsqd) and 4161 (HTTP)",
         "curl 'http://127.0.0.1:4161/lookup?topic=test'",
@@ -303,7 +303,7 @@ NSQLOOKUPD: Final = FlagTable(
             "inactive-producer-timeout",
             DURATION,
             5 * _MINUTE,
-            "time after which an nsqd that says nothing is left out of answers",
+            "time after which answers omit a silent nsqd",
         ),
         Flag(
             "tombstone-lifetime",

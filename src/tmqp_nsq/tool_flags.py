@@ -156,7 +156,7 @@ NSQADMIN: Final = FlagTable(
             "admin-user",
             TEXTS,
             (),
-            "user who may change something; may be repeated; none: everybody may",
+            "user who may make changes; may be repeated; none: every user may",
             key="admin_users",
         ),
     ),
@@ -174,7 +174,7 @@ NSQ_TO_FILE: Final = FlagTable(
     ),
     (
         _VERSION,
-        Flag("log-level", LEVEL, "info", "what is logged: debug, info, warn, error or fatal"),
+        Flag("log-level", LEVEL, "info", "the log level: debug, info, warn, error or fatal"),
         Flag("log-prefix", TEXT, "[nsq_to_file] ", "what every line of the log begins with"),
         Flag("topic", TEXTS, (), "topic to write; may be repeated", key=""),
         Flag(

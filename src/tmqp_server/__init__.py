@@ -1,6 +1,6 @@
 """The reference broker of TMQP/2.0: a pure engine, doors for its clients, a thin anyio shell.
 
-This is the public face for programs that run a server of their own, or extend one::
+The public interface for programs that run or extend a server::
 
     async with running(ServerConfig(listen=("tmq://127.0.0.1:2626",))) as server:
         ...

@@ -85,7 +85,7 @@ Without a command the broker runs.""",
     "--data",
     "data",
     type=click.Path(file_okay=False),
-    help="A directory for durable queues; made if it is missing.  Without it nothing is kept.",
+    help="A directory for durable queues, created if it is missing.  Without it nothing is stored.",
 )
 @click.option(
     "--replicate",
@@ -108,12 +108,14 @@ Without a command the broker runs.""",
     "--check-config",
     "checked_path",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Check a TOML file as --config would use it, print what would be served, and stop.",
+    help="Check a TOML file as --config would use it, print the resulting doors and channels, and "
+    "stop.",
 )
 @click.option(
     "--allow-remote",
     is_flag=True,
-    help="Listen on addresses other machines can reach although nobody is authenticated.",
+    help="Listen on addresses that other machines can reach, although clients are not "
+    "authenticated.",
 )
 @click.option(
     "--max-payload",
@@ -131,12 +133,12 @@ Without a command the broker runs.""",
 @click.option(
     "--log-level",
     type=click.Choice(LEVELS),
-    help="What is written to standard error.  [default: info]",
+    help="The log level.  [default: info]",
 )
 @click.option(
     "--log-format",
     type=click.Choice(FORMATS),
-    help="Lines for people, or an object of JSON a line.  [default: plain]",
+    help="Plain lines, or a JSON object per line.  [default: plain]",
 )
 @click.version_option(tmqp.__version__, prog_name="tmqp-server")
 @click.pass_context
@@ -159,8 +161,8 @@ def main(
     """Run the TMQP/2.0 reference broker.
 
     It prints one line with its addresses on standard output when it is ready.  Exit status: 0 after
-    a clean stop, 2 when the configuration is wrong, 1 when an address cannot be listened on or the
-    data cannot be read.
+    a clean stop, 2 when the configuration is invalid, 1 when the server cannot listen on an address
+    or cannot read its data.
     """
     if context.invoked_subcommand is not None:
         return
@@ -201,16 +203,17 @@ def main(
 
 
 @main.command("hash-token")
-@click.option("--new", is_flag=True, help="Draw a token at random, and print it as well.")
+@click.option("--new", is_flag=True, help="Generate a random token, and print it as well.")
 @click.option(
     "--slow",
     is_flag=True,
-    help="For a token that a person thought up: each guess costs time (scrypt).",
+    help="For a token that a person chose: each guess costs time (scrypt).",
 )
 def hash_token_command(new: bool, slow: bool) -> None:
-    """Print the hash of a token, as the table [access] keeps it.
+    """Print the hash of a token for the table [access].
 
-    The token is asked for, or read from standard input: on the command line others could see it.
+    The command prompts for the token, or reads it from standard input, because others could see it
+    on the command line.
     """
     if new:
         token = new_token()

@@ -81,7 +81,7 @@ def _seconds(default: float) -> float:
 
 @attrs.frozen(kw_only=True)
 class OutboundLimits:
-    """What a peer that reads slowly may cost."""
+    """Limits for a peer that reads slowly."""
 
     max_outbound_bytes: int = _bytes(4_194_304)
     """Bytes waiting for one peer, whose deliveries are held back already, at which its connection
@@ -158,14 +158,14 @@ def _web_addresses(values: object) -> tuple[Address, ...]:
 
 @attrs.frozen(kw_only=True)
 class WebConfig:
-    """What is served by HTTP and WebSocket."""
+    """The door for HTTP and WebSocket."""
 
     listen: tuple[Address, ...] = attrs.field(default=(), converter=_web_addresses)
     """Addresses to listen on for HTTP: ``http://HOST:PORT``, ``https://HOST:PORT`` or
     ``unix:PATH``; none, and no HTTP is served."""
 
     limits: HttpLimits = attrs.field(factory=HttpLimits)
-    """What one HTTP peer may cost."""
+    """Limits for one HTTP peer."""
 
 
 def _web_config(table: Mapping[str, Any]) -> WebConfig:
@@ -192,10 +192,10 @@ class ServerConfig:
     listen: tuple[Address, ...] = attrs.field(
         factory=lambda: (Address("127.0.0.1", DEFAULT_PORT),), converter=_addresses
     )
-    """Addresses to listen on; none, if there are doors, and no TMQP is served."""
+    """Addresses to listen on; may be empty if there are doors, then TMQP is not served."""
 
     allow_remote: bool = attrs.field(default=False, validator=_flag)
-    """Listen on addresses other machines can reach although nobody is authenticated."""
+    """Listen on addresses that other machines can reach, although clients are not authenticated."""
 
     access: AccessConfig = attrs.field(factory=AccessConfig)
     """Who may connect, and who may do what."""
@@ -207,10 +207,10 @@ class ServerConfig:
     """Seconds the server's own code may take for an answer about access or a custom message."""
 
     max_connections: int = _bytes(10_000)
-    """Connections at one time; one more is closed at once."""
+    """Simultaneous connections; further ones are closed at once."""
 
     max_connections_per_address: int = _bytes(1_000)
-    """Connections at one time from one remote address (Unix sockets and loopback excepted)."""
+    """Simultaneous connections from one remote address (Unix sockets and loopback excepted)."""
 
     shutdown_timeout_s: float = _seconds(10.0)
     """Seconds connections have to take their last bytes when the server stops."""
@@ -228,13 +228,13 @@ class ServerConfig:
     """How they are kept."""
 
     connection: Limits = attrs.field(factory=Limits)
-    """What one peer may cost on the wire."""
+    """Limits for one peer on the wire."""
 
     broker: EngineLimits = attrs.field(factory=EngineLimits)
     """What all clients together may cost."""
 
     outbound: OutboundLimits = attrs.field(factory=OutboundLimits)
-    """What a slow reader may cost."""
+    """Limits for a slow reader."""
 
     auto_channel_creation: bool = attrs.field(default=True, validator=_flag)
     """Whether a channel is created when a client joins it or pushes to it."""
@@ -261,10 +261,10 @@ class ServerConfig:
     """Routers of the user's, by name."""
 
     authenticators: Mapping[str, ClassSetting] = attrs.field(factory=dict)
-    """Who is asked about channels that name one as their authenticator."""
+    """The authenticators that channels can name."""
 
     event_handlers: Mapping[str, ClassSetting] = attrs.field(factory=dict)
-    """Who is told of the events of channels that name one as their event handler."""
+    """The event handlers that channels can name."""
 
     tls: TlsSettings = attrs.field(factory=TlsSettings)
     """The certificate shown on addresses that begin with ``tmqs://``."""
@@ -273,13 +273,13 @@ class ServerConfig:
     """What HTTP bindings may do."""
 
     web: WebConfig = attrs.field(factory=WebConfig)
-    """What is served by HTTP and WebSocket."""
+    """The door for HTTP and WebSocket."""
 
     doors: tuple[DoorSettings, ...] = ()
     """Further protocols, and where they listen."""
 
     log: LogSettings = attrs.field(factory=LogSettings)
-    """What the command ``tmqp-server`` writes to its log."""
+    """The log of the command ``tmqp-server``."""
 
     audit: AuditSettings = attrs.field(factory=AuditSettings)
     """Where changes are noted that clients ask for."""
@@ -288,7 +288,7 @@ class ServerConfig:
     """How fast clients and addresses may be."""
 
     cluster: ClusterConfig | None = None
-    """This server's part in a cluster; None while it stands alone."""
+    """This server's part in a cluster; None for a single server."""
 
     replication: ReplicationConfig | None = None
     """This server's part in a group whose durable queues survive the loss of any of them; None
@@ -319,8 +319,8 @@ class ServerConfig:
                 )
             if not address.is_local and not self.allow_remote and self.access.kind == OPEN:
                 raise ConfigError(
-                    f"{address} can be reached from other machines and nobody is authenticated;"
-                    " set allow_remote (--allow-remote) if that is wanted"
+                    f"{address} can be reached from other machines and clients are not "
+                    "authenticated; set allow_remote (--allow-remote) if that is wanted"
                 )
 
     def _check_group(self, replication: ReplicationConfig) -> None:
@@ -342,12 +342,12 @@ class ServerConfig:
         if self.access.kind == TABLE and not entries:
             raise ConfigError(f"{where} names no entry of [[access.tokens]]")
         if any(each.node for each in entries):
-            raise ConfigError(f"{where} is a node's entry; clients of a door cannot be nodes")
+            raise ConfigError(f"{where} is the entry of a node; clients of a door cannot be nodes")
         remote = any(not each.is_local for each in (*door.listen, *door.datagrams))
         if remote and not door.allow and not self.allow_remote:
             raise ConfigError(
-                f"{where} would be everybody who reaches the door from another machine; list"
-                " networks in allow, or set allow_remote (--allow-remote) if that is wanted"
+                f"{where} would apply to every client that reaches the door from another machine; "
+                "list networks in allow, or set allow_remote (--allow-remote) if that is wanted"
             )
 
     def all_addresses(self) -> list[Address]:

@@ -156,8 +156,8 @@ def read_portion(
         return _read_portion(answers, checksums, bodies)
     except BlockError as error:
         raise DecodeFailed(
-            f"{what}: what came is damaged: {error}; tmqp-server check tells"
-            " whether the broker's data is"
+            f"{what}: the received data is damaged: {error}; tmqp-server check shows whether the "
+            f"broker's data is"
         ) from None
 
 
@@ -227,7 +227,7 @@ def _entries(view: memoryview, found: ColumnBlock) -> Any:
         size = np.frombuffer(view, "<u4", count, found.places[COLUMN_VALUE])
         ends = np.cumsum(size, dtype=np.uint64)
         if int(ends[-1]) != found.end - found.payloads:
-            raise BlockError("the sizes of payloads are not what there is of them")
+            raise BlockError("the sizes of payloads do not match the payloads")
         entry["position"] = ends - size
         entry["size"] = entry["payload_size"] = size
     return entry.view(np.uint8)
@@ -455,7 +455,7 @@ class _Work:
             names = self.body + HEAD_BYTES + wide
             end = names + self.head(2) + self.head(3) + self.head(4)
             if ((end > self.payload) & self.native).any():
-                raise DecodeFailed(f"{self.what}: a body among {self.describe()} is no message")
+                raise DecodeFailed(f"{self.what}: a body among {self.describe()} is not a message")
             self._names = names
         return self._names
 

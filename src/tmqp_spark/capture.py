@@ -166,8 +166,8 @@ def _files(options: CaptureOptions) -> list[tuple[int, str]]:
             matches = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207
         if not matches:
             raise SparkError(
-                f"tmqp_capture: there is nothing at {pattern} (on the machine where the query is"
-                " planned)"
+                f"tmqp_capture: {pattern} does not exist (on the machine where the query is "
+                f"planned)"
             )
         for match in matches:
             if Path(match).is_dir():

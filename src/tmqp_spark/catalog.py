@@ -111,8 +111,8 @@ class Subscription:
         ]
         if len(given) != 1:
             raise InvalidOption(
-                "one of the options subscribe, subscribePattern and assign says which queues to"
-                f" read; {'none is' if not given else ' and '.join(given) + ' are'} given"
+                "set one of the options subscribe, subscribePattern and assign to the queues to "
+                "read; {'none is' if not given else ' and '.join(given) + ' are'} given"
             )
         self.named: set[str] = set()
         self._channels: set[str] = set()

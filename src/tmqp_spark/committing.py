@@ -174,8 +174,8 @@ class Staging:
         )
         if self._largest > _USUAL_PAYLOAD_BYTES:
             text += (
-                f". A piece of {self._largest} bytes was sent: does the broker take so much"
-                " (max_payload_bytes)? Lower batchBytes; a single message must fit with its head"
+                f". A piece of {self._largest} bytes was sent: does the broker accept this size "
+                "(max_payload_bytes)? Lower batchBytes; a single message must fit with its head"
             )
         return SparkError(text)
 
@@ -217,7 +217,7 @@ def _information(answer: Frame, what: str) -> TransactionInformation:
     try:
         return TransactionInformation.from_json(answer.payload)
     except ModelError as error:
-        raise DecodeFailed(f"{what}: the broker's answer cannot be read: {error}") from None
+        raise DecodeFailed(f"{what}: the broker's answer is invalid: {error}") from None
 
 
 def _explained(error: BrokerRefused, advice: dict[int, str]) -> BrokerRefused:
@@ -232,16 +232,16 @@ _OPEN_ADVICE: Final = {
     RESULT_UNAUTHORIZED: _RIGHTS,
     RESULT_NOT_IMPLEMENTED: "; exactly once needs a broker with a data directory (tmqp-server"
     " --data DIR) that is in no cluster; else set guarantee=at_least_once",
-    RESULT_BAD_REQUEST: "; is the broker older than this package, or txnAppId no name? Else set"
+    RESULT_BAD_REQUEST: "; is txnAppId valid, and does the broker know transactions? Else set"
     " guarantee=at_least_once",
     RESULT_LIMIT_EXCEEDED: "; the broker's max_transactions are open, or txnTimeout is over its"
     " max_transaction_timeout_ms",
 }
 _PUSH_ADVICE: Final = {
     RESULT_UNAUTHORIZED: _RIGHTS,
-    RESULT_NOT_FOUND: "; there is no such queue (createQueue=true makes it), or the transaction"
-    " was given up: the broker was restarted, another server of its group leads, or txnTimeout went"
-    " by without a push",
+    RESULT_NOT_FOUND: "; the queue does not exist (createQueue=true creates it), or the "
+    "transaction ended: the broker was restarted, another server of its group leads, or txnTimeout "
+    "passed without a push",
     RESULT_UNACCEPTABLE: "; exactly once needs a durable queue that stores what is pushed, and"
     " whose delivery handler has no say in that: createQueue=true makes one,"
     " guarantee=at_least_once does without",
@@ -252,9 +252,9 @@ _PUSH_ADVICE: Final = {
 }
 _COMMIT_ADVICE: Final = {
     RESULT_UNAUTHORIZED: _RIGHTS,
-    RESULT_NOT_FOUND: "; what was staged is gone, because the broker was restarted, another server"
-    " of its group leads, or txnTimeout went by. Nothing was written. Start the query again: it"
-    " computes this batch again",
+    RESULT_NOT_FOUND: "; the staged messages are lost, because the broker was restarted, another "
+    "server of its group leads, or txnTimeout passed. Nothing was written. Restart the query: it "
+    "computes this batch again",
     RESULT_CONFLICT: "; a part is being committed or was given up meanwhile: does another run of"
     " the same query still live? Nothing was written",
     RESULT_LIMIT_EXCEEDED: "; a queue cannot take all of it (message_limit, max_queue_bytes)."

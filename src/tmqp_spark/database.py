@@ -159,7 +159,7 @@ class BrokerDatabase:
                 raise DatabaseUnusable(
                     f"{self.path} has the format version {version}, this program knows"
                     f" {OLDEST_VERSION} to {FORMAT_VERSION}: install the tmqp of the broker, or"
-                    " leave the option journalDir out to read over the network"
+                    " omit the option journalDir to read over the network"
                 )
             row = self._db.execute("SELECT value FROM meta WHERE name = 'store_id'").fetchone()
         if row is None:
@@ -172,8 +172,8 @@ class BrokerDatabase:
             yield
         except sqlite3.Error as error:
             raise DatabaseUnusable(
-                f"{self.path} cannot be read: {error}; leave the option journalDir out to read over"
-                " the network"
+                f"{self.path} cannot be read: {error}; omit the option journalDir to read over the "
+                f"network"
             ) from error
 
 
@@ -186,8 +186,8 @@ _REMEDY: Final = (
 def _refused(path: Path, error: OSError) -> str:
     if isinstance(error, PermissionError):
         return (
-            f"{path} can only be read by the user that the broker runs as, and the process here"
-            f" has the user id {os.geteuid()}: run Spark as that user, or leave the option"
-            " journalDir out to read over the network"
+            f"{path} can only be read by the user that the broker runs as, and the process here "
+            f"has the user id {os.geteuid()}: run Spark as that user, or omit the option "
+            f"journalDir to read over the network"
         )
     return f"{path} cannot be read: {error.strerror}; {_REMEDY}"

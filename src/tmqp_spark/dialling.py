@@ -86,6 +86,6 @@ def _tls_context(options: ConnectionOptions) -> ssl.SSLContext:
         files = (
             f"{options.tls_cert} with {options.tls_key}" if options.tls_key else options.tls_cert
         )
-        words = f"tls.cert, tls.key: {files} is no certificate with its key"
+        words = f"tls.cert, tls.key: {files} is not a certificate with its key"
         raise TlsMistake(f"{words} ({error.reason or error})") from None
     return context

@@ -39,7 +39,9 @@ def check_drained(link: BrokerLink, states: Iterable[QueueState]) -> None:
         try:
             found = parse_list(QueueInformation, answer.payload)
         except ModelError as error:
-            raise DecodeFailed(f"{link.options.url}: queues that cannot be read: {error}") from None
+            raise DecodeFailed(
+                f"{link.options.url}: the list of queues is invalid: {error}"
+            ) from None
         for queue in found:
             if (channel, queue.id) in wanted and not queue.message_timeout_ms:
                 raise InvalidOption(

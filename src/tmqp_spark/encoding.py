@@ -215,8 +215,7 @@ class MessageEncoder:
         if given.null_count:
             if not self._channel:
                 raise EncodingError(
-                    f"{where}: column channel holds null, and no option 'channel' says where such"
-                    " rows go"
+                    f"{where}: column channel is null, and the option 'channel' is not set"
                 )
             given = pc.fill_null(given, self._channel)
         return _binary(given)
@@ -229,8 +228,7 @@ class MessageEncoder:
         if given.null_count:
             if self._queue is None:
                 raise EncodingError(
-                    f"{where}: column queue holds null, and no option 'queue' says where such rows"
-                    " go"
+                    f"{where}: column queue is null, and the option 'queue' is not set"
                 )
             given = pc.fill_null(given, pa.scalar(self._queue, given.type))
         numbers = given.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)

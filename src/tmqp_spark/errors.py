@@ -82,12 +82,11 @@ class ConnectionBroken(SparkError):
 
 
 class StandsBy(ConnectionBroken):
-    """The server takes no clients, for another one of its group leads; ``leader`` is its address,
-    empty if nobody is known to lead."""
+    """The server is a standby; ``leader`` is the address of the leader, empty if it is unknown."""
 
     def __init__(self, url: str, leader: str) -> None:
-        where = f"{leader} leads" if leader else "nobody leads"
-        super().__init__(f"{url}: the server stands by, {where}")
+        where = f"{leader} leads" if leader else "no server leads"
+        super().__init__(f"{url}: the server is a standby, {where}")
         self.url = url
         self.leader = leader
 

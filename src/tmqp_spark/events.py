@@ -55,19 +55,13 @@ class EventOptions:
     events: str = option(
         "events", str, "names, such as `ClientConnected,QueueCreated`", "", "all that are possible"
     )
-    channels: str = option(
-        "channels", str, "of which channels those events that belong to one; `*` for all", ""
-    )
-    queues: str = option(
-        "queues", str, "of which queues `MessageProduced`: `orders/7,orders/8`", ""
-    )
+    channels: str = option("channels", str, "channels whose events are read; `*` for all", "")
+    queues: str = option("queues", str, "queues for `MessageProduced`: `orders/7,orders/8`", "")
     most: int = option(
         "maxBufferedEvents", _count, "events kept until they are read; the oldest go", 100_000
     )
     most_a_batch: int = option("maxEventsPerTrigger", _count, "events in a batch at most", 50_000)
-    poll_wait_ms: int = option(
-        "pollWaitMs", parse_duration_ms, "how long a batch is waited for where there is none", 250
-    )
+    poll_wait_ms: int = option("pollWaitMs", parse_duration_ms, "how long to wait for a batch", 250)
 
 
 class EventsPartition(InputPartition):

@@ -79,7 +79,7 @@ class EventSelection:
         for name in events:
             if name.lower() not in known:
                 raise InvalidOption(
-                    f"option events: there is no event {name!r}; there are"
+                    f"option events: there is no event {name!r}; the events are"
                     f" {', '.join(known.values())}"
                 )
             names.append(known[name.lower()])

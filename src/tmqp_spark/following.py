@@ -117,11 +117,11 @@ class Following:
             done = state.committed
             if done is not None and first[key] <= min(done, state.latest):
                 raise InvalidOption(
-                    f"{self._link.options.url} {key}: group {self._options.group} is already done"
-                    f" with message {done}, and this query, whose checkpoint is new, is to begin"
-                    f" at {first[key]}. Give each query a group of its own; or go on where the"
-                    " group is with startingOffsets=committed; or move the group with tmqp-spark"
-                    " groups reset or delete"
+                    f"{self._link.options.url} {key}: group {self._options.group} has already "
+                    f"committed message {done}, and this query, whose checkpoint is new, would "
+                    f"begin at {first[key]}. Give each query its own group; or continue at the "
+                    "group's position with startingOffsets=committed; or move the group with "
+                    "tmqp-spark groups reset or delete"
                 )
 
     def _check_mode(self, states: Iterable[QueueState]) -> None:
@@ -248,10 +248,10 @@ class Following:
         """The queue has less than was read: its broker's data was put back from a copy."""
         if self._options.fail_on_data_loss:
             raise DataLost(
-                f"{self._link.options.url} {key}: message {place.next - 1} was read, and the queue"
-                f" has not got further than {state.latest}: was an older copy of the broker's data"
-                " put back? Start from a new checkpoint, or set failOnDataLoss=false to go on with"
-                " what comes from now on"
+                f"{self._link.options.url} {key}: message {place.next - 1} was read, and the queue "
+                f"has only got to {state.latest}: was an older copy of the broker's data restored? "
+                f"Start from a new checkpoint, or set failOnDataLoss=false to continue with new "
+                f"messages"
             )
         return Place(state.incarnation, state.latest + 1, state.latest + 1)
 

@@ -136,7 +136,7 @@ class Group:
             raise GroupShared(
                 f"{self._link.options.url} {key}: group {self.name} is at message {place.next - 1},"
                 f" and this query has committed {sent[1] - 1}: does another query use the same"
-                " group, or has somebody moved it? Give each query a group of its own"
+                " group, or was it moved? Give each query its own group"
             )
 
     def _move(self, wanted: list[tuple[str, str, tuple[str, str]]], word: str) -> Places:

@@ -44,7 +44,7 @@ _METRICS: Final = (
     (
         "processed_rows_per_second",
         "gauge",
-        "Rows that were worked off, a second.",
+        "Processed rows a second.",
         "processed_rows_per_second",
     ),
     ("batch_seconds", "gauge", "How long the last micro-batch took.", "batch_s"),

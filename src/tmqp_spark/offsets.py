@@ -103,7 +103,7 @@ def read_checkpoint(data: Mapping[str, Any]) -> Places:
     version, queues = data.get("v"), data.get("q")
     if not isinstance(version, int) or not isinstance(queues, Mapping):
         raise SparkError(
-            "the checkpoint holds offsets of another source; give the query a checkpoint of its own"
+            "the checkpoint holds offsets of another source; give the query its own checkpoint"
         )
     if version > _VERSION:
         raise SparkError(

@@ -192,7 +192,7 @@ class ConnectionOptions:
     client_id: str = option("clientId", _text, "beginning of the ids of all connections", "")
     client_name: str = option("clientName", _text, "name that the broker shows", "tmqp-spark")
     client_type: str = option("clientType", _text, "type that the broker shows", "spark")
-    token: str = option("token", _text, "what the broker's authenticator checks", "")
+    token: str = option("token", _text, "the token for the broker's authenticator", "")
     token_file: str = option(
         "tokenFile", _text, "file with the token, read wherever a connection is opened", ""
     )
@@ -207,7 +207,7 @@ class ConnectionOptions:
         "requestTimeoutMs", parse_duration_ms, "to get an answer", 30_000, "30s"
     )
     retries: int = option(
-        "retries", _number(0), "attempts to come back after a lost connection or a busy broker", 10
+        "retries", _number(0), "attempts to reconnect after a lost connection or a busy broker", 10
     )
     retry_backoff_ms: int = option(
         "retryBackoffMs",
@@ -218,7 +218,7 @@ class ConnectionOptions:
     outage_timeout_ms: int | None = option(
         "outageTimeout",
         parse_duration_ms,
-        "how long to try to come back, instead of `retries` attempts",
+        "how long to try to reconnect, instead of `retries` attempts",
         None,
         "a stream without `retries`: `10m`",
     )
@@ -242,7 +242,7 @@ class SourceOptions:
     mode: str = option(
         "mode",
         _word("tap", "drain"),
-        "`tap`, or `drain` for [queues that nobody else empties](#tap-and-drain)",
+        "`tap`, or `drain` for [queues without other consumers](#tap-and-drain)",
         "tap",
     )
     group: str = option(
@@ -292,7 +292,7 @@ class SourceOptions:
     fail_on_data_loss: bool = option(
         "failOnDataLoss",
         _switch,
-        "fail when messages are gone, instead of continuing after them",
+        "fail when messages are missing, instead of continuing after them",
         True,
     )
     max_offsets: int | None = option(
@@ -302,7 +302,7 @@ class SourceOptions:
         "maxBytesPerTrigger", parse_size, "stream: bytes in a batch at most"
     )
     min_offsets: int | None = option(
-        "minOffsetsPerTrigger", _number(1), "stream: wait for so many, up to `maxTriggerDelay`"
+        "minOffsetsPerTrigger", _number(1), "stream: wait for this number, up to `maxTriggerDelay`"
     )
     max_trigger_delay_ms: int = option(
         "maxTriggerDelay",
@@ -334,7 +334,7 @@ class SourceOptions:
     filter_pushdown: bool = option(
         "filterPushdown",
         _switch,
-        "batch: filter at the source; [load anew for each query](#filters)",
+        "batch: filter at the source; [load again for each query](#filters)",
         False,
     )
     include_headers: bool = option("includeHeaders", _switch, "column `headers`", False)
@@ -364,7 +364,7 @@ class SinkOptions:
     ack: str = option(
         "ack",
         _word("stored", "accepted", "none"),
-        "at least once: what is waited for before a task has succeeded",
+        "at least once: the answer that a task waits for",
         "stored",
     )
     window: int = option("window", _number(1), "pieces on their way unanswered", 16)
@@ -382,7 +382,7 @@ class SinkOptions:
         "createQueue", _switch, "create the queue if it is not there", False
     )
     ignore_unknown: bool = option(
-        "ignoreUnknownColumns", _switch, "pass over columns that mean nothing here", False
+        "ignoreUnknownColumns", _switch, "skip columns without a meaning for the sink", False
     )
 
 

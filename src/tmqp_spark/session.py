@@ -43,12 +43,12 @@ _SOURCES: Final = (
 
 
 def register(spark: SparkSession) -> list[str]:
-    """Make the formats known to a session, classic or Connect; their names.
+    """Register the formats with a session, classic or Connect; return their names.
 
-    Where the package is installed Spark finds them by itself; this is for sessions whose executors
-    got it by ``--py-files``, and for those where another package's broken ``pyspark_*`` module
-    hides all formats. A format that a classic session has found is not registered again, because
-    Spark would warn of each one, at the start and in every query.
+    If the package is installed, Spark finds them automatically; this is for sessions whose
+    executors got it by ``--py-files``, and for those where another package's broken ``pyspark_*``
+    module hides all formats. A format that a classic session has found is not registered again,
+    because Spark would warn of each one, at the start and in every query.
     """
     names: list[str] = []
     for module, name in _SOURCES:
@@ -78,15 +78,15 @@ def session(
     """A session with the settings that suit these sources, and the formats registered.
 
     On this machine alone (``local[...]``) Python workers are started by :mod:`tmqp_spark.daemon`.
-    There, and where Spark is told nothing else, they are of the Python that runs this: Spark
+    There, unless Spark is configured otherwise, they use the Python that runs this code: Spark
     itself takes the ``python3`` of the PATH, which lacks the packages of a virtual environment that
     was not activated.  ``PYSPARK_PYTHON`` and the setting ``spark.pyspark.python`` win over that.
 
-    :param master: as Spark writes it, ``local[4]``; what Spark is configured for if None.
+    :param master: as in Spark, ``local[4]``; Spark's own configuration if None.
     :param settings: further settings; they win over ours.
-    :param formats: register the formats; without, Spark finds them when they are asked for, where
-        the package is installed.
-    :raises JavaMissing: when there is no Java for it.
+    :param formats: register the formats; otherwise Spark finds them when they are used, if the
+        package is installed.
+    :raises JavaMissing: when no suitable Java is found.
     :raises SparkError: when pyspark is not installed.
     """
     try:

@@ -178,9 +178,9 @@ class TmqpStreamArrowWriter(_Writes, DataSourceStreamArrowWriter):
             return TaskKey(query, int(batch), context.partitionId(), context.taskAttemptId())
         if self._options.guarantee == "exactly_once":
             raise SparkError(
-                f"{self._connection.url}: this Spark does not tell tasks which micro-batch they"
-                f" belong to ({_QUERY_ID}, {_BATCH_ID}), without which nothing can be written"
-                " exactly once: use Spark 4.2 or 4.3, or set guarantee=at_least_once"
+                f"{self._connection.url}: this Spark does not tell tasks their micro-batch "
+                f"({_QUERY_ID}, {_BATCH_ID}), which exactly-once writes need: use Spark 4.2 or "
+                f"4.3, or set guarantee=at_least_once"
             )
         return TaskKey(f"spark-{uuid.uuid4().hex}", 0, context.partitionId(), 0)
 

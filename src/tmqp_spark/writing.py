@@ -215,15 +215,15 @@ class _Queues:
         url = self._link.options.url
         ways = "or set ack=accepted"
         if code == RESULT_NOT_FOUND:
-            text = f"{url}: there is no queue {channel}/{queue}: create it, createQueue=true does"
+            text = f"{url}: there is no queue {channel}/{queue}: create it, or set createQueue=true"
         elif code == RESULT_UNAUTHORIZED:
-            text = f"{url}: the token may not look whether {channel}/{queue} is durable"
+            text = f"{url}: the token lacks the right to check whether {channel}/{queue} is durable"
         elif code:
             raise BrokerRefused(f"{url}: {what}: {code_words(code)}", code)
         else:
             text = (
-                f"{url}: {channel}/{queue} is not durable, so an acknowledge does not mean that a"
-                " message is stored: make it durable"
+                f"{url}: {channel}/{queue} is not durable, so an acknowledgement does not mean "
+                "that a message is stored: make it durable"
             )
         raise BrokerRefused(f"{text}; {ways}", code)
 

@@ -116,7 +116,7 @@ def test_the_image_does_not_start_without_access_rules() -> None:
     options = ["config", "check", str(FOLDER / "tmqp.toml")]
     open_to_all = CliRunner().invoke(main, options, env={})
     assert open_to_all.exit_code == 2
-    assert "nobody is authenticated" in open_to_all.stderr
+    assert "clients are not authenticated" in open_to_all.stderr
     tokens = '[{name = "me", token = "t", roles = ["admin"]}]'
     guarded = CliRunner().invoke(main, options, env={"TMQP_SERVER_ACCESS__TOKENS": tokens})
     assert guarded.exit_code == 0, guarded.output

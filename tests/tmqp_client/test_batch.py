@@ -148,7 +148,7 @@ async def test_a_message_of_another_connection_refuses_the_batch(
         async with client.consume(channel, 1, acknowledge="manual") as consumer:
             message = await consumer.get()
             message._epoch += 1
-            with pytest.raises(OperationFailed, match="not this client's to answer") as failed:
+            with pytest.raises(OperationFailed, match="no longer in flight to this") as failed:
                 async with client.batch() as batch:
                     batch.ack(message)
             assert failed.value.code == 404

@@ -376,8 +376,8 @@ def test_the_doctor_of_a_server_that_does_not_tell_its_version(
     lines = said(place, "doctor").splitlines()
     (version,) = [line for line in lines if "version" in line]
     assert version.startswith("note")
-    assert version.endswith("the server does not tell its own")
-    assert "note    clock: the server does not tell its clock" in lines
+    assert version.endswith("the server does not report its own")
+    assert "note    clock: the server does not report its clock" in lines
     assert any(each.startswith("ok      limits") for each in lines)
 
 

@@ -76,7 +76,7 @@ async def test_a_filter_survives_a_cut(server: str, channel: str) -> None:
 
 async def test_the_server_says_what_is_wrong_with_a_filter(server: str, channel: str) -> None:
     async with connect(server) as client:
-        with pytest.raises(OperationFailed, match="known are headers, prefix") as caught:
+        with pytest.raises(OperationFailed, match="the languages are headers, prefix") as caught:
             await client.join(channel, filter="price > 3", filter_language="xpath")
         assert caught.value.code == 400
         with pytest.raises(LocalProtocolError, match="filter_language"):

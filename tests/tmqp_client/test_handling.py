@@ -320,7 +320,7 @@ def test_functions_and_arguments_that_cannot_be() -> None:
     with pytest.raises(LocalProtocolError, match="acknowledge"):
         client.handler("a", 1, acknowledge="sometimes")  # type: ignore[arg-type]
     client.responder(1)(print_it)
-    with pytest.raises(LocalProtocolError, match="there is a responder"):
+    with pytest.raises(LocalProtocolError, match="already has a responder"):
         client.responder(1)
     with pytest.raises(LocalProtocolError):
         RetryPolicy(attempts=0)

@@ -123,11 +123,11 @@ async def test_programs_without_async_commands_and_spark_go_to_the_leader_too() 
 async def test_spark_says_that_nobody_leads() -> None:
     async with standby("") as (address, refused):
         options = {"url": address, "retries": "1", "retryBackoffMs": "1"}
-        with pytest.raises(BrokerUnreachable, match="the server stands by, nobody leads"):
+        with pytest.raises(BrokerUnreachable, match="the server is a standby, no server leads"):
             await anyio.to_thread.run_sync(first_contact, read_options(ConnectionOptions, options))
         assert refused == [1, 1]
     again = copy.copy(StandsBy("u", "tmq://b"))
-    assert (again.leader, str(again)) == ("tmq://b", "u: the server stands by, tmq://b leads")
+    assert (again.leader, str(again)) == ("tmq://b", "u: the server is a standby, tmq://b leads")
 
 
 @pytest.mark.parametrize(

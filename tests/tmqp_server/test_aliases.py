@@ -95,9 +95,9 @@ async def test_doors_of_nsq_in_one_server_have_the_same_aliases() -> None:
         ({**TOY, "aliases": {"a": "x" * 256}}, "aliases: 'x+' has more than 255 bytes"),
         (
             {**HTTP, "aliases": {"a": "b"}},
-            "doors: http: aliases: this protocol has no names",
+            "doors: http: aliases: this protocol uses the names",
         ),
-        ({**LOOKUPD, "aliases": {"a": "b"}}, "doors: nsqlookupd: aliases: this protocol has no"),
+        ({**LOOKUPD, "aliases": {"a": "b"}}, "doors: nsqlookupd: aliases: this protocol uses"),
         (
             {**NSQ, "aliases": {"Kasse 1": "b"}},
             "doors: nsq: aliases: 'Kasse 1' is neither",

@@ -84,7 +84,7 @@ def test_a_mistake_in_a_file_names_the_key(text: str, reason: str) -> None:
         ({"shutdown_timeout_s": -1}, "shutdown_timeout_s must be a positive number"),
         ({"shutdown_timeout_s": True}, "shutdown_timeout_s must be a positive number"),
         ({"listen": ["tmqs://127.0.0.1:1"]}, "tmqs://127.0.0.1:1 needs a certificate"),
-        ({"listen": ["tmq://0.0.0.0:1"]}, "nobody is authenticated"),
+        ({"listen": ["tmq://0.0.0.0:1"]}, "clients are not authenticated"),
     ],
 )
 def test_a_bad_value_names_its_key(values: dict[str, Any], reason: str) -> None:

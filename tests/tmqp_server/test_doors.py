@@ -439,7 +439,7 @@ class _Nameless(DoorKind):
 @pytest.mark.parametrize(
     ("door", "kinds", "reason"),
     [
-        ({"protocol": "amqp"}, [], "there is no door 'amqp'; known are tmqp, http"),
+        ({"protocol": "amqp"}, [], "there is no door 'amqp'; the doors are tmqp, http"),
         ({**TOY, "limits": {"x": 1}}, [ToyKind()], "doors: toy: it has no limits"),
         ({**HTTP, "limits": {"max_bodi_bytes": 1}}, [], "did you mean max_body_bytes"),
         ({**HTTP, "limits": {"max_body_bytes": 1.5}}, [], "must be a whole number"),

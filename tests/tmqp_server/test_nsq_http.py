@@ -107,7 +107,7 @@ async def test_a_lookupd_that_takes_no_registrations_is_named_in_the_log(
         tasks.cancel_scope.cancel()
     found = [each for each in caplog.records if each.name == "tmqp_server.nsq"]
     assert [(each.levelname, each.getMessage()) for each in found] == [
-        ("WARNING", f"nsqlookupd {place}: the lookupd says E_INVALID not here")
+        ("WARNING", f"nsqlookupd {place}: the lookupd answered E_INVALID not here")
     ]
 
 

@@ -218,7 +218,8 @@ def test_each_bad_file_is_named(files: tuple[Path, Path], tmp_path: Path) -> Non
     assert "tls.key: cannot read" in complaint(TlsSettings(certificate=certificate, key=missing))
     text = tmp_path / "text"
     text.write_text("nothing of the kind")
-    assert "no certificate and key in PEM" in complaint(TlsSettings(certificate=str(text), key=key))
+    settings = TlsSettings(certificate=str(text), key=key)
+    assert "not a certificate and key in PEM" in complaint(settings)
     other, _ = make_certificate(tmp_path, "other")
     assert "is not the key of the certificate" in complaint(
         TlsSettings(certificate=certificate, key=str(other))

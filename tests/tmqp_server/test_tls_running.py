@@ -106,23 +106,23 @@ def broken(one: tuple[Path, Path], two: tuple[Path, Path]) -> list[tuple[str, st
     body = certificate.splitlines()
     middle = "\n".join(body[1:-1])
     return [
-        ("", key, "are no certificate and key in PEM"),
-        (certificate, "", "are no certificate and key in PEM"),
+        ("", key, "are not a certificate and key in PEM"),
+        (certificate, "", "are not a certificate and key in PEM"),
         (certificate, other, "is not the key of the certificate"),
-        (key, key, "are no certificate and key in PEM"),
-        (certificate, certificate, "are no certificate and key in PEM"),
-        (key, certificate, "are no certificate and key in PEM"),
-        (certificate[:-40], key, "are no certificate and key in PEM"),
-        (certificate[40:], key, "are no certificate and key in PEM"),
-        (certificate.replace("BEGIN", "BEGUN"), key, "are no certificate and key in PEM"),
-        (middle, key, "are no certificate and key in PEM"),
-        (f"{body[0]}\nAAAA\n{body[-1]}\n", key, "are no certificate and key in PEM"),
-        (f"{body[0]}\n{body[-1]}\n", key, "are no certificate and key in PEM"),
+        (key, key, "are not a certificate and key in PEM"),
+        (certificate, certificate, "are not a certificate and key in PEM"),
+        (key, certificate, "are not a certificate and key in PEM"),
+        (certificate[:-40], key, "are not a certificate and key in PEM"),
+        (certificate[40:], key, "are not a certificate and key in PEM"),
+        (certificate.replace("BEGIN", "BEGUN"), key, "are not a certificate and key in PEM"),
+        (middle, key, "are not a certificate and key in PEM"),
+        (f"{body[0]}\nAAAA\n{body[-1]}\n", key, "are not a certificate and key in PEM"),
+        (f"{body[0]}\n{body[-1]}\n", key, "are not a certificate and key in PEM"),
         (certificate.replace(body[2], body[2][::-1]), key, "tls"),
-        (certificate, key[:60], "are no certificate and key in PEM"),
-        (certificate, key.replace("PRIVATE", "PUBLIC"), "are no certificate and key in PEM"),
-        (certificate, "\0" * 500, "are no certificate and key in PEM"),
-        ("\x7fELF" * 300, key, "are no certificate and key in PEM"),
+        (certificate, key[:60], "are not a certificate and key in PEM"),
+        (certificate, key.replace("PRIVATE", "PUBLIC"), "are not a certificate and key in PEM"),
+        (certificate, "\0" * 500, "are not a certificate and key in PEM"),
+        ("\x7fELF" * 300, key, "are not a certificate and key in PEM"),
     ]
 
 

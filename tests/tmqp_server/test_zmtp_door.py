@@ -534,7 +534,7 @@ async def test_plain_is_a_name_and_a_password(password: bytes | None, is_let_in:
         ({"options": {"connect": ["nowhere:x"]}}, "connect: "),
         (
             {"options": {"connect": ["a:1"], "mechanism": "plain"}},
-            "null or curve: there is no",
+            "null or curve: the server has no",
         ),
     ],
 )

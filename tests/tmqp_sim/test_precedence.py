@@ -30,7 +30,7 @@ class Desk:
         frame = Frame.build(
             MessageType.QUEUE_MESSAGE, WORK[0], WORK[1], b"x", message_id=uid, headers=headers
         )
-        self.judge.comes(WORK, Push(9, uid, *WORK, high, True, 1, frame))
+        self.judge.comes(WORK, Push(9, uid, *WORK, high, True, 1, frame), has_ten=True)
         return Message(uid, self.producer, *WORK, 1, frame, MARK_HIGH if high else 0, 1)
 
     def send(self, message: Message, likes: str = "abc") -> None:

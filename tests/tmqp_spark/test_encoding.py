@@ -134,9 +134,9 @@ def test_a_row_without_channel_or_queue_goes_where_the_options_say() -> None:
     )
     found = _all(_encoder().encode(batch))
     assert [(frame.target, frame.content_type) for frame in found] == [("orders", 3), ("other", 7)]
-    with pytest.raises(EncodingError, match="no option 'channel'"):
+    with pytest.raises(EncodingError, match="option 'channel' is not set"):
         _encoder(channel="").encode(batch)
-    with pytest.raises(EncodingError, match="no option 'queue'"):
+    with pytest.raises(EncodingError, match="option 'queue' is not set"):
         _encoder(queue=None).encode(batch)
 
 

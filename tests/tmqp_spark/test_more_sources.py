@@ -59,7 +59,7 @@ def test_captures_are_a_table(spark: SparkSession, tmp_path: Path) -> None:
         .count()
         > 5
     )
-    with pytest.raises(PySparkException, match="there is nothing at"):
+    with pytest.raises(PySparkException, match="does not exist"):
         spark.read.format("tmqp_capture").load(str(tmp_path / "none")).collect()
 
 

@@ -373,7 +373,7 @@ def test_mistakes_with_tls_are_not_tried_again_and_name_the_file(
     with scripted(lambda request, _: answer(request, 0), context) as url:
         mistake(url, f"tls.ca: cannot read {none}", tls_ca=str(none))
         mistake(url, f"tls.ca: {wrong} holds no certificates", tls_ca=str(wrong))
-        mistake(url, f"tls.key: {wrong} is no certificate", tls_cert=str(wrong))
+        mistake(url, f"tls.key: {wrong} is not a certificate", tls_cert=str(wrong))
         mistake(url, f"tls.key: cannot read {none}", tls_cert=mine, tls_key=str(none))
         by_number = url.replace("localhost", "127.0.0.1")
         mistake(by_number, "certificate is refused: IP address mismatch", tls_ca=mine)

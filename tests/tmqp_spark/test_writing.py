@@ -206,7 +206,7 @@ def test_a_commit_of_what_a_restart_forgot_says_that_nothing_was_written(
     number, _ = write_once(pusher, _once("w-gone"), ["value"], _key("w-gone", 3), _rows("a"))
     own_broker.kill()
     own_broker.start()
-    with pytest.raises(BrokerRefused, match=r"404 .*Nothing was written. Start the query again"):
+    with pytest.raises(BrokerRefused, match=r"404 .*Nothing was written. Restart the query"):
         commit(pusher, "w-gone", 3, [(number, 1)])
     # The batch is computed again, and counts once.
     number, _ = write_once(pusher, _once("w-gone"), ["value"], _key("w-gone", 3), _rows("a"))

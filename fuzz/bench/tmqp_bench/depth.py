@@ -17,6 +17,7 @@ import time
 from typing import Any, Final
 
 from tmqp_bench.codec import BUILDS, PLACES, ROOT
+from tmqp_bench.in_process import broker_for, create_pull_queue
 
 __all__ = ["add_arguments", "from_process", "measure", "resident_bytes", "run"]
 
@@ -127,21 +128,9 @@ def _prepared(depth: int) -> tuple[Any, Any]:
     commands: Any = importlib.import_module("tmqp_server.engine.commands")
     constants: Any = importlib.import_module("tmqp.constants")
     frames: Any = importlib.import_module("tmqp.frames")
-    limits: Any = importlib.import_module("tmqp_server.engine.limits")
-    options: Any = importlib.import_module("tmqp_server.engine.options")
-    broker_module: Any = importlib.import_module("tmqp_server.engine.broker")
-    most = 1 << 50
-    broker = broker_module.Broker(
-        limits.EngineLimits(
-            max_messages_per_queue=max(depth * 2, 1_000), max_queue_bytes=most, max_total_bytes=most
-        )
-    )
-    letters: Any = importlib.import_module("tmqp_server.doors.letters")
-    wires: Any = importlib.import_module("tmqp_server.doors.wires")
-    broker.know_wires(wires.LetterWires(letters.Letters()))
+    broker = broker_for(max(depth * 2, 1_000))
     broker.step(commands.Connect(1, None, "bench"), 0.0)
-    changes = options.QueueChanges(status=constants.STATUS_PULL, request_acknowledge=False)
-    broker.step(commands.CreateQueue(1, "create", "bench", 1, changes), 0.0)
+    create_pull_queue(broker)
     broker.step(commands.Join(1, "join", "bench"), 0.0)
 
     def push(number: int) -> Any:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from tmqp_bench.codec import BUILDS, PLACES, ROOT
 from tmqp_bench.depth import from_process, resident_bytes
-from tmqp_bench.in_process import open_hub
+from tmqp_bench.in_process import create_pull_queue, open_hub
 
 __all__ = ["add_arguments", "measure", "run"]
 
@@ -63,12 +63,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _hub(most: int) -> tuple[Any, Any]:
     """A hub with a producer, whose number is 1, and an empty pull queue; and that queue."""
-    commands: Any = importlib.import_module("tmqp_server.engine.commands")
-    constants: Any = importlib.import_module("tmqp.constants")
-    options: Any = importlib.import_module("tmqp_server.engine.options")
     hub = open_hub(1, most)
-    changes = options.QueueChanges(status=constants.STATUS_PULL, request_acknowledge=False)
-    hub.broker.step(commands.CreateQueue(1, "create", "bench", 1, changes), 0.0)
+    create_pull_queue(hub.broker)
     (queue,) = hub.broker.queues()
     return hub, queue
 

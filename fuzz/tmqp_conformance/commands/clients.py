@@ -49,7 +49,7 @@ Examples:
 @click.option("--certificate", type=_PATH, help="The tool's own certificate (tmqs://).")
 @click.option("--key", type=_PATH, help="Its key, if that is not in the same file.")
 @click.option("--exec", "command", help="Starts a client for a case: {url}, {case}, {task}.")
-@click.option("--name", default="", help="What to call the client in reports.")
+@click.option("--name", default="", help="The client's name in reports.")
 @click.option("--only", multiple=True, metavar="PATTERN", help="Only these cases.")
 @click.option("--skip", multiple=True, metavar="PATTERN", help="Not these cases.")
 @click.option("--level", type=click.Choice(["must", "should", "all"]), default="all")
@@ -57,13 +57,13 @@ Examples:
 @click.option("--fail-on", type=click.Choice(["must", "should", "crash"]), default="must")
 @click.option("--config", type=_PATH, help="A TOML file of options and deviations.")
 @click.option("--without", multiple=True, metavar="WORD", help="A capability the client lacks.")
-@click.option("--reconnects", is_flag=True, help="The client connects again on its own.")
+@click.option("--reconnects", is_flag=True, help="The client reconnects automatically.")
 @click.option(
     "--ready",
     type=click.FloatRange(0, 60),
     default=0.05,
     show_default=True,
-    help="Seconds that an accepted client gets to begin its task.",
+    help="Seconds in which an accepted client must begin its task.",
 )
 @click.option("--slow", type=click.FloatRange(0.1, 100), default=1.0, show_default=True)
 @click.option("--timeout", type=click.FloatRange(0.05, 600), default=3.0, show_default=True)

@@ -74,7 +74,7 @@ def _common(command: Any) -> Any:
     for option in (
         click.option("--budget", default="60s", show_default=True, callback=_budget),
         click.option(
-            "--seed", type=int, help="The same seed draws the same; printed if not given."
+            "--seed", type=int, help="Seed of the run; by default a random one, which is printed."
         ),
         click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=Path()),
         click.option("--ca", type=_CA, help="Certificates to trust (tmqs://)."),
@@ -88,7 +88,7 @@ def _common(command: Any) -> Any:
 
 @click.group()
 def fuzz() -> None:
-    """Look for faults with traffic that nobody has written down."""
+    """Look for faults with generated traffic."""
 
 
 @fuzz.command("wire")
@@ -99,7 +99,7 @@ def fuzz() -> None:
 @click.option(
     "--corpus",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Read what earlier runs have learnt, and add to it.",
+    help="Directory of the corpus, kept between runs.",
 )
 @_common
 def fuzz_wire(
@@ -116,9 +116,9 @@ def fuzz_wire(
     allow_remote: bool,
     no_bar: bool,
 ) -> None:
-    """Send damaged and strange traffic to the server at ADDRESS: it must live and stay right.
+    """Send damaged and unusual traffic to the server at ADDRESS, which must keep working correctly.
 
-    With --pack it speaks another protocol; --at names further addresses that are fuzzed, too.
+    --pack selects another protocol; --at adds further addresses to fuzz.
     """
     about = PACKS.get(pack or "")
     target = read_target(address, allow_remote=allow_remote)
@@ -176,7 +176,9 @@ def _search(
             path = write_wire(out, smaller, number, found, pack=fuzzer.subject.pack)
             click.echo(f"    {len(smaller.conversation)} pieces{again}, written to {path}")
             if fuzzer.gone:
-                click.echo("    the server is gone: start it again, and make this smaller (shrink)")
+                click.echo(
+                    "    the server has ended: restart it, and minimise this finding (shrink)"
+                )
             if fuzzer.gone or found >= _MOST_FINDINGS:
                 break
     except UnreachableError as error:
@@ -230,7 +232,7 @@ def _missing(counts: Counter[str], names: Sequence[str]) -> str:
     type=click.IntRange(1, 64),
     default=4,
     show_default=True,
-    help="Sessions that are played at once.",
+    help="Concurrent sessions.",
 )
 @_common
 def fuzz_model(
@@ -245,7 +247,7 @@ def fuzz_model(
     allow_remote: bool,
     no_bar: bool,
 ) -> None:
-    """Act as several clients on queues of the server at ADDRESS, and hold it against a model."""
+    """Act as several clients on queues of the server at ADDRESS, and compare it with a model."""
     stage = _stage(address, ca, allow_remote=allow_remote)
     try:
         stage.open("first", PROBE).close("end")
@@ -291,10 +293,9 @@ def fuzz_diff(
     allow_remote: bool,
     no_bar: bool,
 ) -> None:
-    """Say the same to the servers at ADDRESS and OTHER: tell what they answer otherwise.
+    """Send the same traffic to the servers at ADDRESS and OTHER, and report differing answers.
 
-    With files of FOUND only these conversations are played.  Use servers of which nothing else is
-    asked meanwhile.
+    With files of FOUND only these conversations are played.  Use servers without other clients.
     """
     stages = [_stage(each, ca, allow_remote=allow_remote) for each in (address, other)]
     number = _seed(seed)
@@ -399,7 +400,7 @@ def stage_of(
 @click.command()
 @click.argument("found", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("address")
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Where to write it.")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="The file to write.")
 @click.option("--ca", type=_CA, help="Certificates to trust (tmqs://).")
 @click.option("--timeout", type=click.FloatRange(0.05, 600), default=3.0, show_default=True)
 @at_option
@@ -415,7 +416,7 @@ def shrink(
     restart_cmd: str | None,
     allow_remote: bool,
 ) -> None:
-    """Make the finding in FOUND smaller while the server at ADDRESS goes wrong in the same way."""
+    """Minimise the finding in FOUND while the server at ADDRESS fails in the same way."""
     target = read_target(address, allow_remote=allow_remote)
     try:
         kept = read_found(found)

@@ -63,12 +63,12 @@ def replay(
     places: tuple[str, ...],
     allow_remote: bool,
 ) -> None:
-    """Say to the server at ADDRESS what the clients in RECORDINGS said, compare the answers.
+    """Replay the clients in RECORDINGS against the server at ADDRESS, and compare the answers.
 
     Recordings are JSON files of exchanges between client and server, such as the wire logs of a
-    run; they are played in the order given, on connections that later ones may go on using.
+    run; they are played in the given order, and later ones can continue on earlier connections.
     Message ids, client ids made by the server and times are not compared.  The id of a case plays
-    the case and shows what was on the wire; a finding of a fuzzer is played again.
+    the case and shows the traffic; a finding of a fuzzer is played again.
     """
     target = read_target(address, allow_remote=allow_remote)
     tls = tls_context(target, ca)

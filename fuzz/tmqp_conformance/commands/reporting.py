@@ -25,7 +25,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--report", "forms", multiple=True, type=click.Choice(list(FORMS)))
 @click.option("--before", type=_FILE, help="An earlier report.json: show what has changed.")
 def report(runs: tuple[Path, ...], out: Path, forms: tuple[str, ...], before: Path | None) -> None:
-    """Make reports again from RUNS (run.jsonl, whole or interrupted); several side by side."""
+    """Create reports from RUNS (run.jsonl, complete or interrupted); several side by side."""
     try:
         reports = [Report.of(read_run(path)) for path in runs]
         changes = None

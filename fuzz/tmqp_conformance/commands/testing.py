@@ -82,7 +82,7 @@ Examples:
   tmqp-conformance server 127.0.0.1:4150 --pack nsq --at http=127.0.0.1:4151"""
 )
 @click.argument("address", required=False)
-@click.option("--name", default="", help="What to call the server in reports.")
+@click.option("--name", default="", help="The server's name in reports.")
 @click.option(
     "--ca", type=click.Path(dir_okay=False, path_type=Path), help="Certificates to trust (tmqs://)."
 )
@@ -115,11 +115,11 @@ Examples:
     "--capabilities",
     multiple=True,
     metavar="WORD",
-    help="What the server has; found out if not given.",
+    help="The server's capabilities; detected by default.",
 )
 @click.option("--keep-alive", is_flag=True, help="Also wait for pings and timeouts: takes minutes.")
 @restart_option
-@click.option("--start-cmd", help="Starts the server, which is ended after the run.")
+@click.option("--start-cmd", help="Command that starts the server for the run.")
 @click.option(
     "--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Cases at once."
 )
@@ -128,7 +128,7 @@ Examples:
     type=click.FloatRange(0.1, 100),
     default=1.0,
     show_default=True,
-    help="Wait so many times longer.",
+    help="Factor for all waiting times.",
 )
 @click.option(
     "--timeout",
@@ -141,7 +141,7 @@ Examples:
     "--out", type=click.Path(file_okay=False, path_type=Path), help="The directory for reports."
 )
 @click.option(
-    "--report", multiple=True, type=click.Choice(list(FORMS)), help="Only these forms of report."
+    "--report", multiple=True, type=click.Choice(list(FORMS)), help="Only reports of these formats."
 )
 @pack_option
 @at_option
@@ -248,7 +248,9 @@ def _capabilities(options: dict[str, Any], found: frozenset[str]) -> frozenset[s
     unknown = [word for word in given if word not in CAPABILITIES]
     if unknown:
         known = ", ".join(CAPABILITIES)
-        raise click.BadParameter(f"{unknown[0]!r} is none of {known}", param_hint="--capabilities")
+        raise click.BadParameter(
+            f"{unknown[0]!r} is not one of {known}", param_hint="--capabilities"
+        )
     words = {*(given or found)}
     if options["keep_alive"]:
         words.add("keep-alive")

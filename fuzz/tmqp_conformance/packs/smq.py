@@ -72,7 +72,7 @@ _CASES: Final[tuple[Case, ...]] = (
     _case(
         "stored-then-consumed",
         "A message waits for its consumer",
-        "A producer need not know whether anybody listens.",
+        "A producer need not know whether there are consumers.",
         "S1 S3 S4 S10",
         dial("p"),
         say("p", b'M:$q:{"id":1}\n'),

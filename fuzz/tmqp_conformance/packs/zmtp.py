@@ -169,7 +169,7 @@ _BEGINNINGS: Final = (
     _case(
         "unknown-mechanism",
         "A peer that wants another mechanism is refused",
-        "Nobody may talk in the clear who wants to be encrypted.",
+        "A peer that requires encryption must not be answered in the clear.",
         "Z4",
         dial("p"),
         say("p", greeting(mechanism=b"CURVE")),
@@ -195,7 +195,7 @@ _SOCKETS: Final = (
     _case(
         "broken-metadata",
         "Metadata that end in a value are refused",
-        "Nobody knows what the peer is.",
+        "The type of the peer is unknown.",
         "Z6",
         dial("p"),
         say("p", greeting(), command(b"READY", b"\x0bSocket-Type\0\0\0\x09PUSH")),
@@ -216,7 +216,7 @@ _SOCKETS: Final = (
     _case(
         "does-not-fit",
         "A PAIR socket is refused with ERROR",
-        "Libzmq connects again for ever when it hears no ERROR.",
+        "Libzmq reconnects for ever if it gets no ERROR.",
         "Z8",
         dial("p"),
         say("p", greeting(), introduce("PAIR")),
@@ -234,7 +234,7 @@ _SOCKETS: Final = (
     _case(
         "message-before-ready",
         "A message before READY ends the connection",
-        "Nobody knows what a socket means that has not said what it is.",
+        "Without its type, a socket's messages have no meaning.",
         "Z5",
         dial("p"),
         say("p", greeting(), message(b"early")),

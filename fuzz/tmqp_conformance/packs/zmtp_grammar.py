@@ -43,7 +43,7 @@ _SOON_S: Final = 20.0
 #: What the codec says of faults that every server must take for one, and what is broken by them.
 #: Others are limits, or what a server may have a use for: a version to come, or an older one.
 _CERTAIN: Final = {
-    "the peer wants the mechanism": "mechanism",
+    "the peer requires the mechanism": "mechanism",
     "a message came before READY": "message-before-ready",
     "the peer sent": "ready-first",
     "there is no socket type": "socket-type",

@@ -567,7 +567,7 @@ BROKEN_THROTTR: Final[dict[str, tuple[str, Callable[[], SmallThrottr]]]] = {
     "stays-on-unknown": ("does not close behind an unknown request", _StaysOnUnknown),
     "crashes-on-unknown": ("dies of an unknown request", _CrashesOnUnknown),
     "silent-publish": ("does not answer PUBLISH", _SilentPublish),
-    "always-heard": ("answers PUBLISH with 0x01 where nobody is", _AlwaysHeard),
+    "always-heard": ("answers PUBLISH with 0x01 without subscribers", _AlwaysHeard),
     "newer-pushes": ("pushes in the form of 7.3 only", _NewerPushes),
     "older-pushes": ("pushes in the form of 7.1 only", _OlderPushes),
     "status-first": ("answers a publisher before its own message", _StatusFirst),

@@ -441,7 +441,7 @@ BROKEN_ZMTP: Final[dict[str, tuple[str, Callable[[], SmallZmtp]]]] = {
     "commands-to-all": ("says SUBSCRIBE to publishers of 3.0", _CommandsToAll),
     "asks-nobody": ("does not ask publishers", _AsksNobody),
     "first-consumer-only": ("gives all messages to the first PULL socket", _FirstConsumerOnly),
-    "keeps-nothing": ("drops messages while nobody takes them", _KeepsNothing),
+    "keeps-nothing": ("drops messages while there are no consumers", _KeepsNothing),
     "new-envelopes": ("makes the envelopes of replies itself", _NewEnvelopes),
     "no-envelopes": ("leaves out the envelopes of replies", _NoEnvelopes),
     "never-busy": ("gives workers all requests at once", _NeverBusy),

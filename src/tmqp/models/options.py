@@ -100,9 +100,7 @@ class QueueOptions(Model):
     )
     hide_client_names: bool | None = field(
         default=None,
-        metadata=option(
-            flag("HideClientNames"), False, "Do not tell consumers who the producer is."
-        ),
+        metadata=option(flag("HideClientNames"), False, "Hide the producer's id from consumers."),
     )
     status: QueueStatus | None = field(
         default=None,
@@ -155,8 +153,8 @@ class QueueOptions(Model):
         metadata=option(
             extension(text("WhenFull")),
             WHEN_FULL_REFUSE,
-            "What a push into a full queue does: `refuse` it, `drop-oldest` or `dead-letter` what"
-            " has waited longest.",
+            "What happens when a queue is full: `refuse` the push, or `drop-oldest` or "
+            "`dead-letter` the oldest messages.",
             words=(WHEN_FULL_REFUSE, WHEN_FULL_DROP_OLDEST, WHEN_FULL_DEAD_LETTER),
         ),
     )
@@ -304,7 +302,7 @@ class ChannelOptions(QueueOptions):
         metadata=option(
             text("ChannelEventHandler", "EventHandler"),
             "",
-            "The event handler that is told what happens in the channel.",
+            "The event handler of the channel.",
         ),
     )
     authenticator: str | None = field(
@@ -338,8 +336,8 @@ class ChannelOptions(QueueOptions):
         metadata=option(
             extension(text("Lifetime")),
             "",
-            "What the channel ends with: `owner`, the connection of the client that created it;"
-            " `consumers`, the last client that leaves it; empty: it is kept.",
+            "When the channel ends: `owner`, with the connection of the client that created it; "
+            "`consumers`, when the last client leaves it; empty: never.",
             words=("", LIFETIME_OWNER, LIFETIME_CONSUMERS),
         ),
     )
@@ -348,7 +346,7 @@ class ChannelOptions(QueueOptions):
         metadata=option(
             extension(integer("IdleTimeout", UINT31)),
             0,
-            "Remove the channel when nobody has used it for this long; 0: never.",
+            "Remove the channel after this time without use; 0: never.",
         ),
     )
     owner_only: bool | None = field(
@@ -364,7 +362,8 @@ class ChannelOptions(QueueOptions):
         metadata=option(
             extension(flag("SingleConsumer")),
             False,
-            "Where a message goes to one consumer, give all to the same one; the others stand by.",
+            "If messages go to one consumer each, send all to the same one while the others stand "
+            "by.",
         ),
     )
 

@@ -205,7 +205,7 @@ class Player:
             return
         parts = split_step(step)
         if parts.rest and step.truncated:
-            raise ValueError(f"the recording holds only a part of what the client sent: {step!r}")
+            raise ValueError(f"the recording has only a part of the client's bytes: {step!r}")
         side = self._sides.get(step.connection)
         if side is None or parts.preamble:
             side = self._sides[step.connection] = _Side(self._open_link(step.connection))

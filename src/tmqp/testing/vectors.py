@@ -203,7 +203,7 @@ def _step(where: str, item: object) -> Step:
     if item.get("truncated"):
         total_bytes = item.get("total_bytes")
         if type(total_bytes) is not int or total_bytes <= len(data):
-            raise RecordingError(f"{where}: total_bytes must be more than the bytes that are there")
+            raise RecordingError(f"{where}: total_bytes must be more than the given bytes")
     return Step(direction, connection, data, note, total_bytes, at_s)
 
 

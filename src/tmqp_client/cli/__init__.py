@@ -73,10 +73,10 @@ Exit codes:
 @click.option("--name", help="Client name to connect with.")
 @click.option("--token", help="Client token.")
 def cli(**_before: object) -> None:
-    """Talk to a TMQP server: push messages, consume them, look after channels and queues.
+    """Talk to a TMQP server: push and consume messages, manage channels and queues.
 
-    The server is named with --address or in TMQP_ADDRESS: tmq://host:port, tmqs://host:port for
-    TLS, or unix:/path; or by a context (tmqp config).  Without any it is tmq://127.0.0.1:2622.
+    --address or TMQP_ADDRESS names the server: tmq://host:port, tmqs://host:port for TLS, or
+    unix:/path; so does a context (tmqp config).  The default is tmq://127.0.0.1:2622.
     """
 
 

@@ -93,7 +93,7 @@ def asking(command: _C) -> _C:
         envvar="TMQP_HTTP",
         show_envvar=True,
         metavar="URL",
-        help="Where its admin door is: http://HOST:PORT, https://HOST:PORT or unix:PATH."
+        help="Address of the admin door: http://HOST:PORT, https://HOST:PORT or unix:PATH."
         "  [default: port 2680 of the same host]",
     )
     return cast("_C", option(connected(filled)))

@@ -104,7 +104,7 @@ def _speed(report: Report, metrics: Samples) -> None:
 def _queues(report: Report, metrics: Samples) -> None:
     alone = metrics.total("tmqp_queues_without_consumers") or 0.0
     if alone:
-        words = f"{alone:,.0f} have messages and nobody who has joined"
+        words = f"{alone:,.0f} have messages and no consumers"
         report.say("queues", NOTE, words, "tmqp top shows them")
 
 

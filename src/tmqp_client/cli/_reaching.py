@@ -32,7 +32,7 @@ async def reach(report: Report, address: Address, timeout_s: float) -> bool:
     if address.tls:
         return await _secure(report, address, timeout_s)
     if not address.is_local:
-        words = "what is sent, the token too, is not encrypted"
+        words = "the connection, including the token, is not encrypted"
         report.say("tls", WARNING, words, "use an address tmqs://")
     return True
 

@@ -186,7 +186,7 @@ def address_option(command: _C, **more: Any) -> _C:
         "--address",
         callback=_to_address,
         metavar="ADDRESS",
-        help="Where the server is; the servers of a group with commas between."
+        help="The server's address; for a group, its addresses separated by commas."
         f"  [default: {_DEFAULT_ADDRESS}]",
         **more,
     )(command)
@@ -209,7 +209,7 @@ def connected(command: _C) -> _C:
             envvar="TMQP_CONTEXT",
             show_envvar=True,
             metavar="NAME",
-            help="Take what is not given here from this context (tmqp config).",
+            help="Take missing options from this context (tmqp config).",
         ),
         click.option(
             "--timeout",

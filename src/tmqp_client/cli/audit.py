@@ -32,10 +32,10 @@ Examples:
 @json_option("Print each record as a JSON object.")
 @asking
 def audit(count: int, as_json: bool, where: Where) -> None:
-    """Print the last changes that clients asked a server for, the latest last.
+    """Print the last changes that clients requested, the newest last.
 
-    Shown is when, who, at which door, what was asked and about what, and the code of the answer.
-    The server's admin door is asked, by --http; the right see-audit is needed.
+    Each line has the time, client, door, action, subject and result code.  The command uses the
+    admin door (--http) and needs the right see-audit.
     """
 
     async def work() -> None:

@@ -88,7 +88,7 @@ def _progress(what: str, total: int, *, shown: bool) -> Iterator[Advance]:
 
 @click.group("bench")
 def bench() -> None:
-    """Measure a server from here.  Each run makes a channel of its own and removes it."""
+    """Measure a server from this machine.  Each run creates its own channel and removes it."""
 
 
 def _measured(command: Any) -> Any:
@@ -110,7 +110,7 @@ def _measured(command: Any) -> Any:
 @_measured
 @connected
 def bench_pub(count: int, in_flight: int, size: int, as_json: bool, **where: Any) -> None:
-    """Push and wait for each acknowledge."""
+    """Push and wait for each acknowledgement."""
 
     async def work(client: Client) -> None:
         channel = f"bench-{uuid4().hex[:12]}"
@@ -203,7 +203,7 @@ def bench_sub(count: int, in_flight: int, size: int, as_json: bool, **where: Any
 @_measured
 @connected
 def bench_request(count: int, in_flight: int, size: int, as_json: bool, **where: Any) -> None:
-    """Ask another connection and wait for each response."""
+    """Send requests to another connection and wait for each response."""
 
     async def work(client: Client) -> None:
         async with connect(

@@ -44,7 +44,7 @@ def _ttl_option(help_text: str, *, required: bool) -> Callable[[_C], _C]:
     )
 
 
-_LIVES: Final = _ttl_option("For how long it lives.", required=True)
+_LIVES: Final = _ttl_option("Its time to live.", required=True)
 
 
 def _missing(space: str, key: str) -> CommandError:
@@ -53,9 +53,10 @@ def _missing(space: str, key: str) -> CommandError:
 
 @click.group("cell")
 def cell() -> None:
-    """Make, change and read counters and values that live for a time.
+    """Create, change and read counters and values with a time to live.
 
-    A cell is named by a SPACE, as a channel is, and by a KEY.  The server keeps it in memory.
+    A SPACE, with a name like that of a channel, and a KEY identify a cell.  The server keeps it in
+    memory.
     """
 
 
@@ -66,7 +67,7 @@ def cell() -> None:
 @json_option()
 @connected
 def cell_make(space: str, key: str, count: int, ttl_s: float, as_json: bool, **where: Any) -> None:
-    """Make a counter that begins with COUNT (0).  Exit code 1 if KEY has a cell."""
+    """Create a counter with COUNT (0).  Exit code 1 if KEY has a cell."""
 
     async def work(client: Client) -> None:
         if not await client.cells.make_counter(space, key, count, ttl_s=ttl_s):
@@ -83,7 +84,7 @@ def cell_make(space: str, key: str, count: int, ttl_s: float, as_json: bool, **w
 @json_option()
 @connected
 def cell_put(space: str, key: str, value: str, ttl_s: float, as_json: bool, **where: Any) -> None:
-    """Let KEY have a value, in the place of the one that it has; - reads standard input."""
+    """Set the value of KEY; - reads standard input."""
     data = sys.stdin.buffer.read() if value == "-" else value.encode("utf-8", "surrogateescape")
 
     async def work(client: Client) -> None:
@@ -138,10 +139,10 @@ def _changing(
 def _of_change(command: _C) -> _C:
     """Give a command the options and arguments of a change."""
     made: Any = json_option()(connected(command))
-    made = _ttl_option("For how long the counter that --initial makes lives.", required=False)(made)
+    made = _ttl_option("Time to live of the counter that --initial creates.", required=False)(made)
     made = click.option(
         "--initial", type=_COUNT, metavar="NUMBER",
-        help="If there is no counter, make one that begins with this number.",
+        help="If there is no counter, create one with this number.",
     )(made)  # fmt: skip
     return cast("_C", _of_cell(click.argument("amount", type=_COUNT, default=1)(made)))
 
@@ -168,9 +169,9 @@ def cell_subtract(
     space: str, key: str, amount: int, initial: int | None, ttl_s: float | None, as_json: bool,
     **where: Any,
 ) -> None:  # fmt: skip
-    """Subtract AMOUNT (1) from a counter and print what is left.
+    """Subtract AMOUNT (1) from a counter and print the rest.
 
-    Exit code 1 if it has less than that; nothing is changed then.
+    Exit code 1, without a change, if the counter is too small.
     """
     _changing(
         lambda client: client.cells.subtract(space, key, amount, initial=initial, ttl_s=ttl_s),
@@ -185,7 +186,7 @@ def cell_subtract(
 @json_option()
 @connected
 def cell_set(space: str, key: str, count: int, as_json: bool, **where: Any) -> None:
-    """Set a counter that is there."""
+    """Set an existing counter."""
 
     async def work(client: Client) -> None:
         await client.cells.set_count(space, key, count)
@@ -200,14 +201,14 @@ def cell_set(space: str, key: str, count: int, as_json: bool, **where: Any) -> N
 )
 @_of_cell
 @click.argument("seconds", type=Number(0))
-@click.option("--extend", "how", flag_value="extend", help="Let it live so much longer.")
-@click.option("--shorten", "how", flag_value="shorten", help="Let it end so much earlier, or now.")
+@click.option("--extend", "how", flag_value="extend", help="Extend its time to live.")
+@click.option("--shorten", "how", flag_value="shorten", help="Shorten its time to live.")
 @json_option()
 @connected
 def cell_ttl(
     space: str, key: str, seconds: float, how: str | None, as_json: bool, **where: Any
 ) -> None:
-    """Let a cell live for SECONDS from now on."""
+    """Set the time to live of a cell to SECONDS."""
 
     async def work(client: Client) -> None:
         cells = client.cells
@@ -223,7 +224,7 @@ def cell_ttl(
 @json_option()
 @connected
 def cell_info(space: str, key: str, as_json: bool, **where: Any) -> None:
-    """Show a cell, and how often it was read and written.  Exit code 1 if there is none."""
+    """Show a cell with its numbers of reads and writes.  Exit code 1 if it does not exist."""
 
     async def work(client: Client) -> None:
         found = await client.cells.describe(space, key)
@@ -239,7 +240,7 @@ def cell_info(space: str, key: str, as_json: bool, **where: Any) -> None:
 @json_option("Print one JSON object a line.")
 @connected
 def cell_list(space: str, as_json: bool, **where: Any) -> None:
-    """List the cells of a space, in the order in which they were made."""
+    """List the cells of a space, in the order of their creation."""
 
     async def work(client: Client) -> None:
         rows = [plain(each) async for each in client.cells.listed(space)]
@@ -253,7 +254,7 @@ def cell_list(space: str, as_json: bool, **where: Any) -> None:
 @json_option()
 @connected
 def cell_remove(space: str, key: str, as_json: bool, **where: Any) -> None:
-    """Remove a cell.  Exit code 1 if there is none."""
+    """Remove a cell.  Exit code 1 if it does not exist."""
 
     async def work(client: Client) -> None:
         if not await client.cells.drop(space, key):

@@ -80,17 +80,17 @@ Exit codes:
 """,
 )
 def check() -> None:
-    """Answer one question about a server, for Nagios, Prometheus or a health check.
+    """Check one aspect of a server, for Nagios, Prometheus or a health check.
 
-    A value that is not in the range of --crit is CRITICAL, one that is not in that of --warn is
-    WARNING.  Both can be left out.
+    A value outside the range of --crit is CRITICAL, one outside the range of --warn is WARNING.
+    Both are optional.
     """
 
 
 def _common(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options of every check."""
     options = (
-        click.option("--warn", type=RANGE, metavar="RANGE", help="Values without a warning."),
+        click.option("--warn", type=RANGE, metavar="RANGE", help="Values that cause no warning."),
         click.option("--crit", type=RANGE, metavar="RANGE", help="Values that are not critical."),
         click.option(
             "--format",
@@ -98,7 +98,7 @@ def _common(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Choice(sorted(FORMATS)),
             default="nagios",
             show_default=True,
-            help="How to print it.",
+            help="The output format.",
         ),
         json_option("The same as --format json."),
     )
@@ -181,7 +181,7 @@ async def _ready(where: Where, warn: Range | None, crit: Range | None) -> _Findi
         try:
             sentence += f": {', '.join((await where.admin.health()).get('problems', ()))}"
         except AdminError:
-            sentence += "; who may see-server is told why"
+            sentence += "; the right see-server shows the reason"
     state = State.OK if good else State.CRITICAL
     return _judged(sentence, Measure("time", took_s, "s", warn, crit), at_least=state)
 
@@ -206,7 +206,7 @@ async def _storage(where: Where, warn: Range | None, crit: Range | None) -> _Fin
         Measure("size", size, "B"),
     )
     if not saving:
-        return "the storage does not save: the server's log says why", measures, State.CRITICAL
+        return "the storage does not save: see the server's log", measures, State.CRITICAL
     sentence = f"saving, {_bytes(free)} are free and {_bytes(floor)} are left free"
     critical = State.CRITICAL if free < floor else State.OK
     return _judged(sentence, *measures, at_least=critical)

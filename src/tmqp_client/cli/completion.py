@@ -18,7 +18,7 @@ Examples:
 @click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print what makes SHELL complete the commands of tmqp."""
+    """Print the completion script for SHELL."""
     kind = get_completion_class(shell)
     assert kind is not None, "click knows these"
     click.echo(kind(context.find_root().command, {}, "tmqp", "_TMQP_COMPLETE").source())

@@ -37,9 +37,9 @@ def _known(name: str) -> contexts.Contexts:
     epilog="\b\nExample:\n  tmqp config set home --address tmq://broker.example:2622 --use\n",
 )
 @click.argument("name")
-@click.option("-a", "--address", help="Where the server is.")
+@click.option("-a", "--address", help="The server's address.")
 @click.option("--name", "client_name", help="Client name to connect with.")
-@click.option("--token", help="Client token.  The file can be read by its owner only.")
+@click.option("--token", help="Client token.  Only the file's owner can read it.")
 @click.option("--use", is_flag=True, help="Use it from now on.")
 @json_option()
 def config_set(
@@ -50,7 +50,7 @@ def config_set(
     use: bool,
     as_json: bool,
 ) -> None:
-    """Make or change the context NAME; what is not given stays as it is."""
+    """Create or change the context NAME; options that are not given stay unchanged."""
     known = _load()
     context = known.known.setdefault(name, contexts.Context())
     if address is not None:
@@ -73,7 +73,7 @@ def config_set(
 @click.argument("name")
 @json_option()
 def config_use(name: str, as_json: bool) -> None:
-    """Use the context NAME where none is named."""
+    """Use the context NAME by default."""
     known = _known(name)
     known.current = name
     known.save()

@@ -55,7 +55,7 @@ async def _server(report: Report, client: Client) -> ServerInformation | None:
         server = await client.server_information(timeout_s=_SERVER_WAIT_S)
     except OperationError as error:
         denied = isinstance(error, OperationFailed) and error.code == ResultCode.UNAUTHORIZED
-        words = "not allowed to ask the server" if denied else "the server does not tell its own"
+        words = "not allowed to ask the server" if denied else "the server does not report its own"
         report.say("version", NOTE, f"{ours}; {words}")
         report.say("clock", NOTE, words.replace("its own", "its clock"))
         return None
@@ -175,19 +175,19 @@ Exit codes:
 @click.option(
     "--read-only",
     is_flag=True,
-    help="Make no temporary queue, which others could see for a moment.",
+    help="Do not create a temporary queue, which others could see for a moment.",
 )
 @json_option("Print one JSON object for each check.")
 @asking
 def doctor(read_only: bool, as_json: bool, where: Where) -> None:
-    """Examine the way to a server, what this client may do there, and the server itself.
+    """Examine the connection to a server, this client's rights, and the server itself.
 
     The steps: the host's name, the socket, TLS and the certificate, the log-in, round trip,
     versions and clocks, rights, a message through a temporary queue, the storage, limits that are
-    near; and of the metrics, if the client may see them: readiness, descriptors, memory, the disk,
-    slow writes, a slow event loop, queues without consumers.
+    nearly reached; and, if the client may see them, the metrics: readiness, descriptors, memory,
+    the disk, slow writes, a slow event loop, queues without consumers.
 
-    Each line begins with ok, note, warning or problem, and says what to do about the last two.
+    Each line begins with ok, note, warning or problem; the last two suggest a remedy.
     """
     report = Report(as_json=as_json)
 

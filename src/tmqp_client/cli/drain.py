@@ -26,11 +26,11 @@ Examples:
 @json_option("Print JSON, an object a line.")
 @connected
 def drain(stop: bool, wait: bool, as_json: bool, **where: Any) -> None:
-    """Have a server take no more messages and clients, and finish what is in hand.
+    """Make a server stop accepting messages and clients, and finish messages in flight.
 
-    Pushes are refused with 503, nothing more is delivered, and acknowledges are taken until nothing
-    is unacknowledged, for drain_timeout_s at most.  Then clients hear that the server has gone.
-    The right manage-server is needed.
+    The server refuses pushes with 503, stops deliveries, and accepts acknowledgements until nothing
+    is unacknowledged, for drain_timeout_s at most.  Then it disconnects its clients.  This needs
+    the right manage-server.
     """
 
     async def work(client: Client) -> None:

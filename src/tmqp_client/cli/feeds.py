@@ -28,7 +28,7 @@ _COLUMNS = (
 
 @click.group("feed")
 def feed() -> None:
-    """Let queues feed other queues, and look at what they feed."""
+    """Manage feeds, which copy messages of queues into other queues."""
 
 
 @feed.command(
@@ -38,7 +38,7 @@ def feed() -> None:
 @click.argument("queue_id", metavar="QUEUE", type=QUEUE_ID)
 @click.argument("target", metavar="TARGET", type=CHANNEL)
 @click.argument("target_queue", metavar="TARGET-QUEUE", type=QUEUE_ID)
-@click.option("--filter", "chosen", help="Copy only messages that pass.")
+@click.option("--filter", "chosen", help="Copy only messages that this filter accepts.")
 @click.option("--filter-language", help="Language of the filter; headers if none is given.")
 @json_option()
 @connected
@@ -52,10 +52,10 @@ def feed_add(
     as_json: bool,
     **where: Any,
 ) -> None:
-    """Copy the messages of QUEUE of CHANNEL into TARGET-QUEUE of TARGET from now on.
+    """Copy new messages of QUEUE of CHANNEL into TARGET-QUEUE of TARGET.
 
-    Both queues must be there.  Messages that wait in QUEUE because nobody has come for them are
-    moved to its first feed.
+    Both queues must exist.  Messages that wait in QUEUE without consumers are moved to its first
+    feed.
     """
 
     async def work(client: Client) -> None:
@@ -94,7 +94,7 @@ def feed_remove(
     as_json: bool,
     **where: Any,
 ) -> None:
-    """Copy no more messages; what was copied stays."""
+    """Remove a feed; copied messages stay."""
 
     async def work(client: Client) -> None:
         await client.remove_feed(channel_name, queue_id, target, target_queue)

@@ -51,7 +51,7 @@ CLIENT_COLUMNS = ("id", "name", "type", "online_ms", "is_authenticated")
 @json_option("Print one JSON object a line.")
 @connected
 def channel_list(filter: str, as_json: bool, **where: Any) -> None:
-    """List the channels: all, or those that fit x*, *x, *x* or x*y."""
+    """List the channels: all, or those that match x*, *x, *x* or x*y."""
 
     async def work(client: Client) -> None:
         rows = [plain(each) for each in await client.channels(filter)]
@@ -78,7 +78,7 @@ def channel_info(channel_name: str, as_json: bool, **where: Any) -> None:
 @json_option("Print one JSON object a line.")
 @connected
 def channel_consumers(channel_name: str, as_json: bool, **where: Any) -> None:
-    """List the clients that have joined a channel, and for how long."""
+    """List the clients that have joined a channel, and since when."""
 
     async def work(client: Client) -> None:
         rows = [plain(each) for each in await client.channel_consumers(channel_name)]
@@ -122,7 +122,7 @@ def queue_info(channel_name: str, queue_id: int, as_json: bool, **where: Any) ->
 @json_option()
 @connected
 def queue_update(channel_name: str, queue_id: int, as_json: bool, **given: Any) -> None:
-    """Change a queue; what is not named stays as it is."""
+    """Change a queue; options that are not given stay unchanged."""
     options, where = split(QueueOptions, given)
     if options is None:
         raise click.UsageError("say what to change, for example --status paused")
@@ -151,7 +151,7 @@ def queue_update(channel_name: str, queue_id: int, as_json: bool, **given: Any) 
 def queue_clear(
     channel_name: str, queue_id: int, only: str | None, as_json: bool, **where: Any
 ) -> None:
-    """Remove what waits in a queue."""
+    """Remove the waiting messages of a queue."""
 
     async def work(client: Client) -> None:
         await client.clear_queue(
@@ -177,7 +177,7 @@ def queue_clear(
 def queue_cancel(
     channel_name: str, queue_id: int, message_id: str, as_json: bool, **where: Any
 ) -> None:
-    """Remove a deferred message that is not due yet; fail (exit code 1) if there is none."""
+    """Remove a deferred message that is not due yet; fail (exit code 1) if it does not exist."""
 
     async def work(client: Client) -> None:
         if not await client.cancel_message(channel_name, queue_id, message_id):
@@ -208,7 +208,7 @@ def queue_cancel(
 def queue_remove_message(
     channel_name: str, queue_id: int, message_id: str, as_json: bool, **where: Any
 ) -> None:
-    """Remove a message that waits; fail (exit code 1) if none with this id does."""
+    """Remove a waiting message; fail (exit code 1) if none has this id."""
 
     async def work(client: Client) -> None:
         if not await client.remove_message(channel_name, queue_id, message_id):
@@ -233,7 +233,7 @@ def queue_remove_message(
 @json_option("Print one JSON object a line.")
 @connected
 def clients(client_type: str, as_json: bool, **where: Any) -> None:
-    """List the clients of the server, and for how long each is connected."""
+    """List the clients of the server, and since when each is connected."""
 
     async def work(client: Client) -> None:
         rows = [plain(each) for each in await client.clients(client_type)]

@@ -32,14 +32,12 @@ __all__ = [
     "queue_remove",
 ]
 
-_new_only = click.option(
-    "--new", "new_only", is_flag=True, help="Fail (exit code 1) if it is there already."
-)
+_new_only = click.option("--new", "new_only", is_flag=True, help="Fail (exit code 1) if it exists.")
 
 
 @click.group("channel")
 def channel() -> None:
-    """Make, change and remove channels."""
+    """Create, change and remove channels."""
 
 
 @channel.command(
@@ -56,7 +54,7 @@ Examples:
 @json_option()
 @connected
 def channel_create(channel_name: str, new_only: bool, as_json: bool, **given: Any) -> None:
-    """Make a channel; options of queues are what its queues start with."""
+    """Create a channel; options of queues are the defaults of its queues."""
     options, where = split(ChannelOptions, given)
     if options is not None and (options.lifetime == LIFETIME_OWNER or options.owner_only):
         raise click.UsageError(
@@ -84,9 +82,10 @@ Examples:
 @json_option()
 @connected
 def channel_update(channel_name: str, as_json: bool, **given: Any) -> None:
-    """Change a channel; what is not given stays, and queues that exist keep their options.
+    """Change a channel; options that are not given stay unchanged, and existing queues keep their
+    options.
 
-    An empty authenticator or event handler takes the channel's away.
+    An empty authenticator or event handler removes the channel's.
     """
     options, where = split(ChannelOptions, given)
     if options is None:
@@ -117,7 +116,7 @@ def channel_remove(channel_name: str, as_json: bool, **where: Any) -> None:
 
 @click.group("queue")
 def queue() -> None:
-    """Make and remove queues."""
+    """Create and remove queues."""
 
 
 @queue.command(
@@ -147,7 +146,7 @@ def queue_create(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Make a queue, and its channel if that is missing."""
+    """Create a queue, and its channel if that is missing."""
     # Every server applies these where the queue is made, the original's too.
     status = given.pop("status")
     handler = given.pop("message_delivery_handler")

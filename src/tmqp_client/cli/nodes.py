@@ -26,9 +26,9 @@ Example:
 def nodes(as_json: bool, **where: Any) -> None:
     """List the other nodes of the server's cluster, or all servers of its group.
 
-    Of a cluster, a line each: id, master or slave, host, and for how many seconds it has been
-    connected.  Of a group with one log: name, role, epoch of the leader's claim, the last entry of
-    the log that it has applied, how many it is behind, and its address.
+    For a cluster, each line has the id, master or slave, host, and the seconds since it connected.
+    For a group: name, role, epoch of the leader's claim, the last applied entry of the log, the
+    number of entries it is behind, and the address.
     """
 
     async def work(client: Client) -> None:

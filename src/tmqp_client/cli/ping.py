@@ -39,12 +39,12 @@ Examples:
     "wait_s",
     type=Number(0, above=True),
     metavar="SECONDS",
-    help="Try to connect for so long, for a server that is starting.",
+    help="Retry connecting for this long, for a server that is starting.",
 )
 @json_option("Print one JSON object a line.")
 @connected
 def ping(count: int, interval_s: float, wait_s: float | None, as_json: bool, **where: Any) -> None:
-    """Connect and measure how long the server takes to answer a ping."""
+    """Connect and measure the round-trip time of pings."""
     reconnect = None
     if wait_s is not None:
         reconnect = ReconnectPolicy(

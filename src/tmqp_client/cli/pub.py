@@ -81,9 +81,11 @@ Examples:
     "--rate",
     type=Number(0, above=True),
     metavar="NUMBER",
-    help="So many a second at most.",
+    help="The most messages a second.",
 )
-@click.option("-n", "--count", type=click.IntRange(1), help="Push the message so many times.")
+@click.option(
+    "-n", "--count", type=click.IntRange(1), help="Push the message this number of times."
+)
 @click.option(
     "--wait/--no-wait",
     default=True,
@@ -93,13 +95,13 @@ Examples:
 @click.option(
     "--batch",
     is_flag=True,
-    help="Push all of the messages, or none: nothing is sent before the last one was read.",
+    help="Push all of the messages or none: nothing is sent before the last one was read.",
 )
 @click.option(
     "--receivers",
     "counts",
     is_flag=True,
-    help="Push one after the other, and report to how many consumers they went at once.",
+    help="Push one after the other, and report how many consumers got them at once.",
 )
 @header_option("Repeat for more.")
 @click.option("-p", "--high-priority", is_flag=True, help="Push in front of ordinary messages.")
@@ -108,7 +110,7 @@ Examples:
     "delay_s",
     type=Number(0),
     metavar="SECONDS",
-    help="Deliver no sooner than after so many seconds.",
+    help="Do not deliver for this number of seconds.",
 )
 @click.option(
     "--deliver-at",
@@ -120,7 +122,7 @@ Examples:
     "expires_s",
     type=Number(0, above=True),
     metavar="SECONDS",
-    help="Drop what still waits after so many seconds.",
+    help="Drop a message that still waits after this number of seconds.",
 )
 @click.option(
     "--key",
@@ -132,7 +134,7 @@ Examples:
     "room_s",
     type=Number(0),
     metavar="SECONDS",
-    help="Let each message wait so long for room in a full queue, instead of being refused.",
+    help="Let each message wait this long for room in a full queue, instead of being refused.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Report as one JSON object.")
 @click.option("-q", "--quiet", is_flag=True, help="Report nothing but errors.")
@@ -162,11 +164,11 @@ def pub(
 ) -> None:
     """Push messages into a queue of CHANNEL.
 
-    TEXT is the message; - reads one message from standard input.  The queue decides when it
-    acknowledges: with a delivery handler that never does, use --no-wait.
+    TEXT is the message; - reads one message from standard input.  The queue's delivery handler
+    decides when it acknowledges; if it never does, use --no-wait.
 
-    With --batch the server takes all messages, which must fit into one request, or none of them: a
-    line that cannot be read, a full queue or a crash leaves nothing behind.
+    With --batch the server accepts all messages, which must fit into one request, or none of them,
+    whether a line is invalid, a queue is full or the server crashes.
     """
     if (text is not None) + (lines is not None) + bool(files) != 1:
         raise click.UsageError("give one of TEXT, - (standard input), --lines FILE or --file FILE")
@@ -214,7 +216,7 @@ def _check(how: Any, *, batch: bool, counts: bool, wait: bool, rate: float | Non
     if how["delay_s"] is not None and how["deliver_at"] is not None:
         raise click.UsageError("give --delay or --deliver-at, not both")
     if batch and not wait:
-        raise click.UsageError("--batch waits until all is done; it does not go with --no-wait")
+        raise click.UsageError("--batch waits for its result; do not combine it with --no-wait")
     if batch and rate is not None:
         raise click.UsageError("--batch sends everything at once; it does not go with --rate")
     if batch and how.pop("room_s") is not None:

@@ -45,17 +45,18 @@ _start = click.option(
     type=click.Choice((START_EARLIEST, START_LATEST)),
     default=START_EARLIEST,
     show_default=True,
-    help="Where a new cursor begins: at the earliest message kept, or behind the latest.",
+    help="Where a new cursor begins: at the earliest message kept, or after the latest.",
 )
 
 
 @click.command(epilog="\b\nExamples:\n  tmqp offsets\n  tmqp offsets 'ord*' --queue 1 --json\n")
 @click.argument("filter", required=False, default="*")
-@click.option("-q", "--queue", "queue_id", type=QUEUE_ID, help="Queues of this number only.")
+@click.option("-q", "--queue", "queue_id", type=QUEUE_ID, help="Only queues with this number.")
 @json_option("Print one JSON object a line.")
 @connected
 def offsets(filter: str, queue_id: int | None, as_json: bool, **where: Any) -> None:
-    """List what can be read of the queues of all channels, or of those that fit x*, *x, *x* or x*y.
+    """List the readable sequences of the queues of all channels, or of those that match x*, *x, *x*
+    or x*y.
 
     The server must have a data directory.
     """
@@ -79,10 +80,8 @@ Examples:
 @click.argument("queue", type=QUEUE_ID)
 @click.option("--first", type=_SEQUENCE, help="From this sequence on.  [default: the earliest]")
 @click.option("--last", type=_SEQUENCE, help="Up to this sequence.  [default: the latest]")
-@click.option("-n", "--count", type=click.IntRange(1), help="Stop after so many messages.")
-@click.option(
-    "--cursor", "cursor_name", help="Go on where the cursor of this name is, and move it."
-)
+@click.option("-n", "--count", type=click.IntRange(1), help="Stop after this number of messages.")
+@click.option("--cursor", "cursor_name", help="Continue at the cursor with this name, and move it.")
 @_start
 @click.option("--follow", is_flag=True, help="With --cursor: wait for more, until Ctrl-C.")
 @json_option(
@@ -102,12 +101,12 @@ def read(
     as_json: bool,
     **where: Any,
 ) -> None:
-    """Print what a server keeps of a queue, consumed or not, and leave it there.
+    """Print the kept messages of a queue, consumed or not, without removing them.
 
-    A cursor is moved behind a message once that was written.
+    The cursor moves past a message after it was written.
     """
     if cursor_name is not None and (first is not None or last is not None):
-        raise click.UsageError("--cursor says where to begin: leave out --first and --last")
+        raise click.UsageError("--cursor determines the start: leave out --first and --last")
     if follow and cursor_name is None:
         raise click.UsageError("--follow needs a --cursor")
     to_terminal = sys.stdout.isatty()
@@ -186,17 +185,17 @@ Examples:
     "states",
     type=click.Choice((STATE_WAITING, STATE_DEFERRED, STATE_IN_FLIGHT)),
     multiple=True,
-    help="Only messages that are so; repeat for more.",
+    help="Only messages in this state; repeat for more.",
 )
 @click.option("--id", "message_id", default="", help="Only messages with this id.")
-@click.option("--filter", "wanted", help="Only messages that pass this filter.")
+@click.option("--filter", "wanted", help="Only messages that this filter accepts.")
 @click.option(
     "--filter-language",
     "language",
     help="headers (the default), prefix, sql92 or sql92-converting.",
 )
 @click.option("--first", type=_SEQUENCE, default=0, help="From this sequence on.")
-@click.option("-n", "--count", type=click.IntRange(1), help="Stop after so many messages.")
+@click.option("-n", "--count", type=click.IntRange(1), help="Stop after this number of messages.")
 @json_option("Print one JSON object a line.")
 @connected
 def peek(
@@ -211,7 +210,7 @@ def peek(
     as_json: bool,
     **where: Any,
 ) -> None:
-    """Print the messages that are in a queue now, and leave them there."""
+    """Print the messages in a queue without removing them."""
     to_terminal = sys.stdout.isatty()
 
     async def work(client: Client) -> None:
@@ -257,9 +256,9 @@ def _peeked(message: PeekedMessage) -> bytes:
 
 @click.group("cursor")
 def cursor() -> None:
-    """Look after the named readers of a queue.
+    """Manage the named readers of a queue.
 
-    A cursor is the last sequence its reader is done with.
+    A cursor is the last sequence that its reader has processed.
     """
 
 
@@ -288,7 +287,7 @@ def cursor_list(channel: str, queue: int, as_json: bool, **where: Any) -> None:
 def cursor_open(
     channel: str, queue: int, cursor_name: str, start: str, as_json: bool, **where: Any
 ) -> None:
-    """Have a reader begin, and print where it is; one that is there stays where it is."""
+    """Create a reader, and print its position; an existing one keeps its position."""
 
     async def work(client: Client) -> None:
         show_fields(await client.open_cursor(channel, queue, cursor_name, start), as_json=as_json)
@@ -306,7 +305,7 @@ def cursor_open(
 def cursor_commit(
     channel: str, queue: int, cursor_name: str, sequence: int, as_json: bool, **where: Any
 ) -> None:
-    """Say that a reader is done with everything up to SEQUENCE; it never goes back."""
+    """Commit a reader's position after SEQUENCE; it never moves back."""
 
     async def work(client: Client) -> None:
         show_fields(
@@ -323,7 +322,7 @@ def cursor_commit(
 @json_option()
 @connected
 def cursor_remove(channel: str, queue: int, cursor_name: str, as_json: bool, **where: Any) -> None:
-    """Forget a reader, and let go of what is kept for it alone."""
+    """Remove a reader, and release messages that are kept only for it."""
 
     async def work(client: Client) -> None:
         await client.drop_cursor(channel, queue, cursor_name)

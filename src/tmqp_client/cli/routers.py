@@ -35,7 +35,7 @@ def _of(kind: Any, word: str) -> Any:
 
 @click.group("router")
 def router() -> None:
-    """Make, remove and look at routers and their bindings."""
+    """Create, remove and list routers and their bindings."""
 
 
 @router.command("create", epilog="\b\nExample:\n  tmqp router create spread --method round-robin\n")
@@ -44,7 +44,7 @@ def router() -> None:
 @json_option()
 @connected
 def router_create(router_name: str, method: str, as_json: bool, **where: Any) -> None:
-    """Make a router; one that is there stays as it is."""
+    """Create a router; an existing one is not changed."""
 
     async def work(client: Client) -> None:
         await client.create_router(router_name, _of(RouteMethod, method))

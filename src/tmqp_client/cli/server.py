@@ -72,7 +72,7 @@ _TIMES: Final = (
 
 @click.group("server")
 def server() -> None:
-    """Ask a server about itself: all it tells, or one question for a monitoring system."""
+    """Show a server's information about itself, or check one aspect for a monitoring system."""
 
 
 server.add_command(check)
@@ -91,12 +91,12 @@ Examples:
 @json_option("Print one JSON object with an object for each section.")
 @asking
 def _info(sections: tuple[str, ...], as_json: bool, where: Where) -> None:
-    """Print everything that a server tells of itself, or only some sections.
+    """Print everything that a server reports about itself, or only some sections.
 
-    Each section begins with a # and its name; each line of it is name:value.  Over TMQP come
-    server, memory, clients and nodes; all else, and more of the first, is in the metrics of the
-    admin door, if there is one.  What the client may not see is left out, and said on standard
-    error.
+    Each section begins with a # and its name; each line of it is name:value.  The sections server,
+    memory, clients and nodes come over TMQP; all others, and more of the first, from the metrics of
+    the admin door, if it is open.  Sections that the client may not see are omitted, with a message
+    on standard error.
     """
 
     async def work() -> None:
@@ -104,7 +104,7 @@ def _info(sections: tuple[str, ...], as_json: bool, where: Where) -> None:
         chosen = {name: found[name] for name in sections or found if name in found}
         if missing := [name for name in sections if name not in found]:
             known = ", ".join(found)
-            raise click.UsageError(f"there is no section {missing[0]!r} here; there are {known}")
+            raise click.UsageError(f"there is no section {missing[0]!r}; the sections are {known}")
         if as_json:
             click.echo(json.dumps(chosen))
         else:

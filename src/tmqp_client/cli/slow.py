@@ -31,11 +31,11 @@ Examples:
 @json_option("Print the answer of the server's API.")
 @asking
 def slowlog(as_json: bool, where: Where) -> None:
-    """Print the last turns of a server's event loop that took too long, and slow consumers.
+    """Print the last slow turns of a server's event loop, and slow consumers.
 
-    A turn is slow from slow_turn_ms on; the connection that most of it was spent with is named.
-    A consumer is slow when its deliveries have been held back for a second, because it does not
-    read them.  The server's admin door is asked, by --http.
+    A turn is slow from slow_turn_ms on; the line names the connection that took most of it.  A
+    consumer is slow when its deliveries have been paused for a second, because it does not read
+    them.  The command uses the admin door (--http).
     """
 
     async def work() -> None:
@@ -79,10 +79,10 @@ Examples:
 @json_option("Print each line as a JSON object.")
 @asking
 def trace(client: str, seconds: int, as_json: bool, where: Where) -> None:
-    """Print what one client asks a server, and what it is told, as it happens.
+    """Print the requests of one client and their answers as they happen.
 
-    Shown is what each command and answer is and which message it is about, never what messages
-    say.  The server's admin door is asked, by --http; the right manage-clients is needed.
+    Each line has the command or answer and the message's id, never the contents of messages.  The
+    command uses the admin door (--http) and needs the right manage-clients.
     """
     path = f"/clients/{quote(client, safe='')}/trace"
 

@@ -40,13 +40,13 @@ def _terms_options(command: _C) -> _C:
             "--window",
             type=click.IntRange(1),
             metavar="NUMBER",
-            help="Have at most so many messages unacknowledged.  [default: 1 with COMMAND]",
+            help="At most this number of unacknowledged messages.  [default: 1 with COMMAND]",
         ),
         click.option(
             "--credit",
             type=click.IntRange(1),
             metavar="NUMBER",
-            help="Take so many messages of the channel in all; the server sends no more.",
+            help="Receive this number of messages of the channel in total.",
         ),
         click.option(
             "--ack-timeout",
@@ -66,7 +66,8 @@ def _terms_options(command: _C) -> _C:
         click.option(
             "--priority",
             type=click.IntRange(0, 127),
-            help="Where a message goes to one consumer, those with the highest number are first.",
+            help="If messages go to one consumer each, consumers with the highest number are "
+            "served first.",
         ),
     )
     wrapped: Any = command
@@ -91,7 +92,7 @@ Examples:
 @click.argument("channel", type=CHANNEL)
 @click.argument("command", nargs=-1)
 @click.option("-q", "--queue", type=QUEUE_ID, help="This queue only, not all of the channel.")
-@click.option("-n", "--count", type=click.IntRange(1), help="Stop after so many messages.")
+@click.option("-n", "--count", type=click.IntRange(1), help="Stop after this number of messages.")
 @click.option(
     "--json",
     "as_json",
@@ -99,7 +100,7 @@ Examples:
     help="One JSON object for each message: channel, queue, message_id, source, headers, flags, and"
     " payload as text, or payload_base64 where it is none.",
 )
-@click.option("--filter", "wanted", help="Only messages that pass this filter.")
+@click.option("--filter", "wanted", help="Only messages that this filter accepts.")
 @click.option(
     "--filter-language",
     "language",
@@ -121,7 +122,7 @@ Examples:
     default=1.0,
     show_default=True,
     metavar="SECONDS",
-    help="A message that was given back is sent again after so many seconds.",
+    help="Seconds until a released message is redelivered.",
 )
 @click.option("--keep", is_flag=True, help="Reconnect when the connection is lost.")
 @connected
@@ -143,15 +144,15 @@ def sub(
     keep: bool,
     **where: Any,
 ) -> None:
-    """Join CHANNEL and print each message on a line of its own, until Ctrl-C.
+    """Join CHANNEL and print each message on a line, until Ctrl-C.
 
-    A message is acknowledged once it was written.
+    A message is acknowledged after it was written.
 
     With COMMAND, write two dashes before it: it is run for each message, one after the other, and
     gets the payload (with --json, the JSON object) on standard input, and TMQP_CHANNEL, TMQP_QUEUE,
     TMQP_MESSAGE_ID, TMQP_SOURCE and TMQP_REDELIVERED (0 or 1) in its environment.  The message is
-    acknowledged if it ends with exit code 0.  While it runs, the time to acknowledge is extended;
-    if the server takes the message back all the same, that is written to standard error.
+    acknowledged if it ends with exit code 0.  While it runs, the acknowledgement timeout is
+    extended; if the message is redelivered nevertheless, a line on standard error says so.
     """
     if returns is None and (command or count is not None):
         returns = "front"

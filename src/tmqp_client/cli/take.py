@@ -29,16 +29,16 @@ __all__ = ["cache", "pull"]
     "--clear",
     type=click.Choice([each.value.lower() for each in PullClear]),
     default="none",
-    help="What of the rest to remove afterwards.",
+    help="The waiting messages to remove afterwards.",
 )
 @json_option("One JSON object for each message, as sub prints them.")
 @connected
 def pull(
     channel: str, queue: int, count: int, order: str, clear: str, as_json: bool, **where: Any
 ) -> None:
-    """Take messages out of a pull queue and print each on a line.
+    """Pull messages from a pull queue and print each on a line.
 
-    Each is acknowledged once it was written.  An empty queue is no error.
+    Each is acknowledged after it was written.  An empty queue is not an error.
     """
     to_terminal = sys.stdout.isatty()
 
@@ -63,7 +63,7 @@ def pull(
 )
 @connected
 def cache(channel: str, queue: int, as_json: bool, **where: Any) -> None:
-    """Print the message of a cache queue.  Exit code 1 if it holds none."""
+    """Print the message of a cache queue.  Exit code 1 if it is empty."""
     to_terminal = sys.stdout.isatty()
 
     async def work(client: Client) -> None:

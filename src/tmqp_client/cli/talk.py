@@ -42,7 +42,9 @@ Examples:
 )
 @click.argument("target")
 @click.argument("text")
-@click.option("-c", "--content-type", type=QUEUE_ID, default=0, help="A number of your own.")
+@click.option(
+    "-c", "--content-type", type=QUEUE_ID, default=0, help="Any number that the programs agree on."
+)
 @header_option("Repeat for more.")
 @json_option()
 @connected
@@ -54,10 +56,10 @@ def request(
     as_json: bool,
     **where: Any,
 ) -> None:
-    """Ask another client and print its response.
+    """Send a request to another client and print its response.
 
-    TARGET is a client's id, @name:NAME or @type:TYPE.  A response that is no success ends with
-    exit code 1.
+    TARGET is a client's id, @name:NAME or @type:TYPE.  The exit code is 1 for a response that
+    reports a failure.
     """
     to_terminal = sys.stdout.isatty()
 
@@ -85,10 +87,10 @@ Examples:
 )
 @click.argument("command", nargs=-1, required=True)
 @click.option("-c", "--content-type", type=QUEUE_ID, help="Answer only these.")
-@click.option("-n", "--count", type=click.IntRange(1), help="Stop after so many.")
+@click.option("-n", "--count", type=click.IntRange(1), help="Stop after this number of messages.")
 @json_option(
     "One JSON object for each request answered: message_id, source, content_type, its payload, and"
-    " the code it was answered with; payload_base64 where it is no text."
+    " the code it was answered with; payload_base64 if it is not text."
 )
 @connected
 def reply(
@@ -101,7 +103,7 @@ def reply(
     """Answer the requests of other clients, until Ctrl-C.
 
     One word is the answer itself.  Several are a command: it gets the request's payload on standard
-    input, and its standard output is the answer; when it fails, the answer is 500.
+    input, and its standard output is the answer; if it fails, the answer is 500.
     """
 
     async def tell(message: DirectMessage, code: int) -> None:
@@ -166,7 +168,7 @@ Examples:
 )
 @click.argument("channel", type=CHANNEL, required=False)
 @click.argument("queue", type=QUEUE_ID, required=False)
-@click.option("-n", "--count", type=click.IntRange(1), help="Stop after so many.")
+@click.option("-n", "--count", type=click.IntRange(1), help="Stop after this number of messages.")
 @json_option("Print one JSON object a line.")
 @connected
 def events(

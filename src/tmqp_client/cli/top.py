@@ -48,17 +48,18 @@ _Counts = dict[tuple[str, int], tuple[int, int, int]]
     show_default=True,
     metavar="SECONDS",
 )
-@click.option("-n", "--count", type=click.IntRange(1), help="Stop after so many looks.")
-@click.option("--once", is_flag=True, help="Look twice, an interval apart, and print the second.")
+@click.option("-n", "--count", type=click.IntRange(1), help="Stop after this number of updates.")
+@click.option(
+    "--once", is_flag=True, help="Measure twice, an interval apart, and print the second result."
+)
 @json_option("Print one JSON object for each queue and look.")
 @connected
 def top(
     filter: str, interval_s: float, count: int | None, once: bool, as_json: bool, **where: Any
 ) -> None:
-    """Watch the queues: what waits, what is in flight, messages a second; until q or Ctrl-C.
+    """Watch the queues: waiting messages, messages in flight, messages a second; until q or Ctrl-C.
 
-    FILTER chooses channels: x*, *x, *x* or x*y.  On a terminal, keys choose what the rows are
-    sorted by.
+    FILTER selects channels: x*, *x, *x* or x*y.  On a terminal, keys select the sort order.
     """
 
     async def work(client: Client) -> None:

@@ -50,24 +50,24 @@ class Browsing(Operations):
         first: int = 0,
         limit: int | None = None,
     ) -> PeekedMessages:
-        """The messages in a queue at this moment, as an async iterator; nothing is taken away.
+        """The messages in a queue at this moment, as an async iterator; none is removed.
 
         ::
 
             async for message in client.peek("orders", 1):
                 print(message.sequence, message.state, message.text)
 
-        They come by rising sequence, in portions: what moves meanwhile may be missing, and what is
-        pushed meanwhile may come.  The client need not have joined; it needs the right ``browse``.
-        Each step raises ``OperationFailed`` when the server refuses: 404, 401, 400 for a filter
-        that it cannot read, 503 while it is busy; and ``BlockError`` when the answer is not what
-        was written.
+        They are ordered by sequence, and fetched in portions: messages that move meanwhile may be
+        missing, and later ones may be included.  The client need not have joined; it needs the
+        right ``browse``.  Each step raises ``OperationFailed`` when the server refuses: 404, 401,
+        400 for a filter that it cannot read, 503 while it is busy; and ``BlockError`` when the
+        answer is damaged.
 
         :param states: only messages that are ``waiting``, ``deferred`` or ``in-flight``; all if
             empty.
         :param message_id: only messages with this id.
-        :param filter: only messages that pass, such as ``kind=order; region=eu*``.  Servers that do
-            not know filters here show all.
+        :param filter: only messages that this filter accepts, such as ``kind=order; region=eu*``.
+            Servers that do not know filters here show all.
         :param filter_language: ``headers`` (as above, the default), ``prefix`` (the payload begins
             so), ``sql92`` or ``sql92-converting``, such as ``price > 3 AND kind = 'order'``.
         :param first: from this sequence on.

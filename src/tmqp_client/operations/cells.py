@@ -58,9 +58,10 @@ _Pairs = list[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class CellContents:
-    """What a cell holds: a counter its ``count``, a value its ``value``; None for the other one.
+    """The contents of a cell: ``count`` for a counter, ``value`` for a value; the other one is
+    None.
 
-    ``ttl_s`` is for how many seconds it lives on, from the moment of the answer.
+    ``ttl_s`` is its remaining time to live in seconds, from the moment of the answer.
     """
 
     count: int | None
@@ -69,11 +70,11 @@ class CellContents:
 
 
 class Cells(Operations):
-    """Counters and values that live for a time; ``client.cells``.
+    """Counters and values with a time to live; ``client.cells``.
 
-    A cell is named by a *space*, which is a name like that of a channel, and by a *key*, text or
-    bytes.  It is gone when its time is over, at once and for everybody, and is in the server's
-    memory only.  At most five calls a minute, for each user, in one call to the server::
+    A *space*, a name like that of a channel, and a *key*, text or bytes, identify a cell.  It ends
+    for all clients as soon as its time is over, and exists in the server's memory only.  A limit of
+    five calls a minute for each user, with one request to the server::
 
         async def may_call(client, user):
             left = await client.cells.subtract("calls", user, initial=5, ttl_s=60)
@@ -94,7 +95,8 @@ class Cells(Operations):
         ttl_s: float,
         timeout_s: float | None = None,
     ) -> bool:
-        """Make a counter that lives so long; False, and nothing is changed, if the key has a cell.
+        """Create a counter with this time to live; return False, without a change, if the key has a
+        cell.
 
         :raises LocalProtocolError: for a count that is not from 0 to 2**64-1, or a negative time.
         """
@@ -111,7 +113,7 @@ class Cells(Operations):
         ttl_s: float,
         timeout_s: float | None = None,
     ) -> None:
-        """Let a key have a value for so long, in the place of the value that it has.
+        """Set the value of a key, for this time; it replaces an existing value.
 
         Raises ``OperationFailed`` with 406 if it has a counter.
         """
@@ -124,7 +126,7 @@ class Cells(Operations):
     async def read(
         self, space: str, key: str | bytes, *, timeout_s: float | None = None
     ) -> CellContents | None:
-        """What a cell holds; None if there is none."""
+        """The contents of a cell; None if it does not exist."""
         request = _request(OP_READ_CELL, "read cell", space, _about(key))
         answer = await self._ask(request, timeout_s, RESULT_NOT_FOUND)
         return None if answer is None else _contents(answer)
@@ -132,21 +134,21 @@ class Cells(Operations):
     async def describe(
         self, space: str, key: str | bytes, *, timeout_s: float | None = None
     ) -> CellInformation | None:
-        """A cell, and how often it was read and written; None if there is none."""
+        """A cell with its numbers of reads and writes; None if it does not exist."""
         request = _request(OP_DESCRIBE_CELL, "describe cell", space, _about(key))
         answer = await self._ask(request, timeout_s, RESULT_NOT_FOUND)
         return None if answer is None else models.CellInformation.from_json(answer.payload)
 
     def listed(self, space: str, *, limit: int | None = None) -> ListedCells:
-        """The cells of a space, in the order in which they were made, as an async iterator.
+        """The cells of a space, in the order of their creation, as an async iterator.
 
         ::
 
             async for cell in client.cells.listed("calls"):
                 print(cell.key, cell.count)
 
-        They come in portions of *limit*, or as the server cuts them: what is made or ends meanwhile
-        may or may not be among them.
+        They are fetched in portions of *limit*, or as the server chooses; cells that are created or
+        end meanwhile may be missing.
         """
         return ListedCells(self, space, limit)
 
@@ -162,13 +164,13 @@ class Cells(Operations):
         ttl_s: float | None = None,
         timeout_s: float | None = None,
     ) -> int | None:
-        """Subtract from a counter; returns what is left, or None, and nothing is changed, if there
-        is less than that.
+        """Subtract from a counter; return the rest, or None, without a change, if the counter is
+        too small.
 
         Raises ``OperationFailed`` with 404 if there is no counter.
 
-        :param initial: if there is no counter, make one of this count first, which lives for
-            *ttl_s* seconds.
+        :param initial: if there is no counter, first create one with this count and a time to live
+            of *ttl_s* seconds.
         """
         headers = _change(key, CHANGE_SUBTRACT, amount, initial, ttl_s)
         request = _request(OP_CHANGE_CELL, "subtract from cell", space, headers)
@@ -199,33 +201,33 @@ class Cells(Operations):
     async def set_count(
         self, space: str, key: str | bytes, count: int, *, timeout_s: float | None = None
     ) -> None:
-        """Set a counter that is there; raises ``OperationFailed`` with 404 if there is none."""
+        """Set an existing counter; raise ``OperationFailed`` with 404 if it does not exist."""
         headers = _change(key, CHANGE_SET, count, None, None)
         await self._ask(_request(OP_CHANGE_CELL, "set cell", space, headers), timeout_s)
 
     async def set_ttl(
         self, space: str, key: str | bytes, ttl_s: float, *, timeout_s: float | None = None
     ) -> None:
-        """Let a cell live for so long from now on.
+        """Set the time to live of a cell, from now on.
 
-        Raises ``OperationFailed`` with 404 if there is none; so do the next two methods.
+        Raises ``OperationFailed`` with 404 if it does not exist; so do the next two methods.
         """
         await self._change_ttl(space, key, CHANGE_SET_TIMEOUT, ttl_s, timeout_s)
 
     async def extend(
         self, space: str, key: str | bytes, seconds: float, *, timeout_s: float | None = None
     ) -> None:
-        """Let a cell live so much longer."""
+        """Extend the time to live of a cell."""
         await self._change_ttl(space, key, CHANGE_ADD_TIMEOUT, seconds, timeout_s)
 
     async def shorten(
         self, space: str, key: str | bytes, seconds: float, *, timeout_s: float | None = None
     ) -> None:
-        """Let a cell end so much earlier, or now."""
+        """Shorten the time to live of a cell."""
         await self._change_ttl(space, key, CHANGE_SUBTRACT_TIMEOUT, seconds, timeout_s)
 
     async def drop(self, space: str, key: str | bytes, *, timeout_s: float | None = None) -> bool:
-        """Remove a cell; False if there is none."""
+        """Remove a cell; return False if it does not exist."""
         request = _request(OP_DROP_CELL, "drop cell", space, _about(key))
         return await self._ask(request, timeout_s, RESULT_NOT_FOUND) is not None
 

@@ -60,10 +60,10 @@ class Channels(Operations):
         exist_ok: bool = True,
         timeout_s: float | None = None,
     ) -> bool:
-        """Create a queue, and its channel if that is missing; return False if it was there already.
+        """Create a queue, and its channel if that is missing; return False if it existed already.
 
-        :param options: sent as the JSON body, which the original server applies only where it
-            creates the channel too (F54); what has its own argument here applies everywhere.
+        :param options: sent as the JSON body, which the original server applies only if it also
+            creates the channel (F54); options with their own argument here always apply.
         :param status: a :class:`tmqp.QueueStatus` or its word, ``round-robin`` for one.
         :param delivery_handler: the name of one that the server knows.
         :param headers: more headers, for the server's delivery handlers.
@@ -101,29 +101,29 @@ class Channels(Operations):
     ) -> None:
         """Join a channel: its queues deliver to this client from now on (F48).
 
-        :meth:`consume` joins by itself; who joins before keeps what comes meanwhile, within
-        bounds, for the consumers to come.  Joining twice is no error: the last filter and credit
-        count, other terms that are not given stay as they were.  On a new connection the channel is
-        joined with the same filter and terms, and the credit that was granted last.  Servers of
-        other makes ignore filters and terms.
+        :meth:`consume` joins automatically; if you join before, messages that arrive meanwhile are
+        kept for later consumers, within limits.  Joining twice is not an error: the last filter and
+        credit count, other terms stay unless given.  After a reconnection the client joins the
+        channel with the same filter and terms, and the credit granted last.  Other servers ignore
+        filters and terms.
 
-        :param filter: which messages this client wants, such as ``kind=order; region=eu*``; the
-            others go to other clients, or wait for one.
+        :param filter: the messages for this client, such as ``kind=order; region=eu*``; the others
+            go to other clients, or wait for one.
         :param filter_language: ``headers`` (as above, the default), ``prefix`` (the payload begins
             so), ``sql92`` or ``sql92-converting``, such as ``price > 3 AND kind = 'order'``.
-        :param window: how many messages may be unanswered at a time; -1 for no bound.
-        :param credit: how many messages may be sent until :meth:`grant` says otherwise; -1 for no
-            bound.
+        :param window: how many messages may be unanswered at a time; -1 for no limit.
+        :param credit: how many messages may be sent until the next :meth:`grant`; -1 for no limit.
         :param ack_timeout_s: how long this client may take to answer; 0 for the queue's time,
             infinite for as long as it stays.
-        :param returns: what becomes of messages without an answer when this client leaves or is
-            gone: they wait for their time (``timeout``), or go back at once to the ``front`` or the
+        :param returns: what happens to unanswered messages when this client leaves or disconnects:
+            they stay in flight until their ``timeout``, or go back at once to the ``front`` or the
             ``end`` of their queue.
-        :param priority: 0..127; where a message goes to one consumer, the highest are first.
-        :param exclusive: where a message goes to one consumer, this one gets all as long as it has
-            joined; of several, the first of the highest priority, and the next when that leaves.
-        :param tells_lapsed: let the server tell from now on, for all channels, when a message is
-            this client's no more, though it was not answered: see :attr:`Message.lapsed`.
+        :param priority: 0..127; if messages go to one consumer each, the highest are served first.
+        :param exclusive: if messages go to one consumer each, this one gets all of them while it
+            has joined; of several exclusive consumers, the first with the highest priority, and the
+            next one when that leaves.
+        :param tells_lapsed: let the server notify this client from now on, for all channels, when
+            an unanswered message is no longer in flight to it: see :attr:`Message.lapsed`.
         :raises OperationFailed: when the server refuses: 400 for a filter that it cannot read, 404,
             401, 482.
         """
@@ -145,9 +145,9 @@ class Channels(Operations):
         exclusive: bool | None = None,
         timeout_s: float | None = None,
     ) -> None:
-        """Change terms of a channel that was joined, see :meth:`join`; what is None stays.
+        """Change terms of a joined channel, see :meth:`join`; None leaves a term unchanged.
 
-        A time to answer holds for what is sent from now on.
+        A changed acknowledgement timeout applies to later deliveries.
 
         :raises OperationFailed: with 404 when it was not joined.
         """
@@ -155,9 +155,9 @@ class Channels(Operations):
         await self._session.ask(requests.set_terms(channel, terms), timeout_s)
 
     async def grant(self, channel: str, credit: int, *, timeout_s: float | None = None) -> None:
-        """Let so many messages more be sent from a channel that was joined; -1 for no bound.
+        """Set the credit of a joined channel, the number of further deliveries; -1 for no limit.
 
-        Replaces what was left.
+        It replaces the remaining credit.
 
         :raises OperationFailed: with 404 when it was not joined.
         """

@@ -69,7 +69,7 @@ class Feeding(Operations):
         *,
         timeout_s: float | None = None,
     ) -> None:
-        """Copy no more messages; what was copied stays."""
+        """Remove a feed; copied messages stay."""
         headers = _place(queue_id, target, target_queue)
         request = Request(OP_REMOVE_FEED, "remove feed", check_channel(channel), headers)
         await self._answer(request, timeout_s)

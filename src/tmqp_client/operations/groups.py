@@ -68,12 +68,12 @@ class Groups(Reading):
         *,
         timeout_s: float | None = None,
     ) -> list[CursorInformation]:
-        """Say how far a reader is with many queues; it is opened where it is not there yet.
+        """Commit the position of a reader in many queues; missing cursors are created.
 
-        A cursor never goes back.  When this returns all of it is safe on the server's disk.
+        A cursor never moves back.  When this returns, all positions are on the server's disk.
 
         :raises OperationFailed: when the server refuses, and has changed nothing: 404 when none of
-            the queues is there, 416 for a sequence that was not used yet, 482, 503.
+            the queues exists, 416 for a sequence that was not used yet, 482, 503.
         """
         payload = _places(offsets)
         headers = [(HEADER_CURSOR, cursor)]
@@ -89,9 +89,9 @@ class Groups(Reading):
         *,
         timeout_s: float | None = None,
     ) -> list[CursorInformation]:
-        """The named readers of many queues, and how far ``behind`` they are.
+        """The named readers of many queues, with their lag ``behind``.
 
-        :param cursor: only those called so.
+        :param cursor: only those with this name.
         :raises OperationFailed: when the server refuses: 482, 503.
         """
         headers = _of_queues(queue_id)
@@ -110,13 +110,14 @@ class Groups(Reading):
         timestamp_ms: int | None = None,
         timeout_s: float | None = None,
     ) -> list[CursorInformation]:
-        """Move a reader anywhere, back as well, in the queues where it is.
+        """Move a reader to any position, also back, in the queues where it has a cursor.
 
         Either to ``offsets``, or in all queues that pass the filter to ``start`` or to a time, as
-        in :meth:`open_group`.  It is not put before what is kept: the answer says where it is.
+        in :meth:`open_group`.  It cannot be moved before the earliest kept message: the answer has
+        its position.
 
-        :raises OperationFailed: when the server refuses, and has changed nothing: 404 when it is
-            nowhere, 416 for a sequence that was not used yet, 482, 503.
+        :raises OperationFailed: when the server refuses, and has changed nothing: 404 when it has
+            no cursor, 416 for a sequence that was not used yet, 482, 503.
         """
         payload = _places(offsets)
         headers = [(HEADER_CURSOR, cursor)]

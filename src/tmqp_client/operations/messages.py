@@ -72,23 +72,23 @@ class Messages(Operations):
         """Push a message into a queue; return its id.
 
         :param payload: bytes, or text that is sent as UTF-8.
-        :param wait: return when the acknowledge has come.  When that is depends on the queue's
-            delivery handler: after receiving, saving, delivering or consuming it, or never (F77).
-            Without waiting a refusal is found in :meth:`unclaimed` only.
+        :param wait: return after the acknowledgement.  The queue's delivery handler decides when it
+            is sent: after receiving, saving, delivering or consuming the message, or never (F77).
+            Without waiting, a refusal only appears in :meth:`unclaimed`.
         :param message_id: for a message that may be pushed again; a new id if None.
         :param nowait: raise :class:`WouldBlock` when it cannot be queued at once.
-        :param delay_s: deliver it no sooner than after so many seconds.
-        :param deliver_at: deliver it no sooner than at this time, by the server's clock.
-        :param expires_s: drop it if it still waits after so many seconds, instead of the queue's
-            ``message_timeout_ms``; they count from the push, a delay included.
-        :param key: messages of the same key belong together, where the queue's option
-            ``group_keys`` says what that means.
-        :param room_s: if the queue is full, wait so many seconds for room; the server reads nothing
-            more from this client meanwhile, and answers 482 or 503 when they are over.
-        :param priority: 0..9, of which 5 and more have high priority, too; each goes before the
-            lower ones where the queue's option ``priorities`` is ``ten``.
+        :param delay_s: do not deliver it for this number of seconds.
+        :param deliver_at: do not deliver it before this time, by the server's clock.
+        :param expires_s: drop it if it still waits after this number of seconds since the push,
+            including a delay, instead of the queue's ``message_timeout_ms``.
+        :param key: messages with the same key belong together, as defined by the queue's option
+            ``group_keys``.
+        :param room_s: if the queue is full, wait this number of seconds for room; the server does
+            not read from this client meanwhile, and then answers 482 or 503.
+        :param priority: 0..9, where 5 and more also have high priority; if the queue's option
+            ``priorities`` is ``ten``, each is delivered before the lower ones.
         :raises NegativeAcknowledge: when the queue or its consumer refuses it.
-        :raises OperationFailed: when the server does: 404, 401, 482.
+        :raises OperationFailed: when the server refuses it: 404, 401, 482.
         :return: its id; empty when it was dropped (``when_full``).
         """
         data = payload_bytes(payload)
@@ -156,13 +156,13 @@ class Messages(Operations):
         key: str | None = None,
         room_s: float | None = None,
     ) -> BatchReport:
-        """Push many messages, in order, up to ``in_flight`` of them waiting for their acknowledge;
-        return when all have theirs.
+        """Push many messages, in order, with up to ``in_flight`` of them unacknowledged; return
+        when all are acknowledged.
 
-        :param wait: as :meth:`push`; else this returns when all are on their way.
+        :param wait: as :meth:`push`; without it this returns when all are sent.
         :param timeout_s: for each message, as is ``room_s``.
         :raises BatchFailed: when one or more were not confirmed: refused, timed out, or the
-            connection was lost; its report says which.  The rest was sent all the same.
+            connection was lost; see its report.  The other messages were sent.
         """
         if in_flight < 1:
             raise LocalProtocolError(f"in_flight must be at least 1, got {in_flight!r}")
@@ -210,7 +210,7 @@ class Messages(Operations):
         return report
 
     def batch(self, *, timeout_s: float | None = None) -> Batch:
-        """Messages and acknowledges that the server does all together, or not at all.
+        """Pushes and acknowledgements that take effect together, or not at all.
 
         An extension::
 
@@ -218,13 +218,13 @@ class Messages(Operations):
                 batch.push("orders", 2, result)
                 batch.ack(message)
 
-        All of it is done when the block is left; an exception in the block sends nothing.  See
-        :class:`Batch` for what a lost connection means.
+        The batch takes effect when the block ends; after an exception in the block nothing is sent.
+        See :class:`Batch` for what a lost connection means.
 
-        :raises OperationFailed: when the block is left and the server refuses: 401, 404 for a
-            message that is not this client's to answer for any more (it comes again), 406, 482 when
-            a queue or the batch is full, 501 in a cluster, 503 when it cannot be saved now.
-            Nothing was done then, and the messages are not answered.
+        :raises OperationFailed: when the block ends and the server refuses: 401, 404 for a message
+            that is no longer in flight to this client (it is redelivered), 406, 482 when a queue or
+            the batch is full, 501 in a cluster, 503 when it cannot be saved now.  Then nothing has
+            changed, and the messages are unanswered.
         """
         return Batch(self._port, timeout_s)
 
@@ -249,13 +249,15 @@ class Messages(Operations):
     async def remove_message(
         self, channel: str, queue_id: int, message_id: str, *, timeout_s: float | None = None
     ) -> bool:
-        """Remove a message that waits in a queue, by its id, wherever it stands.
+        """Remove a waiting message from a queue, by its id, at any position.
 
-        A deferred one is for :meth:`cancel_message`.  Of several with this id the first goes.
+        For deferred messages, use :meth:`cancel_message`.  Of several with this id the first is
+        removed.
 
-        :return: whether one was there; False when it is in flight, was consumed, or never came.
+        :return: whether it was removed; False when it is in flight, was consumed, or never existed.
         :raises OperationFailed: when the server refuses (401, or 403 where only the channel's owner
-            consumes), when too many look into queues, or when it could not be written down (503).
+            consumes), when too many clients browse queues, or when the removal could not be saved
+            (503).
         """
         headers = (
             (HeaderName.QUEUE_ID.value, str(check_queue_id(queue_id))),
@@ -301,19 +303,19 @@ class Messages(Operations):
         """Messages of a queue, or of all queues of a channel, as an async iterator; see
         :class:`Consumer`.
 
-        :param acknowledge: ``auto`` acknowledges a message when the loop asks for the next one or
-            its block is left in order, and negatively (reason ``error``) when an exception leaves
-            it; ``manual`` leaves it to :meth:`Message.ack` and :meth:`Message.nack`.
+        :param acknowledge: ``auto`` acknowledges a message when the loop takes the next one or its
+            block ends normally, and negatively (reason ``error``) when an exception ends it;
+            ``manual`` leaves it to :meth:`Message.ack` and :meth:`Message.nack`.
         :param join: join the channel when opened and leave it when closed.
-        :param filter: which messages this client wants, see :meth:`join`; all its consumers of the
+        :param filter: the messages for this client, see :meth:`join`; all its consumers of the
             channel share the filter.
         :param window: how many messages may be unanswered at a time; this and the following are
             terms of the channel, see :meth:`Client.join`.
         :param ack_timeout_s: how long this client may take to answer.
-        :param returns: what becomes of messages without an answer when the consumer is closed.
+        :param returns: what happens to unanswered messages when the consumer is closed.
         :param priority: 0..127; where a message goes to one consumer, the highest are first.
-        :param exclusive: where a message goes to one consumer, this client gets all.
-        :param credit: how many messages may be sent until :meth:`grant` says otherwise.
+        :param exclusive: if messages go to one consumer each, this client gets all of them.
+        :param credit: how many messages may be sent until the next :meth:`grant`.
         :param tells_lapsed: see :attr:`Message.lapsed`; what lapses before the program has taken
             it is not handed out.
         :raises LocalProtocolError: for another ``acknowledge``, or terms that make no sense.
@@ -329,7 +331,7 @@ class Messages(Operations):
     def temporary_queue(
         self, prefix: str = "temporary", *, acknowledge: AcknowledgeMode = "auto"
     ) -> TemporaryQueue:
-        """A queue of this client alone, under a new name, to be used with ``async with``; see
+        """A queue for this client only, with a new name, to be used with ``async with``; see
         :class:`TemporaryQueue`.
 
         It needs the rights to create, join and remove channels whose names begin with the prefix.
@@ -354,13 +356,14 @@ class Messages(Operations):
     ) -> Pull:
         """Up to ``count`` messages of a pull queue, as an async iterator; see :class:`Pull`.
 
-        The channel has to be joined before (F105).
+        Join the channel first (F105).
 
         :param order: ``fifo``, or ``lifo`` for the newest first; high priority before both (F107).
-        :param clear: what of the rest to remove afterwards: ``none``, ``all``, ``High-Priority``
-            or ``Default-Priority`` (F110).
-        :param info: let each message's headers Priority-Messages and Messages tell what is left.
-        :param timeout_s: seconds without a message after which the pull is given up;
+        :param clear: the waiting messages to remove afterwards: ``none``, ``all``,
+            ``High-Priority`` or ``Default-Priority`` (F110).
+        :param info: add the headers Priority-Messages and Messages, the remaining numbers, to each
+            message.
+        :param timeout_s: seconds without a message after which the pull fails;
             ``pull_timeout_s`` of the limits if None.
         :raises LocalProtocolError: for arguments that make no sense.
         """
@@ -372,9 +375,9 @@ class Messages(Operations):
     async def read_cache(
         self, channel: str, queue_id: int, *, timeout_s: float | None = None
     ) -> bytes | None:
-        """The payload of a cache queue's message; None when it holds none (F112).
+        """The payload of a cache queue's message; None when it is empty (F112).
 
-        :raises PullRefused: when the queue is no cache queue, or there is none.
+        :raises PullRefused: when the queue is not a cache queue, or does not exist.
         :raises OperationFailed: with 401 when the channel was not joined.
         """
         request = PullRequest(channel, queue_id)
@@ -388,11 +391,11 @@ class Messages(Operations):
         return pending.answer.payload
 
     def unclaimed(self) -> Unclaimed:
-        """What came for nobody in particular, as an async iterator of events.
+        """Messages that no other code of the program receives, as an async iterator of events.
 
-        Direct messages and events for which no iterator is open, messages of routers and of user
-        types, refusals of messages that nobody waited for.  It holds ``unclaimed_messages`` and
-        ``unclaimed_bytes`` of them; what comes when it is full is dropped and counted
+        Direct messages and events without an open iterator, messages of routers and of user types,
+        refusals of messages that no call waited for.  It holds ``unclaimed_messages`` and
+        ``unclaimed_bytes`` of them; when it is full, further ones are dropped and counted
         (:meth:`statistics`).
         """
         if self._unclaimed is None:

@@ -30,12 +30,12 @@ class Nodes(Operations):
         return models.ServerInformation.from_json(await self._answer(request, timeout_s))
 
     async def drain(self, *, stop: bool = False, timeout_s: float | None = None) -> None:
-        """Have the server take no more clients and messages, and wait until nothing is
-        unacknowledged, for a time that it is configured with (an extension).
+        """Make the server stop accepting clients and messages, and wait until nothing is
+        unacknowledged, up to its configured timeout (an extension).
 
-        It answers at once; then it says goodbye to its clients, to this one as well.
+        The server answers at once; later it disconnects its clients, including this one.
 
-        :param stop: its process is to end then.
+        :param stop: end its process afterwards.
         :raises OperationFailed: with 401 when the server does not allow it; with 400 by a server
             that does not know the operation.
         """

@@ -63,17 +63,17 @@ class Reading(Operations):
         known: Iterable[OffsetsInformation] = (),
         timeout_s: float | None = None,
     ) -> list[OffsetsInformation]:
-        """What can be read of many queues, in one round trip.
+        """The available sequences of many queues, in one round trip.
 
         :param channel_filter: ``*``, a name, ``x*``, ``*x`` or ``*x*`` (F53).
         :param queue_id: only queues with this id.
-        :param cursor: say where this reader is in each queue (``committed``).
-        :param timestamp_ms: Unix time: say what was the first to come then or later (``at``).
-        :param wait_ms: the server may hold the answer for so long (and for ``max_read_wait_ms`` at
-            most), until something that can be read is beyond what is ``known``, or a queue comes
-            or goes.
-        :param known: an earlier answer, or what of it counts.
-        :param timeout_s: by default the usual one, and ``wait_ms`` besides.
+        :param cursor: include the position of this reader in each queue (``committed``).
+        :param timestamp_ms: Unix time: include the first message of that time or later (``at``).
+        :param wait_ms: the server may delay the answer for this time (at most
+            ``max_read_wait_ms``), until there are messages beyond ``known``, or a queue is created
+            or removed.
+        :param known: an earlier answer, or a part of it.
+        :param timeout_s: by default the usual one plus ``wait_ms``.
         :raises OperationFailed: when the server refuses: 482 for too many queues, 503.
         :raises ModelError: when the answer cannot be read.
         """
@@ -107,18 +107,20 @@ class Reading(Operations):
         incarnation: str = "",
         timeout_s: float | None = None,
     ) -> list[KeptMessage]:
-        """Read what is kept from sequence ``first`` to ``last``, consumed or not, and leave it.
+        """Read the kept messages from sequence ``first`` to ``last``, consumed or not, without
+        removing them.
 
         :param first: the earliest if None.
         :param last: included; the latest if None.
-        :param limit: at most so many; the server's bounds hold besides, so fewer may come than are
-            there: go on behind the last one.
-        :param max_bytes: the largest answer, unless the first message alone is larger; as much as
-            this client takes if None.
-        :raises OutOfRange: when ``first`` is before all that is kept, or far behind it.
+        :param limit: the most messages; the server's limits apply as well, so there may be fewer
+            than exist: continue after the last one.
+        :param max_bytes: the largest answer, unless the first message alone is larger; by default
+            the client's limit.
+        :raises OutOfRange: when ``first`` is before the earliest kept message, or far after the
+            latest.
         :raises OperationFailed: when the server refuses: 404, 409 for another incarnation, 482 for
             a message too large to be answered with, 500 for damage, 503.
-        :raises BlockError: when the answer is not what was written.
+        :raises BlockError: when the answer is damaged.
         """
         headers = self._bounded(queue_id, incarnation, first, last, limit, max_bytes)
         return kept_messages(await self._range(OP_READ_RANGE, "read", channel, headers, timeout_s))
@@ -170,13 +172,13 @@ class Reading(Operations):
         incarnation: str = "",
         timeout_s: float | None = None,
     ) -> list[PartInformation]:
-        """Into which parts what is kept from ``first`` to ``last`` can be split; reads no message.
+        """Split the kept messages from ``first`` to ``last`` into parts, without reading them.
 
         :param first: as in :meth:`read_range`, and ``last``, ``incarnation`` and errors as well.
         :param max_bytes: of one part, unless its only message is larger; any number if None.
         :param limit: messages of one part; any number if None.
-        :returns: parts that follow one another; the server has a bound, so go on behind the last
-            one where ``last`` is not reached.
+        :returns: consecutive parts; the server has a limit, so continue after the last one if
+            ``last`` is not reached.
         """
         headers = _of_queue(queue_id, incarnation)
         headers += _numbers(first, last, limit, max_bytes)
@@ -210,10 +212,10 @@ class Reading(Operations):
         incarnation: str = "",
         timeout_s: float | None = None,
     ) -> CursorInformation:
-        """Have a named reader begin, at the ``earliest`` that is kept or behind the ``latest``.
+        """Create a named reader, at the ``earliest`` kept message or after the ``latest``.
 
-        One that is there stays where it is.  What comes behind it is kept from now on, in a queue
-        with ``retain_for_readers``; the first to read is behind ``sequence``.
+        An existing one keeps its position.  In a queue with ``retain_for_readers``, later messages
+        are kept from now on; the first to read follows ``sequence``.
 
         :raises OperationFailed: when the server refuses: 404, 409, 482, 503.
         """
@@ -235,9 +237,10 @@ class Reading(Operations):
         incarnation: str = "",
         timeout_s: float | None = None,
     ) -> CursorInformation:
-        """Say that a reader is done with everything up to ``sequence``; it is opened if need be.
+        """Commit the position of a reader, which has processed everything up to ``sequence``; a
+        missing cursor is created.
 
-        A cursor never goes back.  When this returns it is safe on the server's disk.
+        A cursor never moves back.  When this returns, the position is on the server's disk.
 
         :raises OperationFailed: when the server refuses: 404, 409, 416 for a sequence that was not
             used yet, 482, 503.
@@ -281,9 +284,10 @@ class Reading(Operations):
         incarnation: str = "",
         timeout_s: float | None = None,
     ) -> None:
-        """Have a named reader forgotten, and let go of what is kept for it alone.
+        """Remove a named reader, and release messages that are kept only for it.
 
-        :raises OperationFailed: when the server refuses: 404 for no such queue or cursor, 409, 503.
+        :raises OperationFailed: when the server refuses: 404 if there is no such queue or cursor,
+            409, 503.
         """
         headers = (*_of_queue(queue_id, incarnation), (HEADER_CURSOR, cursor))
         request = Request(OP_DROP_CURSOR, "drop cursor of", check_channel(channel), headers)
@@ -300,26 +304,27 @@ class Reading(Operations):
         poll_s: float = 1.0,
         limit: int | None = None,
     ) -> KeptMessages:
-        """Read on from where a named reader is, and commit what the loop is done with.
+        """Read on from the position of a named reader, and commit what the loop has processed.
 
         ::
 
             async for message in client.read_from("orders", 1, "archive"):
                 ...
 
-        A portion is committed when the loop asks for what follows it: so after an end in between
-        some come again, and none is missed.  Each step raises as :meth:`read_range`,
-        :meth:`open_cursor` and :meth:`commit_cursor` do.
+        A portion is committed when the loop takes the next message after it: if the loop ends in
+        between, some messages are read again, and none is missed.  Each step raises as
+        :meth:`read_range`, :meth:`open_cursor` and :meth:`commit_cursor` do.
 
-        :param start: where the reader begins if it is new, as in :meth:`open_cursor`.
-        :param follow: wait for more, looking every ``poll_s`` seconds; else end when all is read.
+        :param start: where a new reader begins, as in :meth:`open_cursor`.
+        :param follow: wait for further messages, polling every ``poll_s`` seconds; otherwise end
+            when all are read.
         :param limit: messages in a portion.
         """
         return KeptMessages(self, channel, queue_id, cursor, start, follow, poll_s, limit)
 
 
 class KeptMessages:
-    """What is kept from where a cursor is, as an async iterator; see ``Client.read_from``."""
+    """The kept messages after a cursor, as an async iterator; see ``Client.read_from``."""
 
     # No generator: a loop that is left early would have to close it.
 

@@ -39,7 +39,7 @@ class Routers(Operations):
         *,
         timeout_s: float | None = None,
     ) -> None:
-        """Create a router; one that is there stays as it is, whatever its method (F60).
+        """Create a router; an existing one is not changed, whatever its method (F60).
 
         :raises OperationFailed: when the server refuses: 400, 482.
         """
@@ -78,10 +78,10 @@ class Routers(Operations):
     async def add_binding(
         self, router: str, binding: BindingInformation, *, timeout_s: float | None = None
     ) -> None:
-        """Add a binding; one that is there stays as it is (F61).
+        """Add a binding; an existing one is not changed (F61).
 
-        :raises OperationFailed: when the server refuses: 404 for no such router, 401 for a custom
-            router or a URL that is not allowed, 400, 482, 501 where no HTTP bindings are.
+        :raises OperationFailed: when the server refuses: 404 if there is no such router, 401 for a
+            custom router or a URL that is not allowed, 400, 482, 501 if HTTP bindings are off.
         """
         request = Request(
             OP_ADD_BINDING, "add binding to", check_channel(router), (), binding.to_json()
@@ -93,7 +93,7 @@ class Routers(Operations):
     ) -> None:
         """Remove the binding of this name.
 
-        :raises OperationFailed: with 404 when there is none.
+        :raises OperationFailed: with 404 when it does not exist.
         """
         headers = ((HeaderName.BINDING_NAME.value, binding),)
         request = Request(OP_REMOVE_BINDING, "remove binding of", check_channel(router), headers)
@@ -122,14 +122,14 @@ class Routers(Operations):
         timeout_s: float | None = None,
         nowait: bool = False,
     ) -> str:
-        """Give a message to a router; return its id (F123).
+        """Publish a message to a router; return its id (F123).
 
-        :param content_type: a number of your own; the queue, where a queue binding names none.
-        :param wait: return when the acknowledge has come: from the router when it has reached
-            somebody, or from a receiver where a binding asks for it.
+        :param content_type: any number; the queue, if a queue binding does not name one.
+        :param wait: return after the acknowledgement: from the router when the message has reached
+            a receiver, or from a receiver if a binding requests it.
         :param nowait: raise :class:`WouldBlock` when it cannot be queued at once.
         :return: its id; empty when it was dropped (``when_full``).
-        :raises NegativeAcknowledge: when it reached nobody (``no-consumers``), or was refused.
+        :raises NegativeAcknowledge: when it reached no receiver (``no-consumers``), or was refused.
         """
         kind = Kind.DIRECT if wait else Kind.OPERATION
         request = RouterRequest(
@@ -152,12 +152,12 @@ class Routers(Operations):
         headers: Headers = (),
         high_priority: bool = False,
     ) -> Response:
-        """Give a message to a router and return the response (F123).
+        """Publish a message to a router and return the response (F123).
 
-        It comes from a receiver where a binding asks for one (its ``source`` says from whom), else
-        from the router, without a payload.
+        The response comes from a receiver if a binding requests one (``source`` is the receiver),
+        else from the router, without a payload.
 
-        :raises OperationFailed: with 404 when it reached nobody.
+        :raises OperationFailed: with 404 when it reached no receiver.
         """
         request = RouterRequest(
             Kind.REQUEST,

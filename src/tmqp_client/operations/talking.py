@@ -33,15 +33,15 @@ class Talking(Operations):
         """Send a message to other clients; return its id (F113).
 
         :param target: a client's id, :func:`to_name` or :func:`to_type` of one.
-        :param content_type: a number of your own, 0..65,535.
-        :param first_only: of several that fit, only the one that connected first gets it.
-        :param wait: return when one of them has acknowledged it.  Without waiting, a refusal is
-            found in :meth:`Client.unclaimed` only.
+        :param content_type: any number, 0..65,535.
+        :param first_only: of several matching clients, only the one that connected first gets it.
+        :param wait: return when one of them has acknowledged it.  Without waiting, a refusal only
+            appears in :meth:`Client.unclaimed`.
         :param nowait: raise :class:`WouldBlock` when it cannot be queued at once.
         :return: its id; empty when it was dropped (``when_full``).
         :raises NegativeAcknowledge: when a receiver refuses it.
-        :raises OperationFailed: when the server does: 404 for nobody there, 503 for one that reads
-            too slowly, 482.
+        :raises OperationFailed: when the server refuses it: 404 if no client matches, 503 for one
+            that reads too slowly, 482.
         """
         kind = Kind.DIRECT if wait else Kind.OPERATION
         request = DirectRequest(
@@ -69,11 +69,12 @@ class Talking(Operations):
     ) -> Response:
         """Send a message to another client and return its response, whatever its code (F117).
 
-        Any number may be under way at one time, up to ``max_outstanding``.  Of several answers the
+        Up to ``max_outstanding`` requests may be in progress at a time.  Of several answers the
         first one counts.  Parameters as :meth:`send_direct`.
 
-        :raises OperationFailed: when the server answers instead: 404 for nobody there, 503, 482.
-        :raises OperationTimeout: when nobody answers in time (``response_timeout_s``).
+        :raises OperationFailed: when the server answers instead: 404 if no client matches, 503,
+            482.
+        :raises OperationTimeout: when no answer arrives in time (``response_timeout_s``).
         """
         request = DirectRequest(
             Kind.REQUEST,
@@ -112,7 +113,7 @@ class Talking(Operations):
         A server that has no code for it ignores it.
 
         :param target: a text of your own.
-        :param content_type: a number of your own, 0..65,535.
+        :param content_type: any number, 0..65,535.
         :param nowait: raise :class:`WouldBlock` when it cannot be queued at once.
         :return: its id; empty when it was dropped (``when_full``).
         """

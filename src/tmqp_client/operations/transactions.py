@@ -70,11 +70,12 @@ class Transactions(Operations):
         idle_timeout_s: float | None = None,
         timeout_s: float | None = None,
     ) -> TransactionInformation:
-        """Begin a transaction; with the state ``committed`` the epoch is, and nothing was begun.
+        """Begin a transaction; if its state is ``committed``, the epoch was committed before and no
+        transaction was begun.
 
-        :param part: which of the epoch's transactions this is: a commit takes one of each.  One of
-            the same part and ``attempt`` that is open already is given up.
-        :param idle_timeout_s: it is given up after so long without a push; the server's own limit
+        :param part: the number of this transaction in the epoch: a commit includes one transaction
+            of each.  An open transaction with the same part and ``attempt`` is aborted.
+        :param idle_timeout_s: it is aborted after this time without a push; the server's own limit
             (ten minutes) if None.
         :raises OperationFailed: when the server refuses: 401, 482 for too many, 501.
         :raises ModelError: when the answer cannot be read.
@@ -104,15 +105,17 @@ class Transactions(Operations):
         block_bytes: int = 524_288,
         timeout_s: float | None = None,
     ) -> TransactionInformation:
-        """Push messages into an open transaction, many in one block; nobody sees them yet.
+        """Push messages into an open transaction, many in one block; they are invisible until the
+        commit.
 
-        :param block_bytes: what is sent in one block, unless one message alone is larger; no more
-            than the server takes in one payload.
-        :returns: the transaction, with what it holds now.
-        :raises OperationFailed: when the server refuses: 401, 404 for no such transaction (any
-            more), 406 for a queue that is not durable, 409 for one that is broken, 482, 503.  The
-            transaction is broken then, and can only be aborted.
-        :raises LocalProtocolError: when a message cannot be written; what was sent before is in it.
+        :param block_bytes: the size of a block, unless one message alone is larger; at most the
+            server's limit for a payload.
+        :returns: the transaction, with its current numbers.
+        :raises OperationFailed: when the server refuses: 401, 404 if the transaction does not exist
+            (any more), 406 for a queue that is not durable, 409 for a failed transaction, 482, 503.
+            The transaction has then failed, and can only be aborted.
+        :raises LocalProtocolError: when a message cannot be encoded; earlier ones are in the
+            transaction.
         :raises ModelError: when an answer cannot be read.
         """
         session = self._session
@@ -157,16 +160,17 @@ class Transactions(Operations):
         *,
         timeout_s: float | None = None,
     ) -> TransactionInformation:
-        """Push all that these transactions hold, at once; when this returns it is safe on disk.
+        """Commit these transactions together; when this returns, their messages are on disk.
 
-        Given as :meth:`push_transaction` returned them, they must hold as many messages as then.
-        An epoch not newer than the last one committed is answered as committed, with a count of 0,
-        and nothing is pushed; it is asked again by itself when the connection is lost.
+        If they are given as :meth:`push_transaction` returned them, their numbers of messages must
+        not have changed.  For an epoch that is not newer than the last committed one, the answer is
+        committed with a count of 0, and nothing is pushed.  The request is repeated automatically
+        when the connection is lost.
 
-        :returns: with the state ``committed``, and how many messages were pushed by this.
+        :returns: with the state ``committed``, and the number of messages pushed.
         :raises OperationFailed: when the server refuses, with nothing pushed: 401, 404 for a
-            transaction it does not know (any more), 406, 409 for one that cannot be part of this,
-            482 when a queue cannot take all of it, 503 when it cannot be saved now.
+            transaction that does not exist (any more), 406, 409 for one that cannot be part of
+            this, 482 when a queue has no room for all messages, 503 when they cannot be saved now.
         :raises ModelError: when the answer cannot be read.
         """
         named: list[object] = []

@@ -169,7 +169,7 @@ class Client(Own, Kept, More):
         self.__exit__(None, None, None)
 
     def aclose(self) -> None:
-        """Close from any thread: whoever waits gets :class:`tmqp_client.ClientClosed`, and loops
+        """Close from any thread: waiting calls raise :class:`tmqp_client.ClientClosed`, and loops
         over consumers end.  The thread that opened the client still leaves its block."""
         if self._loop.running:
             self._call(self._wrapped.aclose)

@@ -90,14 +90,14 @@ NO_QUEUE = -1
 @final
 @dataclass(frozen=True, slots=True)
 class Applicant:
-    """A client that wants to connect, as it describes itself (F29).
+    """A connecting client, as it describes itself (F29).
 
-    ``client_id`` is empty when it leaves the choice to the server.  ``properties`` are those that
-    have no meaning in the protocol.  ``peer`` is where the connection comes from, ``secure``
-    whether it is encrypted, ``door`` the protocol it speaks.  ``acts_as`` is the entry that the
-    configuration names for clients of this door that bring no credentials.  ``credentials`` is
-    what the client shows, None for nothing, and ``token`` the secret in it; ``common_name`` is the
-    name in the ``certificate`` that it showed and TLS verified, None if it showed none.
+    ``client_id`` is empty if the server chooses it.  ``properties`` are those without a meaning in
+    the protocol.  ``peer`` is the address of the client, ``secure`` whether the connection is
+    encrypted, ``door`` its protocol.  ``acts_as`` is the entry in the configuration for clients of
+    this door without credentials.  ``credentials`` are the client's credentials, None without any,
+    and ``token`` their secret; ``common_name`` is the name in the client's ``certificate``, which
+    TLS has verified, None without a certificate.
     """
 
     session: int
@@ -120,15 +120,15 @@ class Applicant:
 class Admission:
     """A client may connect.
 
-    :param client_id: the id it gets; None for the one it asks for, or a new one.
-    :param name: its name; None for the one it gives.  ``client_type`` likewise.
-    :param authenticated: what lists of clients say of it (F69).
-    :param node: it is a node of the cluster, which speaks for clients of its own: nothing is asked
-        about it any more.
-    :param data: whatever should be known of it later, see :class:`Identity`.
-    :param identity: who it is, a URL about that, and how many permissions it has, for protocols
-        that tell it the client.
-    :param known_as: what the audit calls it; its client id if that is empty.
+    :param client_id: the id it gets; None for the requested one, or a new one.
+    :param name: its name; None for the client's own.  ``client_type`` likewise.
+    :param authenticated: shown in lists of clients (F69).
+    :param node: it is a node of the cluster, which forwards messages of its own clients: its rights
+        are not checked.
+    :param data: your own data about it, see :class:`Identity`.
+    :param identity: its identity, a URL about it, and its number of permissions, for protocols that
+        report them to the client.
+    :param known_as: its name in the audit; its client id if that is empty.
     """
 
     client_id: str | None = None
@@ -174,9 +174,9 @@ class Access:
     Each ``may_`` method returns True, False or an :class:`Answer`.  By default it asks
     :meth:`may`, which allows nothing.
 
-    Attributes of a class: ``authenticates``, False if it lets everybody in, so that the server
-    must not be reached from other machines unless ``allow_remote`` is set; ``keep_s``, for how many
-    seconds a plain True or False holds.  With 0 each single push is asked about.
+    Attributes of a class: ``authenticates``, False if it accepts every client, so that the server
+    must not be reachable from other machines unless ``allow_remote`` is set; ``keep_s``, for how
+    many seconds a plain True or False is cached.  With 0 every push calls it.
     """
 
     authenticates: bool = True
@@ -199,15 +199,16 @@ class Access:
             forget(None if who is None else who.session)
 
     async def authenticate(self, applicant: Applicant) -> bool | Admission:
-        """May this client connect?  False is told as 401, and the connection ends (F33)."""
+        """Decide whether this client may connect.  False is answered with 401, and the connection
+        ends (F33)."""
         return False
 
     async def may(self, who: Identity, right: str, subject: str, queue_id: int) -> bool | Answer:
-        """What every other method asks that is not overridden.
+        """Decide for every other method that is not overridden.
 
         :param right: its name, one of ``tmqp_server.access.rights``.
-        :param subject: the name of what it is about, such as a channel or a client, or nothing.
-        :param queue_id: the queue it is about, or ``NO_QUEUE``.
+        :param subject: the name of its subject, such as a channel or a client, or nothing.
+        :param queue_id: the queue, or ``NO_QUEUE``.
         """
         return False
 
@@ -249,7 +250,7 @@ class Access:
     # -- messages -------------------------------------------------------------------------------
 
     async def may_push(self, who: Identity, channel: str, queue_id: int) -> bool | Answer:
-        """Push into a queue; copies into other queues are asked about as well (F82)."""
+        """Push into a queue; also called for copies into other queues (F82)."""
         return await self.may(who, PUSH, channel, queue_id)
 
     async def may_pull(self, who: Identity, channel: str, queue_id: int) -> bool | Answer:
@@ -261,12 +262,12 @@ class Access:
         return await self.may(who, BROWSE, channel, queue_id)
 
     async def may_cancel(self, who: Identity, channel: str, queue_id: int) -> bool | Answer:
-        """Remove deferred messages from a queue, whoever pushed them."""
+        """Remove deferred messages from a queue, of any producer."""
         return await self.may(who, CANCEL, channel, queue_id)
 
     async def may_feed(self, who: Identity, channel: str, queue_id: int) -> bool | Answer:
-        """Add or remove a feed; who adds one is asked about the queue that is copied from, and
-        about the one that is copied into."""
+        """Add or remove a feed; for an added feed, called for the source queue and for the target
+        queue."""
         return await self.may(who, FEED, channel, queue_id)
 
     async def may_send_direct(self, who: Identity, target: str) -> bool | Answer:
@@ -274,7 +275,8 @@ class Access:
         return await self.may(who, DIRECT, target, NO_QUEUE)
 
     async def may_answer(self, who: Identity, client_id: str) -> bool | Answer:
-        """Send another client a response, or the acknowledge of a direct message (F116, F117)."""
+        """Send another client a response, or the acknowledgement of a direct message (F116,
+        F117)."""
         return await self.may(who, ANSWER, client_id, NO_QUEUE)
 
     async def may_send_custom(self, who: Identity) -> bool | Answer:
@@ -297,7 +299,7 @@ class Access:
         return await self.may(who, CELLS_READ, space, NO_QUEUE)
 
     async def may_write_cells(self, who: Identity, space: str) -> bool | Answer:
-        """Make, change and remove the cells of a space; a change tells what it has led to."""
+        """Create, change and remove the cells of a space; a change returns its result."""
         return await self.may(who, CELLS_WRITE, space, NO_QUEUE)
 
     async def may_manage_router(self, who: Identity, router: str) -> bool | Answer:
@@ -311,7 +313,7 @@ class Access:
     async def may_subscribe(
         self, who: Identity, event: str, channel: str, queue_id: int
     ) -> bool | Answer:
-        """Be told of an event; ``channel`` is empty for those of the whole server (F127)."""
+        """Subscribe to an event; ``channel`` is empty for those of the whole server (F127)."""
         return await self.may(who, SUBSCRIBE, channel, queue_id)
 
     # -- information ----------------------------------------------------------------------------
@@ -333,7 +335,7 @@ class Access:
         return await self.may(who, MANAGE_CLIENTS, "", NO_QUEUE)
 
     async def may_see_nodes(self, who: Identity) -> bool | Answer:
-        """See the list of the cluster's nodes, and what the server says of itself."""
+        """See the list of the cluster's nodes, and the server's information about itself."""
         return await self.may(who, SEE_NODES, "", NO_QUEUE)
 
     async def may_see_metrics(self, who: Identity) -> bool | Answer:
@@ -341,7 +343,7 @@ class Access:
         return await self.may(who, SEE_METRICS, "", NO_QUEUE)
 
     async def may_see_server(self, who: Identity) -> bool | Answer:
-        """See how the server is: what it waits for, and what fails."""
+        """See the state of the server, including its failures."""
         return await self.may(who, SEE_SERVER, "", NO_QUEUE)
 
     async def may_manage_server(self, who: Identity) -> bool | Answer:
@@ -349,7 +351,7 @@ class Access:
         return await self.may(who, MANAGE_SERVER, "", NO_QUEUE)
 
     async def may_see_audit(self, who: Identity) -> bool | Answer:
-        """See who has asked for which change, and who has logged in."""
+        """See the audit: requested changes and log-ins, with their clients."""
         return await self.may(who, SEE_AUDIT, "", NO_QUEUE)
 
     async def may_configure(self, who: Identity) -> bool | Answer:
@@ -359,8 +361,8 @@ class Access:
     async def visible_channels(self, who: Identity, names: Sequence[str]) -> Collection[str] | None:
         """Which of these channels a list may show (F52); None refuses the list itself.
 
-        By default those of which :meth:`may_see_channel` says so, one by one.  When it refuses
-        them all, so is the list; where there are none, it is asked about no channel at all.
+        By default those that :meth:`may_see_channel` allows, one by one.  If it refuses all of
+        them, the list is refused; without channels it is not called.
         """
         seen: list[str] = []
         for name in names or [""]:
@@ -387,7 +389,7 @@ class _Admitted:
 
 @final
 class TableAccess(Access):
-    """What the table ``[access]`` of the configuration says."""
+    """The access rules of the table ``[access]`` of the configuration."""
 
     keep_s = math.inf
 
@@ -398,10 +400,10 @@ class TableAccess(Access):
         self._take(config)
 
     def reload(self, config: AccessConfig) -> Callable[[Identity], bool]:
-        """Decide by this table from now on, about those who are connected, too.
+        """Use this table from now on, also for connected clients.
 
-        :returns: tells of a client whether its entry was removed, or has another secret: such
-            clients should be disconnected.
+        :returns: a function that returns whether the entry of a client was removed, or has another
+            secret: such clients should be disconnected.
         """
         entries = {_key_of(entry): entry for entry in (*config.tokens, *config.certificates)}
         if config.anonymous is not None:
@@ -427,7 +429,8 @@ class TableAccess(Access):
         self._slow = any(each.slow for each in self._hashes)
 
     async def authenticate(self, applicant: Applicant) -> bool | Admission:
-        """The entry of what the client shows, or the one for who shows nothing; it is the ``data``.
+        """Find the entry for the client's credentials, or the one for clients without any; it
+        becomes the ``data``.
 
         Credentials come first, then the certificate, then ``as`` of the door, then ``anonymous``.
         Wrong credentials are refused, whatever else the client has, unless they are optional.

@@ -48,7 +48,7 @@ _T = TypeVar("_T")
 
 
 class ChannelEventHandler:
-    """What is told of the events of channels; override what you want to hear of.
+    """A handler for events of channels; override the methods that you need.
 
     The facts are those of the events that clients may subscribe to (``tmqp_server.engine.events``).
     """

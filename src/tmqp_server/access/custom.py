@@ -27,7 +27,7 @@ _CALL: Final = "__call__"
 
 
 class ClientGone(Exception):  # noqa: N818 - says what has happened
-    """There is nobody to send to any more: the client's connection has ended."""
+    """The client's connection has ended, so nothing can be sent to it."""
 
 
 class SendPort(Protocol):
@@ -56,7 +56,7 @@ class CustomMessage:
 
     @property
     def payload(self) -> bytes:
-        """What was sent."""
+        """The payload."""
         return self.frame.payload
 
     @property

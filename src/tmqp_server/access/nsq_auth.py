@@ -70,12 +70,12 @@ class _Client:
 class NsqAuthServer(Access):
     """Asks auth servers about clients of NSQ.
 
-    :param addresses: ``HOST:PORT`` or URLs; one is chosen by chance, the others come after it.
+    :param addresses: ``HOST:PORT`` or URLs; one is chosen at random, the others are tried after it.
     :param method: ``get`` or ``post``.
-    :param timeout_s: seconds that one of them may take.
-    :param grace_s: seconds behind the ``ttl`` for which an answer still holds when no auth server
-        can be asked.
-    :param open_types: types of clients that need no secret and may do everything.
+    :param timeout_s: seconds to wait for one of them.
+    :param grace_s: seconds after the ``ttl`` for which an answer remains valid if no auth server
+        can be reached.
+    :param open_types: types of clients that need no secret and have all rights.
     :param ask: sends a request; by httpx if None.
     :raises ValueError: for an impossible value.
     """
@@ -103,7 +103,7 @@ class NsqAuthServer(Access):
         self._ask = _by_httpx if ask is None else ask
 
     async def authenticate(self, applicant: Applicant) -> bool | Admission:
-        """Let in whom an auth server knows, and who needs no secret."""
+        """Accept clients that an auth server knows, and clients that need no secret."""
         if not applicant.token:
             if applicant.client_type in self._open_types or applicant.door in self._open_types:
                 return Admission(authenticated=False)
@@ -118,7 +118,7 @@ class NsqAuthServer(Access):
         return Admission(data=client, identity=who)
 
     async def may(self, who: Identity, right: str, subject: str, queue_id: int) -> bool | Answer:
-        """What the answer of the auth server says; it is asked again when that holds no more."""
+        """Decide by the answer of the auth server; ask it again when the answer has expired."""
         client = who.data
         if client is None:
             return True

@@ -252,7 +252,7 @@ def parse_access(table: Mapping[str, Any]) -> AccessConfig:
     if "anonymous" in table:
         anonymous = _entry("anonymous", table["anonymous"], roles, token=False)
     if not tokens and not certificates and anonymous is None:
-        raise AccessError("nobody could connect: give [[access.tokens]] or [access.anonymous]")
+        raise AccessError("no client could connect: add [[access.tokens]] or [access.anonymous]")
     return AccessConfig(kind, tuple(tokens), anonymous, tuple(certificates))
 
 
@@ -345,7 +345,9 @@ def _certificate(where: str, fields: object, roles: Mapping[str, Role]) -> Entry
     for each in patterns["fingerprint"]:
         digits = each.strip("*").lower()
         if len(digits) > _FINGERPRINT or not set(digits) <= set("0123456789abcdef"):
-            raise AccessError(f"{where}.fingerprint: {each!r} is none of SHA-256, in hexadecimal")
+            raise AccessError(
+                f"{where}.fingerprint: {each!r} is not a SHA-256 fingerprint in hexadecimal"
+            )
     name = fields.get("name", where)
     if not isinstance(name, str) or not name:
         raise AccessError(f"{where}.name must be a string")

@@ -21,8 +21,8 @@ class AdminOptions:
     """What the admin door can be told."""
 
     metrics_queues: tuple[str, ...] = ()
-    """The queues that have metrics of their own: ``orders`` for all of that channel, ``bills-*/1``
-    for the queue 1 of channels whose names begin so; none if nothing is given."""
+    """The queues with separate metrics: ``orders`` for all of that channel, ``bills-*/1`` for queue
+    1 of channels whose names begin like this; by default none."""
 
     max_metrics_queues: int = 1_000
     """How many of these are shown one by one; the others are summed."""
@@ -32,7 +32,7 @@ class AdminOptions:
     of: their header ``traceparent`` is read, of one message a minute and bucket."""
 
     hosts: tuple[str, ...] = ()
-    """The names under which browsers and scripts reach this server, beside ``localhost`` and
+    """The names under which browsers and scripts reach this server, besides ``localhost`` and
     addresses; requests for other hosts are refused."""
 
     anonymous_metrics: bool = False

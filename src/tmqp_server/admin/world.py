@@ -19,7 +19,7 @@ _PULSE_S: Final = 10.0
 
 
 def _no_random(count: int) -> bytes:
-    raise NotImplementedError(f"nobody makes {count} random bytes here")
+    raise NotImplementedError(f"there is no source of {count} random bytes")
 
 
 def _ignore(_word: str) -> None:

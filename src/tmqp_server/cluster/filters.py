@@ -42,10 +42,11 @@ class PatternError(Exception):
 
 
 class Passing:
-    """Something that is about to be passed on, or taken: what a filter may judge by.
+    """A message or decision to be forwarded or accepted, as a filter sees it.
 
-    ``kind`` is one of :data:`KINDS`.  ``target`` is a channel, a router, or whom a direct message
-    or response is for; ``queue_id`` is None where there is no queue.  ``command`` is all of it.
+    ``kind`` is one of :data:`KINDS`.  ``target`` is a channel, a router, or the recipient of a
+    direct message or response; ``queue_id`` is None where there is no queue.  ``command`` is all of
+    it.
     """
 
     __slots__ = ("command", "kind", "message_id", "queue_id", "target")
@@ -81,14 +82,15 @@ def passing_of(command: Command) -> Passing | None:
 
 
 class NodeFilter:
-    """Decides what goes to other nodes, and what is taken from them; this one lets all pass.
+    """Decides which traffic is forwarded to other nodes and accepted from them; by default all of
+    it.
 
     Made to be subclassed and named in the configuration.  Both methods must be pure and quick: they
     are called for every message.  One that raises decides *no*, and is counted.
     """
 
     def forwards(self, passing: Passing) -> bool:
-        """Whether what a client said goes to the masters."""
+        """Whether a client's message goes to the masters."""
         return True
 
     def accepts(self, passing: Passing) -> bool:

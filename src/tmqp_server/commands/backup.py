@@ -27,7 +27,7 @@ Exit status: 0 the copy is complete and verified, 1 it is complete and what was 
 def backup(directory: Path, target: Path) -> None:
     """Copy the store in DIRECTORY to TARGET, as it is at this moment.
 
-    A server may have DIRECTORY open and go on working.  TARGET is made; it must not have a store.
+    A server may use DIRECTORY meanwhile.  TARGET is created; it must not have a store.
     The copy is verified before it gets its name.
     """
     with failing_politely(), progress("copying", 1) as bar:

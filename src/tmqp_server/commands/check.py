@@ -28,18 +28,18 @@ Exit status: 0 all is well or repaired, 1 something is damaged, 2 it could not b
     "--repair",
     "wants_repair",
     is_flag=True,
-    help="If something is damaged, make a new store of all that can be read.",
+    help="If something is damaged, create a new store from all readable data.",
 )
 @click.option("--yes", is_flag=True, help="Repair without asking.")
 def check(directory: Path, wants_repair: bool, yes: bool) -> None:
-    """Verify every record in DIRECTORY and say what is damaged or missing.
+    """Verify every record in DIRECTORY and report damaged or missing ones.
 
     Each block of messages, and each record about channels, queues and routers has a checksum; all
     of them are read, compared and counted.  Without --repair nothing is changed.
 
-    A repair gives up what cannot be read, and says what that is.  Messages of which nobody knows
-    whether they were settled are kept, and may be delivered twice.  The old files are kept in a
-    directory beside the new ones.
+    A repair drops unreadable data, and lists it.  Messages that may or may not have been settled
+    are kept, and may be delivered twice.  The old files are kept in a directory beside the new
+    ones.
     """
     with failing_politely():
         report = _checked(directory, wants_repair)
@@ -57,13 +57,13 @@ def check(directory: Path, wants_repair: bool, yes: bool) -> None:
     click.echo(f"{number_of(len(report.problems), 'problem')}; readable: {found}")
     if not wants_repair:
         click.echo(
-            f"tmqp-server check {directory} --repair keeps what can be read;"
-            " a backup may have more",
+            f"tmqp-server check {directory} --repair keeps the readable data; a backup may have "
+            f"more",
             err=True,
         )
         sys.exit(1)
     if not yes:
-        click.confirm("Give up what cannot be read?", abort=True, err=True)
+        click.confirm("Drop the data that cannot be read?", abort=True, err=True)
     with failing_politely():
         _repair(directory)
 

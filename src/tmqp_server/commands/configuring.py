@@ -182,13 +182,14 @@ def config_command(
 
     @click.group("config")
     def config() -> None:
-        """Show, check or compare configurations: the file, and the environment, which wins."""
+        """Show, check or compare configurations: the file, and the environment, which overrides
+        it."""
 
     @config.command("show")
     @click.argument("path", required=False, type=click.Path(dir_okay=False, path_type=Path))
     def show(path: Path | None) -> None:
-        """Print every setting, its value, and whether that is from the file, the environment, or
-        the default.  Secrets are not shown."""
+        """Print every setting with its value and its origin: the file, the environment, or the
+        default.  Secrets are not shown."""
         reader = given(path)
         try:
             for line in _lines(reader):
@@ -199,10 +200,10 @@ def config_command(
     @config.command("check")
     @click.argument("path", required=False, type=click.Path(dir_okay=False, path_type=Path))
     def check_file(path: Path | None) -> None:
-        """Check everything that a start would, and print what would be served.
+        """Check everything that a start would, and print the resulting doors, channels and routers.
 
-        What is allowed and unwise is a warning on standard error: secrets in the clear, files that
-        other users can read, addresses without TLS.
+        Settings that are allowed but unwise cause a warning on standard error: secrets in the
+        clear, files that other users can read, addresses without TLS.
         """
         reader = given(path)
         try:
@@ -217,8 +218,8 @@ def config_command(
     @click.argument("old", type=click.Path(dir_okay=False, path_type=Path))
     @click.argument("new", type=click.Path(dir_okay=False, path_type=Path))
     def diff(old: Path, new: Path) -> None:
-        """Print what differs between two files, as a reload would: what it would change, and what
-        needs a restart.  The environment counts for both; of secrets only the names are told."""
+        """Print the differences between two files: those that a reload would apply, and those that
+        need a restart.  The environment applies to both; secrets are listed by name only."""
         reader = given(old)
         try:
             before = reader.config()

@@ -18,12 +18,12 @@ __all__ = ["curve_keys"]
 
 @click.command("curve-keys")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--public", is_flag=True, help="Only print the public key of a FILE that is there.")
+@click.option("--public", is_flag=True, help="Only print the public key of an existing FILE.")
 def curve_keys(file: Path, public: bool) -> None:
-    r"""Draw keys for ZeroMQ's CURVE: the pair goes into FILE, the public key is printed.
+    r"""Generate keys for ZeroMQ's CURVE: write the pair to FILE and print the public key.
 
-    Only the owner can read FILE, and one that is there is not written over.  Programs of ZeroMQ
-    read it, too (pyzmq: zmq.auth.load_certificate).
+    Only the owner can read FILE, and an existing FILE is not overwritten.  ZeroMQ programs can read
+    it, too (pyzmq: zmq.auth.load_certificate).
 
     \b
     Example:

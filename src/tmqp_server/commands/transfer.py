@@ -83,13 +83,13 @@ Exit status: 0, or 2 when the store could not be read.""",
 @click.option(
     "--skip-damaged",
     is_flag=True,
-    help="Pass over what is damaged, and say so, instead of stopping there.",
+    help="Skip damaged messages and report them, instead of stopping.",
 )
 def export_messages(directory: Path, name: str | None, skip_damaged: bool) -> None:
-    """Write what DIRECTORY holds to standard output, as lines of JSON.
+    """Write the contents of DIRECTORY to standard output, as lines of JSON.
 
-    Topology comes first, then every message that is owed or kept for readers.  Nothing is changed;
-    no server may have DIRECTORY open.
+    Topology comes first, then every unsettled or retained message.  Nothing is changed; no server
+    may use DIRECTORY.
     """
     out = sys.stdout
     with failing_politely(), existing_store(directory, skip_damage=skip_damaged) as store:
@@ -211,14 +211,14 @@ Exit status: 0, or 2 when it failed; what was made of the directory by then is t
 @click.argument("directory", type=DIRECTORY)
 @click.argument("file", type=click.File("r", encoding="utf-8"))
 def import_messages(directory: Path, file: IO[str]) -> None:
-    """Make a store in DIRECTORY of an exported FILE.
+    """Create a store in DIRECTORY from an exported FILE.
 
-    A FILE named - is standard input.  DIRECTORY is made; it must not have a store.  Queues keep
-    their keys, messages their sequences, so that readers find their place again.
+    A FILE named - is standard input.  DIRECTORY is created; it must not have a store.  Queues keep
+    their keys and messages their sequences, so that the positions of readers stay valid.
     """
     with failing_politely():
         if (directory / DATABASE_NAME).exists():
-            raise StoreError(f"there is a store in {directory} already")
+            raise StoreError(f"{directory} has a store already")
         lines = _read_lines(file)
         head = next(lines, {})
         if head.get("format") != _FORMAT:

@@ -352,7 +352,7 @@ class ZmtpKind(DoorKind):
         if keys is not None and not (context.has_access or options.curve_anonymous):
             raise ValueError(
                 "the mechanism curve needs [access], whose entries name the public keys of clients;"
-                " set curve_anonymous to accept anybody who knows the server's"
+                " set curve_anonymous to accept every client that knows the server's"
             )
         limits = limits_from(ZmtpLimits(), context.limits)
         return ZmtpDoor(context.new_id, limits, options, context.letters, context.names, keys)
@@ -569,7 +569,7 @@ class DoorRegistry:
             )
         for other in self._kinds.values():
             if other.name == kind.name:
-                raise ValueError(f"there is a door {kind.name!r} already")
+                raise ValueError(f"the door {kind.name!r} exists already")
             if other.number == kind.number != 0:
                 raise ValueError(
                     f"the doors {other.name!r} and {kind.name!r} have one number, {kind.number}"
@@ -586,5 +586,5 @@ class DoorRegistry:
         """
         kind = self._kinds.get(name)
         if kind is None:
-            raise ValueError(f"there is no door {name!r}; known are {', '.join(self._kinds)}")
+            raise ValueError(f"there is no door {name!r}; the doors are {', '.join(self._kinds)}")
         return kind

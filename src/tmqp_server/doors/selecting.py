@@ -69,7 +69,7 @@ class TextFilter(SubscriptionFilter):
         if isinstance(wire, Frame):
             return wire
         if self.letters is None:
-            raise TypeError(f"{type(wire).__name__} is no TMQP message")
+            raise TypeError(f"{type(wire).__name__} is not a TMQP message")
         return self.letters.frame_of(message)
 
     def identity(self) -> object:
@@ -221,7 +221,9 @@ def filter_of(language: str | None, text: str | None) -> SubscriptionFilter:
     make = LANGUAGES.get((language or FILTER_HEADERS).strip().lower())
     if make is None:
         known = ", ".join(sorted(LANGUAGES))
-        raise FilterError(f"there is no filter language {language!r:.64}; known are {known}")
+        raise FilterError(
+            f"there is no filter language {language!r:.64}; the languages are {known}"
+        )
     if len(text.encode("utf-8", "replace")) > MAX_FILTER_BYTES:
         raise FilterError(f"a filter has at most {MAX_FILTER_BYTES} bytes")
     return make(text)

@@ -428,7 +428,7 @@ class Keeper:
     def _restore_channel(self, command: RestoreChannel) -> None:
         channels = self._core.channels
         if channels.find(command.channel) is not None:
-            raise ValueError(f"there is a channel {command.channel!r} already")
+            raise ValueError(f"the channel {command.channel!r} exists already")
         options = command.options
         if not self._core.options.knows(options):
             names = f"{options.authenticator!r}, {options.event_handler!r}"

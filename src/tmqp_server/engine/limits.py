@@ -42,7 +42,7 @@ class EngineLimits:
     them go in one step."""
 
     max_sessions: int = 10_000
-    """Clients connected at one time; a further one is refused with 482 (F33, F64)."""
+    """Connected clients; a further one is refused with 482 (F33, F64)."""
 
     max_channels: int = 10_000
     """Channels; creating another is answered with 482."""
@@ -151,8 +151,7 @@ class EngineLimits:
     answered with 503."""
 
     max_held_reads: int = 256
-    """Requests for offsets whose answers are held until there is something new; another is answered
-    with 503."""
+    """Requests for offsets that wait for new messages; another is answered with 503."""
 
     max_held_reads_per_session: int = 8
     """The same for one client; another is answered with 503."""
@@ -181,7 +180,7 @@ class EngineLimits:
     ``max_read_bytes`` bounds their bytes."""
 
     max_browses: int = 16
-    """Clients that look into queues at one time, each into one; another is answered with 503."""
+    """Clients that browse queues at a time, each one queue; another is answered with 503."""
 
     max_cursors_per_queue: int = 100
     """Cursors of one queue; another is answered with 482."""
@@ -237,7 +236,7 @@ class EngineLimits:
     kB (with TLS 66 kB), an incomplete message of more than 16 KiB its received bytes, a
     subscription 512 bytes. Beyond it the answer is 503, because the server is full, not the queue;
     consumers go on, and what they take makes room. Connections (482), subscriptions and pulls may
-    use a sixteenth more, and at least 256 KiB, because otherwise nobody could make room when
+    use a sixteenth more, and at least 256 KiB, because otherwise no client could make room when
     messages fill the memory; feeds may use half of that."""
 
     max_in_flight_per_session: int = 10_000
@@ -249,12 +248,12 @@ class EngineLimits:
     """Bytes of UTF-8 in the name of a channel or a client's id; longer ones get 400 (F6)."""
 
     max_batch_length: int = 1_000
-    """Messages and acknowledgements in one batch; a longer batch is answered with 482 and nothing
-    of it is done."""
+    """Messages and acknowledgements in one batch; a longer batch is answered with 482 and has no
+    effect."""
 
     max_batch_bytes: int = 16_777_216
     """Bytes of the messages and acknowledgements in one batch; a larger batch is answered with 482
-    and nothing of it is done."""
+    and has no effect."""
 
     max_pull_count: int = 1_000_000
     """Messages that one pull may request; more is answered with ``Unacceptable`` (F105)."""

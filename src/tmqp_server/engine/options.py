@@ -399,9 +399,9 @@ class BrokerOptions(Record):
 class BindingOptions(Record):
     """One binding (F121).  ``method`` and ``interaction`` are the protocol's numbers (F120).
 
-    ``content_type`` is the queue of a queue binding, and what a direct binding sends on; None
-    leaves the message's own.  An HTTP binding has its method there, 0 to 4 for GET, POST, PUT,
-    PATCH and DELETE; None is POST, for a message has something to say.
+    ``content_type`` is the queue of a queue binding, and the content type that a direct binding
+    sends; None keeps the message's own.  For an HTTP binding it is the method, 0 to 4 for GET,
+    POST, PUT, PATCH and DELETE; None is POST.
     """
 
     __slots__ = ("name", "kind", "target", "content_type", "priority", "interaction", "method")

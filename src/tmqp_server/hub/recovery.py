@@ -143,8 +143,8 @@ def _restoring(
         yield
     for router_name, binding in hub.broker.bindings_left_out():
         logger.warning(
-            "the binding %r of the router %r is left out: what it is bound to is not allowed"
-            " any more; it comes back when it is allowed again before the router is changed",
+            "the binding %r of the router %r is left out: its target is no longer allowed; it is "
+            "restored if its target is allowed again before the router is changed",
             binding,
             router_name,
         )
@@ -184,7 +184,7 @@ def _restore_feeds(hub: Hub, found: RecoveredQueue, now: float) -> None:
     for feed in queue_from_bytes(queue.options).feeds:
         if not hub.broker.has_queue(feed.target, feed.target_queue):
             logger.warning(
-                "the feed from %s/%d to %s/%d is left out: there is no such queue",
+                "the feed from %s/%d to %s/%d is left out: a queue is missing",
                 queue.channel,
                 queue.queue_id,
                 feed.target,

@@ -98,7 +98,7 @@ class AuditFile(AuditLog):
                     self._written = 0
         except OSError as error:
             if not self.failing:
-                logger.error("the audit cannot be written: %s: %s", self._path, error.strerror)
+                logger.error("the audit file cannot be written: %s: %s", self._path, error.strerror)
             self.failing = error.strerror or str(error)
         else:
             if self.failing:

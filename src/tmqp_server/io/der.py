@@ -38,7 +38,7 @@ def expiry_of(certificate: bytes) -> float:
     kind, text, _ = _value(validity, at)
     form = {_UTC_TIME: "%y%m%d%H%M%SZ", _GENERALIZED_TIME: "%Y%m%d%H%M%SZ"}.get(kind)
     if form is None:
-        raise ValueError("no certificate: there is no time where it should expire")
+        raise ValueError("not a certificate: the expiry date is missing")
     found = datetime.strptime(text.decode("ascii"), form).replace(tzinfo=UTC)
     return found.timestamp()
 

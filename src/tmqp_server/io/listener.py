@@ -30,7 +30,7 @@ _ACCEPT_BURST = 64
 
 
 class ListenError(Exception):
-    """An address cannot be listened on; the text says which and why."""
+    """The server cannot listen on an address; the message names the address and the reason."""
 
 
 class Listener:

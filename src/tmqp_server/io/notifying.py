@@ -81,7 +81,7 @@ class Notifier:
                 sock.setblocking(False)
                 sock.sendto(text.encode(), self._address)
         except OSError as error:
-            logger.warning("cannot tell the supervisor %s: %s", assignments[0], error)
+            logger.warning("cannot notify the supervisor of %s: %s", assignments[0], error)
 
 
 @asynccontextmanager

@@ -158,7 +158,7 @@ def server_context(settings: TlsSettings, policy: str = "") -> ssl.SSLContext:
             words = f"tls.key: {key} is not the key of the certificate {certificate}"
         else:
             why = (error.reason or "not PEM").replace("_", " ").lower()
-            words = f"tls: {certificate} and {key} are no certificate and key in PEM ({why})"
+            words = f"tls: {certificate} and {key} are not a certificate and key in PEM ({why})"
         raise ConfigError(words) from error
     policy = policy or settings.client_policy
     if policy != NO_CERTIFICATE:

@@ -59,7 +59,7 @@ class Appending:
             assert isinstance(answer, Fenced), "an append has three answers"
             self.state = FENCED
             other = answer.leader
-            by = "nobody leads" if other is None else f"{other.node} leads"
+            by = "no server leads" if other is None else f"{other.node} leads"
             self.reason = f"the claim has ended and {by}"
 
     def unanswered(self) -> float:

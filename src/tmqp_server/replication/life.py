@@ -1,10 +1,10 @@
 """The life of a server in a group: it stands by, claims, completes, leads, and ends.
 
 Theory of operation.  Every server begins as a *standby*: it reads the log and applies what it reads
-to its own store.  When nobody leads and it has read everything, it *claims*.  After a claim nobody
-else can append, so a read that finds nothing has found the end of the log: the server *completes*
-its store up to there, appends a ``BEGIN`` entry of its own, and only then *leads*, that is, serves
-clients.
+to its own store.  When no server leads and it has read everything, it *claims*.  After a claim
+nobody else can append, so a read that finds nothing has found the end of the log: the server
+*completes* its store up to there, appends a ``BEGIN`` entry of its own, and only then *leads*, that
+is, serves clients.
 
 A leader keeps its claim.  When it cannot do so for the whole lease, or the log says that the claim
 does not stand, the life *ends*: the server answers nobody any more, and a new life begins with what
@@ -415,7 +415,7 @@ class Life:
         mine, other = self.leader, answer.leader
         assert mine is not None, "it was claimed"
         if other is None or other.epoch != mine.epoch:
-            by = "nobody leads" if other is None else f"{other.node} leads"
+            by = "no server leads" if other is None else f"{other.node} leads"
             self._end(f"the claim has ended and {by}")
             return
         self._kept_at = now

@@ -37,7 +37,7 @@ class AuditSettings:
     """Whether the log has a line for each change, by the logger ``tmqp_server.audit``."""
 
     required: bool = attrs.field(default=False, validator=_flag)
-    """Refuse changes with 503 as long as the file cannot be written."""
+    """Refuse changes with 503 while the file cannot be written."""
 
     def __attrs_post_init__(self) -> None:
         if self.required and not (self.enabled and self.file):

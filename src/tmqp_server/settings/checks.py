@@ -28,7 +28,7 @@ _Settings = TypeVar("_Settings", bound=attrs.AttrsInstance)
 
 
 class ConfigError(Exception):
-    """The configuration cannot be used; the text says which key and why."""
+    """The configuration is invalid; the message names the key and the reason."""
 
 
 def positive(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:

@@ -71,7 +71,7 @@ class ClusterConfig:
     """This server's part in a cluster (F133)."""
 
     name: str = attrs.field(validator=_word)
-    """What the other nodes know this one by; each has its own."""
+    """The unique name of this node."""
 
     token: str = attrs.field(validator=_word, repr=False)
     """The secret of the cluster, the same on all nodes."""
@@ -83,10 +83,10 @@ class ClusterConfig:
     """Addresses of the masters."""
 
     forward: tuple[str, ...] = _text_list("*")
-    """Patterns ``channel/queue`` of what goes to the masters."""
+    """Patterns ``channel/queue`` for traffic to the masters."""
 
     accept: tuple[str, ...] = _text_list("*")
-    """Patterns ``channel/queue`` of what is taken from other nodes."""
+    """Patterns ``channel/queue`` for traffic accepted from other nodes."""
 
     forward_kinds: tuple[str, ...] = _text_list(*_KINDS)
     """Kinds of messages that go to the masters."""
@@ -98,7 +98,7 @@ class ClusterConfig:
     """A filter in Python: ``module:Class``, a subclass of ``NodeFilter``."""
 
     share_decisions: bool = attrs.field(default=False, validator=_flag)
-    """Tell other nodes what queues are done with, and let go of what they are done with (F63)."""
+    """Report settled messages to other nodes, and remove messages that they have settled (F63)."""
 
     buffer_bytes: int = attrs.field(default=16_777_216, validator=whole)
     """Bytes that wait for one master that is away or slow; the oldest messages make room."""

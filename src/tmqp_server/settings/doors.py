@@ -53,7 +53,7 @@ class UdpSettings:
     """What those may cost whose datagrams come in by one ``udp://`` address."""
 
     max_sessions: int = attrs.field(default=1_000, validator=whole)
-    """Source addresses that have a session at one time; datagrams of further ones are dropped."""
+    """Source addresses that can have a session at a time; datagrams of further ones are dropped."""
 
     max_sessions_per_address: int = attrs.field(default=100, validator=whole)
     """The same for one host that is not this machine."""
@@ -78,7 +78,7 @@ class DoorSettings:
     the protocol's own port on 127.0.0.1."""
 
     limits: Mapping[str, Any] = attrs.field(factory=dict)
-    """What one peer may cost: fields of the protocol's limits."""
+    """Limits for one peer: fields of the protocol's limits."""
 
     tls: bool = False
     """Whether it speaks TLS."""
@@ -90,7 +90,7 @@ class DoorSettings:
     """From where clients may connect; from everywhere if it is empty."""
 
     options: Mapping[str, Any] = attrs.field(factory=dict)
-    """What else the protocol can be told; each protocol has its own options."""
+    """The protocol's own options."""
 
     datagrams: tuple[Address, ...] = ()
     """Where it listens for datagrams; in the file ``udp://HOST:PORT`` in ``listen``."""
@@ -99,11 +99,11 @@ class DoorSettings:
     """What those may cost who send them."""
 
     aliases: Mapping[str, str] = attrs.field(factory=dict)
-    """Names of the protocol that stand for other channels than they would by themselves."""
+    """Aliases: names of the protocol mapped to channels."""
 
     tls_client_auth: str = attrs.field(default="", validator=_policy)
-    """What certificates its clients are asked for: ``none``; ``request``, one that they need not
-    have; ``require`` or ``require-verify``, which are the same; empty for what ``[tls]`` says."""
+    """The policy for certificates of clients: ``none``; ``request``, which makes them optional;
+    ``require`` or ``require-verify``, which are the same; empty for the policy of ``[tls]``."""
 
     def allows(self, host: str) -> bool:
         """Whether clients may connect from there; an empty *host* is this machine."""
@@ -183,7 +183,7 @@ def _addresses(
         if rest.startswith("unix:"):
             raise ConfigError(f"{key}: {value!r}: a Unix socket does not support datagrams")
         if tls:
-            raise ConfigError(f"{key}: {value!r} takes no tls; put it into a table of its own")
+            raise ConfigError(f"{key}: {value!r} cannot have tls; put it into a separate table")
         datagrams.append(_address(rest, key, tls=False, written=value))
     return tuple(streams), tuple(datagrams)
 

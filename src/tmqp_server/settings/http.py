@@ -33,7 +33,7 @@ class HttpSettings:
     """Seconds in which a call is answered, or has failed."""
 
     max_concurrent: int = attrs.field(default=16, validator=whole)
-    """Calls at one time; others wait, and their time runs."""
+    """Simultaneous calls; further ones wait, which counts towards their timeout."""
 
     max_response_bytes: int = attrs.field(default=1_048_576, validator=whole)
     """Bytes of an answer; a call with a larger one has failed."""

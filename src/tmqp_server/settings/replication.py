@@ -122,24 +122,24 @@ class ReplicationConfig:
     """This server's part in a group of servers that share a log."""
 
     log: str = attrs.field(validator=_log)
-    """Where the log is: ``etcd://HOST:PORT,HOST:PORT,HOST:PORT/NAME``, with the name of the group,
-    which several groups on one etcd have each of their own."""
+    """The address of the log: ``etcd://HOST:PORT,HOST:PORT,HOST:PORT/NAME``, with the unique name
+    of the group."""
 
     node: str = attrs.field(validator=_node)
-    """What the group knows this server by; each has its own, and keeps it."""
+    """The unique and permanent name of this server in the group."""
 
     address: Address | None = attrs.field(default=None, converter=_address)
-    """Where clients reach this server, which they are told while it leads; the first address of
-    ``listen`` if it is not given."""
+    """The address for clients while this server leads; by default the first address of
+    ``listen``."""
 
     shard: int = attrs.field(default=0, validator=_shard)
-    """Which part of the channels the group has; there is one part, 0, so far."""
+    """The group's part of the channels; so far there is only part 0."""
 
     lease_s: int = attrs.field(default=2, validator=_lease)
     """Seconds after which others take over from a leader that has gone."""
 
     timeout_s: float = attrs.field(default=0.7, validator=positive)
-    """Seconds after which a server of etcd counts as not answering, and the next is asked."""
+    """Seconds to wait for a server of etcd before trying the next one."""
 
     forget_s: float = attrs.field(default=600.0, validator=positive)
     """Seconds for which the log is kept for a server of the group that is silent."""
@@ -171,7 +171,7 @@ class ReplicationConfig:
 
     def __attrs_post_init__(self) -> None:
         if self.shard:
-            raise ConfigError("shard must be 0: there is one part of the channels so far")
+            raise ConfigError("shard must be 0: so far there is only one part of the channels")
         if self.password and not self.user:
             raise ConfigError("password needs user")
         if bool(self.certificate) != bool(self.key):
@@ -183,7 +183,7 @@ class ReplicationConfig:
                 "timeout_s must be less than lease_s: a leader asks several servers in that time"
             )
         if self.address is not None and not _is_reachable(self.address):
-            raise ConfigError(f"address: {self.address} is an address to which nobody can connect")
+            raise ConfigError(f"address: clients cannot connect to {self.address}")
 
     @property
     def servers(self) -> list[str]:
@@ -206,8 +206,8 @@ class ReplicationConfig:
             if _is_reachable(each):
                 return each
         raise ConfigError(
-            "replication: address is missing: clients must be told where the leader is, and listen"
-            " has no TMQP address that other machines can use"
+            "replication: address is missing: clients need the leader's address, and listen has no "
+            "TMQP address that other machines can reach"
         )
 
 

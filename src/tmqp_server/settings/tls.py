@@ -51,10 +51,11 @@ def _seconds(_instance: object, attribute: attrs.Attribute[Any], value: object) 
 
 @attrs.frozen(kw_only=True)
 class TlsSettings:
-    """What the server shows to clients that connect by ``tmqs://``."""
+    """The settings for addresses ``tmqs://``."""
 
     certificate: str = attrs.field(default="", validator=_file)
-    """The file of its certificate, in PEM, the authorities' between behind it; empty for no TLS."""
+    """The file of its certificate, in PEM, followed by the intermediate certificates; empty for no
+    TLS."""
 
     key: str = attrs.field(default="", validator=_file)
     """The file of its private key, in PEM, not encrypted; empty if the certificate's has it."""
@@ -89,7 +90,7 @@ class TlsSettings:
 
     @property
     def client_policy(self) -> str:
-        """What clients are asked for where a door does not say it."""
+        """The policy for certificates of clients, for doors without their own."""
         if self.require_client_certificate:
             return _REQUIRED[0]
         return _REQUEST if self.client_authorities else NO_CERTIFICATE

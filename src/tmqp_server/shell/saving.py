@@ -344,7 +344,7 @@ class Saving:
             return
         reason = self._reason(error)
         if not self._reads_fail:
-            text = f"the storage cannot be read, it is tried again: {reason}"
+            text = f"the storage cannot be read, retrying: {reason}"
             self._log(ERROR, text)
         self._reads_fail = True
         self._read_failed = True

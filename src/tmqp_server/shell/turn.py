@@ -40,12 +40,12 @@ __all__ = ["Turn"]
 _FAULT_PAUSE_S: Final = 1.0
 #: Why clients are refused, for the log.
 _REFUSED: Final = {
-    400: "its id cannot be used",
-    401: "it may not log in",
+    400: "its id is not allowed",
+    401: "its log-in failed",
     409: "it has the name of this server",
     482: "there are too many clients, or memory is short",
     RESULT_BUSY: "a client with this id is connected",
-    RESULT_MISDIRECTED_REQUEST: "this server stands by",
+    RESULT_MISDIRECTED_REQUEST: "this server is a standby",
 }
 
 
@@ -242,7 +242,7 @@ class Turn(Connections):
             try:
                 self.hub.perform(command, now)
             except Exception as error:  # noqa: BLE001 - a bug; it is logged
-                text = "the broker failed at what another server said"
+                text = "the broker failed to process a message of another server"
                 self._world.append(Log(ERROR, text, 0, error))
         self._turn(now)
 

@@ -157,7 +157,7 @@ class CommittedSegment(Gathered):
                 )
                 sequence += 1
         if sequence != self._first + self._segment.count:
-            raise ValueError("a message set does not hold what it says")
+            raise ValueError("a message set does not match its head")
         return found
 
     def runs(self) -> list[StoredRun]:

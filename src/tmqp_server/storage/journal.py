@@ -178,10 +178,25 @@ class Journal(StoredForms):
 
     @property
     def is_done(self) -> bool:
-        """Whether there is nothing to write, but for messages that are settled and for which nobody
-        waits."""
-        return self._count > 0 and not (
-            self._count > self._done or self._settled or self._notes or self._dropped
+        """Whether there are messages, all of them settled and for which nobody waits, and nothing
+        else that is to be written."""
+        if self._count == 0 or self._count > self._done or not self._is_plain:
+            return False
+        return not any(list(self._appended.values()))
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether there is nothing to write but single messages that were appended."""
+        return not (
+            self._changes
+            or self._marks
+            or self._settled
+            or self._notes
+            or self._dropped
+            or self._replaced
+            or self._portions
+            or self._staged
+            or self._whole
         )
 
     @property

@@ -321,4 +321,4 @@ def _read_payload(payload: bytes, found: Logged) -> None:
     except struct.error as error:
         raise DamageError(f"entry {found.number} of the log is cut off: {error}") from None
     if at != len(payload):
-        raise DamageError(f"entry {found.number} of the log is not as long as it says")
+        raise DamageError(f"entry {found.number} of the log has a wrong length")

@@ -109,7 +109,7 @@ class _Queue:
 class MemoryStore:
     """A store in memory, for tests of programs that run a server: ``running(config, store=...)``.
 
-    The server behaves as with a data directory, and may be started again with what is left::
+    The server behaves as with a data directory, and can be restarted with the remaining data::
 
         async with running(config, store=store):
             ...
@@ -117,7 +117,7 @@ class MemoryStore:
             ...
 
     :param store_id: what distinguishes it from other stores.
-    :param capacity_bytes: so many bytes of messages find room; 0 for any number.
+    :param capacity_bytes: the most bytes of messages that it stores; 0 for no limit.
     """
 
     def __init__(self, store_id: str = "memory", capacity_bytes: int = 0) -> None:
@@ -137,7 +137,7 @@ class MemoryStore:
 
     @property
     def staged(self) -> list[int]:
-        """The numbers of what is put aside."""
+        """The numbers of staged bodies."""
         return list(self._staged)
 
     def restarted(self) -> MemoryStore:
@@ -159,7 +159,7 @@ class MemoryStore:
     # --- Opening and closing ---------------------------------------------------------------------
 
     def recover(self) -> Recovered:
-        """What is there; transient messages are forgotten.
+        """Return the contents of the store, without transient messages.
 
         :raises StoreError: never.
         """
@@ -346,7 +346,7 @@ class MemoryStore:
             self._cursors.pop((change.key, change.name), None)
 
     def reserve(self, key: int, sequence: int) -> None:
-        """Let a queue's next message come after a sequence."""
+        """Give a queue's next message a sequence after this one."""
         queue = self._queues.get(key)
         if queue is not None:
             queue.sequence = max(queue.sequence, sequence)
@@ -378,7 +378,7 @@ class MemoryStore:
     def read(
         self, key: int, first: int, last: int, limit: int, max_bytes: int, form: int = AS_BLOCKS
     ) -> list[bytes]:
-        """What is kept of a queue from ``first`` to ``last``, settled or not, as blocks."""
+        """The kept messages of a queue from ``first`` to ``last``, settled or not, as blocks."""
         queue = self._queues.get(key)
         found: list[StoredMessage] = []
         total = 0
@@ -400,7 +400,7 @@ class MemoryStore:
         return blocks
 
     def offsets(self, keys: Sequence[int]) -> list[QueueOffsets]:
-        """What can be read of these queues; zeros for one that is not known."""
+        """The available sequences of these queues; zeros for an unknown one."""
         found: list[QueueOffsets] = []
         for key in keys:
             queue = self._queues.get(key)

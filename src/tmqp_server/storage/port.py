@@ -66,7 +66,7 @@ REGULAR_ONLY: Final = 2
 
 
 class StoreError(Exception):
-    """The store could not do what it was asked; the text says what failed and where."""
+    """The store failed; the message says what failed and where."""
 
 
 class StoreFullError(StoreError):

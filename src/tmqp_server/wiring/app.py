@@ -87,9 +87,9 @@ logger = logging.getLogger("tmqp_server")
 class Server:
     """A server; see :func:`running`.
 
-    Attributes: ``broker`` and ``cluster`` for their statistics; ``access`` that it asks, None where
-    everybody may do everything; ``world``, what its admin doors see of it; ``doors``, those beside
-    TMQP's being ``doors.further``, and ``door_listeners`` a list of those of each of these.
+    Attributes: ``broker`` and ``cluster`` for their statistics; ``access``, its rules, None if
+    every client has all rights; ``world``, the view of its admin doors; ``doors``, where
+    ``doors.further`` are those other than TMQP's; ``door_listeners``, the lists of their listeners.
     """
 
     def __init__(
@@ -201,12 +201,12 @@ class Server:
 
     @property
     def served(self) -> str:
-        """All its addresses, as people are told them."""
+        """All its addresses, for display."""
         return " ".join([str(each) for each in self.addresses] + self.door_addresses())
 
     @property
     def leader_address(self) -> str:
-        """Where clients are sent while this server stands by; empty when nobody leads."""
+        """Where a standby redirects clients; empty without a leader."""
         return self._hub.leader_address
 
     async def listen(self) -> None:
@@ -239,7 +239,7 @@ class Server:
         self.close_listeners(keep_operators=True)
 
     def shut_sockets(self) -> None:
-        """Give back the sockets by which sessions without a connection said goodbye."""
+        """Close the sockets for the last datagrams of sessions without a connection."""
         self._udp.shut()
 
     @property
@@ -270,9 +270,9 @@ class Server:
         return self._shell.set_router_enabled(name, enabled)
 
     async def run(self) -> None:
-        """Serve whoever connects until :meth:`stop` is called, then close everything politely.
+        """Serve clients until :meth:`stop` is called, then close everything in order.
 
-        It cannot be cancelled: clients shall hear that the server stops, however it does.
+        It cannot be cancelled, so that clients are always notified when the server stops.
         """
         for each in self._asked:
             each.attach(self._forget_answers)
@@ -358,15 +358,15 @@ class Server:
         self._shell.attend()
 
     def drain(self, *, stops: bool) -> None:
-        """Take no more clients and messages, wait ``drain_timeout_s`` at most until nothing is
-        unacknowledged, and let clients hear the end.
+        """Stop accepting clients and messages, wait ``drain_timeout_s`` at most until nothing is
+        unacknowledged, and disconnect the clients.
 
-        :param stops: then :meth:`stop`; else operators are served until somebody stops it.
+        :param stops: call :meth:`stop` afterwards; otherwise continue to serve operators.
         """
         self._shell.drain(stops=stops)
 
     def stop(self, *, at_once: bool = False) -> None:
-        """Let :meth:`run` come to its end, within ``shutdown_timeout_s``.
+        """Let :meth:`run` end, within ``shutdown_timeout_s``.
 
         :param at_once: wait for no client; only the storage is waited for.
         """
@@ -375,7 +375,7 @@ class Server:
             self._hurry.cancel()
 
     async def wait_until_over(self) -> None:
-        """Wait until somebody has called :meth:`stop`, and everything is closed."""
+        """Wait until :meth:`stop` was called and everything is closed."""
         await self._over.wait()
 
     async def _close_all(self) -> None:
@@ -509,22 +509,21 @@ async def running(
 ) -> AsyncIterator[Server]:
     """Run a server for the time of the ``async with`` block.
 
-    :param handlers: delivery handlers by the names that queues use, beside the built-in ones and
-        those of the configuration.
-    :param routers: custom routers by name, beside those of the configuration.
-    :param access: who may do what, in the place of what the configuration says.
-    :param custom_messages: takes custom messages, in the place of what the configuration names.
-    :param authenticators: by the names that channels use: who is asked about these channels, beside
-        those of the configuration.
-    :param event_handlers: by the names that channels use: who is told of these channels' events,
-        beside those of the configuration.
-    :param store: keeps what is to be kept, instead of the one that ``config.data`` names; it is
-        closed at the end.
-    :param doors: protocols that the configuration may name, beside those of this package.
-    :raises ConfigError: when what the configuration names cannot be used, a name is taken or what
-        is declared cannot be created.
-    :raises ListenError: when an address cannot be listened on; nothing is left open then.
-    :raises StoreError: when the data cannot be read, or another process has them.
+    :param handlers: delivery handlers by the names that queues use, in addition to the built-in
+        ones and those of the configuration.
+    :param routers: custom routers by name, in addition to those of the configuration.
+    :param access: access rules, instead of those of the configuration.
+    :param custom_messages: handles custom messages, instead of the configured handler.
+    :param authenticators: authenticators by the names that channels use, in addition to those of
+        the configuration.
+    :param event_handlers: event handlers by the names that channels use, in addition to those of
+        the configuration.
+    :param store: the store, instead of the one that ``config.data`` names; it is closed at the end.
+    :param doors: protocols that the configuration may name, in addition to those of this package.
+    :raises ConfigError: when something that the configuration names cannot be used, a name is
+        taken, or a declared channel or router cannot be created.
+    :raises ListenError: when the server cannot listen on an address; then nothing stays open.
+    :raises StoreError: when the data cannot be read, or another process uses it.
     """
     if access is None:
         access = load_access(config.access)
@@ -591,7 +590,7 @@ def _check_reach(config: ServerConfig, access: Access | None, registry: DoorRegi
             continue
         if not _asks(access):
             raise ConfigError(
-                f"{address} can be reached from other machines and nobody is authenticated;"
+                f"{address} can be reached from other machines and clients are not authenticated;"
                 " set allow_remote (--allow-remote) if that is wanted"
             )
         if not address.tls and address not in sealed_addresses(config, registry):

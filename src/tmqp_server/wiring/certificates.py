@@ -68,7 +68,7 @@ async def follow_files(server: Certified) -> None:
         server.audit.own("files", "renew-tls", 409 if wrong else 200, anyio.current_time())
         if wrong:
             logger.error(
-                "the new certificate cannot be used, the old one stays: %s",
+                "the new certificate cannot be used, the old one stays in use: %s",
                 wrong,
             )
         else:

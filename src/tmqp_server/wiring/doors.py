@@ -167,8 +167,8 @@ def _opened(
         kind = registry.find(name)
         if settings.aliases and not kind.has_names:
             raise ConfigError(
-                f"doors: {name}: aliases: this protocol has no names of its own for channels, so it"
-                " takes no aliases"
+                f"doors: {name}: aliases: this protocol uses the names of channels, so it has no "
+                f"aliases"
             )
         _check_policy(settings, kind)
         addresses = settings.listen

@@ -234,7 +234,7 @@ class Rebuilder:
             time.sleep(_LOOK_S)
             made = source.tell("GET")
         if not made.complete or made.name != name:
-            raise _SourceError(made.said or "its copy is gone")
+            raise _SourceError(made.said or "its copy no longer exists")
 
     def _hold_on(self) -> None:
         """Have the log kept for this server, from time to time."""

@@ -247,7 +247,7 @@ class GroupMember:
         try:
             call(self._note)
         except RuntimeError:
-            logger.debug("nobody listens any more")
+            logger.debug("the event loop has ended")
 
     def _note(self) -> None:
         """Called in the event loop."""
@@ -269,7 +269,9 @@ def join(config: ServerConfig, store: Store | None = None) -> GroupMember:
     :raises StoreError: when its directory cannot be used.
     """
     if store is not None:
-        raise ConfigError("replication: the group has a store of its own, and another one is given")
+        raise ConfigError(
+            "replication: the group has its own store, so no other store can be given"
+        )
     return GroupMember(config, end_process)
 
 

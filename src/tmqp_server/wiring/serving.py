@@ -34,13 +34,13 @@ async def serve_forever(
     started: Callable[[Server], None],
     read: Callable[[], ServerConfig] | None = None,
 ) -> None:
-    """Run a server until SIGINT or SIGTERM, or until a client has it drain and stop; the process is
-    to end then, and hears no more of them.
+    """Run a server until SIGINT or SIGTERM, or until a client makes it drain and stop; the process
+    should then end, because it ignores further signals.
 
-    :param started: called once, when it listens.
-    :param read: reads the configuration again on SIGHUP; None, and that ends the process.
+    :param started: called once, when the server listens.
+    :param read: reloads the configuration on SIGHUP; if None, SIGHUP ends the process.
 
-    A supervisor is told when the server is ready, reloads and stops (:class:`Notifier`).
+    A supervisor is notified when the server is ready, reloads and stops (:class:`Notifier`).
     """
     reloading = [] if read is None or _RELOAD is None else [_RELOAD]
     with anyio.open_signal_receiver(*_ENDING, *reloading) as signals:

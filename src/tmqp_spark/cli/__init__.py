@@ -35,8 +35,8 @@ Examples:
 def cli() -> None:
     """Archive, replay and measure TMQP queues with Spark.
 
-    The broker is named with --address or in TMQP_ADDRESS; without either it is
-    tmq://127.0.0.1:2622.  It needs a data directory, and queues that keep what is to be read.
+    --address or TMQP_ADDRESS names the broker; the default is tmq://127.0.0.1:2622.  It needs a
+    data directory, and queues that retain the messages to read.
     """
 
 

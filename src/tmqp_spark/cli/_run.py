@@ -67,7 +67,7 @@ _CODES: Final = {
 #: For the help of every command that can end otherwise than well.
 EXIT_CODES: Final = """\b
 Exit codes:
-  0    done, also when SIGTERM or Ctrl-C asked for an end and the work in hand was finished
+  0    done, also when SIGTERM or Ctrl-C asked for an end and the current work was finished
   1    the broker, Spark or a file refused
   2    the command was typed wrongly
   3    no connection to the broker, or it was lost for too long
@@ -129,7 +129,7 @@ def connected(command: _C) -> _C:
             show_envvar=True,
             callback=_to_address,
             metavar="ADDRESS",
-            help="Where the broker is.",
+            help="The broker's address.",
         ),
         click.option("--token", envvar="TMQP_TOKEN", show_envvar=True, help="Client token."),
         read_pairs(
@@ -159,7 +159,7 @@ def reported(command: _C) -> _C:
     """Give a command the options that say how it tells what it does."""
     return _applied(
         command,
-        click.option("--json-logs", is_flag=True, help="Progress as JSON, an object a line."),
+        click.option("--json-logs", is_flag=True, help="Progress as JSON, one object per line."),
         click.option("-q", "--quiet", is_flag=True, help="No progress, only warnings."),
     )
 

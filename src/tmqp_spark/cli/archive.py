@@ -37,11 +37,11 @@ tmqp-spark archive orders/7 --to archive --json-logs 2>progress.jsonl >summary.j
 @click.command(epilog=f"{_EXAMPLES}\n\n{EXIT_CODES}")
 @click.argument("queues", nargs=-1, metavar="[QUEUE]...")
 @click.option("--pattern", help="Queues whose channel/queue matches this regular expression.")
-@click.option("--to", "folder", required=True, metavar="FOLDER", help="Where the archive is.")
+@click.option("--to", "folder", required=True, metavar="FOLDER", help="The folder of the archive.")
 @click.option(
     "--once/--follow",
     default=True,
-    help="End with what there is [default], or go on with what comes.",
+    help="End with the present messages [default], or continue with new ones.",
 )
 @click.option(
     "--engine",
@@ -53,7 +53,7 @@ tmqp-spark archive orders/7 --to archive --json-logs 2>progress.jsonl >summary.j
 )
 @click.option(
     "--group",
-    help="A named group that follows the archive, so that the broker keeps what is not archived.",
+    help="A named group that follows the archive, so that the broker keeps unarchived messages.",
 )
 @click.option(
     "--every",
@@ -62,7 +62,7 @@ tmqp-spark archive orders/7 --to archive --json-logs 2>progress.jsonl >summary.j
     default=10.0,
     show_default=True,
     metavar="SECONDS",
-    help="With --follow: between the beginnings of two batches at least.",
+    help="With --follow: the least time between the starts of two batches.",
 )
 @click.option(
     "--batch-bytes",
@@ -76,7 +76,7 @@ tmqp-spark archive orders/7 --to archive --json-logs 2>progress.jsonl >summary.j
     type=click.Choice(["zstd", "snappy", "lz4", "gzip", "none"]),
     default="zstd",
     show_default=True,
-    help="Of the Parquet files.",
+    help="Compression of the Parquet files.",
 )
 @click.option(
     "--headers/--no-headers", default=True, help="Archive the messages' headers [default]."
@@ -104,13 +104,13 @@ def archive(
     json_logs: bool,
     quiet: bool,
 ) -> None:
-    """Write what a broker keeps of queues to Parquet files, by day, channel and queue.
+    """Write the kept messages of queues to Parquet files, by day, channel and queue.
 
-    Every message that is kept and not in the archive yet is in its files once when the command
-    ends, and after any failure once more is run.  Queues are named channel/queue; a channel alone
-    stands for all of its queues, those to come included.
+    When the command ends, every kept message is in the archive exactly once; after a failure, run
+    it again.  Queues are named channel/queue; a channel alone means all of its queues, including
+    later ones.
 
-    A summary is printed as JSON; progress is told on standard error.
+    The command prints a summary as JSON, and its progress on standard error.
     """
     reporter = make_reporter(json_logs, quiet)
     given = _given(batch_bytes, headers, group, more)

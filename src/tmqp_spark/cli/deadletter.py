@@ -36,7 +36,7 @@ tmqp-spark deadletter dead/1 --pushed-to orders/7 --list dead.jsonl
 @click.command(epilog=f"{_EXAMPLES}\n\n{EXIT_CODES}")
 @click.argument("queues", nargs=-1, metavar="[QUEUE]...")
 @click.option("--pattern", help="Queues whose channel/queue matches this regular expression.")
-@click.option("--by", "header", metavar="NAME", help="Also tell letters apart by this header.")
+@click.option("--by", "header", metavar="NAME", help="Also group letters by this header.")
 @click.option(
     "--top", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Kinds shown."
 )
@@ -44,15 +44,15 @@ tmqp-spark deadletter dead/1 --pushed-to orders/7 --list dead.jsonl
     "--pushed-to",
     multiple=True,
     metavar="QUEUE",
-    help="A queue that letters were pushed to: tells how long they lived, where it still keeps"
-    " them.  As often as there are some.",
+    help="A queue to which letters were pushed: shows their age, if it still keeps them.  Can be "
+    "repeated.",
 )
 @click.option(
     "--list",
     "list_file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Write each letter to a file, a JSON object a line: what to send back, and where to.",
+    help="Write each letter and its original queue to a file, one JSON object per line.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of tables.")
 @connected
@@ -72,10 +72,9 @@ def deadletter(
     master: str | None,
     conf: dict[str, str],
 ) -> None:
-    """Look at dead letters: from which queues and producers, how long they lived.
+    """Analyse dead letters: their queues, producers and age.
 
-    QUEUE is where they went, the queue's dead_letter; messages that were pushed there by somebody
-    are left out.
+    QUEUE is the dead letter queue; messages that a producer pushed there are ignored.
     """
     from tmqp_spark.pipelines import deadletter as pipeline  # noqa: PLC0415 - Spark
 

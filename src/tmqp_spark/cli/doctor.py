@@ -30,14 +30,12 @@ Examples:
   tmqp-spark doctor
   tmqp-spark doctor --address tmq://127.0.0.1:2622"""
 )
-@click.option(
-    "-a", "--address", help="Also see what the broker there offers, and what its clock says."
-)
+@click.option("-a", "--address", help="Also check the features and the clock of this broker.")
 @click.option("--token", default="", envvar="TMQP_TOKEN", show_envvar=True, help="Client token.")
 def doctor(address: str | None, token: str) -> None:
-    """Say whether this machine has what Spark and TMQP need together.
+    """Check whether this machine has everything that Spark and TMQP need together.
 
-    Nothing is installed or changed.  Exit status: 0 everything is there, 1 something is missing.
+    Nothing is installed or changed.  Exit status: 0 nothing is missing, 1 something is missing.
     """
     findings: list[Finding] = [
         check_python(),

@@ -31,10 +31,10 @@ tmqp-spark groups delete archive
 """)
 )
 def groups() -> None:
-    """Named groups: how far their readers are, and moving them.
+    """Show and move named groups of readers.
 
-    A group is a cursor of one name in each queue that it reads.  In queues with RetainForReaders
-    the broker keeps what a group has not read.
+    A group has a cursor with its name in each queue that it reads.  In queues with RetainForReaders
+    the broker keeps messages that a group has not read.
     """
 
 
@@ -45,14 +45,14 @@ def groups() -> None:
     + EXIT_CODES,
 )
 @click.argument("name", default="")
-@click.option("--channel", "channels", default="*", help="Only in channels like this: x, x*, *x.")
-@click.option("--json", "as_json", is_flag=True, help="A JSON object a line.")
+@click.option("--channel", "channels", default="*", help="Only in channels that match: x, x*, *x.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 @connected
 @ends_well
 def list_groups(
     name: str, channels: str, as_json: bool, address: str, token: str | None, more: dict[str, str]
 ) -> None:
-    """List groups, or one, with what lies behind them unread."""
+    """List groups, or one, with their lag."""
     with blocking_client(connection_options(address, token, more)) as client:
         found = client.list_groups(channels, name)
     found.sort(key=lambda each: (each.name, each.channel, each.queue))
@@ -101,10 +101,10 @@ tmqp-spark groups reset archive --to orders/7=1200 --to orders/8=40
     multiple=True,
     required=True,
     metavar="PLACE",
-    help="earliest, latest, a time (ms since 1970, written 1700000000000ms), or the next message to"
-    " read of a queue (orders/7=1200), as often as there are queues.",
+    help="earliest, latest, a time (ms since 1970, written 1700000000000ms), or the next message "
+    "to read of a queue (orders/7=1200), repeated for each queue.",
 )
-@click.option("--channel", "channels", default="*", help="Only in channels like this: x, x*, *x.")
+@click.option("--channel", "channels", default="*", help="Only in channels that match: x, x*, *x.")
 @connected
 @ends_well
 def reset_group(
@@ -115,9 +115,9 @@ def reset_group(
     token: str | None,
     more: dict[str, str],
 ) -> None:
-    """Move a group, back as well, as far as the broker keeps.
+    """Move a group, also back, within the kept messages.
 
-    A query that has a checkpoint goes on where that is: a group says where new queries begin.
+    A query with a checkpoint continues there; a group determines where new queries begin.
     """
     how: dict[str, Any] = {"channel_filter": channels}
     numbers: dict[tuple[str, int], int] = {}
@@ -153,13 +153,13 @@ def reset_group(
     "delete", epilog=example_text("tmqp-spark groups delete archive") + "\n\n" + EXIT_CODES
 )
 @click.argument("name")
-@click.option("--channel", "channels", default="*", help="Only in channels like this: x, x*, *x.")
+@click.option("--channel", "channels", default="*", help="Only in channels that match: x, x*, *x.")
 @connected
 @ends_well
 def delete_group(
     name: str, channels: str, address: str, token: str | None, more: dict[str, str]
 ) -> None:
-    """Have a group forgotten; what was kept for it alone may go."""
+    """Remove a group; messages kept only for it are released."""
     with blocking_client(connection_options(address, token, more)) as client:
         client.drop_group(name, channels)
     print_json({"group": name, "deleted": True})

@@ -41,11 +41,11 @@ tmqp-spark metrics --archive archive --bucket 1h --json
 @click.option(
     "--archive", metavar="FOLDER", help="Measure an archive, instead of a broker's queues."
 )
-@click.option("--bucket", default="1m", show_default=True, help="Length of a row's time.")
+@click.option("--bucket", default="1m", show_default=True, help="The time that a row covers.")
 @click.option(
     "--sent-header",
     metavar="NAME",
-    help="Header in which producers write when they send, in ms since 1970: gives latencies.",
+    help="Header with the time of sending, in ms since 1970; adds latencies.",
 )
 @click.option(
     "--rows", type=click.IntRange(1), default=60, show_default=True, help="Newest rows shown."
@@ -53,7 +53,7 @@ tmqp-spark metrics --archive archive --bucket 1h --json
 @click.option(
     "--plot", type=click.Path(path_type=Path), metavar="FILE", help="Also draw it, as SVG."
 )
-@click.option("--json", "as_json", is_flag=True, help="A JSON object a line, all rows.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line, all rows.")
 @connected
 @on_spark
 @ends_well
@@ -72,9 +72,9 @@ def metrics(
     master: str | None,
     conf: dict[str, str],
 ) -> None:
-    """Measure queues: messages a second, bytes, latencies, by minute; and how deep they are now.
+    """Measure queues: messages a second, bytes and latencies by minute, and their current depth.
 
-    Times are UTC.  Rows in which nothing came are left out.
+    Times are UTC.  Rows without messages are omitted.
     """
     from tmqp_spark.pipelines import metrics as pipeline  # noqa: PLC0415 - Spark
 

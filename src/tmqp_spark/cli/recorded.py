@@ -46,7 +46,7 @@ tmqp-spark analyze 'captures/real-*.json' --json
 def analyze(
     paths: tuple[str, ...], top: int, as_json: bool, master: str | None, conf: dict[str, str]
 ) -> None:
-    """Look at captures of the wire: kinds of frames, how long answers took, what was no frame.
+    """Analyse wire captures: kinds of frames, response times, invalid bytes.
 
     PATH is a recording (.json), a folder of them, or a pattern.
     """
@@ -85,7 +85,7 @@ tmqp-spark corpus corpus/door --skip-bytes 2 --top 50
     type=click.IntRange(0, 65_536),
     default=0,
     show_default=True,
-    help="Bytes at the beginning of each input that are the fuzzer's own.",
+    help="Bytes at the start of each input that belong to the fuzzer.",
 )
 @click.option(
     "--top", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Faults shown."
@@ -101,7 +101,7 @@ def corpus(
     master: str | None,
     conf: dict[str, str],
 ) -> None:
-    """Look at a fuzzer's corpus: which kinds of frames it has, and which rules it breaks.
+    """Analyse a fuzzer's corpus: its kinds of frames, and the rules that it breaks.
 
     PATH is a file (raw bytes; .txt: lines of hexadecimal digits), a folder, or a pattern.
     """
@@ -128,5 +128,5 @@ def corpus(
 
 
 def _show_faults(faults: list[Any]) -> None:
-    click.echo("\nWhat is no frame")
+    click.echo("\nBytes that are not a frame")
     _table(["RULE", "COUNT", "FOR EXAMPLE", "IN"], faults, ["rule", "count", "example", "file"])

@@ -38,7 +38,7 @@ tmqp-spark replay archive --to same --name second-try --rate 5000
     "target",
     required=True,
     metavar="QUEUE",
-    help="Queue to push into, channel/queue; same is where each row came from.",
+    help="Queue to push into, channel/queue; same for the original queue of each row.",
 )
 @click.option(
     "--name",
@@ -51,11 +51,13 @@ tmqp-spark replay archive --to same --name second-try --rate 5000
     "plan_file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Where to write down which rows are which chunk.  [default: in FOLDER, under _tmqp]",
+    help="Where to record the rows of each chunk.  [default: in FOLDER, under _tmqp]",
 )
-@click.option("--rate", type=Number(1), metavar="N", help="Messages a second at most.")
+@click.option("--rate", type=Number(1), metavar="N", help="The most messages a second.")
 @click.option("--preserve-ids", is_flag=True, help="Messages keep their ids, instead of new ones.")
-@click.option("--create-queue", is_flag=True, help="Create the queue, durable, if it is not there.")
+@click.option(
+    "--create-queue", is_flag=True, help="Create the queue, durable, if it does not exist."
+)
 @connected
 @on_spark
 @reported
@@ -76,14 +78,14 @@ def replay(
     json_logs: bool,
     quiet: bool,
 ) -> None:
-    """Push the rows of Parquet files into a queue: each once, in their order, all or none of a
-    chunk.
+    """Push the rows of Parquet files into a queue: each once, in order, each chunk completely or
+    not at all.
 
     FOLDER is an archive, a part of one, or any Parquet files with a column value, and perhaps
-    headers, high_priority, ttl, message_id, channel and queue.  Run again after a failure, the same
-    command goes on where the broker has come to; rows added to FOLDER since are replayed too.
+    headers, high_priority, ttl, message_id, channel and queue.  After a failure, run the same
+    command again: it continues where the broker stopped, including rows added to FOLDER since.
 
-    A summary is printed as JSON; progress is told on standard error.
+    The command prints a summary as JSON, and its progress on standard error.
     """
     from tmqp_spark.pipelines.replay import Target, replay_name  # noqa: PLC0415 - Arrow
     from tmqp_spark.pipelines.replay import replay as run  # noqa: PLC0415 - the same

@@ -34,11 +34,11 @@ tmqp-spark tail orders/7 -o startingTimestamp=1700000000000 --json | jq .value
     "--last",
     type=click.IntRange(0),
     default=0,
-    help="Begin with about so many that each queue has.",
+    help="Begin with about this number of each queue's latest messages.",
 )
-@click.option("--count", type=click.IntRange(1), help="End after so many messages.")
-@click.option("--follow/--no-follow", default=True, help="Go on with what comes [default].")
-@click.option("--json", "as_json", is_flag=True, help="A JSON object a line.")
+@click.option("--count", type=click.IntRange(1), help="End after this number of messages.")
+@click.option("--follow/--no-follow", default=True, help="Continue with new messages [default].")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 @connected
 @ends_well
 def tail(
@@ -52,10 +52,10 @@ def tail(
     token: str | None,
     more: dict[str, str],
 ) -> None:
-    """Show messages as they come, a line each, and take none away.  No Spark is started.
+    """Show messages as they arrive, one per line, without removing them.  It does not start Spark.
 
-    It begins with what comes from now on, or with --last, or where the options startingOffsets and
-    startingTimestamp say.
+    It begins with new messages, or with --last, or as set by the options startingOffsets and
+    startingTimestamp.
     """
     from tmqp_spark.pipelines import tail as pipeline  # noqa: PLC0415 - Arrow
 

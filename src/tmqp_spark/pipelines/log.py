@@ -232,8 +232,8 @@ class ArchiveLog:
                 folders.add(target.parent)
             elif not target.exists():
                 raise SparkError(
-                    f"{target} is missing, and so is {source}: somebody removed what the archive's"
-                    f" log ({self._log}) counts as archived"
+                    f"{target} is missing, and so is {source}: a file was removed that the "
+                    f"archive's log ({self._log}) counts as archived"
                 )
         for each in _with_parents(folders, self.folder):
             sync_folder(each)

@@ -219,4 +219,4 @@ def metrics_svg(buckets: list[Bucket]) -> str:
     panels = [Panel("messages a second", rates)]
     if late:
         panels.append(Panel("ms from producer to broker, 95 of 100 at most", late))
-    return plot_svg("What came to the queues (UTC)", panels)
+    return plot_svg("Messages received by the queues (UTC)", panels)

@@ -269,4 +269,4 @@ def _plain_size(block: bytes) -> int:
         size |= (byte & 0x7F) << (7 * place)
         if byte < 0x80:
             return size
-    raise LayerError("a chunk does not tell its size")
+    raise LayerError("a chunk has no size")

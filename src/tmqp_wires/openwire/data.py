@@ -236,7 +236,7 @@ class Reader:
         """Go into something that stands in something; each is left by lowering ``depth``."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise WireError(f"things stand in one another more than {MAX_DEPTH} deep")
+            raise WireError(f"values are nested more than {MAX_DEPTH} deep")
 
 
 # --- Primitive maps -------------------------------------------------------------------------------

@@ -256,7 +256,7 @@ def _type(reader: Reader) -> int:
 
 
 def _surprise(found: int, what: str) -> WireError:
-    return WireError(f"{what} is missing" if not found else f"type {found} is no {what}")
+    return WireError(f"{what} is missing" if not found else f"type {found} is not a {what}")
 
 
 def _connection_text(reader: Reader) -> str:

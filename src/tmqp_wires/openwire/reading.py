@@ -92,7 +92,7 @@ def _command(reader: Reader) -> Command:
     else:
         read = _READERS.get(found)
         if read is None:
-            raise WireError(f"there is no command of type {found} here")
+            raise WireError(f"there is no command of type {found}")
         command = read(reader)
     command.command_id = command_id
     command.response_required = wants
@@ -105,7 +105,7 @@ def read_kept_message(kind: int, raw: bytes, version: int) -> Message:
     :raises WireError: when they cannot be read.
     """
     if kind not in _MESSAGES:
-        raise WireError(f"type {kind} is no message")
+        raise WireError(f"type {kind} is not a message")
     reader = Reader(raw, version)
     message = _message(reader, kind)
     if reader.left():
@@ -180,7 +180,7 @@ def _broker(reader: Reader) -> str:
         return ""
     found = reader.byte()
     if found != BrokerId.type:
-        raise WireError(f"type {found} is no broker")
+        raise WireError(f"type {found} is not a broker")
     return reader.string() or ""
 
 
@@ -199,7 +199,7 @@ def _dispatch(reader: Reader) -> Command:
         inner = _command(reader)
         reader.depth -= 1
         if not isinstance(inner, Message):
-            raise WireError(f"type {inner.type} is no message")
+            raise WireError(f"type {inner.type} is not a message")
         message = inner
     return MessageDispatch(consumer, destination, message, reader.integer())
 
@@ -251,7 +251,7 @@ def _connection_info(reader: Reader) -> Command:
 def _session_info(reader: Reader) -> Command:
     owner = read_owner(reader)
     if not isinstance(owner, SessionId):
-        raise WireError(f"type {owner.type} is no session")
+        raise WireError(f"type {owner.type} is not a session")
     return SessionInfo(owner)
 
 

@@ -165,7 +165,7 @@ def unescaped(text: str, version: str) -> str:
             raise ValueError("there is no escape \\r before version 1.2")
         to_text = _TO_TEXT.get(mark)
         if to_text is None:
-            raise ValueError(f"a backslash stands before {mark!r}: that is not an escape")
+            raise ValueError(f"a backslash before {mark!r} is not an escape")
         found.append(to_text + part[1:])
         at += 1
     return "".join(found)

@@ -211,7 +211,7 @@ class ClientConnection:
         if first == PUSH_71 and self._dialect != DIALECT_73:
             return Push(b"", cursor.take(cursor.number(self._width)))
         if first > 1 or not self._asked:
-            raise ValueError(f"nothing was asked that is answered with 0x{first:02x}")
+            raise ValueError(f"no request is answered with 0x{first:02x}")
         reply = Reply(self._asked[0], first == 1)
         if reply.ok:
             self._read(reply, cursor)

@@ -109,13 +109,13 @@ class ZmtpConfig:
     handshake_s: float = 30.0
     """How long a peer has to say what it is."""
     heartbeat_s: float = 0.0
-    """A PING is sent once in so many seconds; 0 for never."""
+    """Seconds between PINGs; 0 for none."""
     heartbeat_timeout_s: float = 30.0
-    """After so many seconds without an answer to it the peer is gone."""
+    """Seconds without an answer to a PING after which the peer counts as disconnected."""
 
     def __post_init__(self) -> None:
         if self.mechanism not in (NULL, PLAIN, CURVE):
-            raise ValueError(f"there is no mechanism {self.mechanism!r} here")
+            raise ValueError(f"there is no mechanism {self.mechanism!r}")
         if max(len(self.user), len(self.password), len(self.identity)) > MOST_TEXT:
             raise ValueError("a name, a password and an identity have at most 255 bytes")
         if not self.socket_type and not self.as_server:

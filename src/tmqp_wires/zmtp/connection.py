@@ -238,7 +238,7 @@ class ZmtpConnection:
         mechanism = rest[1 : 1 + _MECHANISM_BYTES].rstrip(b"\0").decode("ascii", "replace")
         config = self._config
         if mechanism != config.mechanism:
-            text = f"the peer wants the mechanism {mechanism!r}, here it is {config.mechanism!r}"
+            text = f"the peer requires the mechanism {mechanism!r}, this side {config.mechanism!r}"
             self._violate(text, events)
             return
         if config.as_server and mechanism != NULL and rest[1 + _MECHANISM_BYTES] & 1:
@@ -579,7 +579,7 @@ class ZmtpConnection:
             return events
         config = self._config
         if now >= self._handshake_due:
-            text = f"the peer has not said what it is within {self._patience_s:g} seconds"
+            text = f"the peer has not sent its greeting within {self._patience_s:g} seconds"
             self._violate(text, events)
         elif self._ttl_s and now >= self._heard + self._ttl_s:
             self._violate(f"nothing was heard for {self._ttl_s:g} seconds", events)

@@ -37,7 +37,7 @@ def z85_text(data: bytes) -> str:
     :raises ValueError: when their number is no multiple of four.
     """
     if len(data) % _GROUP_BYTES:
-        raise ValueError(f"Z85 is of groups of 4 bytes, and {len(data)} bytes are none")
+        raise ValueError(f"Z85 encodes groups of 4 bytes, not {len(data)} bytes")
     digits: list[str] = []
     for at in range(0, len(data), _GROUP_BYTES):
         value = int.from_bytes(data[at : at + _GROUP_BYTES], "big")
@@ -55,13 +55,13 @@ def z85_bytes(text: str) -> bytes:
     :raises ValueError: when it stands for none; the text is not repeated, it may be a secret.
     """
     if len(text) % _GROUP_DIGITS:
-        raise ValueError(f"Z85 is of groups of 5 characters, and {len(text)} characters are none")
+        raise ValueError(f"Z85 has groups of 5 characters, not {len(text)} characters")
     found: list[bytes] = []
     for at in range(0, len(text), _GROUP_DIGITS):
         value = 0
         for digit in text[at : at + _GROUP_DIGITS]:
             if digit not in _VALUES:
-                raise ValueError("a character is none of Z85")
+                raise ValueError("a character is not in Z85")
             value = value * _BASE + _VALUES[digit]
         if value >> 32:
             raise ValueError("a group of 5 characters stands for more than 4 bytes")
@@ -97,13 +97,13 @@ def secret_key_in(contents: str) -> bytes:
             return key_from(value.strip().strip("\"'"))
     if len(lines) == 1 and len(lines[0]) == _KEY_DIGITS:
         return key_from(lines[0])
-    raise ValueError("it has no line secret-key, and is no key of 40 characters")
+    raise ValueError("it has no line secret-key, and is not a key of 40 characters")
 
 
 def key_file(public_key: bytes, secret_key: bytes) -> str:
     """The contents of a file with both keys, which programs of ZeroMQ read, too."""
     return (
-        "# Keys of ZeroMQ's CURVE.  Whoever has the secret key is this server, or this client.\n"
+        "# Keys of ZeroMQ's CURVE.  The owner of the secret key is this server, or this client.\n"
         "metadata\n"
         "curve\n"
         f'    public-key = "{key_text(public_key)}"\n'

@@ -52,7 +52,7 @@ class _Sodium:
         try:
             found: bytes = self._bindings.crypto_box_beforenm(public, secret)
         except self._fault as error:  # a point whose multiples an attacker knows
-            raise ValueError("a public key is none") from error
+            raise ValueError("a public key is invalid") from error
         return found
 
     def seal(self, text: bytes, nonce: bytes, key: bytes) -> bytes:

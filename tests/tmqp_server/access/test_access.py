@@ -291,7 +291,7 @@ async def test_nobody_listens_to_other_machines_by_mistake(
         authenticates = False
 
     everywhere = (Address("0.0.0.0", 0),)
-    with pytest.raises(ConfigError, match="nobody is authenticated"):
+    with pytest.raises(ConfigError, match="clients are not authenticated"):
         async with running(ServerConfig(listen=everywhere, access=TABLE), access=Anybody()):
             raise AssertionError("it must not run")
     async with serving(listen=everywhere, access=TABLE):

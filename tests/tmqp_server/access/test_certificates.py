@@ -123,8 +123,8 @@ async def test_who_came_by_a_certificate_is_known_after_a_reload() -> None:
         ({"dns": ["a"], "roles": ["clark"]}, "did you mean clerk?"),
         ({"dns": ["a"], "roles": ["clerk"], "name": ""}, "certificates[0].name must be a string"),
         ({"dnss": ["a"], "roles": ["clerk"]}, "did you mean certificates[0].dns?"),
-        ({"fingerprint": ["xy"], "roles": ["clerk"]}, "'xy' is none of SHA-256"),
-        ({"fingerprint": ["a" * 65], "roles": ["clerk"]}, "is none of SHA-256"),
+        ({"fingerprint": ["xy"], "roles": ["clerk"]}, "'xy' is not a SHA-256 fingerprint"),
+        ({"fingerprint": ["a" * 65], "roles": ["clerk"]}, "is not a SHA-256 fingerprint"),
     ],
 )
 def test_what_is_wrong_with_an_entry_is_one_sentence(entry: Any, words: str) -> None:

@@ -139,7 +139,7 @@ def token(**fields: Any) -> dict[str, Any]:
 SLOW = {"hash": hash_token("t", slow=True), "roles": ["admin"]}
 
 MISTAKES: list[tuple[dict[str, Any], str]] = [
-    ({}, "nobody could connect"),
+    ({}, "no client could connect"),
     ({"kinds": "x"}, "unknown key kinds; did you mean kind?"),
     ({"kind": 1}, "kind is 'open', 'table' or 'module:Class'"),
     ({"kind": "nonsense"}, "got 'nonsense'"),
@@ -206,7 +206,7 @@ def test_each_mistake_gets_a_sentence(table: dict[str, Any], reason: str) -> Non
 
 
 def test_a_mistake_in_a_file_names_the_table() -> None:
-    with pytest.raises(ConfigError, match="access: nobody could connect"):
+    with pytest.raises(ConfigError, match="access: no client could connect"):
         parse_config("[access]")
     with pytest.raises(ConfigError, match="access must be a table"):
         parse_config("access = 1")
@@ -217,7 +217,7 @@ def test_a_server_that_authenticates_may_be_reached_from_other_machines() -> Non
     values = parse_config(TABLE)
     assert ServerConfig(**values, listen="tmq://0.0.0.0:0").access.kind == "table"
     for access in (AccessConfig(), parse_access({"kind": "open"})):
-        with pytest.raises(ConfigError, match="nobody is authenticated"):
+        with pytest.raises(ConfigError, match="clients are not authenticated"):
             ServerConfig(listen="tmq://0.0.0.0:0", access=access)
 
 

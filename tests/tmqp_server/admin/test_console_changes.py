@@ -50,7 +50,7 @@ def test_queues_are_created_changed_cleared_and_removed(page: Browser, there: Wo
     with there.client("filler") as client:
         for number in range(3):
             client.push("made", 7, f"{number}")
-    wait(page, "Messages wait, and nobody consumes them")
+    wait(page, "Messages wait, and there is no consumer")
     page.click("Clear…")
     wait(page, "3 messages go")
     assert page.run("document.activeElement.textContent") == "Cancel"

@@ -85,7 +85,7 @@ def storm(piece: bytes) -> Callable[[Target], Awaitable[str]]:
             async with anyio.create_task_group() as tasks:
                 for number in range(work.ATTACKERS):
                     tasks.start_soon(send, number)
-        return f"{sent / _MIB / target.seconds:.2f} MiB/s of requests worked off"
+        return f"{sent / _MIB / target.seconds:.2f} MiB/s of requests processed"
 
     return run
 

@@ -428,8 +428,8 @@ def test_the_page_says_what_each_door_carries() -> None:
     say, show = [*_BOTH, "life time", "delay"], [*_BOTH, "time", "expiry"]
     gives = {each.name: carried(each, each.gives, say) for each in doors if each.sends}
     shows = {each.name: carried(each, each.shows, show) for each in doors if each.receives}
-    assert told("What clients can say", say) == gives
-    assert told("What clients are told", show) == shows
+    assert told("What clients can send", say) == gives
+    assert told("What clients receive", show) == shows
 
 
 def test_every_protocol_with_messages_has_an_adapter() -> None:

@@ -98,7 +98,7 @@ def test_a_prefix_is_of_the_payload(payload: bytes, text: str) -> None:
         ("headers", 'kind="', "not closed"),
         ("headers", ";".join(["a=b"] * (MAX_CONDITIONS + 1)), "at most 16 conditions"),
         ("prefix", "é" * (MAX_FILTER_BYTES // 2) + "e", "at most 1024 bytes"),
-        ("xpath", "price > 3", "known are headers, prefix"),
+        ("xpath", "price > 3", "the languages are headers, prefix"),
         ("headers", None, "the filter is missing"),
     ],
 )
@@ -118,7 +118,7 @@ def test_the_same_text_is_the_same_filter() -> None:
 def test_a_message_of_another_protocol_is_not_looked_at() -> None:
     strange = Message("m", PRODUCER, "c", 1, 3, b"raw", 0, 1)
     for found in (filter_of("headers", "!kind"), filter_of("prefix", "")):
-        with pytest.raises(TypeError, match="bytes is no TMQP message"):
+        with pytest.raises(TypeError, match="bytes is not a TMQP message"):
             found.accepts(strange)
 
 
@@ -177,7 +177,7 @@ def test_filters_on_the_wire() -> None:
         hub.receive(1, refused, 0.0)
     answers = heard(hub, 1)
     assert [frame.content_type for frame in answers] == [0, 400, 400, 400]
-    known = b"there is no filter language 'xpath'; known are headers, prefix"
+    known = b"there is no filter language 'xpath'; the languages are headers, prefix"
     assert answers[2].payload.startswith(known)
     hub.receive(1, Frame.build(int(MessageType.SERVER), "c", int(Operation.LEAVE)).raw, 0.0)
     pushes = [

@@ -97,6 +97,6 @@ def test_a_supervisor_that_is_gone_stops_nobody(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     Notifier({"NOTIFY_SOCKET": str(tmp_path / "gone")}, "").stopping()
-    assert "cannot tell the supervisor STOPPING=1" in caplog.text
+    assert "cannot notify the supervisor of STOPPING=1" in caplog.text
     Notifier({}, "").stopping()
     assert caplog.text.count("the supervisor") == 1

@@ -30,7 +30,7 @@ def test_what_is_not_answered_is_asked_again_with_the_same_number_and_bytes() ->
         (Misplaced(4, b"theirs"), FENCED, "entry 4 of the log has another content"),
         (Misplaced(2, b""), FENCED, "entry 4 of the log has another content"),
         (Fenced(OTHER), FENCED, "the claim has ended and b leads"),
-        (Fenced(None), FENCED, "the claim has ended and nobody leads"),
+        (Fenced(None), FENCED, "the claim has ended and no server leads"),
     ],
 )
 def test_an_answer_settles_it(answer: LogAnswer, state: int, reason: str) -> None:

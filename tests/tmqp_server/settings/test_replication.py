@@ -39,7 +39,7 @@ def test_clients_are_told_an_address_that_they_can_reach() -> None:
     assert group is not None
     assert str(group.told(())) == "tmqs://b1:2622"
     everywhere = GOOD.replace("127.0.0.1", "0.0.0.0") + "[access]\n"
-    with pytest.raises(ConfigError, match="replication: address is missing: clients must be told"):
+    with pytest.raises(ConfigError, match="address is missing: clients need the leader's"):
         config("", everywhere.replace("[access]", "").replace("data", "allow_remote = true\ndata"))
 
 
@@ -50,12 +50,12 @@ def test_clients_are_told_an_address_that_they_can_reach() -> None:
         ("lease_s = 0", "replication: lease_s must be 1 to 60, got 0"),
         ("lease_s = 2.5", "lease_s must be a whole number of seconds, got 2.5"),
         ("timeout_s = 2", "timeout_s must be less than lease_s"),
-        ("shard = 1", "shard must be 0: there is one part of the channels so far"),
+        ("shard = 1", "shard must be 0: so far there is only one part of the channels"),
         ("shard = -1", "shard must be 0 to 1023"),
         ('password = "p"', "password needs user"),
         ('key = "k"', "certificate and key belong together"),
         ('certificate = "c"\nkey = "k"', "certificate needs ca"),
-        ('address = "tmq://0.0.0.0:1"', "is an address to which nobody can connect"),
+        ('address = "tmq://0.0.0.0:1"', "clients cannot connect to"),
         ('address = "http://a"', "address: 'http://a': an address must begin with tmq://"),
         ("max_behind = 0", "max_behind must be a positive whole number"),
         ("ca = 3", "ca must be the name of a file"),

@@ -95,7 +95,7 @@ def test_the_table_admin_is_one_of_the_doors() -> None:
     [
         ({"admin": {"listn": "x"}}, "admin.listen"),
         ({"admin": {"listen": "http://x"}}, "admin.listen"),
-        ({"admin": {"listen": "0.0.0.0:2680"}}, "nobody is authenticated"),
+        ({"admin": {"listen": "0.0.0.0:2680"}}, "clients are not authenticated"),
         ({"log": {"level": "loud"}}, "log: level must be one of 'debug', 'info'"),
         ({"log": {"fromat": "json"}}, "log.format"),
     ],

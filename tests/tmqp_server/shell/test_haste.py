@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.tmqp_server.shell.desk import Desk
+from tmqp_server.engine.effects import StoreRouter
 from tmqp_server.engine.model.message import MARK_DONE_CONFIRMS
 from tmqp_server.shell.saving import IDLE, LINGERING, WRITING
+from tmqp_server.storage.port import KeepRouter
 
 
 def push(desk: Desk, marks: int = MARK_DONE_CONFIRMS) -> None:
@@ -42,6 +44,15 @@ def test_the_next_message_is_not_written_if_it_is_done_soon(desk: Desk) -> None:
     assert desk.told() == ["saved 2+1"]
     assert desk.work() == []
     assert desk.saving.state == IDLE
+
+
+def test_what_else_is_to_be_kept_is_written_with_a_message_that_is_done(desk: Desk) -> None:
+    push(desk)
+    done(desk)
+    desk.journal.change(StoreRouter("router", 0, []))
+    desk.wake()
+    assert desk.saving.state == WRITING
+    assert [type(each) for each in desk.begin().batch.changes] == [KeepRouter]
 
 
 def test_a_consumer_that_is_slow_for_once_makes_its_queue_wait_once(desk: Desk) -> None:

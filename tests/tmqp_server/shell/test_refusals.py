@@ -36,7 +36,7 @@ def test_a_refused_client_is_logged_with_its_id_and_the_code() -> None:
         stage.now += 1.0
         stage.turn.on_deadline(stage.now)
         stage.attend()
-    assert lines(stage) == ["unknown: refused client 'bad': 401 it may not log in"]
+    assert lines(stage) == ["unknown: refused client 'bad': 401 its log-in failed"]
 
 
 def test_a_client_whose_id_is_in_use_is_logged() -> None:

@@ -317,7 +317,7 @@ def test_a_failed_read_refuses_readers_and_keeps_the_brokers_questions(desk: Des
     desk.pass_time()
     desk.wake()
     assert desk.read(1) == ["Fetched"]
-    assert desk.logs() == ["the storage cannot be read, it is tried again: no room"]
+    assert desk.logs() == ["the storage cannot be read, retrying: no room"]
 
 
 def test_a_failed_read_slows_nothing_that_comes_after_it(desk: Desk) -> None:

@@ -417,4 +417,5 @@ def test_a_fault_of_what_another_server_said_is_logged(monkeypatch: pytest.Monke
     monkeypatch.setattr(Hub, "perform", fail)
     stage.turn.perform([Command()], stage.now)
     stage.attend()
-    assert [log.text for log in stage.logs] == ["the broker failed at what another server said"]
+    said = "the broker failed to process a message of another server"
+    assert [log.text for log in stage.logs] == [said]

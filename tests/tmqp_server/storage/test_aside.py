@@ -97,7 +97,7 @@ def test_a_body_that_is_cut_off_is_refused(bodies: list[str], data: st.DataObjec
     body = put_aside(some)
     portion = CommittedSegment(1, CODEC, some, 1, 7, 9)
     rest = body[: data.draw(st.integers(0, len(body) - 1))]
-    with pytest.raises(ValueError, match=r"staged messages|does not hold what it says"):
+    with pytest.raises(ValueError, match=r"staged messages|does not match its head"):
         _loaded(portion, rest)
 
 

@@ -177,5 +177,5 @@ def test_a_message_set_that_does_not_hold_what_it_says_fails_its_batch() -> None
     wrong.count = 2
     some.change(commit(1, wrong))
     (portion,) = some.journal.take().batch.portions
-    with pytest.raises(ValueError, match="does not hold what it says"):
+    with pytest.raises(ValueError, match="does not match its head"):
         portion.messages()

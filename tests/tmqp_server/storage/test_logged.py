@@ -266,7 +266,7 @@ def test_a_part_follows_the_part_before_it() -> None:
         (4, b"\3", "a newer server wrote it"),
         (6, b"\11", "is of a kind that is not known here"),
         (44, b"\0", "is of a kind that is not known here"),
-        (48, b"\1", "is not as long as it says"),
+        (48, b"\1", "has a wrong length"),
         (52, b"\1", "a block has a head of 64 bytes"),
         (60, b"\1", "is cut off"),
     ],

@@ -228,7 +228,7 @@ def test_a_damaged_row_is_refused_or_passed_over(folder: Path) -> None:
     two_blocks(folder)
     damage(folder, "UPDATE blocks SET owed = x'00' WHERE id = 1")
     made = BlockStore(folder, floor_bytes=0)
-    with pytest.raises(DamageError, match=r"messages 1 to 300 of queue 1: the record of what"):
+    with pytest.raises(DamageError, match=r"messages 1 to 300 of queue 1: the record of unsettled"):
         made.recover()
     made.close(clean=False)
     made = BlockStore(folder, floor_bytes=0, skip_damage=True)

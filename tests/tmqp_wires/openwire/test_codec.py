@@ -215,7 +215,7 @@ def test_a_message_without_an_id_is_kept_by_nobody() -> None:
     message = read_command(Message(23, None, None).whole(12), 12)
     assert isinstance(message, Message)
     assert message.kept is None
-    with pytest.raises(WireError, match="no message"):
+    with pytest.raises(WireError, match="not a message"):
         read_kept_message(1, b"", 12)
 
 
@@ -231,7 +231,7 @@ def test_things_in_things_have_a_bound() -> None:
 def test_a_number_of_a_type_that_is_none() -> None:
     with pytest.raises(WireError, match="no command of type 99"):
         read_command(b"\x63\0\0\0\1\0", 12)
-    with pytest.raises(WireError, match="no session"):
+    with pytest.raises(WireError, match="not a session"):
         read_command(SessionInfo(SessionId("c", 1)).whole(12).replace(b"\1\x79", b"\1\x78"), 12)
 
 

@@ -262,7 +262,7 @@ def test_packed_parts_are_read_or_refused(data: bytes) -> None:
     [
         (b"GET / HTTP/1.1\r\n\r\n", "no greeting of ZMTP"),
         (b"\xff" + bytes(8) + b"\x00", "speaks ZMTP 1.0"),
-        (SIGNATURE + b"\x03\x01PLAIN".ljust(54, b"\0"), "wants the mechanism 'PLAIN'"),
+        (SIGNATURE + b"\x03\x01PLAIN".ljust(54, b"\0"), "requires the mechanism 'PLAIN'"),
         (SIGNATURE + REST + b"\x00\x01x", "before READY"),
         (SIGNATURE + REST + command_frame(b"HELLO"), "'HELLO' instead of READY"),
         (SIGNATURE + REST + command_frame(b"READY", b"\x05a"), "metadata end in a name"),

@@ -30,8 +30,8 @@ def test_keys_are_written_as_pyzmq_writes_them(key: bytes) -> None:
     ("text", "reason"),
     [
         ("0" * 39, "has 40 characters of Z85, not 39"),
-        ("0" * 39 + "~", "a character is none of Z85"),
-        ("0" * 39 + "é", "a character is none of Z85"),
+        ("0" * 39 + "~", "a character is not in Z85"),
+        ("0" * 39 + "é", "a character is not in Z85"),
         ("#" * 40, "stands for more than 4 bytes"),
     ],
 )

@@ -231,7 +231,7 @@ def _at_least_once(
 ) -> Workload:
     return Workload(
         name,
-        f"{title}, both acknowledges",
+        f"{title}, both acknowledgements",
         (
             *both_builds(ours),
             Contender(_REDIS, "redis", "memory", redis),
@@ -343,7 +343,7 @@ TRAFFIC: Final[tuple[Workload, ...]] = (
     ),
     _at_most_once(
         "pairs-once",
-        f"{_PAIRS} producers, consumers and queues, one under way each",
+        f"{_PAIRS} producers, consumers and queues, one in flight each",
         our_pairs("broadcast", _ONCE, acks=False),
         _nats_pairs,
         (Aim(_NATS, 1.3),),

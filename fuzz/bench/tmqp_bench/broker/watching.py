@@ -48,7 +48,7 @@ def begin(port: int, core: int) -> subprocess.Popen[str]:
         if output.readline().strip() != WATCHES:
             watcher.kill()
             watcher.communicate()
-            raise OSError(f"nobody answers operators at port {port}")
+            raise OSError(f"no admin door answers at port {port}")
     return watcher
 
 

@@ -300,7 +300,7 @@ def _pull(batch: int) -> Workload:
 def _durable(window: int, aims: tuple[Aim, ...] = ()) -> Workload:
     return Workload(
         f"durable-{window}",
-        f"durable push with both acknowledges, {window} in flight",
+        f"durable push with both acknowledgements, {window} in flight",
         (
             *both_builds(_ours("push", _DURABLE, confirms=True, acks=True), "+durable"),
             Contender("NATS JetStream on file", "nats", "jetstream", _jetstream(on_file=True)),
@@ -336,8 +336,8 @@ def _of_nsq(
 
 
 def _of_door(name: str, title: str, connect: Connect, consumers: int) -> Workload:
-    """A load by one more door's clients beside a push by TMQP with both acknowledges, on the same
-    build: each message is delivered once."""
+    """A load by clients of one more door, compared with a push by TMQP with both acknowledgements
+    on the same build: each message is delivered once."""
     return Workload(
         name,
         title,
@@ -384,7 +384,7 @@ def _watched(name: str, title: str, connect: Connect, setting: str = "") -> Work
 def _sized(payload_bytes: int, window: int) -> Workload:
     return Workload(
         f"push-{payload_bytes}",
-        f"push with both acknowledges, {payload_bytes:,} bytes",
+        f"push with both acknowledgements, {payload_bytes:,} bytes",
         (
             *both_builds(_ours("push", _ACKED, confirms=True, acks=True)),
             Contender("NATS JetStream in memory", "nats", "jetstream", _jetstream(on_file=False)),
@@ -396,7 +396,7 @@ def _sized(payload_bytes: int, window: int) -> Workload:
 
 
 _NATIVE: Final = "tmqp, TMQP"
-_UNWATCHED: Final = "tmqp, nobody watches"
+_UNWATCHED: Final = "tmqp, not monitored"
 _PUSHED: Final = _ours("push", _ACKED, confirms=True, acks=True)
 
 #: In the order of the report.
@@ -429,7 +429,7 @@ WORKLOADS: Final[tuple[Workload, ...]] = (
     ),
     Workload(
         "push-acks",
-        "push 1 to 1 with both acknowledges, in memory",
+        "push 1 to 1 with both acknowledgements, in memory",
         (
             *both_builds(_ours("push", _ACKED, confirms=True, acks=True)),
             Contender("NATS JetStream in memory", "nats", "jetstream", _jetstream(on_file=False)),
@@ -453,31 +453,31 @@ WORKLOADS: Final[tuple[Workload, ...]] = (
     ),
     Workload(
         "round-robin",
-        "round robin 4 to 4 with both acknowledges",
+        "round robin 4 to 4 with both acknowledgements",
         both_builds(_ours_several()),
         costs=(Cost("push-acks", 1.05),),
         consumers=4,
     ),
     Workload(
         "round-robin-window",
-        "round robin 4 to 4 with both acknowledges, consumers with a window of 1,024",
+        "round robin 4 to 4 with both acknowledgements, consumers with a window of 1,024",
         both_builds(_ours_several(("Window", "1024"))),
         consumers=4,
     ),
     Workload(
         "round-robin-credit",
-        "round robin 4 to 4 with both acknowledges, consumers with a credit of 2,048",
+        "round robin 4 to 4 with both acknowledgements, consumers with a credit of 2,048",
         both_builds(_ours_credited),
         consumers=4,
     ),
     Workload(
         "round-robin-1",
-        "round robin 1 to 1 with both acknowledges",
+        "round robin 1 to 1 with both acknowledgements",
         both_builds(_ours("roundrobin", _ACKED, confirms=True, acks=True)),
     ),
     Workload(
         "fed",
-        "push into a queue that feeds another, 1 to 1 with both acknowledges",
+        "push into a queue that feeds another, 1 to 1 with both acknowledgements",
         both_builds(_ours_fed),
     ),
     _pull(1),
@@ -502,7 +502,7 @@ WORKLOADS: Final[tuple[Workload, ...]] = (
     ),
     _durable(1_024),
     _of_nsq(
-        "nsq-mpub", "NSQ: MPUB of 200 into a channel that nobody consumes",
+        "nsq-mpub", "NSQ: MPUB of 200 into a channel without consumers",
         _nsq(_MANY), _one_taker(_PUSHED), (Aim(_NATIVE, 1 / 2),), "", consumers=0, window=4_096,
     ),
     _of_nsq(
@@ -522,9 +522,9 @@ WORKLOADS: Final[tuple[Workload, ...]] = (
     ),
     _of_door("smq", "Simple MQ: a producer, and a consumer that says what it has done", _smq, 1),
     _watched("watched-broadcast", "1 to 1 broadcast, metrics and console on", _OUR_BROADCAST),
-    _watched("watched-push", "push with both acknowledges, metrics and console on", _PUSHED),
+    _watched("watched-push", "push with both acknowledgements, metrics and console on", _PUSHED),
     _watched(
-        "watched-durable", "durable push with both acknowledges, metrics and console on",
+        "watched-durable", "durable push with both acknowledgements, metrics and console on",
         _ours("push", _DURABLE, confirms=True, acks=True), "+durable",
     ),
     *JMS,

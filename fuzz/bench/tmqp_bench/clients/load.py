@@ -128,7 +128,7 @@ async def measure(connect: Connect, port: int, shape: Shape) -> Figures:
             meter.over = True
             _, late = await asyncio.wait([load], timeout=_STALL_S)
             if late:
-                raise TimeoutError("what was under way at the end has not come")
+                raise TimeoutError("messages in flight at the end have not arrived")
             load.result()
         finally:
             load.cancel()

@@ -59,7 +59,7 @@ def wait_for_ports(ports: Sequence[int], seconds: float) -> None:
     for port in ports:
         while not _listens(port):
             if time.monotonic() > end:
-                raise TimeoutError(f"nobody listens on port {port}")
+                raise TimeoutError(f"no process listens on port {port}")
             time.sleep(_STEP_S)
 
 

@@ -529,7 +529,7 @@ _DELIVERY: Final = (
     pack_case(
         "server.nsq.heartbeats",
         "Heartbeats come every interval, and two unanswered end the connection",
-        "Both sides must notice that the other is gone.",
+        "Both sides must notice that the other has disconnected.",
         "N96 N97",
         connect("a"),
         say("a", identify(heartbeat_interval=1000)),

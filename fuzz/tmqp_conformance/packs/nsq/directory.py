@@ -148,7 +148,7 @@ CASES: Final[tuple[Case, ...]] = (
     _refused(
         "register-unknown-producer",
         "REGISTER before IDENTIFY is refused",
-        "Nobody could be reached at such an entry.",
+        "No broker could be reached at such an entry.",
         "N139",
         b"E_INVALID",
         b"REGISTER $t c\n",
@@ -197,7 +197,7 @@ CASES: Final[tuple[Case, ...]] = (
     pack_case(
         "server.nsq-lookup.leaves",
         "A producer that leaves is no longer found",
-        "Consumers must not dial who is gone.",
+        "Consumers must not dial a broker that has disconnected.",
         "N141",
         _producer("a"),
         say("a", b"REGISTER $t\n"),

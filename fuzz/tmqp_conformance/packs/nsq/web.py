@@ -200,7 +200,7 @@ CASES: Final[tuple[Case, ...]] = (
     pack_case(
         "server.nsq-http.empty",
         "Emptying a channel drops what waits",
-        "Operators clear a backlog that nobody needs.",
+        "Operators clear an obsolete backlog.",
         "N72",
         consumer("a"),
         dial("w", "http"),
@@ -215,7 +215,7 @@ CASES: Final[tuple[Case, ...]] = (
     pack_case(
         "server.nsq-http.delete-channel",
         "Deleting a channel ends the connections of its consumers",
-        "A consumer must notice that its channel is gone.",
+        "A consumer must notice that its channel was removed.",
         "N71",
         consumer("a"),
         dial("w", "http"),

@@ -73,7 +73,7 @@ CASES: Final[tuple[Case, ...]] = (
     pack_case(
         "server.openwire.sent-then-consumed",
         "A message in a queue waits for its consumer",
-        "A producer need not know whether anybody listens.",
+        "A producer need not know whether there are subscribers.",
         "O17 O31",
         connect("a"),
         _carried_out(send(b"one", 11)),
@@ -106,8 +106,8 @@ CASES: Final[tuple[Case, ...]] = (
     ),
     pack_case(
         "server.openwire.topic-serves-all",
-        "A message of a topic goes to all who are subscribed, and to nobody later",
-        "Prices are for everybody who watches, when they are new.",
+        "A message of a topic goes to all subscribers, and to no later one",
+        "Prices are for all current subscribers.",
         "O32 O33",
         _consumes("a", "topic:$t"),
         _consumes("b", "topic:$t"),
@@ -181,7 +181,7 @@ CASES: Final[tuple[Case, ...]] = (
     pack_case(
         "server.openwire.never-handed",
         "Only what the program has had counts as delivered",
-        "What was only fetched ahead nobody has seen.",
+        "The program has not seen prefetched messages.",
         "O26",
         _in_hand(2),
         _carried_out(remove("a", "m1")),
@@ -201,7 +201,7 @@ CASES: Final[tuple[Case, ...]] = (
     pack_case(
         "server.openwire.browser",
         "A browser sees what waits, then an empty dispatch, and takes nothing",
-        "Somebody looks what there is to do.",
+        "An operator inspects the queue.",
         "O27",
         connect("a"),
         _carried_out(send(b"1", 11), send(b"2", 12)),
@@ -248,7 +248,7 @@ CASES: Final[tuple[Case, ...]] = (
     pack_case(
         "server.openwire.lost-transaction",
         "A transaction ends with its connection, and nothing of it is done",
-        "Nobody can commit it any more.",
+        "It can no longer be committed.",
         "O43",
         connect("a"),
         say("a", _BEGIN, send(b"1", 11, transaction=local("a"))),
@@ -258,7 +258,7 @@ CASES: Final[tuple[Case, ...]] = (
     pack_case(
         "server.openwire.ack-committed",
         "Acknowledgements of a transaction take effect with the commit",
-        "A message is done together with what came of it.",
+        "A message is settled together with its results.",
         "O42",
         _in_hand(2),
         say("a", _BEGIN, ack("a", STANDARD, "m1", transaction=local("a"))),
@@ -268,7 +268,7 @@ CASES: Final[tuple[Case, ...]] = (
     pack_case(
         "server.openwire.ack-not-committed",
         "Acknowledgements of a transaction that is not committed have no effect",
-        "What came of the message was not done either.",
+        "The results of the message must not take effect either.",
         "O42 O43",
         _in_hand(2),
         say("a", _BEGIN),

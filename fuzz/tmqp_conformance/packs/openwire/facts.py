@@ -41,8 +41,8 @@ FACTS: Final = {
     "O27": "ConsumerInfo, browser: it sees all messages, then an empty dispatch (JMS 5.9).",
     # -- what messages mean ---------------------------------------------------------------------
     "O30": "JMS 5.1: a message in a queue goes to one consumer.",
-    "O31": "JMS 5.2: a queue keeps messages until somebody consumes them.",
-    "O32": "JMS 6.1: a message of a topic goes to everybody who is subscribed.",
+    "O31": "JMS 5.2: a queue keeps messages until they are consumed.",
+    "O32": "JMS 6.1: a message of a topic goes to every subscriber.",
     "O33": "JMS 6.2: who is not subscribed yet gets nothing.",
     # -- transactions ---------------------------------------------------------------------------
     "O40": "TransactionInfo, commit: what was sent comes then, in order (JMS 4.4.7).",

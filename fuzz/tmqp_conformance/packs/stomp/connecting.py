@@ -75,7 +75,7 @@ CASES: Final[tuple[Case, ...]] = (
     pack_case(
         "server.stomp.first-frame",
         "A frame before CONNECT is refused",
-        "Without a version nobody knows how to read it, and nobody has been let in.",
+        "Without a version it cannot be parsed, and no client has been accepted.",
         "P1",
         dial("a"),
         say("a", send(b"x")),

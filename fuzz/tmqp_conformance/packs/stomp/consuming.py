@@ -98,7 +98,7 @@ CASES: Final[tuple[Case, ...]] = (
     pack_case(
         "server.stomp.sent-then-subscribed",
         "A message in a queue waits for its consumer",
-        "A producer need not know whether anybody listens.",
+        "A producer need not know whether there are consumers.",
         "P24 P50",
         connect("p"),
         say("p", send(b"one", b"receipt:r")),
@@ -150,8 +150,8 @@ CASES: Final[tuple[Case, ...]] = (
     ),
     pack_case(
         "server.stomp.topic-serves-all",
-        "A message of a topic goes to all who are subscribed, and to nobody later",
-        "Prices are for everybody who watches, when they are new.",
+        "A message of a topic goes to all subscribers, and to no later one",
+        "Prices are for all current subscribers.",
         "P51",
         connect("a"),
         say("a", subscribe(b"receipt:r", to=b"/topic/$t")),
@@ -337,7 +337,7 @@ CASES: Final[tuple[Case, ...]] = (
     pack_case(
         "server.stomp.lost-transaction",
         "A transaction ends with its connection, and nothing of it is done",
-        "Nobody can commit it any more.",
+        "It can no longer be committed.",
         "P36",
         connect("a"),
         say("a", frame(b"BEGIN", b"transaction:t"), send(b"1", b"transaction:t")),
@@ -359,7 +359,7 @@ CASES: Final[tuple[Case, ...]] = (
     pack_case(
         "server.stomp.ack-committed",
         "ACK in a transaction takes effect when it is committed",
-        "A message is done together with what came of it.",
+        "A message is settled together with its results.",
         "P34 P37",
         _in_hand(b"client-individual", 2),
         say("a", frame(b"BEGIN", b"transaction:t"), frame(b"ACK", b"id:$m1", b"transaction:t")),
@@ -369,7 +369,7 @@ CASES: Final[tuple[Case, ...]] = (
     pack_case(
         "server.stomp.ack-aborted",
         "ACK in a transaction that is not committed has no effect",
-        "What came of the message was not done either.",
+        "The results of the message must not take effect either.",
         "P36 P37",
         _in_hand(b"client-individual", 2),
         say("a", frame(b"BEGIN", b"transaction:t")),
@@ -379,7 +379,7 @@ CASES: Final[tuple[Case, ...]] = (
     _without(
         "begin-without-name",
         "BEGIN without a name is refused",
-        "Nobody could commit it.",
+        "It could not be committed.",
         "P38 P42",
         frame(b"BEGIN"),
     ),

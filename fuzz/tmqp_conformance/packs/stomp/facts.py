@@ -55,5 +55,5 @@ FACTS: Final = {
     "P44": "Frames and Headers: there are no other frames of clients.",
     # -- what the specification leaves to servers --------------------------------------------------
     "P50": "Destinations: /queue/N keeps each message for one consumer.",
-    "P51": "Destinations: /topic/N gives each message to everybody who is subscribed.",
+    "P51": "Destinations: /topic/N gives each message to every subscriber.",
 }

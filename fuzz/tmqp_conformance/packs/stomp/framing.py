@@ -89,14 +89,14 @@ CASES: Final[tuple[Case, ...]] = (
     _refused(
         "unknown-escape",
         "An escape that there is not is fatal",
-        "Nobody knows what the sender meant.",
+        "The sender's intention is unknown.",
         "P13",
         send(b"x", rb"x-a:tab\t"),
     ),
     _refused(
         "half-an-escape",
         "A backslash at the end of a header is fatal",
-        "Nobody knows what the sender meant.",
+        "The sender's intention is unknown.",
         "P13",
         send(b"x", b"x-a:half\\"),
     ),
@@ -121,7 +121,7 @@ CASES: Final[tuple[Case, ...]] = (
     pack_case(
         "server.stomp.carriage-returns",
         "Lines may end with a carriage return and a line feed",
-        "Somebody types frames into telnet.",
+        "Users type frames into telnet.",
         "P11",
         _listening(),
         say("a", frame(b"SEND", b"destination:/queue/$q", b"x-a:1", body=b"x", end=b"\r\n")),
@@ -185,14 +185,14 @@ CASES: Final[tuple[Case, ...]] = (
     _refused(
         "length-too-short",
         "A content-length behind which no NUL comes is fatal",
-        "Nobody knows where the next frame begins.",
+        "It is unknown where the next frame begins.",
         "P15",
         send(b"four", b"content-length:2"),
     ),
     _refused(
         "length-is-no-number",
-        "A content-length that is no number is fatal",
-        "Nobody knows where the next frame begins.",
+        "A content-length that is not a number is fatal",
+        "It is unknown where the next frame begins.",
         "P15",
         send(b"x", b"content-length:many"),
     ),

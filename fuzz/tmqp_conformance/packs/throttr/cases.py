@@ -152,7 +152,7 @@ CASES: Final[tuple[Case, ...]] = (
     ),
     _case(
         "set-overwrites",
-        "SET of a buffer that is there overwrites value and time to live",
+        "SET of an existing buffer overwrites value and time to live",
         "A cache is filled again before its values end; the first servers refuse it.",
         "T6",
         dial("a"),
@@ -186,7 +186,7 @@ CASES: Final[tuple[Case, ...]] = (
     ),
     _case(
         "expires",
-        "A key is gone at its end, and free at once",
+        "A key ends at its deadline, and is free at once",
         "Servers read it longer and block it for ten seconds more.",
         "T9",
         dial("a"),
@@ -249,7 +249,7 @@ CASES: Final[tuple[Case, ...]] = (
     _case(
         "unknown-request",
         "An unknown request is answered with 0x00 and ends the connection",
-        "Servers hang or die of it; nobody knows where the next request begins.",
+        "Servers hang or crash; it is unknown where the next request begins.",
         "T13",
         dial("a"),
         say("a", said(words.WHOAMI), b"\x0a"),
@@ -389,7 +389,7 @@ CASES: Final[tuple[Case, ...]] = (
     _newer(
         "everybody",
         "A connection is on the channel * from the beginning, and may leave it",
-        "Who publishes there reaches everybody.",
+        "A message published there reaches every client.",
         "T15 T25",
         dial("a", NEWER),
         say("a", _unsubscribe(b"*"), _unsubscribe(b"*")),

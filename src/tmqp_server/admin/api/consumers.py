@@ -132,7 +132,7 @@ class _Create(_Asking):
             exchange.client, self._channel, float(self._idle_s), now
         )
         if consumer is None:
-            self._refuse(_LIMIT, "there are too many consumers: close some")
+            self._refuse(_LIMIT, "too many consumers: close some")
             return ()
         self._consumer = consumer
         consumer.waiter = self
@@ -385,7 +385,7 @@ CONSUMER_OPERATIONS: Final[tuple[Operation, ...]] = (
         name="createConsumer",
         method="POST",
         path="/consumers",
-        summary="Begin to consume a channel's queues, from request to request.",
+        summary="Create a consumer of a channel's queues that lasts between requests.",
         begin=_Create,
         rights=("join",),
         commands=(AskRight, Join, Leave),
@@ -417,12 +417,12 @@ CONSUMER_OPERATIONS: Final[tuple[Operation, ...]] = (
         name="fetch",
         method="GET",
         path="/consumers/{consumer}/messages",
-        summary="Get messages, which are the consumer's until they are answered for.",
+        summary="Get messages; they are in flight to the consumer until it settles them.",
         begin=_fetch,
         commands=(AskRight, Grant),
         query=(
             integer("max", "How many.", 1, _MOST_MESSAGES, 10),
-            integer("wait_ms", "Milliseconds to wait for the first one.", 0, _MOST_WAIT_MS, 0),
+            integer("wait_ms", "Milliseconds to wait for the first message.", 0, _MOST_WAIT_MS, 0),
         ),
         answer="Fetched",
         failures=(404,),
@@ -432,7 +432,7 @@ CONSUMER_OPERATIONS: Final[tuple[Operation, ...]] = (
         name="settle",
         method="POST",
         path="/consumers/{consumer}/acknowledges",
-        summary="Acknowledge messages, refuse them, give them back, or take more time.",
+        summary="Acknowledge, refuse or release messages, or extend their timeout.",
         begin=_settle,
         commands=(Acknowledge, AskRight, Extend, Release),
         body="Answers",
@@ -443,7 +443,7 @@ CONSUMER_OPERATIONS: Final[tuple[Operation, ...]] = (
         name="closeConsumer",
         method="DELETE",
         path="/consumers/{consumer}",
-        summary="End a consumer; what it has not acknowledged goes to others.",
+        summary="End a consumer; its unacknowledged messages go to others.",
         begin=_close,
         commands=(Leave,),
         status=204,

@@ -54,7 +54,7 @@ def _begin(api: Api, exchange: Exchange) -> Handler:
     def carry_out() -> HttpResponse:
         desk = _desk_of(api)
         if not desk.begin():
-            return problem(409, "there is a copy that somebody else is fetching")
+            return problem(409, "another client is fetching a copy")
         return HttpResponse.json(202, _shown(desk))
 
     return manage_server(api, exchange, "copy", carry_out)

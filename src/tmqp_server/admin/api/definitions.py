@@ -176,7 +176,9 @@ class _Import:
         given = read_toml(request.body) if is_toml(request) else read_object(request.body)
         for key in given:
             if key not in ("channels", "routers"):
-                raise BadRequest(422, f"there is no member {key[:64]!r}: channels and routers are")
+                raise BadRequest(
+                    422, f"there is no member {key[:64]!r}; the members are channels and routers"
+                )
         try:
             self._channels = declared_channels(given.get("channels", []))
             self._routers = declared_routers(given.get("routers", []))
@@ -325,7 +327,7 @@ DEFINITION_OPERATIONS: Final[tuple[Operation, ...]] = (
         name="exportDefinitions",
         method="GET",
         path="/definitions",
-        summary="Channels, queues, feeds and routers, as the configuration has them: JSON or TOML.",
+        summary="Channels, queues, feeds and routers as a configuration, in JSON or TOML.",
         begin=_export,
         rights=("see-server", "see-channel", "see-routers"),
         commands=(SeeServer, SurveyChannels, SurveyQueues, ListFeeds, ListRouters, ListBindings),
@@ -336,7 +338,7 @@ DEFINITION_OPERATIONS: Final[tuple[Operation, ...]] = (
         name="importDefinitions",
         method="POST",
         path="/definitions",
-        summary="Create and change what is declared, in JSON or TOML; nothing is removed.",
+        summary="Create and change the given definitions, in JSON or TOML; nothing is removed.",
         begin=_import,
         rights=("configure", "create-channel", "create-queue", "manage-routers"),
         commands=(
@@ -354,7 +356,7 @@ DEFINITION_OPERATIONS: Final[tuple[Operation, ...]] = (
             ListBindings,
             AddBinding,
         ),
-        query=(flag("dry_run", "Only tell what would be done."),),
+        query=(flag("dry_run", "Only report the changes that would be made."),),
         body="Definitions",
         answer="Imported",
         failures=(422,),

@@ -29,10 +29,10 @@ _PAUSE_S: Final = 0.002
 #: What every list takes.
 LIST_PARAMETERS: Final[tuple[Parameter, ...]] = (
     integer("limit", "Items of a page.", 1, _MOST, _LIMIT),
-    text("after", "What `next` of the page before says."),
-    text("sort", "Fields with commas; with `-` before it, the greatest comes first."),
+    text("after", "`next` of the previous page."),
+    text("sort", "Fields, separated by commas; `-` before a field sorts in descending order."),
     text("filter", "Terms with `and`, such as `name:ord* and waiting>100`."),
-    text("fields", "Members of the items that are wanted, with commas; all if nothing is given."),
+    text("fields", "Members of the items, separated by commas; all by default."),
 )
 
 

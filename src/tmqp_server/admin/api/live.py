@@ -44,7 +44,7 @@ def _read_topics(value: str) -> tuple[bool, list[tuple[str, int]]]:
             places[(channel, int(number))] = None
         else:
             raise BadRequest(
-                400, f"{each[:64]!r} is no topic: overview and queue:CHANNEL/QUEUE are"
+                400, f"{each[:64]!r} is not a topic: use overview or queue:CHANNEL/QUEUE"
             )
     if len(places) > _MOST_QUEUES:
         raise BadRequest(400, f"topics has at most {_MOST_QUEUES} queues")
@@ -172,9 +172,9 @@ LIVE_OPERATIONS: Final[tuple[Operation, ...]] = (
         rights=("subscribe",),
         commands=(SubscribeEvent,),
         query=(
-            text("kind", "The events, with commas."),
-            text("channel", "The channel that they are about."),
-            integer("queue", "The queue that they are about.", 0, MAX_QUEUE_ID, 0),
+            text("kind", "The events, separated by commas."),
+            text("channel", "Only events of this channel."),
+            integer("queue", "Only events of this queue.", 0, MAX_QUEUE_ID, 0),
         ),
         answer="Events",
         kind="text/event-stream",
@@ -186,7 +186,7 @@ LIVE_OPERATIONS: Final[tuple[Operation, ...]] = (
         name="followNumbers",
         method="GET",
         path="/live",
-        summary="What changes of the overview and of queues, once a second, as server-sent events.",
+        summary="Changes of the overview and of queues, once a second, as server-sent events.",
         begin=_Live,
         rights=("see-server", "see-channel"),
         commands=(SeeServer, SurveyQueues),

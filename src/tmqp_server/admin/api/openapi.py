@@ -23,7 +23,7 @@ _DESCRIPTION: Final = (
 )
 #: Fields of requests that change something.
 _CONDITIONS: Final[dict[str, str]] = {
-    "If-Match": "Change what is there; for what is thrown away, how many messages were seen.",
+    "If-Match": "Change an existing resource; for a removal, the number of messages seen.",
     "If-None-Match": "`*`: only create.",
 }
 
@@ -72,7 +72,7 @@ def _operation(operation: Operation) -> dict[str, Any]:
             {
                 "name": "Idempotency-Key",
                 "in": "header",
-                "description": "The same request with the same key is carried out once.",
+                "description": "The same request with the same key is executed once.",
                 "schema": {"type": "string", "pattern": "^[!#-~]{1,128}$"},
             }
         )

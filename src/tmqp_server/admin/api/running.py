@@ -34,9 +34,9 @@ _Shape = Callable[[object], object]
 
 #: Sentences for what a code means where nothing better is said.
 _WORDS: Final = {
-    400: "the request cannot be carried out as it is",
-    404: "there is no such thing",
-    406: "this cannot be done in the state that it is in",
+    400: "the broker does not accept the request",
+    404: "it does not exist",
+    406: "its state does not allow this",
     481: "it is there already",
     482: "a limit is reached",
     501: "the server is not set up for this: it has no data directory, or [http] allows no calls",

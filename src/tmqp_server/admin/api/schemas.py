@@ -68,9 +68,9 @@ def _page(name: str) -> Schema:
     return object_of(
         {
             "items": list_of(_named(name)),
-            "next": {**MAYBE_TEXT, "description": "What `after` of the next page is."},
+            "next": {**MAYBE_TEXT, "description": "`after` of the next page."},
             "total": {**COUNT, "description": "Items of all pages."},
-            "examined": {**COUNT, "description": "Items that were looked at."},
+            "examined": {**COUNT, "description": "Examined items."},
             "taken_at_ms": WHOLE,
         }
     )
@@ -107,7 +107,7 @@ def _words(kind: Any) -> Schema:
 
 _STATUS: Final[Schema] = one_of(sorted(set(STATUS_WORDS.values())))
 _COUNTS: Final[Schema] = object_of(dict.fromkeys(COUNTS, COUNT))
-_GONE: Final[Schema] = {"gone": {**TRUTH, "description": "It was there when the list was made."}}
+_GONE: Final[Schema] = {"gone": {**TRUTH, "description": "It was removed after the list was made."}}
 
 _QUEUE: Final[Schema] = {
     "channel": TEXT,
@@ -123,7 +123,7 @@ _QUEUE: Final[Schema] = {
     "bytes": COUNT,
     "disk_bytes": COUNT,
     "counts": _COUNTS,
-    "last_sequence": {**COUNT, "description": "That of the message that came last."},
+    "last_sequence": {**COUNT, "description": "The sequence of the latest message."},
     "last_received_ms": MAYBE_COUNT,
     "last_sent_ms": MAYBE_COUNT,
     "options": object_of({}, _options(QUEUE_OPTIONS)),
@@ -162,7 +162,7 @@ _SUBSCRIPTION: Final[Schema] = {
     "queues": list_of(QUEUE_ID),
     "credit": {**WHOLE, "description": "-1 for no bound."},
     "window": {**WHOLE, "description": "-1 for no bound."},
-    "held": {**MAYBE_COUNT, "description": "Null if nobody counts that."},
+    "held": {**MAYBE_COUNT, "description": "Null if it is not counted."},
     "ack_timeout_s": REAL,
     "priority": WHOLE,
     "filtered": TRUTH,
@@ -298,17 +298,17 @@ SCHEMAS: Final[dict[str, Schema]] = {
         {
             "window": {
                 **up_to(MOST_WINDOW),
-                "description": "So many may be unacknowledged at a time.",
+                "description": "The most unacknowledged messages at a time.",
                 "default": DEFAULT_WINDOW,
             },
             "ack_timeout_ms": {
                 **COUNT,
-                "description": "Time to acknowledge; 0: as the queue has.",
+                "description": "Time to acknowledge; 0 for the queue's timeout.",
                 "default": 0,
             },
             "idle_s": {
                 **up_to(LONGEST_IDLE_S),
-                "description": "It ends when so long nothing was asked of it.",
+                "description": "It ends after this time without a request.",
                 "default": IDLE_S,
             },
             "filter": TEXT,
@@ -332,7 +332,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
                 object_of(
                     {
                         "queue": QUEUE_ID,
-                        "ack": {**TRUTH, "description": "It must be answered for."},
+                        "ack": {**TRUTH, "description": "It must be acknowledged."},
                         "id": TEXT,
                     },
                     _MESSAGE,
@@ -370,7 +370,10 @@ SCHEMAS: Final[dict[str, Schema]] = {
                     {
                         "id": TEXT,
                         "queue": QUEUE_ID,
-                        "code": {**COUNT, "description": "0; 404 if it is not the client's."},
+                        "code": {
+                            **COUNT,
+                            "description": "0; 404 if it is not in flight to the client.",
+                        },
                     }
                 )
             )
@@ -393,7 +396,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
         {},
         {
             "to": {
-                "description": "`first`, where each dead letter was first, or a queue.",
+                "description": "`first` for the original queue of each dead letter, or a queue.",
                 "anyOf": [
                     {"const": "first"},
                     object_of({"channel": TEXT, "queue": QUEUE_ID}, closed=True),
@@ -412,13 +415,13 @@ SCHEMAS: Final[dict[str, Schema]] = {
     "Transferred": object_of(
         {
             "id": TEXT,
-            "count": {**COUNT, "description": "Messages that fit."},
+            "count": {**COUNT, "description": "Matching messages."},
             "moved": COUNT,
             "examined": COUNT,
             "failed": list_of(object_of({"reason": TEXT, "count": COUNT})),
             "targets": list_of(object_of({"channel": TEXT, "queue": QUEUE_ID, "count": COUNT})),
-            "more": {**TRUTH, "description": "There may be more that fit."},
-            "stopped": {**TRUTH, "description": "Somebody has stopped it."},
+            "more": {**TRUTH, "description": "There may be more matching messages."},
+            "stopped": {**TRUTH, "description": "It was stopped by a request."},
             "running": TRUTH,
         }
     ),

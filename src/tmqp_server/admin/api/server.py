@@ -142,7 +142,10 @@ def reload_settings(api: Api, exchange: Exchange) -> Handler:
 
     def carry_out() -> HttpResponse:
         if api.world.reload is None:
-            return problem(501, "this server was not started from a file that can be read again")
+            return problem(
+                501,
+                "this server was not started from a configuration file, so it cannot reload one",
+            )
         api.world.reload()
         return HttpResponse.json(202, {"reloads": dict(api.world.reloads)})
 

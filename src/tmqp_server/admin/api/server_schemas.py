@@ -174,7 +174,7 @@ SERVER_SCHEMAS: Final[dict[str, Schema]] = {
                     {"exception": TEXT},
                 )
             ),
-            "last": {**COUNT, "description": "The number of the last line that there is."},
+            "last": {**COUNT, "description": "The number of the last line."},
         }
     ),
     "LogLevel": object_of({"level": TEXT}),
@@ -196,12 +196,12 @@ SERVER_SCHEMAS: Final[dict[str, Schema]] = {
                     {"type": "null"},
                     object_of(
                         {
-                            "name": {**TEXT, "description": "Of its directory."},
+                            "name": {**TEXT, "description": "The name of its directory."},
                             "running": TRUTH,
                             "complete": TRUTH,
                             "began_at_ms": WHOLE,
                             "ended_at_ms": {"type": ["integer", "null"]},
-                            "said": {**TEXT, "description": "What the copying has said."},
+                            "said": {**TEXT, "description": "The output of the backup."},
                         }
                     ),
                 ]

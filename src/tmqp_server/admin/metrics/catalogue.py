@@ -103,12 +103,12 @@ QUEUE_COUNTERS: Final = (
     ("sent", "sent", "Messages that were sent to at least one consumer, each time counted."),
     ("deliveries", "delivered", "Deliveries, the missed too: one message to ten consumers is ten."),
     ("done", "done", "Messages that were consumed."),
-    ("redelivered", "redelivered", "Messages that were sent once more."),
+    ("redelivered", "redelivered", "Messages that were redelivered."),
     ("requeued", "requeued", "Messages that were put back into their queue."),
-    ("expired", "expired", "Messages that became too old."),
+    ("expired", "expired", "Messages that expired."),
     ("dead", "dead", "Messages that became dead letters."),
-    ("cleared", "cleared", "Messages that were cleared, or went with their queue."),
-    ("dropped", "dropped", "Messages that were dropped: nobody was there, or there was no room."),
+    ("cleared", "cleared", "Messages that were cleared, or removed with their queue."),
+    ("dropped", "dropped", "Messages that were dropped: there were no consumers or no room."),
     ("undone", "undone", "Received messages of commits and batches that failed."),
     ("ack_timeouts", "ack_timeouts", "Deliveries that were not acknowledged in time."),
     ("negative_acks", "negative_acks", "Negative acknowledgements by consumers."),
@@ -117,7 +117,7 @@ QUEUE_COUNTERS: Final = (
     ("missed", "missed", "Deliveries that a door did not forward; they count as skipped, too."),
     ("untracked", "untracked", "Deliveries of broadcasts that were sent and not tracked."),
     ("overflowed", "overflowed", "Messages of ephemeral queues for which there was no room."),
-    ("damaged", "damaged", "Messages on disk that cannot be read any more."),
+    ("damaged", "damaged", "Messages on disk that can no longer be read."),
     ("refused", "refused", "Pushes that queues did not accept."),
     ("saved", "saved", "Messages that were written to disk."),
     ("errors", "handler_errors", "Failures of delivery handlers, filters and other extensions."),
@@ -162,11 +162,11 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     ),
     Metric("start_time_seconds", GAUGE, "When the server started, in Unix time."),
     Metric("ready", GAUGE, "1 if /readyz answers 200, else 0."),
-    Metric("draining", GAUGE, "1 while the server takes no more: it drains, or has drained."),
+    Metric("draining", GAUGE, "1 while the server accepts no messages: it drains, or has drained."),
     Metric(
         "draining_unacknowledged",
         GAUGE,
-        "Deliveries that a server which drains waits for, when it looked last.",
+        "Deliveries that a draining server waits for, as last counted.",
     ),
     Metric("process_cpu_seconds", COUNTER, "Processor time of the process, of user and system."),
     Metric("process_resident_memory_bytes", GAUGE, "Resident memory of the process."),
@@ -175,13 +175,13 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     Metric(
         "event_loop_lag_seconds",
         HISTOGRAM,
-        "How late a timer of the event loop fires that is due every 250 ms.",
+        "The delay of an event-loop timer that is due every 250 ms.",
     ),
     Metric(
         "turn_seconds",
         HISTOGRAM,
-        "How long turns of the event loop take, from its waking up to its next wait; on the event "
-        "loop asyncio only.",
+        "Duration of turns of the event loop, from waking up to the next wait; only with asyncio's "
+        "event loop.",
     ),
     Metric("slow_turns", COUNTER, "Turns that took longer than slow_turn_ms."),
     # -- connections ----------------------------------------------------------------------------
@@ -198,15 +198,15 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
         "connections_refused",
         COUNTER,
         "Connections that were closed before a byte was read: the door does not allow the address, "
-        "there are too many in all or of one address, they come too fast, the memory is full, or "
-        "the socket failed.",
+        "there are too many in total or from one address, they arrive too fast, the memory is "
+        "full, or the socket failed.",
         reason=len(REFUSALS),
     ),
-    Metric("connections_blocked", GAUGE, "Connections whose deliveries are held back."),
+    Metric("connections_blocked", GAUGE, "Connections whose deliveries are paused."),
     Metric(
         "slow_consumers",
         COUNTER,
-        "Connections whose deliveries were held back for more than a second, each time counted.",
+        "Times that deliveries of a connection were paused for more than a second.",
     ),
     Metric("outbound_waiting_bytes", GAUGE, "Bytes that wait for peers to read."),
     Metric("received_bytes", COUNTER, "Bytes read from connections.", door=_DOORS),
@@ -223,11 +223,11 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     Metric(
         "rate_waits",
         COUNTER,
-        "How often a rate of [rates] made somebody wait: connections that were not read from for "
-        "a while, or began later; and log-ins that waited for others of their address.",
+        "Delays by a rate of [rates]: connections that the server did not read from for a while or "
+        "accepted later, and log-ins that waited for others from their address.",
         rate=len(RATES),
     ),
-    Metric("tls_handshakes", COUNTER, "TLS handshakes of connections that begin so.", result=2),
+    Metric("tls_handshakes", COUNTER, "TLS handshakes at the start of connections.", result=2),
     Metric(
         "tls_certificate_expiry_timestamp_seconds",
         GAUGE,
@@ -236,7 +236,8 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     Metric(
         "permission_denied",
         COUNTER,
-        "Commands that were refused for want of this right; other is a command that needs several.",
+        "Commands that were refused because this right was missing; other is a command that needs "
+        "several.",
         right=len(RIGHTS) + 1,
     ),
     # -- messages -------------------------------------------------------------------------------
@@ -245,37 +246,39 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     Metric("messages_received", COUNTER, "Messages that clients pushed.", door=_DOORS),
     Metric("messages_delivered", COUNTER, "Deliveries to clients.", door=_DOORS),
     Metric("acknowledges", COUNTER, "Acknowledgements by clients.", door=_DOORS, kind=3),
+    Metric("confirms", COUNTER, "Confirms and refusals that were sent to producers.", result=2),
     Metric(
-        "confirms", COUNTER, "Messages whose producers were told what became of them.", result=2
+        "confirms_skipped",
+        COUNTER,
+        "Confirms that were not sent because the producer had disconnected.",
     ),
-    Metric("confirms_skipped", COUNTER, "Confirms that were not sent: the producer had gone."),
     Metric(
         "pushes_refused",
         COUNTER,
-        "Pushes that were refused, by what the producer was told: the queue accepts none or the "
-        "client may not, there is no such queue, the handler refused, a limit was reached, or "
-        "memory or storage was busy.",
+        "Refused pushes, by the reason in the answer: the queue accepts none or the client lacks "
+        "the right, the queue does not exist, the handler refused, a limit was reached, or memory "
+        "or storage was busy.",
         reason=len(REFUSED_PUSHES) + 1,
     ),
     Metric(
         "conversions",
         COUNTER,
-        "Messages that were translated for another door, or read by a filter, by the door that "
-        "they came in by.",
+        "Messages that were converted for another door or read by a filter, by the door through "
+        "which they arrived.",
         door=_DOORS,
     ),
     Metric("router_published", COUNTER, "Messages that were published to routers."),
     Metric(
         "push_to_delivery_seconds",
         HISTOGRAM,
-        "From a message's push to its first delivery. Of messages that are sent in one go, all "
-        "count as long as the first of them has waited, so it is an upper bound.",
+        "Time from the push of a message to its first delivery. All messages of one delivery count "
+        "with the time of the first, so it is an upper bound.",
     ),
     Metric(
         "push_to_confirm_seconds",
         HISTOGRAM,
-        "From the push of a durable message to the end of the write that makes it safe. All "
-        "messages of one write count as long as the first of them.",
+        "Time from the push of a durable message to the end of the write that stores it. All "
+        "messages of one write count with the time of the first.",
     ),
     # -- queues ---------------------------------------------------------------------------------
     Metric("channels", GAUGE, "Channels."),
@@ -285,16 +288,16 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     Metric(
         "readers",
         GAUGE,
-        "Clients' reads that wait: for the storage (reads), for something new (held_reads), or "
-        "while a queue is browsed (browses).",
+        "Pending reads of clients: waiting for the storage (reads) or for new messages "
+        "(held_reads), or browsing a queue (browses).",
         kind=len(READERS),
     ),
     Metric("queues_messages", GAUGE, "Messages in queues.", state=4),
     Metric(
         "queues_oldest_age_seconds",
         GAUGE,
-        "How long the oldest message of all queues has waited since it was accepted, or sent last. "
-        "A message that is read from disk counts from then.",
+        "Time that the oldest message of all queues has waited since it was accepted or last sent, "
+        "or, if it was on disk only, since it was read.",
     ),
     Metric("queues_without_consumers", GAUGE, "Queues with messages and without consumers."),
     *[Metric(f"queues_{name}", COUNTER, text) for _, name, text in QUEUE_COUNTERS],
@@ -303,7 +306,7 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     Metric(
         "queue_oldest_age_seconds",
         GAUGE,
-        "How long the oldest message of a chosen queue has waited.",
+        "Time that the oldest message of a chosen queue has waited.",
         **_OF_QUEUE,
     ),
     Metric("queue_consumers", GAUGE, "Clients that have joined its channel.", **_OF_QUEUE),
@@ -317,37 +320,37 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     Metric(
         "memory_used_bytes",
         GAUGE,
-        "Memory that the server charges: for messages, for all else (state), for messages that "
-        "are being written (unsynced, among the messages), and for what waits for peers "
-        "(outbound, charged to nobody).",
+        "Memory that the server accounts for: messages, everything else (state), messages that are "
+        "being written (unsynced, a part of messages), and bytes to send (outbound, charged to no "
+        "client).",
         kind=4,
     ),
-    Metric("memory_limit_bytes", GAUGE, "Limits of that: of all charges, and of unsynced.", kind=2),
+    Metric("memory_limit_bytes", GAUGE, "Limits of the total and of unsynced.", kind=2),
     Metric(
         "limit_used_ratio",
         GAUGE,
-        "How much of a limit of the whole server is used, 1 is all.",
+        "Used share of a limit of the whole server; 1 is all.",
         limit=_LIMITS,
     ),
     Metric(
         "limit_reached",
         COUNTER,
-        "What was refused for a limit, by the limit; queue_options are the limits that queues set "
-        "themselves. Option values beyond what is allowed are not counted.",
+        "Refusals because of a limit, by the limit; queue_options are the limits in the options of "
+        "queues. Option values out of range are not counted.",
         limit=_LIMITS,
     ),
     # -- storage --------------------------------------------------------------------------------
     Metric("storage_saving", GAUGE, "1 while the storage saves messages, 0 while it fails."),
     Metric("storage_failures", COUNTER, "Writes that failed."),
-    Metric("storage_write_seconds", HISTOGRAM, "How long a batch took, sync included."),
+    Metric("storage_write_seconds", HISTOGRAM, "Duration of a batch, sync included."),
     Metric(
         "storage_sync_seconds",
         HISTOGRAM,
-        "How long syncs of the log of recent writes took; a large batch that goes to the database "
+        "Duration of syncs of the log of recent writes; a large batch that goes to the database "
         "at once is synced by SQLite and counts in storage_write_seconds only.",
     ),
-    Metric("storage_read_seconds", HISTOGRAM, "How long reading from the storage took."),
-    Metric("storage_batch_messages", HISTOGRAM, "Messages that a batch brought."),
+    Metric("storage_read_seconds", HISTOGRAM, "Duration of reads from the storage."),
+    Metric("storage_batch_messages", HISTOGRAM, "Messages in a batch."),
     Metric("storage_unsynced_messages", GAUGE, "Messages that are not on disk yet."),
     Metric("storage_bytes", GAUGE, "Size of the files of the data directory."),
     Metric("storage_free_bytes", GAUGE, "Free space on the disk of the data directory."),
@@ -355,43 +358,43 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     Metric(
         "storage_backup_timestamp_seconds",
         GAUGE,
-        "When the last complete backup ended that this server was asked for, in Unix time.",
+        "End of the last complete backup made over the API, in Unix time.",
     ),
     # -- further --------------------------------------------------------------------------------
     Metric(
         "events",
         COUNTER,
-        "Events of the broker that its own log or somebody else listens to, told or not.",
+        "Events of the broker with at least one listener, delivered or not.",
         event=12,
     ),
-    Metric("events_lost", COUNTER, "Events that were not told to their handlers or subscribers."),
+    Metric("events_lost", COUNTER, "Events that did not reach their handlers or subscribers."),
     Metric("router_failures", COUNTER, "Failures of routers in Python."),
     Metric(
         "http_binding_calls",
         COUNTER,
-        "Calls of HTTP bindings, by the class of the status; 5xx are also those that reached "
-        "nobody, and given_up those without an answer in time.",
+        "Calls of HTTP bindings, by the class of the status; 5xx includes failed connections, and "
+        "given_up is for calls without an answer in time.",
         result=6,
     ),
     Metric(
         "http_binding_seconds",
         HISTOGRAM,
-        "How long calls of HTTP bindings took that were answered, from when they were wanted.",
+        "Duration of answered calls of HTTP bindings, with the wait for their turn.",
     ),
     Metric(
         "cluster_messages",
         COUNTER,
-        "What passed between this server and the others of its cluster: messages and decisions of "
-        "clients here that were forwarded, kept here by a filter (held_back) or had no hop left "
-        "(spent), and those of nodes that were accepted or rejected by a filter; operations and "
-        "connections of nodes that were refused; failures of filters.",
+        "Traffic with the other servers of the cluster: messages and decisions of local clients "
+        "that were forwarded, held back by a filter (held_back) or had no hop left (spent); those "
+        "of nodes that a filter accepted or rejected; refused operations and connections of nodes; "
+        "failures of filters.",
         what=len(CLUSTER_COUNTERS),
     ),
-    Metric("cluster_buffer_bytes", GAUGE, "Bytes that wait for other servers."),
+    Metric("cluster_buffer_bytes", GAUGE, "Bytes to send to other servers."),
     Metric(
         "replication_role",
         GAUGE,
-        "1 for what this server is in its group with one log; only there, like those below.",
+        "1 for the role of this server in its group; only in groups, like the metrics below.",
         role=len(GROUP_ROLES),
     ),
     Metric(
@@ -399,20 +402,18 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
         GAUGE,
         "The number of the leader's claim: it rises with each change of the leader.",
     ),
-    Metric("replication_applied", GAUGE, "The last entry of the log that this server has."),
-    Metric(
-        "replication_behind", GAUGE, "Entries of the log that this server knows of and has not."
-    ),
+    Metric("replication_applied", GAUGE, "The last entry of the log that this server has applied."),
+    Metric("replication_behind", GAUGE, "Entries of the log that this server has not applied yet."),
     Metric("log_lines", COUNTER, "Lines of the log.", level=5),
     Metric("log_suppressed", COUNTER, "Lines left out of the log: too many of their kind."),
     Metric(
         "audit_records",
         COUNTER,
-        "Changes that clients asked for, and log-ins and log-outs where clients log in.",
+        "Changes that clients requested, and log-ins and log-outs if clients log in.",
         action=len(ACTIONS) + len(MANAGED) + 3,
         result=2,
     ),
-    Metric("audit_failing", GAUGE, "1 while the file of the audit cannot be written."),
+    Metric("audit_failing", GAUGE, "1 while the audit file cannot be written."),
     Metric("config_reload_success", GAUGE, "0 if the last reload of the configuration failed."),
     Metric("config_reloads", COUNTER, "Reloads of the configuration.", result=2),
     Metric(
@@ -426,7 +427,7 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     Metric(
         "http_request_seconds",
         HISTOGRAM,
-        "From the head of a request to the admin door to the end of its answer.",
+        "Duration of requests to the admin door, from the head to the end of the answer.",
         route=_ROUTES,
     ),
     Metric("admin_sessions", GAUGE, "Sessions of browsers that are logged in."),
@@ -435,27 +436,24 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     Metric(
         "metrics_collect_seconds",
         HISTOGRAM,
-        "From the beginning of a page of metrics to its end, with what was done between its "
-        "portions.",
+        "Duration of making a page of metrics, with the work done between its portions.",
     ),
-    Metric(
-        "admin_requests_at_work", GAUGE, "Requests of operators that have begun and work ([admin])."
-    ),
+    Metric("admin_requests_at_work", GAUGE, "Requests of operators in progress ([admin])."),
     Metric("admin_requests_waiting", GAUGE, "Requests of operators that wait to begin."),
     Metric(
         "admin_requests_refused",
         COUNTER,
-        "Requests of operators that were answered with 503, for too many waited.",
+        "Requests of operators that got 503 because too many waited.",
     ),
     Metric(
         "admin_busy_seconds",
         COUNTER,
-        "Time of the event loop that requests of operators have taken, with the broker's work.",
+        "Time of the event loop used by requests of operators, with the broker's work.",
     ),
     Metric(
         "admin_pauses",
         COUNTER,
-        "Requests of operators that paused, for they had used their share of a busy event loop.",
+        "Pauses of requests that had used their share of a busy event loop.",
     ),
     Metric("metrics_series", GAUGE, "Time series of this answer."),
     Metric(

@@ -20,7 +20,7 @@ class GomsLimits:
     """Bytes of one JSON object; a larger one ends the connection without an answer."""
 
     max_topics: int = 1_000
-    """Topics of one request; those behind them are ignored."""
+    """Topics of one request; further ones are ignored."""
 
     max_early_bytes: int = 1_048_576
     """Bytes that a client sends before the server has decided about it; more end the

@@ -35,5 +35,5 @@ def credentials_of(value: bytes) -> Credentials | None:
     except (binascii.Error, UnicodeDecodeError):
         pass
     if kind in (b"basic", b"bearer"):
-        raise BadRequest(400, "the field Authorization cannot be read")
+        raise BadRequest(400, "the field Authorization is invalid")
     raise BadRequest(401, "the scheme of the field Authorization must be Bearer or Basic")

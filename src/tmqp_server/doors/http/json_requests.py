@@ -1,8 +1,8 @@
-"""What clients of the WebSocket subprotocol ``tmqp.json.v1`` may ask: one table, read three ways.
+"""The requests of the WebSocket subprotocol ``tmqp.json.v1``, as one table.
 
-A request is a JSON object in a text message: ``op`` says what is wanted, ``ref``, if there is one,
-comes back with the answer.  The table says which members an operation has, what a client needs for
-it, and which commands it becomes; documents and the matrix of rights are made of it.
+A request is a JSON object in a text message: ``op`` names the operation, and the answer repeats
+``ref``, if given.  The table has the members of each operation, the rights that it needs and the
+commands that it becomes; documents and the matrix of rights are generated from it.
 """
 
 from __future__ import annotations
@@ -339,29 +339,33 @@ def _follow(request: SocketRequest, *, wanted: bool) -> Sequence[Command]:
 
 
 _CHANNEL: Final = SocketMember("text", "the channel", needed=True)
-_QUEUE: Final = SocketMember("number", "the id of the queue; 0 if nothing is said")
+_QUEUE: Final = SocketMember("number", "the id of the queue; 0 by default")
 _ID: Final = SocketMember("text", "the id of the message", needed=True)
-_CREDIT: Final = SocketMember("number", "so many deliveries may still be sent; -1 for no bound")
-_WINDOW: Final = SocketMember("number", "so many may be unacknowledged at a time; -1 for no bound")
+_CREDIT: Final = SocketMember(
+    "number", "the number of deliveries that may still be sent; -1: no limit"
+)
+_WINDOW: Final = SocketMember(
+    "number", "the most unacknowledged deliveries at a time; -1: no limit"
+)
 _EVENT: Final = {
     "event": SocketMember("text", "the name of an event", needed=True),
-    "channel": SocketMember("text", "the channel that it is about"),
-    "queue": SocketMember("number", "the queue that it is about"),
+    "channel": SocketMember("text", "only events of this channel"),
+    "queue": SocketMember("number", "only events of this queue"),
 }
 _DELIVERY: Final = {"channel": _CHANNEL, "queue": _QUEUE, "id": _ID}
 
 _ROWS: Final = (
     SocketOperation(
         name="push",
-        summary="Publish a message; confirmed when the broker has it.",
+        summary="Publish a message; the broker confirms it.",
         rights=("push",),
         members={
             "channel": _CHANNEL,
             "queue": _QUEUE,
-            "text": SocketMember("text", "the payload as text"),
+            "text": SocketMember("text", "the payload as a string"),
             "base64": SocketMember("text", "the payload in base64"),
-            "id": SocketMember("text", "the id of the message; a new one if nothing is said"),
-            "headers": SocketMember("object", "headers of the message, texts by name"),
+            "id": SocketMember("text", "the id of the message; by default a new one"),
+            "headers": SocketMember("object", "headers of the message, strings by name"),
             "priority": SocketMember("word", "`normal` or `high`"),
             "delay_ms": SocketMember("number", "milliseconds until it may be delivered"),
             "expires_ms": SocketMember("number", "milliseconds until it expires"),
@@ -371,7 +375,7 @@ _ROWS: Final = (
     ),
     SocketOperation(
         name="join",
-        summary="Consume: get the messages of a channel's queues, or other terms for that.",
+        summary="Consume a channel's queues, or change the terms of doing so.",
         rights=("join",),
         members={
             "channel": _CHANNEL,
@@ -380,23 +384,25 @@ _ROWS: Final = (
             "filter": SocketMember("text", "only messages that a filter accepts"),
             "filter_language": SocketMember("text", "the language of the filter"),
             "ack_timeout_ms": SocketMember(
-                "number", "time to acknowledge; 0: as the queue has, -1: no end"
+                "number", "time to acknowledge; 0: the queue's timeout, -1: no limit"
             ),
-            "priority": SocketMember("number", "consumers of a higher one come first, 0 to 127"),
+            "priority": SocketMember(
+                "number", "0 to 127; consumers with a higher priority are served first"
+            ),
         },
         commands=(Join,),
         make=_join,
     ),
     SocketOperation(
         name="leave",
-        summary="Consume no more; what is unacknowledged can still be acknowledged.",
+        summary="Stop consuming; unacknowledged messages can still be acknowledged.",
         members={"channel": _CHANNEL},
         commands=(Leave,),
         make=_leave,
     ),
     SocketOperation(
         name="grant",
-        summary="Set credit or window to another number.",
+        summary="Change the credit or the window.",
         members={"channel": _CHANNEL, "credit": _CREDIT, "window": _WINDOW},
         commands=(Grant, SetTerms),
         make=_grant,
@@ -419,7 +425,7 @@ _ROWS: Final = (
     ),
     SocketOperation(
         name="release",
-        summary="Give a delivery back: the message waits again.",
+        summary="Give a delivery back to the queue.",
         members={
             **_DELIVERY,
             "put_back": SocketMember("word", "`end` or `start` of the queue"),
@@ -430,7 +436,7 @@ _ROWS: Final = (
     ),
     SocketOperation(
         name="extend",
-        summary="Take more time to acknowledge.",
+        summary="Extend the acknowledgement timeout of a delivery.",
         members={
             **_DELIVERY,
             "timeout_ms": SocketMember("number", "milliseconds from now", needed=True),
@@ -440,7 +446,7 @@ _ROWS: Final = (
     ),
     SocketOperation(
         name="subscribe",
-        summary="Be told of an event.",
+        summary="Subscribe to an event.",
         rights=("subscribe",),
         members=_EVENT,
         commands=(SubscribeEvent,),
@@ -448,7 +454,7 @@ _ROWS: Final = (
     ),
     SocketOperation(
         name="unsubscribe",
-        summary="Be told of an event no more.",
+        summary="Unsubscribe from an event.",
         members=_EVENT,
         commands=(SubscribeEvent,),
         make=_unsubscribe,

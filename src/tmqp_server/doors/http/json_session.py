@@ -52,10 +52,10 @@ _RESTARTS: Final = 1012
 #: What a code of the broker means where nothing better is said.
 _WORDS: Final = {
     1: "this event needs a channel or a queue, or a right",
-    400: "the broker cannot carry it out as it is",
+    400: "the broker does not accept the request",
     401: "you have no right to do this",
-    404: "there is no such thing",
-    406: "this cannot be done in the state that it is in",
+    404: "it does not exist",
+    406: "its state does not allow this",
     481: "it is there already",
     482: "a limit is reached",
     503: "the server is busy, or cannot save",

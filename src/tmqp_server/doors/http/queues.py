@@ -329,7 +329,7 @@ class _Take(Handler):
         elif reason in (NoContent.NO_CHANNEL, NoContent.NO_QUEUE):
             exchange.respond(problem(404, "there is no such queue"))
         else:
-            words = "the queue's status is not pull: its messages cannot be taken by request"
+            words = "the queue's status is not pull: messages cannot be pulled from it"
             exchange.respond(problem(409, words))
         return self._leave()
 

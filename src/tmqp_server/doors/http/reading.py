@@ -15,7 +15,7 @@ from tmqp_server.doors.http.messages import BadRequest, HttpRequest, parse_query
 __all__ = ["NO_REQUEST", "RequestReader", "has_body", "problem_of"]
 
 #: What is said of other bytes; which of their faults is seen first depends on how they are cut.
-NO_REQUEST: Final = "the bytes received are no HTTP/1.1 request, whose lines end with CR and LF"
+NO_REQUEST: Final = "the bytes received are not an HTTP/1.1 request, whose lines end with CR and LF"
 
 
 class RequestReader:

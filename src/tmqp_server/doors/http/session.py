@@ -171,7 +171,7 @@ class HttpSession(HttpRequests):
             challenge = (b"WWW-Authenticate", manner.challenge)
             answer = manner.problem(401, "the credentials are missing or wrong", challenge)
         elif code == RESULT_MISDIRECTED_REQUEST:
-            answer = manner.refused(code, "this server stands by, another one takes clients")
+            answer = manner.refused(code, "this server is a standby, another one serves clients")
             if address:
                 answer.headers.append((HEADER_NODE_ADDRESS.encode(), address.encode()))
         else:
@@ -294,7 +294,7 @@ class HttpSession(HttpRequests):
         if reading is not None and reading.due <= now:
             reading.at(now)
             what = "head" if reading.request is None else "body"
-            self._refuse(reading, 408, f"the {what} of the request did not come in time")
+            self._refuse(reading, 408, f"the {what} of the request did not arrive in time")
         elif reading is None and not self._begun and self._complete is None:
             if self._linger_due <= now:
                 commands += self._end("a request was refused")

@@ -115,7 +115,7 @@ def _frames_of(body: bytes, decoder: FrameDecoder) -> list[Frame]:
     for start in range(0, len(body), _PORTION):
         frames.extend(decoder.feed(body[start : start + _PORTION]))
         if decoder.error is not None:
-            raise BadRequestError(f"a message cannot be read: {decoder.error}")
+            raise BadRequestError(f"a message is invalid: {decoder.error}")
         if len(frames) > MAX_BATCH_FRAMES:
             raise BadRequestError(
                 f"a batch holds at most {MAX_BATCH_FRAMES} messages", RESULT_LIMIT_EXCEEDED

@@ -43,7 +43,7 @@ def copy_addresses(frame: Frame) -> list[str]:
     found = [value for key, value in frame.headers if key.lower() == _KEY]
     if len(found) > MAX_COPIES:
         raise BadRequestError(
-            f"{len(found)} copies are asked for, at most {MAX_COPIES}", RESULT_LIMIT_EXCEEDED
+            f"{len(found)} copies were requested, the limit is {MAX_COPIES}", RESULT_LIMIT_EXCEEDED
         )
     return found
 

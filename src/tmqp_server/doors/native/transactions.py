@@ -217,7 +217,7 @@ def _message_sets_of(
             )
         if each.has_header and may_have_times(each):
             raise BadRequestError(
-                "messages of a transaction are not deferred and have no timeout of their own",
+                "messages of a transaction cannot be deferred and cannot have their own timeout",
                 RESULT_NOT_IMPLEMENTED,
             )
         raw = each.raw
@@ -250,7 +250,7 @@ def _message_sets_of(
 def _frames_of(block: bytes, decoder: FrameDecoder) -> list[Frame]:
     frames = decoder.feed(block)
     if decoder.error is not None:
-        raise BadRequestError(f"a message cannot be read: {decoder.error}")
+        raise BadRequestError(f"a message is invalid: {decoder.error}")
     if decoder.buffered:
         raise BadRequestError(f"the last message is cut off after {decoder.buffered} bytes")
     return frames

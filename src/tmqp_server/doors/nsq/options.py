@@ -52,8 +52,8 @@ class NsqLimits:
     connection."""
 
     max_foreign_in_flight: int = 10_000
-    """Messages of other protocols that a client has not answered and whose ids are remembered;
-    beyond it those that were sent first cannot be answered and time out."""
+    """Unanswered messages of other protocols whose ids are remembered for a client; beyond that,
+    the oldest ones cannot be answered and time out."""
 
     max_measured_channels: int = 1_000
     """Channels whose end-to-end latency is measured at a time, where it is; each takes up to 40 kB.
@@ -75,10 +75,10 @@ class NsqOptions:
     them (N18), with the unit at the end."""
 
     version: str = "1.3.0"
-    """The version of nsqd that clients are told; some decide by it what the server can do."""
+    """The version of nsqd reported to clients; some derive the server's features from it."""
 
     msg_timeout_ms: int = 60_000
-    """How long a consumer has for a message, if it asks for no other time."""
+    """How long a consumer has for a message, unless it requests another time."""
 
     max_msg_timeout_ms: int = 900_000
     """The longest such time, from the delivery on, however often it is extended."""
@@ -87,19 +87,19 @@ class NsqOptions:
     """The longest delay of DPUB and REQ."""
 
     heartbeat_interval_ms: int = 30_000
-    """How often a client is asked for a sign of life, if it asks for no other time."""
+    """The interval of heartbeats, unless the client requests another one."""
 
     max_heartbeat_interval_ms: int = 60_000
     """The longest such time."""
 
     output_buffer_size: int = 16_384
-    """What clients are told of the output buffer.  The door sends messages at once."""
+    """The size of the output buffer reported to clients.  The door sends messages at once."""
 
     max_output_buffer_size: int = 65_536
     """The largest size that a client may ask for."""
 
     output_buffer_timeout_ms: int = 250
-    """What clients are told of the output buffer's timer."""
+    """The timer of the output buffer reported to clients."""
 
     min_output_buffer_timeout_ms: int = 25
     """The shortest timer that a client may ask for."""
@@ -129,8 +129,8 @@ class NsqOptions:
     """Whether topics and channels are kept on disk, where the server has a data directory."""
 
     mem_queue_size: int = 10_000
-    """Waiting messages of a topic, and of a channel, that stay in memory; the rest waits on disk
-    where there is one.  0: the server's limit."""
+    """Waiting messages of a topic, and of a channel, that stay in memory; the rest waits on disk,
+    with a data directory.  0: the server's limit."""
 
     max_attempts: int = 0
     """How often a message is sent before it becomes a dead letter; 0 for ever."""

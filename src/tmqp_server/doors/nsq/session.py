@@ -392,7 +392,7 @@ class NsqSession(ConsumingSession):
                 self._plain.append(HEARTBEAT)
                 self._note()
         if now >= self._silence_due and self._standing != WAITING:
-            return self._end("the client has given no sign of life")
+            return self._end("the client has not answered heartbeats")
         return NOTHING
 
 

@@ -141,7 +141,7 @@ class AskSession(DoorSession):
             return ()
         queue = effect.body
         if effect.code != RESULT_OK or not isinstance(queue, QueueSnapshot):
-            return self._end("the topic is gone")
+            return self._end("the topic no longer exists")
         if queue.options.status not in (STATUS_PUSH, STATUS_PAUSED):
             return self._end("the channel is no topic")
         commands: list[Command] = []

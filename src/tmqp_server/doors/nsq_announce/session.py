@@ -85,9 +85,9 @@ class AnnounceSession(DoorSession):
             return commands
         for answer in self._decoder.feed(data):
             if answer.startswith(b"E_"):
-                return self._end(f"the lookupd says {answer[:200].decode('utf-8', 'replace')}")
+                return self._end(f"the lookupd answered {answer[:200].decode('utf-8', 'replace')}")
             if not self._unanswered:
-                return self._end("the lookupd answers what nobody has asked")
+                return self._end("the lookupd sent an unexpected answer")
             self._unanswered -= 1
             self._answer_due = now + _ANSWER_TIMEOUT_S if self._unanswered else math.inf
             if self._state == _ASKED:

@@ -137,7 +137,7 @@ class LookupSession(DoorSession):
             else:
                 self._send(OK)
         else:
-            assert isinstance(event, Unregister), f"{event!r} is no command"
+            assert isinstance(event, Unregister), f"{event!r} is not a command"
             self._table.unregister(self._number, event.topic, event.channel)
             self._send(OK)
 

@@ -123,7 +123,7 @@ class ConsumerSession(AcknowledgingSession):
         """
         limits = self._context.limits
         if info.consumer.key in self._consumers:
-            raise CommandError(JMS, "there is a consumer with this id already")
+            raise CommandError(JMS, "a consumer with this id exists already")
         if len(self._by_index) >= limits.max_consumers:
             most = limits.max_consumers
             raise CommandError(OVER_LIMIT, f"a connection has at most {most} consumers")
@@ -212,7 +212,7 @@ class ConsumerSession(AcknowledgingSession):
             name, text = JMS, "the durable subscription is in use"
         elif code == RESULT_NOT_FOUND:
             name = INVALID_DESTINATION
-            text = "there is no such destination, and it may not be made"
+            text = "there is no such destination, and the client may not create it"
         self._fail(asked, name, text)
         return self._drop(consumer)
 

@@ -20,8 +20,8 @@ class OpenwireLimits:
     """Bytes of one command; a longer one ends the connection before it is read."""
 
     max_inflated_bytes: int = 16_777_216
-    """Bytes of a compressed body when it is unpacked for clients of other protocols; they see a
-    larger one as it came."""
+    """Bytes of a compressed body after decompression for clients of other protocols; they get a
+    larger one compressed."""
 
     max_early_bytes: int = 1_048_576
     """Bytes that a client may send before the server has decided about it; more end the
@@ -57,8 +57,8 @@ class OpenwireLimits:
     server's ``max_batch_length`` holds, too."""
 
     max_transaction_bytes: int = 16_777_216
-    """Bytes of what the open transactions of one connection hold; the one that goes beyond can only
-    be rolled back.  The server's ``max_batch_bytes`` holds for each of them, too."""
+    """Bytes of the open transactions of one connection; a transaction that exceeds it can only be
+    rolled back.  The server's ``max_batch_bytes`` applies to each of them, too."""
 
     connect_s: float = 30.0
     """Seconds that a client has to introduce itself; then the connection ends."""
@@ -99,11 +99,11 @@ class OpenwireOptions:
     here."""
 
     priorities: bool = False
-    """Whether the ten priorities of JMS order the queues that are made here, as ActiveMQ's policy
-    ``prioritizedMessages`` has it.  Without, there are two: above 4, and the rest."""
+    """Whether queues created by this door are ordered by the ten priorities of JMS, as with
+    ActiveMQ's policy ``prioritizedMessages``.  Otherwise there are two: above 4, and the rest."""
 
     broker_name: str = "localhost"
-    """What the broker calls itself."""
+    """The name of the broker."""
 
     def __post_init__(self) -> None:
         if self.inactivity_ms < 0:

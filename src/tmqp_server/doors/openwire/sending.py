@@ -342,7 +342,7 @@ class ProducerSession(RespondingSession):
             asked = AskedCommand(f"message to {name[:64]!r}", 0)
         if code in _NOT_THERE and name.startswith(TEMPORARY_SCHEMES):
             # A push does not make it: it would belong to nobody.
-            self._fail(asked, INVALID_DESTINATION, "the temporary destination is gone")
+            self._fail(asked, INVALID_DESTINATION, "the temporary destination no longer exists")
         else:
             self._fail(asked, *fault_of_code(code))
 
@@ -493,7 +493,7 @@ def _delay_of(message: Message) -> int:
     try:
         said = {name: value for name, _, value in read_map(properties)}
     except WireError as error:
-        raise CommandError(JMS, f"the properties cannot be read: {error}") from None
+        raise CommandError(JMS, f"the properties are invalid: {error}") from None
     for name in _REPEATED:
         if name in said:
             raise CommandError(JMS, f"{name} is not served: a message is delayed once")

@@ -151,7 +151,7 @@ def _end_number(text: str, at: int, end: int, found: list[_Token], base: int) ->
     try:
         value = int(text[at:end], base)
     except ValueError:
-        raise FilterError(f"{text[at:end]!r} is no number") from None
+        raise FilterError(f"{text[at:end]!r} is not a number") from None
     found.append(_Token(_NUMBER, text[at:end], value))
     if text[end : end + 1] in ("l", "L"):
         end += 1

@@ -32,8 +32,8 @@ class SmqLimits:
     connection."""
 
     max_wait_s: float = 60.0
-    """How long a message may wait for room in a full queue, or a full server; the client is not
-    read meanwhile.  Then the connection ends, and its producer knows."""
+    """How long a message may wait for room in a full queue, or a full server; the server does not
+    read from the client meanwhile.  Then the connection ends, so that its producer notices."""
 
     def __post_init__(self) -> None:
         check_positive(self)

@@ -50,8 +50,8 @@ class StompLimits:
     ``max_batch_length`` holds, too."""
 
     max_transaction_bytes: int = 16_777_216
-    """Bytes of what the open transactions of one connection hold; more end it.  The server's
-    ``max_batch_bytes`` holds for each of them, too."""
+    """Bytes of the open transactions of one connection; beyond that the connection ends.  The
+    server's ``max_batch_bytes`` applies to each of them, too."""
 
     max_matches: int = 1_000
     """Destinations that one subscription with wildcards has joined; of further ones it gets
@@ -85,8 +85,8 @@ class StompOptions:
     ``activemq.prefetchSize``."""
 
     heart_beat_ms: int = 1_000
-    """The shortest time between heart-beats, in milliseconds, that the server promises and wants;
-    what the client says may make it longer.  0 for none."""
+    """The shortest time between heart-beats, in milliseconds, that the server offers and requests;
+    the client can make it longer.  0 for none."""
 
     send_wait_ms: int = 10_000
     """Milliseconds that a SEND waits for room in a full queue before it is refused; the client is
@@ -100,8 +100,8 @@ class StompOptions:
     """The channel of messages that were refused too often; empty to drop them."""
 
     priorities: bool = False
-    """Whether the ten priorities of JMS order the queues that are made here, as ActiveMQ's policy
-    ``prioritizedMessages`` has it.  Without, there are two: above 4, and the rest."""
+    """Whether queues created by this door are ordered by the ten priorities of JMS, as with
+    ActiveMQ's policy ``prioritizedMessages``.  Otherwise there are two: above 4, and the rest."""
 
     maps: str = "json"
     """What clients read of JMS's map, stream and object messages: ``json``, maps and streams as

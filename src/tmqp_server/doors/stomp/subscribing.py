@@ -158,7 +158,7 @@ class SubscribingSession(BrowsingSession):
         """
         most = self._context.limits.max_subscriptions
         if key in self._subscriptions:
-            raise FrameError("there is a subscription with this id already")
+            raise FrameError("a subscription with this id exists already")
         if len(self._subscriptions) >= most:
             raise FrameError(f"a connection has at most {most} subscriptions")
         index = self._next_index
@@ -343,7 +343,7 @@ class SubscribingSession(BrowsingSession):
             return self._settle(asked) if asked.left <= 0 else NOTHING
         text = words_of(code)
         if code == RESULT_NOT_FOUND:
-            text = "there is no such destination, and it may not be made"
+            text = "there is no such destination, and the client may not create it"
         elif code == RESULT_LIMIT_EXCEEDED and joined.last and joined.subscription.kept_as:
             text = "the durable subscription is in use"
         return self._fail(joined.asked, text)

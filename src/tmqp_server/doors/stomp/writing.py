@@ -38,7 +38,7 @@ _WORDS: Final[dict[int, str]] = {
     RESULT_UNACCEPTABLE: "not possible for this destination",
     RESULT_LIMIT_EXCEEDED: "a limit is reached",
     RESULT_NOT_IMPLEMENTED: "not possible in a cluster",
-    RESULT_MISDIRECTED_REQUEST: "this server stands by, another one of its group takes clients",
+    RESULT_MISDIRECTED_REQUEST: "this server is a standby, another one of its group serves clients",
     RESULT_BUSY: "the server is busy, or out of room",
 }
 

@@ -63,7 +63,8 @@ class ThrottrOptions:
     bytes: doors of one size share their keys."""
 
     version: str = ""
-    """The version of the server that INFO tells; that of an original of this dialect if empty."""
+    """The version of the server that INFO reports; if empty, that of an original with this
+    dialect."""
 
     def __post_init__(self) -> None:
         if self.dialect not in DIALECTS:

@@ -50,8 +50,8 @@ class ZmtpLimits:
     requests has as many at a time."""
 
     max_open_requests: int = 1_000
-    """Requests of one peer whose envelopes the server keeps.  Beyond that the oldest is forgotten:
-    its reply comes with an empty envelope."""
+    """Requests of one peer whose envelopes the server keeps.  Beyond that the oldest is dropped:
+    its reply has an empty envelope."""
 
     max_names: int = 1_000
     """Names that one socket may write into first parts, with the option ``route``: messages with a
@@ -89,8 +89,8 @@ class ZmtpOptions:
     """The channel of requests: REQ and DEALER sockets ask, REP and ROUTER sockets answer."""
 
     pair_channel: str = "zeromq.pair"
-    """The channel into which a PAIR socket sends.  It receives what is pushed to the channel of
-    this name with ``.out`` behind it."""
+    """The channel to which a PAIR socket sends.  It receives from the channel with this name and
+    the suffix ``.out``."""
 
     route: str = ENDPOINT
     """``endpoint`` for the channels of the options above; ``first-frame`` where the first part of a
@@ -135,7 +135,9 @@ class ZmtpOptions:
         if self.heartbeat_ms < 0:
             raise ValueError(f"heartbeat_ms must not be negative, got {self.heartbeat_ms}")
         if self.connect and self.mechanism == PLAIN.lower():
-            raise ValueError("connect needs the mechanism null or curve: there is no password here")
+            raise ValueError(
+                "connect needs the mechanism null or curve: the server has no password for plain"
+            )
         self.peers()
         channels = (self.queue_channel, self.topic_channel, self.service_channel, self.pair_channel)
         if not all(channels):

@@ -167,10 +167,10 @@ class ZmtpSession(DoorSession):
             )
         if kind == "PAIR":
             if ours != kind:
-                told = "a PAIR socket needs an endpoint of its own, with the option socket_type"
+                told = "a PAIR socket needs a separate endpoint with the option socket_type"
                 return self._refuse(told, told)
             if context.pair:
-                return self._end("there is a PAIR socket already")
+                return self._end("a PAIR socket is connected already")
             context.pair = self._number
         self._standing = _WAITING
         self._peer_type = kind

@@ -28,13 +28,13 @@ CredentialKind: TypeAlias = Literal["token", "password", "public-key"]
 
 @final
 class Credentials:
-    """What a client shows to prove who it is; the engine passes it on and reads none of it.
+    """The credentials of a client; the engine forwards them without reading them.
 
-    :ivar kind: ``token``, a secret of its own; ``password``, the secret of ``user``; or
-        ``public-key``, of which the door has made sure that the client has the private one.
-    :ivar user: whose secret it is; empty for a token.
+    :ivar kind: ``token``, a secret without a user; ``password``, the secret of ``user``; or
+        ``public-key``, for which the door has verified that the client has the private key.
+    :ivar user: the user; empty for a token.
     :ivar secret: the token, the password or the key.
-    :ivar optional: where nobody has the key, the client counts as one that shows nothing.
+    :ivar optional: if no entry has the key, the client counts as one without credentials.
     """
 
     __slots__ = ("kind", "optional", "secret", "user")

@@ -11,7 +11,7 @@ __all__ = ["Client", "Origin"]
 
 
 class Origin:
-    """Who produced a message: the part of a session that its messages refer to.
+    """The producer of a message: the part of a session that its messages refer to.
 
     Messages may wait long after their producer has gone, so this holds little, and a session that
     ends drops its name and type here as well: an attacker could leave one message for each of many
@@ -43,11 +43,11 @@ class Origin:
 class Client:
     """One connected peer; after its connection ended ``alive`` is false and stays so.
 
-    ``number`` is the connection's number, given by whoever accepted it and never used twice;
-    ``client_id`` is the protocol's name for the client, ``""`` never.  ``door`` names the protocol
-    it speaks.  ``properties`` are further properties of the connection information (F29), without
-    the token; None when there are none.  ``origin`` is what its messages refer to.
-    ``node`` says that it is no client but a slave of this server (F133).
+    ``number`` is the connection's number, unique for the process; ``client_id`` is the client's id
+    in the protocol, never ``""``.  ``door`` is the name of its protocol.  ``properties`` are
+    further properties of the connection information (F29), without the token; None without any.
+    ``origin`` is the part that its messages refer to.  ``node`` is true for a slave of this server
+    (F133).
     """
 
     __slots__ = (

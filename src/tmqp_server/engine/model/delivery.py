@@ -67,10 +67,10 @@ __all__ = [
 
 
 class Decision(Record):
-    """What a handler wants done; never changed once made, so one object may serve for ever.
+    """The decision of a handler; immutable, so one object can be reused.
 
     ``put_back`` and ``acknowledge`` are numbers of ``tmqp.constants`` (``PUT_BACK_...`` and
-    ``DECIDE_ACK_...``).  ``reason`` is told with a negative acknowledge (F81).
+    ``DECIDE_ACK_...``).  ``reason`` is sent with a negative acknowledgement (F81).
     """
 
     __slots__ = ("allow", "save", "put_back", "acknowledge", "reason")
@@ -136,7 +136,7 @@ def combine(first: Decision, second: Decision) -> Decision:
 
 
 class QueueFacts:
-    """What a delivery handler may know of the queue; it must not change anything here."""
+    """A queue as a delivery handler sees it; read only."""
 
     __slots__ = ("channel_name", "queue_id", "options", "high_count", "regular_count")
 
@@ -159,24 +159,24 @@ class QueueFacts:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class DeliveryHandler:
-    """Decides at each step what becomes of a message; subclass it and override some methods."""
+    """Decides at each step what happens to a message; subclass it and override some methods."""
 
     def received_from_producer(self, queue: QueueFacts, message: Message) -> Decision:
-        """A push arrived.  Not allowed: it is not taken in, unless the decision puts it back."""
+        """A push arrived.  If not allowed, it is not accepted, unless the decision puts it back."""
         return ALLOW
 
     def begin_send(self, queue: QueueFacts, message: Message) -> Decision:
-        """The message is about to be sent; asked once a send pass, before any consumer."""
+        """The message is about to be sent; called once for each send pass, before any consumer."""
         return ALLOW
 
     def can_consumer_receive(
         self, queue: QueueFacts, message: Message, consumer: Client
     ) -> Decision:
-        """Asked for each consumer.  Not allowed: that one is passed over."""
+        """Called for each consumer.  If not allowed, this consumer is skipped."""
         return ALLOW
 
     def consumer_received(self, queue: QueueFacts, message: Message, consumer: Client) -> Decision:
-        """The message was sent to this consumer, and registered if an acknowledge is wanted."""
+        """The message was sent to this consumer, and registered if it must be acknowledged."""
         return ALLOW
 
     def consumer_receive_failed(
@@ -186,7 +186,7 @@ class DeliveryHandler:
         return ALLOW
 
     def end_send(self, queue: QueueFacts, message: Message) -> Decision:
-        """The send pass is over; ``message.attempts`` is 0 when nobody has ever got it."""
+        """The send pass is over; ``message.attempts`` is 0 if no consumer has got it yet."""
         return ALLOW
 
     def message_dequeued(self, queue: QueueFacts, message: Message) -> None:
@@ -214,7 +214,7 @@ class DeliveryHandler:
         return Decision(False, False, PUT_BACK_NO, acknowledge, NACK_ERROR)
 
     def save_message(self, queue: QueueFacts, message: Message) -> bool:
-        """A decision wants the message saved; answer False to leave it unsaved after all."""
+        """A decision requires the message to be saved; return False to leave it unsaved."""
         return True
 
 

@@ -197,7 +197,8 @@ class Rare(Record):
 @mypyc_attr(acyclic=True)
 class Message:
     """One message.  ``channel`` is the producer's spelling of the channel's name (F76).
-    ``message_id`` is empty only where a queue wants no ids made; nobody can acknowledge it then.
+    ``message_id`` is empty only if the queue does not create ids; the message can then not be
+    acknowledged.
 
     ``sequence`` counts the messages of one queue from 1 and is never used twice; ``attempts``
     counts the times it was sent; ``size`` is in bytes, as the door counts them.
@@ -263,7 +264,7 @@ class Message:
 
     @property
     def wants_confirm(self) -> bool:
-        """Whether its producer asked to be told (the flag PendingAcknowledge on the push)."""
+        """Whether its producer requested a confirm (the flag PendingAcknowledge on the push)."""
         return self.marks & MARK_WANTS != 0
 
     @property
@@ -273,7 +274,7 @@ class Message:
 
     @property
     def confirmed(self) -> bool:
-        """Whether its producer has been told what became of it."""
+        """Whether its producer has got its confirm or refusal."""
         return self.marks & MARK_CONFIRMED != 0
 
     @property
@@ -292,7 +293,7 @@ class Message:
     def readdressed(self) -> bool:
         """Whether its channel and queue are no longer those that ``wire`` names.
 
-        True for a dead letter and for what a feed copied: the door must write the real address
+        True for a dead letter and for a copy made by a feed: the door must write the real address
         (contradiction 19).
         """
         return self.marks & MARK_COPY != 0 or self.is_dead_letter
@@ -309,7 +310,7 @@ class Message:
         return self.rarely().key if self.marks & MARK_DUPLICATE else self.message_id
 
     def rarely(self) -> Rare:
-        """The record of its rarer properties, made now if there is none."""
+        """The record of its rarer properties, created if it is missing."""
         rare = self.rare
         if rare is None:
             rare = Rare()
@@ -319,7 +320,7 @@ class Message:
         return rare
 
     def promise(self, client: Client) -> None:
-        """Let only a batch answer for it where *client* has it in hand."""
+        """Let only a batch answer its delivery to *client*."""
         rare = self.rarely()
         if rare.settling is None:
             rare.settling = {}
@@ -428,7 +429,7 @@ class Wires:
 
         :raises ValueError: when it cannot be understood.
         """
-        raise ValueError(f"nobody here reads filters, such as {text!r} in {language!r}")
+        raise ValueError(f"filters such as {text!r} in {language!r} are not supported")
 
     def with_reason(self, message: Message, reason: str, queue_name: str) -> tuple[object, int]:
         """The wire form that *message* has as a dead letter, and how many bytes larger it is.

@@ -46,7 +46,7 @@ Target: TypeAlias = BindingOptions
 
 
 class RoutedMessage:
-    """What a custom router may know of a message; it must not change anything here."""
+    """A message as a custom router sees it; read only."""
 
     __slots__ = ("_envelope", "router", "sender")
 
@@ -69,11 +69,11 @@ class RoutedMessage:
 
     @property
     def payload(self) -> bytes:
-        """What the message carries."""
+        """The payload of the message."""
         return self._envelope.payload_of()
 
     def header(self, name: str) -> str | None:
-        """The first header of that name, in any case; None when there is none (F8)."""
+        """The first header of that name, in any case; None if it is missing (F8)."""
         return self._envelope.header(name)
 
 
@@ -104,5 +104,5 @@ class CustomRouter:
     """Says where messages go; subclass it and override :meth:`route`."""
 
     def route(self, message: RoutedMessage) -> list[Target]:
-        """The targets of *message*, each of which gets it; an empty list for nobody."""
+        """The targets of *message*, each of which gets it; may be empty."""
         raise NotImplementedError

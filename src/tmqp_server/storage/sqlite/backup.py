@@ -60,7 +60,7 @@ def back_up(
     prepare_directory(target)
     place = target / DATABASE_NAME
     if place.exists():
-        raise StoreError(f"there is a store in {target} already")
+        raise StoreError(f"{target} has a store already")
     part = target / _UNFINISHED
     try:
         with translated(directory, "copy"):

@@ -285,8 +285,8 @@ def extent_of(row: Row) -> Extent:
         good = False
     if not good:
         raise DamageError(
-            f"messages {first} to {last} of queue {key}: the record of what is owed"
-            f" (block {number}) does not fit its checksum"
+            f"messages {first} to {last} of queue {key}: the record of unsettled messages (block "
+            f"{number}) does not match its checksum"
         )
     there = span(last - first + 1) if present is None else _mask(present)
     extent = Extent(

@@ -295,7 +295,7 @@ class _Salvage:
             try:
                 block = decode_block(data)
             except (DamageError, TypeError) as error:
-                self._lost.append(f"block {number}, of which no record is left: {error}")
+                self._lost.append(f"block {number}, which has no record: {error}")
                 continue
             self._top(block.key, block.last)
             what = f"messages {block.first} to {block.last} of queue {block.key}"

@@ -115,7 +115,7 @@ def _verify_bodies(db: sqlite3.Connection, keys: set[int], report: CheckReport) 
         if isinstance(data, bytes) and len(data) >= HEAD_SIZE:
             key, first, last, *_ = head_of(data)
             what = f" (messages {first} to {last} of queue {key})"
-        report.problems.append(f"block {number}{what} is there, its record of what is owed is not")
+        report.problems.append(f"block {number}{what} has no record of its unsettled messages")
 
 
 def _verify_block(extent: Extent, data: object) -> None:

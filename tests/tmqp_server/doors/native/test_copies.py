@@ -156,7 +156,7 @@ def test_at_the_bound_all_copies_are_made_and_one_above_none() -> None:
     response, nack = client.take()
     assert (response.type, response.content_type) == (MessageType.RESPONSE, 482)
     assert nack.header("Nack-Reason") == "limit-exceeded"
-    with pytest.raises(BadRequestError, match="33 copies are asked for, at most 32"):
+    with pytest.raises(BadRequestError, match="33 copies were requested, the limit is 32"):
         copy_addresses(push(*too_many))
 
 

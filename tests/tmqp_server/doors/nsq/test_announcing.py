@@ -149,8 +149,8 @@ def test_a_lookupd_that_does_not_answer_is_given_up() -> None:
 
 def test_what_a_lookupd_must_not_say_ends_the_connection() -> None:
     for said, reason in [
-        (answer(b"E_INVALID client must IDENTIFY"), "the lookupd says E_INVALID client must"),
-        (answer(b"OK"), "the lookupd answers what nobody has asked"),
+        (answer(b"E_INVALID client must IDENTIFY"), "the lookupd answered E_INVALID client must"),
+        (answer(b"OK"), "the lookupd sent an unexpected answer"),
         (b"\xff\xff\xff\xff", "the lookupd sends an answer of -1 bytes"),
     ]:
         pair = Pair("early", "early:c")

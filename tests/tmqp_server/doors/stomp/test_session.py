@@ -352,7 +352,7 @@ def test_a_subscribe_that_cannot_be_carried_out(headers: dict[str, str], text: s
 def test_an_id_is_for_one_subscription() -> None:
     client = Client(world_with())
     client.subscribe()
-    assert "with this id already" in error(client.subscribe("/queue/b"))
+    assert "with this id exists already" in error(client.subscribe("/queue/b"))
     other = Client(client.world)
     assert "no such subscription" in error(other.say("UNSUBSCRIBE", id="9"))
     third = Client(client.world)

@@ -380,7 +380,7 @@ def test_a_pair_needs_an_endpoint_of_its_own_and_is_alone_there() -> None:
     assert isinstance(refused, PeerError)
     world = world_with(socket_type="PAIR")
     first, second = Socket(world, "PAIR"), Socket(world, "PAIR")
-    assert second.client.closed == "there is a PAIR socket already"
+    assert second.client.closed == "a PAIR socket is connected already"
     first.client.leave()
     assert Socket(world, "PAIR").client.closed == ""
 

@@ -69,7 +69,7 @@ _ECHO: Final = (
     ),
     _answers(
         "source",
-        "Names itself or nobody as the source of a response",
+        "Names itself or no source in a response",
         "A server ends the connection of a client that speaks for another.",
         "F42 F117",
         say("a", _asks()),
@@ -86,7 +86,7 @@ _ECHO: Final = (
     _answers(
         "not-asked",
         "Does not answer a message that does not ask",
-        "A response that nobody waits for is noise.",
+        "An unexpected response is noise.",
         "F117",
         say("a", _asks(flags="")),
         hear("a", NOTHING),

@@ -88,7 +88,7 @@ def _foreign(slug: str, name: str, data: bytes) -> Case:
     return case(
         f"client.preamble.foreign-{slug}",
         f"Closes without a word when the server begins with {name}",
-        "Whoever answers speaks another protocol and could not read a farewell.",
+        "The peer speaks another protocol and could not read a farewell.",
         "F23 F24 rule-preamble",
         Open("a"),
         hear("a", Answer(_BEGINNING, _hello()), fence=Fence.FIRST),

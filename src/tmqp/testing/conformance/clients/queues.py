@@ -55,7 +55,7 @@ _CONSUME: Final = (
     ),
     _consumes(
         "source",
-        "Names itself or nobody as the source of an acknowledgement",
+        "Names itself or no source in an acknowledgement",
         "A server ends the connection of a client that speaks for another.",
         "F95 F42",
         say("a", delivered()),
@@ -64,7 +64,7 @@ _CONSUME: Final = (
     _consumes(
         "not-asked",
         "Does not acknowledge a delivery that does not ask for it",
-        "Acknowledgements that nobody waits for cost time.",
+        "Unexpected acknowledgements cost time.",
         "F76 F95",
         say("a", delivered(flags="")),
         hear("a", NOTHING),
@@ -239,7 +239,7 @@ _PUSHES: Final = (
     ),
     case(
         "client.push.source",
-        "Names itself or nobody as the source of a push",
+        "Names itself or no source in a push",
         "A server ends the connection of a client that speaks for another.",
         "F42",
         *greet(),
@@ -299,7 +299,7 @@ _PULLS: Final = (
         _pulls(
             f"refused-{reason.lower()}",
             f"Survives the refusal {reason}",
-            "A program that pulls must be told why it gets nothing.",
+            "A program that pulls must learn why it gets nothing.",
             "F105 F111",
             say("a", _no_content(reason)),
             hear("a", NOTHING),

@@ -156,7 +156,7 @@ _FRAMES: Final = (
     case(
         "client.frame.payload-too-large",
         "Refuses an announced payload beyond its limit before it comes",
-        "A client that reserves what it is told can be stopped by one frame.",
+        "One frame could stop a client that reserves memory for the declared size.",
         "F14 rule-payload-limit",
         *greet(),
         say("a", Message(TYPE_QUEUE_MESSAGE, "$ch", 1, tier=255, announced_payload_bytes=1 << 40)),
@@ -320,7 +320,7 @@ _KEEPALIVE: Final = (
     ),
     case(
         "client.keepalive.late-direct-message",
-        "Survives a direct message that nobody waits for",
+        "Survives an unexpected direct message",
         "Any client may send a message to any other.",
         "F113",
         *greet(),

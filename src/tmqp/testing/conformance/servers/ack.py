@@ -89,7 +89,7 @@ _TO_PRODUCER: Final = (
     case(
         "server.ack.sent",
         "The handler ack-sent acknowledges when the message was sent",
-        "A producer may want to know that somebody got its message.",
+        "A producer may need to know that a consumer got its message.",
         "F77 F78 F103",
         *stage("ack-sent", consumers=""),
         say("p", message()),
@@ -205,7 +205,7 @@ _TO_PRODUCER: Final = (
     ),
     case(
         "server.ack.producer-gone",
-        "An acknowledgement for a producer that is gone goes nowhere",
+        "An acknowledgement for a disconnected producer goes nowhere",
         "Producers disconnect, and consumers acknowledge their messages later.",
         "F77 F102",
         *stage("ack-consumer"),
@@ -416,7 +416,7 @@ _IGNORED: Final = (
     case(
         "server.ack.without-id",
         "An acknowledgement without an id matches nothing",
-        "Without an id nobody knows which message is meant.",
+        "Without an id the message cannot be identified.",
         "F95",
         *stage("ack-consumer"),
         say("p", message()),
@@ -450,7 +450,7 @@ _COPIES: Final = (
     case(
         "server.ack.copy-gets-an-id",
         "A copy without an id of its own gets a new one",
-        "Two messages with one id could not be told from each other.",
+        "Two messages with one id could not be distinguished.",
         "F82 F45",
         connect("p"),
         connect("c"),
@@ -522,7 +522,7 @@ _REFUSED: Final = (
     case(
         "server.ack.unasked-positive",
         "Without the flag A a producer need not be acknowledged",
-        "A producer that does not ask may still be told; it must be able to ignore that.",
+        "A producer may get an answer that it did not request; it must be able to ignore it.",
         "F77",
         *stage("ack-received", consumers=""),
         say("p", message(flags="")),

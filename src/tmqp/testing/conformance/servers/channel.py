@@ -164,7 +164,7 @@ CASES: Final[tuple[Case, ...]] = (
     case(
         "server.channel.create-silently",
         "Creates a channel without an answer when R is off",
-        "An answer is sent only to who asks for one.",
+        "An answer is sent only if it is requested.",
         "F44",
         connect("a"),
         say("a", operation(_CREATE, "$ch", flags="")),

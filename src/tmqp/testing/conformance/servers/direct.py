@@ -55,7 +55,7 @@ _ADDRESSES: Final = (
     case(
         "server.direct.by-name",
         "A direct message reaches the clients with that name",
-        "A name stands for a service, whoever provides it.",
+        "A name stands for a service, whichever client provides it.",
         "F113 F114",
         *_two(name="worker-$n"),
         say("a", direct("@name:worker-$n", 7)),
@@ -104,7 +104,7 @@ _ADDRESSES: Final = (
     case(
         "server.direct.all-with-the-name",
         "A message to a name reaches all its clients, the sender included",
-        "A program may tell everybody of its kind something.",
+        "A program may send a message to all clients of its type.",
         "F114",
         *connect("a", name="team-$n"),
         *connect("b", name="team-$n"),
@@ -241,8 +241,8 @@ _FIELDS: Final = (
 def _nobody(slug: str, target: str, flags: str, *answers: Answer) -> Case:
     return case(
         f"server.direct.nobody-{slug}",
-        f"A message to nobody ({slug}) is answered as it must be",
-        "A sender must learn that nobody got its request.",
+        f"A message without a receiver ({slug}) gets the correct answer",
+        "A sender must learn that no client got its request.",
         "F115",
         *connect("a"),
         say("a", direct(target, 7, flags=flags)),
@@ -264,7 +264,8 @@ _NOBODY: Final = (
         Answer(response(404), acknowledgement(nack=ANY), ordered=False),
         non_strict(
             response(404),
-            message="a sender that waits for an acknowledgement is not told that nobody is there",
+            message="a sender that waits for an acknowledgement does not learn that there is no "
+            "receiver",
         ),
     ),
     case(
@@ -386,7 +387,7 @@ _ANSWERS: Final = (
     ),
     case(
         "server.direct.answer-to-nobody",
-        "An answer to a client that is gone goes nowhere",
+        "An answer to a disconnected client goes nowhere",
         "Askers disconnect before they are answered.",
         "F117",
         *_two(),

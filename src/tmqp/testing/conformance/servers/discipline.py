@@ -62,7 +62,7 @@ def _waiting(number: int) -> list[Step]:
 def _kept(status: str) -> Case:
     return case(
         f"server.discipline.{status}-keeps-without-consumers",
-        f"A queue with the status {status} keeps messages while nobody consumes",
+        f"A queue with the status {status} keeps messages while there is no consumer",
         "Producers may run before the first consumer does.",
         "F87 F90" if status in _SENDING else "F91",
         connect("p"),
@@ -177,7 +177,7 @@ _BROADCAST: Final = (
     case(
         "server.discipline.broadcast-to-all",
         "Broadcast reaches every consumer of the channel",
-        "Everybody who listens hears a broadcast.",
+        "Every listener gets a broadcast.",
         "F86",
         connect("p"),
         connect("c"),
@@ -220,7 +220,7 @@ _BROADCAST: Final = (
     case(
         "server.discipline.producer-consumes-too",
         "A producer that has joined the channel gets its own message",
-        "Joining makes a client a consumer, whoever pushes.",
+        "Joining makes a client a consumer, whichever client pushes.",
         "F86 F48",
         connect("p"),
         _queue("broadcast"),
@@ -356,8 +356,8 @@ _ROUND_ROBIN: Final = (
     ),
     case(
         "server.discipline.roundrobin-consumer-gone",
-        "Round robin passes over a consumer that has disconnected",
-        "Work must not be given to a worker that is gone.",
+        "Round robin skips a consumer that has disconnected",
+        "Work must not be given to a worker that has disconnected.",
         "F90 F102",
         connect("p"),
         connect("c"),
@@ -401,7 +401,7 @@ _STOPPED: Final = (
     case(
         "server.discipline.stopped-refuses",
         "A stopped queue answers 401 to a push",
-        "A producer must learn that nobody will get its message.",
+        "A producer must learn that no consumer will get its message.",
         "F91 F75",
         connect("p"),
         _queue("stopped"),

@@ -151,7 +151,7 @@ CASES: Final[tuple[Case, ...]] = (
     _durable(
         "queue-survives",
         "Keeps a durable queue and its options when it is killed",
-        "A queue that vanishes takes its options along.",
+        "A lost queue loses its options as well.",
         Restart(),
         connect("b"),
         ask(

@@ -131,7 +131,7 @@ CASES: Final[tuple[Case, ...]] = (
     case(
         "server.error.silent-without-r",
         "Sends no answer to a failed request without R",
-        "An answer is sent only to who asks for one.",
+        "An answer is sent only if it is requested.",
         "F44",
         connect("a"),
         say("a", operation(Operation.LEAVE, "$ch", flags="")),

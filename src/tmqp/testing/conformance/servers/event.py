@@ -195,7 +195,7 @@ _EVENTS: Final = (
     ),
     case(
         "server.event.client-disconnected",
-        "ClientDisconnected tells of a client that is gone",
+        "ClientDisconnected reports a disconnected client",
         "Programs that watch a server act on its events.",
         "F102 F129",
         *connect("a"),
@@ -270,7 +270,7 @@ _FORM: Final = (
     ),
     case(
         "server.event.unsubscribed",
-        "After the end of a subscription nothing is told",
+        "After the end of a subscription no events arrive",
         "A program that has ended its subscription is not prepared for events.",
         "F127",
         *connect("a"),

@@ -112,7 +112,7 @@ CASES: Final[tuple[Case, ...]] = (
     _extension(
         "deferred-wrong-value",
         "Answers 400 to a delay that is not a number",
-        "A message with a delay that nobody understands must not be delivered at once.",
+        "A message with an invalid delay must not be delivered at once.",
         "x-deferred-messages",
         create_queue("a"),
         say("a", queue_message("$ch", 1, b"x", [("Delay", "soon")])),
@@ -169,7 +169,7 @@ CASES: Final[tuple[Case, ...]] = (
     _extension(
         "receivers",
         "Counts the receivers of a push in its acknowledgement",
-        "A producer wants to know whether somebody listens.",
+        "A producer needs to know whether there are consumers.",
         "x-receivers-of-a-push",
         ask("a", _JOIN, "$ch"),
         say("a", queue_message("$ch", 1, b"x", [("Receivers", "yes")], message_id="m", flags="A")),

@@ -346,7 +346,7 @@ CASES: Final[tuple[Case, ...]] = (
     ),
     case(
         "server.frame.unsolicited-response",
-        "Survives a Response that nobody asked for",
+        "Survives an unrequested Response",
         "A late answer must not end a connection.",
         "F117",
         connect("a"),
@@ -355,7 +355,7 @@ CASES: Final[tuple[Case, ...]] = (
     ),
     case(
         "server.frame.unsolicited-acknowledge",
-        "Survives an Acknowledge that nobody asked for",
+        "Survives an unrequested Acknowledge",
         "A late acknowledgement must not end a connection.",
         "F95",
         connect("a"),
@@ -364,8 +364,8 @@ CASES: Final[tuple[Case, ...]] = (
     ),
     case(
         "server.frame.unsolicited-pong",
-        "Survives a pong that nobody asked for",
-        "A pong is a sign of life, and nothing else.",
+        "Survives an unrequested pong",
+        "A pong only shows that the peer is alive.",
         "F37 F38",
         connect("a"),
         say("a", PONG_BYTES),

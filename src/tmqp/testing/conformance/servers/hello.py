@@ -355,7 +355,7 @@ CASES: Final[tuple[Case, ...]] = (
     case(
         "server.hello.torn",
         "Closes when the client leaves inside its hello",
-        "Half a message is no message, and nobody waits for the rest.",
+        "Half a message is not a message, and the rest will not arrive.",
         "rule-torn",
         Open("a"),
         say("a", PREAMBLE, b"\x10\x10\x00\x00\x00\x65\x00\x40CONN"),

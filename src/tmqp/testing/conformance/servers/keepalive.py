@@ -32,7 +32,7 @@ CASES: Final[tuple[Case, ...]] = (
     case(
         "server.keepalive.pings-when-silent",
         "Pings a client that is silent",
-        "A dead consumer would keep its messages until somebody notices.",
+        "A dead consumer would keep its messages until it is noticed.",
         "F38",
         connect("a"),
         hear("a", Answer(_PING), fence=Fence.FIRST, within=_SILENCE_S),
@@ -58,7 +58,7 @@ CASES: Final[tuple[Case, ...]] = (
     ),
     case(
         "server.keepalive.any-byte-counts",
-        "Takes any message for a sign of life",
+        "Accepts any message as a heartbeat",
         "A client that is busy need not answer pings to be alive.",
         "F38",
         connect("a"),
@@ -114,7 +114,7 @@ CASES: Final[tuple[Case, ...]] = (
     ),
     case(
         "server.keepalive.terminate-drops-nothing",
-        "Carries out what came before Terminate",
+        "Executes requests that arrived before Terminate",
         "A producer that says goodbye has sent its messages.",
         "F40",
         connect("a"),
@@ -139,7 +139,7 @@ CASES: Final[tuple[Case, ...]] = (
     case(
         "server.keepalive.half-close",
         "Closes when the client has closed its half",
-        "A client that sends no more is gone.",
+        "A client that sends nothing has disconnected.",
         "F40 F102",
         connect("a"),
         Close("a", "half"),

@@ -265,7 +265,7 @@ CASES: Final[tuple[Case, ...]] = (
     ),
     case(
         "server.limits.empty-body",
-        "Survives ten thousand empty direct messages to nobody",
+        "Survives ten thousand empty direct messages without a receiver",
         "Small messages are as many as they like to be.",
         "F115",
         connect("a"),

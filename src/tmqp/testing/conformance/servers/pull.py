@@ -207,7 +207,7 @@ _RESULTS: Final = (
     case(
         "server.pull.flag-first",
         "A pulled message has the flag F the first time",
-        "F tells a consumer that nobody had the message before.",
+        "F shows a consumer that the message was not delivered before.",
         "F107",
         *_stage(),
         *_stored("one"),
@@ -248,8 +248,8 @@ _RESULTS: Final = (
     ),
     case(
         "server.pull.no-info",
-        "Without Info nothing is told about what is left",
-        "Headers that nobody asked for cost bytes.",
+        "Without Info the remaining messages are not counted",
+        "Unrequested headers cost bytes.",
         "F107",
         *_stage(),
         *_stored("one", "two"),
@@ -352,7 +352,7 @@ _REFUSALS: Final = (
     ),
     case(
         "server.pull.not-joined",
-        "Whoever has not joined the channel is not authorized",
+        "A client that has not joined the channel is not authorized",
         "Rights are checked when a client joins.",
         "F105",
         *connect("a"),
@@ -386,7 +386,7 @@ _REFUSALS: Final = (
     case(
         "server.pull.no-id",
         "A pull without a message id is answered with Id-Required",
-        "Nobody could match the results.",
+        "The results could not be matched.",
         "F105 F106",
         *_stage(),
         *_stored("one"),

@@ -70,7 +70,7 @@ CASES: Final[tuple[Case, ...]] = (
     case(
         "server.ack.put-back-not-first",
         "A message that is delivered again has no flag F",
-        "F tells a consumer that nobody had the message before.",
+        "F shows a consumer that the message was not delivered before.",
         "F87 F98",
         *stage("putback-end"),
         push("p", message(flags="")),
@@ -128,7 +128,7 @@ CASES: Final[tuple[Case, ...]] = (
     case(
         "server.ack.late-is-ignored",
         "An acknowledgement after the timeout is ignored",
-        "The message is somebody else's by then.",
+        "By then the message is in flight to another consumer.",
         "F94 F95",
         *stage("ack-consumer", SHORT),
         say("p", message()),

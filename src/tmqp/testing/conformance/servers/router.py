@@ -74,7 +74,7 @@ def _queues(*channels: str) -> list[Step]:
 
 
 def _unreached(slug: str, title: str, *steps: list[Step]) -> tuple[Case, ...]:
-    why = "A publisher that waits for an answer must learn that nobody got its message."
+    why = "A publisher that waits for an answer must learn that no receiver got its message."
     before = [step for each in steps for step in each]
     return (
         case(
@@ -105,7 +105,7 @@ def _unreached(slug: str, title: str, *steps: list[Step]) -> tuple[Case, ...]:
         case(
             f"server.router.{slug}-silent",
             f"{title}: a publisher that asked for nothing gets nothing",
-            "An answer that nobody waits for is noise.",
+            "An unexpected answer is noise.",
             "F123",
             *connect("a"),
             *before,
@@ -151,7 +151,7 @@ _MANAGED: Final = (
     ),
     case(
         "server.router.remove",
-        "A removed router is gone",
+        "A removed router no longer exists",
         "Messages must not go where an operator has ended it.",
         "F60 F123",
         *connect("a"),
@@ -167,7 +167,7 @@ _MANAGED: Final = (
     case(
         "server.router.remove-unknown",
         "Removing an unknown router is answered with 0",
-        "What should be gone is gone.",
+        "Removed routers must not receive messages.",
         "F60",
         *connect("a"),
         *ask("a", Operation.REMOVE_ROUTER, "$rt"),
@@ -321,8 +321,8 @@ _METHODS: Final = (
     ),
     case(
         "server.router.only-first-passes-over",
-        "OnlyFirst goes on to the next binding when the first reaches nobody",
-        "A place that stands by is for when the first is gone.",
+        "OnlyFirst continues with the next binding when the first has no receiver",
+        "A standby takes over when the first is missing.",
         "F120 F122",
         *connect("a"),
         *_queues("$q1"),
@@ -459,7 +459,7 @@ _BINDINGS: Final = (
     case(
         "server.router.delivered-acknowledge",
         "A publisher that asks for an acknowledgement gets it after the delivery",
-        "A publisher may want to know that somebody got its message.",
+        "A publisher may need to know that a receiver got its message.",
         "F123",
         *connect("a"),
         *_queues("$q1"),
@@ -473,7 +473,7 @@ _BINDINGS: Final = (
     case(
         "server.router.delivered-response",
         "A publisher that asks for a response gets 0 after the delivery",
-        "A publisher may want to know that somebody got its message.",
+        "A publisher may need to know that a receiver got its message.",
         "F123",
         *connect("a"),
         *_queues("$q1"),

@@ -192,7 +192,7 @@ CASES: Final[tuple[Case, ...]] = (
     case(
         "server.security.ids-are-random",
         "Gives clients without an id ids that do not repeat",
-        "Whoever can guess an id can send in its place.",
+        "A client that can guess an id can send in its place.",
         "F30 F45",
         connect("a", client_id=""),
         connect("b", client_id=""),
@@ -202,7 +202,7 @@ CASES: Final[tuple[Case, ...]] = (
     ),
     case(
         "server.security.token-is-not-forwarded",
-        "Shows nobody the token of a client",
+        "Does not show the token of a client",
         "The token is a secret between client and server.",
         "F29 F69",
         connect("a", token="secret-of-$a"),  # noqa: S106 - of nobody

@@ -76,7 +76,7 @@ export async function page(context) {
     } catch (error) {
       if (error.status !== 404) throw error;
       close();
-      fill(place, card(null, quiet("This client is connected no more.")));
+      fill(place, card(null, quiet("This client is no longer connected.")));
     }
   };
   const cut = async (row) => {

@@ -113,42 +113,33 @@ export async function page(context) {
     fill(state, card(null,
       h("div", { class: "numbers" }, [["waiting", row.waiting], ["in flight", row.in_flight], ["deferred", row.deferred], ["dead", row.counts.dead], ["consumers", row.consumers]]
         .map(([words, value]) => h("div", {}, h("b", {}, count(value)), h("span", {}, words)))),
-      row.waiting > 0 && !row.consumers && row.status !== "pull" ? h("p", { class: "banner warn gap" }, "Messages wait, and nobody consumes them.") : null,
-      limit ? meter("Of its limit", row.waiting, limit) : null,
-      h("div", { class: "gap" }, facts([
-        ["Status", stopped ? badge(row.status, "warn") : row.status], ["Oldest message", row.waiting ? age(row.oldest_age_s) : "none waits"], ["In memory", bytes(row.bytes)], ["On disk", bytes(row.disk_bytes)],
-        ["On disk only", count(row.spilled)], ["Last came", moment(row.last_received_ms)], ["Last went", moment(row.last_sent_ms)],
-        ["Came in", count(row.counts.received_messages)], ["Done", count(row.counts.done)], ["Expired", count(row.counts.expired)], ["Put back", count(row.counts.requeued)],
-        ["Not acknowledged in time", count(row.counts.ack_timeouts)], ["Refused", count(row.counts.refused)], ["Dropped", count(row.counts.dropped)],
-        ["Its dead letters go to", row.options.dead_letter ? link(queueHash(row.options.dead_letter.channel, row.options.dead_letter.queue), `${row.options.dead_letter.channel}/${row.options.dead_letter.queue}`) : "nowhere: they are dropped"],
-      ]))));
-  };
-  const drawSlow = async () => {
-    fill(settings, card("Options", optionsList(QUEUE_OPTIONS, row.options)));
-    const found = can.has("see-consumers") ? await get(`${path}/consumers`) : null;
-    if (found) {
-      fill(people, card("Consumers", table("Consumers", [
-        ["Client", (each) => (may("see-clients") ? link(`#/clients?filter=${encode(`id=${each.id}`)}`, each.name || each.id) : each.name || each.id)],
-        ["Door", (each) => each.door], ["For", (each) => age(each.online_ms / 1000), "n"], ["Delivered", (each) => count(each.delivered), "n"],
-        ["Acknowledged", (each) => count(each.acknowledged), "n"], ["In flight", (each) => [count(each.in_flight), each.blocked && badge("blocked", "error")], "n"],
-      ], found.items, "Nobody has joined the channel.")));
-    }
-    await dead.refresh();
-  };
-  const refresh = async () => {
-    row = await get(path);
-    history.add(Date.now() / 1000, { in: row.counts.received_messages, out: row.counts.deliveries, done: row.counts.done }, { waiting: row.waiting, in_flight: row.in_flight, deferred: row.deferred });
-    draw();
-    if (turn % 3 === 0) await drawSlow();
-    turn += 1;
-    flow.draw();
-    depth.draw();
-  };
-  await refresh();
-  return {
-    name, refresh, every: 1500,
-    element: h("div", {}, top, state, h("div", { class: "grid" }, flow.element, depth.element), dead.element, people, settings),
-    drawn: () => { flow.draw(); depth.draw(); },
-    end: () => { flow.end(); depth.end(); },
-  };
-}
+      row.waiting > 0 && !row.consumers && row.status !== "pull" ? h("p", { class: "banner warn gap"
+      }, "Messages wait, and there is no consumer.") : null, limit ? meter("Of its limit",
+      row.waiting, limit) : null, h("div", { class: "gap" }, facts([ ["Status", stopped ?
+      badge(row.status, "warn") : row.status], ["Oldest message", row.waiting ?
+      age(row.oldest_age_s) : "none waits"], ["In memory", bytes(row.bytes)], ["On disk",
+      bytes(row.disk_bytes)], ["On disk only", count(row.spilled)], ["Last came",
+      moment(row.last_received_ms)], ["Last went", moment(row.last_sent_ms)], ["Came in",
+      count(row.counts.received_messages)], ["Done", count(row.counts.done)], ["Expired",
+      count(row.counts.expired)], ["Put back", count(row.counts.requeued)], ["Not acknowledged in
+      time", count(row.counts.ack_timeouts)], ["Refused", count(row.counts.refused)], ["Dropped",
+      count(row.counts.dropped)], ["Its dead letters go to", row.options.dead_letter ?
+      link(queueHash(row.options.dead_letter.channel, row.options.dead_letter.queue),
+      `${row.options.dead_letter.channel}/${row.options.dead_letter.queue}`) : "nowhere: they are
+      dropped"], ])))); }; const drawSlow = async () => { fill(settings, card("Options",
+      optionsList(QUEUE_OPTIONS, row.options))); const found = can.has("see-consumers") ? await
+      get(`${path}/consumers`) : null; if (found) { fill(people, card("Consumers",
+      table("Consumers", [ ["Client", (each) => (may("see-clients") ?
+      link(`#/clients?filter=${encode(`id=${each.id}`)}`, each.name || each.id) : each.name ||
+      each.id)], ["Door", (each) => each.door], ["For", (each) => age(each.online_ms / 1000), "n"],
+      ["Delivered", (each) => count(each.delivered), "n"], ["Acknowledged", (each) =>
+      count(each.acknowledged), "n"], ["In flight", (each) => [count(each.in_flight), each.blocked
+      && badge("blocked", "error")], "n"], ], found.items, "Nobody has joined the channel."))); }
+      await dead.refresh(); }; const refresh = async () => { row = await get(path);
+      history.add(Date.now() / 1000, { in: row.counts.received_messages, out: row.counts.deliveries,
+      done: row.counts.done }, { waiting: row.waiting, in_flight: row.in_flight, deferred:
+      row.deferred }); draw(); if (turn % 3 === 0) await drawSlow(); turn += 1; flow.draw();
+      depth.draw(); }; await refresh(); return { name, refresh, every: 1500, element: h("div", {},
+      top, state, h("div", { class: "grid" }, flow.element, depth.element), dead.element, people,
+      settings), drawn: () => { flow.draw(); depth.draw(); }, end: () => { flow.end(); depth.end();
+      }, }; }
