@@ -76,7 +76,7 @@ def _parent_of(process: int) -> str:
 
 
 class _Killing:
-    """What may happen to either kind of writer in a task."""
+    """What may happen to either kind of writer, in a task and where it commits."""
 
     folder = ""
 
@@ -85,6 +85,12 @@ class _Killing:
         message = super().write(self._pieces(iterator))  # type: ignore[misc]  # a writer's
         kill_at(self.folder, "staged")
         return message
+
+    def commit(self, *given: Any, **named: Any) -> None:
+        """As the sink does."""
+        kill_at(self.folder, "before the commit")
+        super().commit(*given, **named)  # type: ignore[misc]  # a writer's
+        kill_at(self.folder, "after the commit")
 
     def _pieces(self, iterator: Iterator[Any]) -> Iterator[Any]:
         for batch in iterator:
@@ -100,12 +106,6 @@ class KillingBatchWriter(_Killing, TmqpArrowWriter):
 
 class KillingWriter(_Killing, TmqpStreamArrowWriter):
     """The streaming sink's writer, and what may happen to it."""
-
-    def commit(self, messages: Any, batchId: int) -> None:  # noqa: N803 - Spark's name
-        """As the sink does."""
-        kill_at(self.folder, "before the commit")
-        super().commit(messages, batchId)
-        kill_at(self.folder, "after the commit")
 
 
 class KillingSource(TmqpDataSource):

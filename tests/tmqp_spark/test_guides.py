@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from click.testing import CliRunner
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from tests.tmqp_spark import killing
 from tests.tmqp_spark.commands import kept
 from tests.tmqp_spark.pages import blocks
 from tmqp_spark.cli import cli
@@ -19,6 +22,9 @@ from tmqp_spark.testing import Broker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+_LOOK_S: Final = 0.05
 
 
 def run_all(
@@ -49,6 +55,28 @@ def placed(text: str, instead: Mapping[str, str]) -> str:
     for there, here in instead.items():
         text = text.replace(there, here)
     return text
+
+
+@contextmanager
+def started_again(broker: Broker, folder: Path) -> Iterator[None]:
+    """Start the broker again whenever it is killed; its process' number stands in the folder."""
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(_LOOK_S):
+            if not broker.running:
+                broker.kill()
+                broker.start()
+                (folder / "broker").write_text(str(broker.pid))
+
+    (folder / "broker").write_text(str(broker.pid))
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        yield
+    finally:
+        over.set()
+        looking.join()
 
 
 @pytest.mark.long
@@ -97,6 +125,33 @@ def test_recipes(spark: SparkSession, own_broker: Broker, tmp_path: Path) -> Non
     assert sorted(large) == list(range(100, 200))
     found = [(row["seconds"], row["nanos"]) for row in space["times"].orderBy("seq").collect()]
     assert found == [(number, 7) for number in range(50)]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)
+def test_a_write_that_is_repeated_outlives_the_broker_and_counts_once(
+    spark: SparkSession, own_broker: Broker, tmp_path: Path
+) -> None:
+    """The broker dies with what is staged; the next attempt loses the answer to its commit."""
+    own_broker.push("by-key", 1, [b"%d" % number for number in range(500)])
+    own_broker.create("orders-copy", 1)
+    killing.register(spark)
+    folder = tmp_path / "query"
+    folder.mkdir()
+    killing.arm(folder, "broker", "staged")
+    killing.arm(folder, "itself", "after the commit")
+    format_of = 'frame.write.format("tmqp{}")'
+    deadly = f"{format_of.format('_killing')}.option('kills', {str(folder)!r})"
+    code = placed(blocks("spark_recipes", "python")["repeated"], {format_of.format(""): deadly})
+    space = {
+        "ADDRESS": own_broker.url,
+        "CHECKPOINT": str(tmp_path / "checkpoint"),
+        "spark": spark,
+    }
+    with started_again(own_broker, folder):
+        run_block("spark_recipes.md: repeated", code, space)
+    assert killing.armed(folder) == []
+    assert killing.books(own_broker.url, "orders-copy") == (500, 0, 499)
 
 
 @pytest.mark.long
