@@ -106,7 +106,7 @@ class ConnectRefused(ConnectFailed):
     def __init__(self, address: str, code: int, node_address: str = "") -> None:
         words = f"the server refused: {code_words(code)}"
         if code == RESULT_MISDIRECTED_REQUEST:
-            words = "the server stands by" + (f", {node_address} leads" if node_address else "")
+            words = "the server is a standby" + (f", {node_address} leads" if node_address else "")
         super().__init__(address, words)
         self.code = code
         self.node_address = node_address

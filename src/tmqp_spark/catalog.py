@@ -112,7 +112,7 @@ class Subscription:
         if len(given) != 1:
             raise InvalidOption(
                 "set one of the options subscribe, subscribePattern and assign to the queues to "
-                "read; {'none is' if not given else ' and '.join(given) + ' are'} given"
+                f"read; {'none is' if not given else ' and '.join(given) + ' are'} given"
             )
         self.named: set[str] = set()
         self._channels: set[str] = set()

@@ -80,14 +80,14 @@ async def test_servers_that_name_each_other_are_not_asked_for_ever() -> None:
 
 async def test_a_standby_that_knows_no_leader_is_an_error_that_says_so() -> None:
     async with standby("") as (address, _):
-        with pytest.raises(ConnectRefused, match=r"the server stands by$") as caught:
+        with pytest.raises(ConnectRefused, match=r"the server is a standby$") as caught:
             async with connect(address, reconnect=None):
                 raise AssertionError("nobody takes clients")
     assert (caught.value.code, caught.value.node_address) == (421, "")
     again = copy.copy(ConnectRefused("a", 421, "tmq://b"))
     assert (again.node_address, str(again)) == (
         "tmq://b",
-        "cannot connect to a: the server stands by, tmq://b leads",
+        "cannot connect to a: the server is a standby, tmq://b leads",
     )
 
 

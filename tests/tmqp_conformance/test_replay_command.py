@@ -240,4 +240,4 @@ def test_as_a_command_of_its_own(server: list[str]) -> None:
         env=environment,
         check=True,
     )
-    assert "Exit status: 0 it does, 1 it does not, 2 it could not be tested, 3" in helped.stdout
+    assert "Exit status: 0 it conforms, 1 it does not, 2 it could not be tested, 3" in helped.stdout

@@ -448,7 +448,7 @@ class _Nameless(DoorKind):
         ({"protocol": "tmqp", "limits": {"max_payload_bytes": 0}}, [], "doors: tmqp"),
         ({**HTTP, "options": {"speed": 1}}, [], "doors: http: .* no options, such as 'speed'"),
         ({"protocol": "tmqp", "options": {"x": 1}}, [], "doors: tmqp: .* no options"),
-        (TOY, [ToyKind(), ToyKind()], "a door 'toy' already"),
+        (TOY, [ToyKind(), ToyKind()], "the door 'toy' exists already"),
         (TOY, [ToyKind(), _Copy()], "'toy' and 'copy' have one number, 250"),
         (TOY, [_Nameless()], "needs a name"),
     ],

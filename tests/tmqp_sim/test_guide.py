@@ -36,5 +36,7 @@ def test_every_checker_is_explained() -> None:
         used.update(re.findall(r'Violation\(\s*"([a-z-]+)"', text))
         used.update(re.findall(r'Runaway\(\s*"([a-z-]+)"', text))
     used |= {"lost", "duplicate", "stuck", "exception"}
-    table = page("guides/simulation.md").partition("| checker | says |")[2].partition("\n\n")[0]
+    table = (
+        page("guides/simulation.md").partition("| checker | violation |")[2].partition("\n\n")[0]
+    )
     assert sorted(used) == sorted(set(re.findall(r"`([a-z-]+)`", table)))

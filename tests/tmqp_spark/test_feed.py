@@ -134,7 +134,7 @@ def test_a_broker_that_refuses_ends_it_with_the_reason() -> None:
 @pytest.mark.parametrize(
     ("wanted", "says"),
     [
-        ((["ClientArrived"], [], []), "no event 'ClientArrived'; there are ClientConnected"),
+        ((["ClientArrived"], [], []), "no event 'ClientArrived'; the events are ClientConnected"),
         ((["QueueCreated"], [], []), "QueueCreated needs the option channels"),
         ((["MessageProduced"], ["*"], []), "MessageProduced .* option queues"),
         (([], [], ["orders"]), "queues is such as orders/7"),

@@ -158,7 +158,7 @@ def test_a_column_that_must_not_be_null_is_not() -> None:
 def test_a_body_that_is_shorter_than_its_names_is_found() -> None:
     message = stored(1, b"x" * 40, source="abc")
     message.body = message.body[:3] + b"\xff" + message.body[4:]
-    with pytest.raises(DecodeFailed, match="is no message"):
+    with pytest.raises(DecodeFailed, match="is not a message"):
         build([block(message)])
 
 

@@ -218,7 +218,7 @@ class GroupMember:
         self._replica = replica = Replica(
             self._log, self.store, settings, token, self._claimed, self._ended, self._tell
         )
-        logger.info("stands by as %s in the group %s", config.node, config.group)
+        logger.info("is a standby, %s in the group %s", config.node, config.group)
         replica.start()
 
     def look(self) -> GroupView:

@@ -163,8 +163,8 @@ async def test_a_standby_tells_clients_where_the_leader_is(group: Group) -> None
 POST = b"POST %b HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx"
 #: What each protocol's clients say first, and what a standby answers before it closes.
 GREETINGS = {
-    "nsq": (b"  V2SUB c q\n", b"E_INVALID this server stands by"),
-    "stomp": (b"CONNECT\naccept-version:1.2\nhost:x\n\n\0", b"this server stands by"),
+    "nsq": (b"  V2SUB c q\n", b"E_INVALID this server is a standby"),
+    "stomp": (b"CONNECT\naccept-version:1.2\nhost:x\n\n\0", b"this server is a standby"),
     "http": (POST % b"/api/v1/channels/c/queues/1/messages", b"Node-Address: tmq://z:1"),
     "nsqd-http": (POST % b"/pub?topic=t", b'{"message":"STANDBY"}'),
     "smq": (b"S\n", b""),
@@ -265,7 +265,7 @@ async def test_a_server_that_begins_to_lead_answers_while_its_store_is_read(
         kept = group.log.asked[Keep]
         assert (await probe.get("/healthz")).status_code == 200
         assert (await probe.get("/readyz")).text == "standby\n"
-        with pytest.raises(ConnectRefused, match=r"the server stands by$"):
+        with pytest.raises(ConnectRefused, match=r"the server is a standby$"):
             async with connect(str(server.addresses[0]), reconnect=None):
                 raise AssertionError("it is let in")
         await until(lambda: group.log.asked[Keep] > kept)

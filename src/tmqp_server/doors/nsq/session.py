@@ -328,7 +328,7 @@ class NsqSession(ConsumingSession):
         slot = self._asks_slot
         self._asks_slot = None
         if effect.code == RESULT_MISDIRECTED_REQUEST:
-            text = b"E_INVALID this server stands by, another one takes clients"
+            text = b"E_INVALID this server is a standby, another one serves clients"
             return self._fatal(text, slot or self._answers.open(), self._orders, now)
         if slot is not None:
             return self._fatal(b"E_AUTH_FAILED AUTH failed", slot, self._orders, now)
