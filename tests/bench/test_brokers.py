@@ -270,7 +270,7 @@ def test_a_server_is_watched_until_it_ends(tmp_path: Path) -> None:
     assert beside.poll() is None
     server.stop()
     assert beside.poll() is not None
-    with pytest.raises(OSError, match="nobody answers operators"):
+    with pytest.raises(OSError, match="no admin door answers"):
         begin(free_port(), server_core())
 
 

@@ -116,5 +116,6 @@ def test_most_of_them_were_understood(server: Server) -> None:
     asked = server.statuses.total()
     if asked < len(NAMES):
         pytest.skip("few requests were made in this process")
-    assert server.statuses[2] > asked / 10
-    assert server.statuses[4] > asked / 10
+    # One process of several may have had few of the operations that need nothing to be there.
+    assert server.statuses[2] > asked / 20
+    assert server.statuses[4] > asked / 20
