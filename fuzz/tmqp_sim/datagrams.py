@@ -120,7 +120,9 @@ class UdpSocket:
             if source.held_bytes > _HELD_BYTES:
                 raise Violation("datagrams", f"{source.held_bytes} bytes wait for {number}")
             stopped = server.hub.has_more(number) or server.goes_on
+            out = server.turn.outbound(number)
             stopped = stopped or not server.hub.reads(number)
+            stopped = stopped or (out is not None and out.throttled)  # by a rate (seed 12636)
             if source.waits and not stopped and not source.over:
                 raise Violation("datagrams", f"session {number} is not read, for no reason")
             if source.held and not source.waits:
