@@ -122,7 +122,7 @@ def _skips_one_more(original: Any) -> Any:
     def emit(
         self: Sender, queue: Queue, message: Message, chosen: dict[int, Client], now: float
     ) -> None:
-        if queue.audience.deaf and queue.discipline.stores and len(chosen) > 1:
+        if queue.skips and queue.discipline.stores and len(chosen) > 1:
             chosen.popitem()
         original(self, queue, message, chosen, now)
 
@@ -171,7 +171,7 @@ TERMS_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] =
         Subscription, "accept", _any_of_the_exclusive,
     ),
     (
-        "skips-one-more", "where one consumer is slow, another one misses messages too",
+        "skips-one-more", "where slow consumers miss messages, one that is not slow misses some too",
         Sender, "_emit", _skips_one_more,
     ),
     (

@@ -228,7 +228,7 @@ FOUND_AT: Final = {
     "short-run": 2,
     "silent-letters": 14,
     "single-shares": 13,
-    "skips-one-more": 38,
+    "skips-one-more": 136,
     "skips-the-last": 2,
     "smq-done-at-the-end": 63,
     "smq-goes-on": 176,
