@@ -171,7 +171,7 @@ TERMS_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] =
         Subscription, "accept", _any_of_the_exclusive,
     ),
     (
-        "skips-one-more", "where slow consumers miss messages, one that is not slow misses some too",
+        "skips-one-more", "where slow consumers miss messages, a quick one misses some, too",
         Sender, "_emit", _skips_one_more,
     ),
     (
