@@ -11,13 +11,12 @@ import argparse
 import gc
 import importlib
 import json
-import os
 import sys
 import time
 from typing import Any, Final
 
-from tmqp_bench.codec import BUILDS, PLACES, ROOT
-from tmqp_bench.depth import from_process
+from tmqp_bench.codec import BUILDS
+from tmqp_bench.depth import from_process, path_of
 from tmqp_bench.in_process import open_hub, outbound
 
 __all__ = ["add_arguments", "measure", "run"]
@@ -57,11 +56,9 @@ def add_arguments(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Measure, print, and return the exit status."""
-    place = ROOT / PLACES[options.build]
-    if not (place / "tmqp_server").is_dir():
-        print(f"nothing is in {PLACES[options.build]}: make compiled", file=sys.stderr)
+    path = path_of(options.build)
+    if path is None:
         return 1
-    path = os.pathsep.join([str(place), str(ROOT / "fuzz" / "bench")])
     print(f"Processor time of the hub and the engine for a message, {options.build}, ns\n")
     print("queue       consumers  answers at once  push  answer\n" + "-" * 52)
     for status, consumers, at_once in _ROWS:

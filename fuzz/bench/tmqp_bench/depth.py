@@ -19,7 +19,7 @@ from typing import Any, Final
 from tmqp_bench.codec import BUILDS, PLACES, ROOT
 from tmqp_bench.in_process import broker_for, create_pull_queue
 
-__all__ = ["add_arguments", "from_process", "measure", "resident_bytes", "run"]
+__all__ = ["add_arguments", "from_process", "measure", "path_of", "resident_bytes", "run"]
 
 _HELP: Final = """\
 Measures what a message costs in a queue that holds many: the engine alone, in one process, without
@@ -67,11 +67,9 @@ def _depth(text: str) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Measure, print, and return the exit status."""
-    place = ROOT / PLACES[options.build]
-    if not (place / "tmqp_server").is_dir():
-        print(f"nothing is in {PLACES[options.build]}: make compiled", file=sys.stderr)
+    path = path_of(options.build)
+    if path is None:
         return 1
-    path = os.pathsep.join([str(place), str(ROOT / "fuzz" / "bench")])
     found: list[dict[str, float]] = []
     for depth in _DEPTHS:
         if depth > options.most:
@@ -83,6 +81,16 @@ def run(options: argparse.Namespace) -> int:
         found.append(measured)
     print(json.dumps(found, indent=2) if options.json else _table(options.build, found))
     return 0
+
+
+def path_of(build: str) -> str | None:
+    """Where Python looks for the modules of a process that measures a build; None, and the user is
+    told, if it has not been made."""
+    place = ROOT / PLACES[build]
+    if not (place / "tmqp_server").is_dir():
+        print(f"nothing is in {PLACES[build]}: make compiled", file=sys.stderr)
+        return None
+    return os.pathsep.join([str(place), str(ROOT / "fuzz" / "bench")])
 
 
 def from_process(module: str, path: str, *arguments: int | str) -> Any:

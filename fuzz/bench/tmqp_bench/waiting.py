@@ -10,12 +10,11 @@ import argparse
 import gc
 import importlib
 import json
-import os
 import sys
 from typing import Any, Final
 
-from tmqp_bench.codec import BUILDS, PLACES, ROOT
-from tmqp_bench.depth import from_process, resident_bytes
+from tmqp_bench.codec import BUILDS
+from tmqp_bench.depth import from_process, path_of, resident_bytes
 from tmqp_bench.in_process import create_pull_queue, open_hub
 
 __all__ = ["add_arguments", "measure", "run"]
@@ -45,11 +44,9 @@ def add_arguments(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Measure, print, and return the exit status."""
-    place = ROOT / PLACES[options.build]
-    if not (place / "tmqp_server").is_dir():
-        print(f"nothing is in {PLACES[options.build]}: make compiled", file=sys.stderr)
+    path = path_of(options.build)
+    if path is None:
         return 1
-    path = os.pathsep.join([str(place), str(ROOT / "fuzz" / "bench")])
     print(f"Memory of a message of 100 B that waits, {options.build}\n")
     print("at once  bytes a message\n-------  ---------------")
     for at_once in _AT_ONCE:

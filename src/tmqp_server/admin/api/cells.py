@@ -8,7 +8,7 @@ from urllib.parse import unquote_to_bytes
 
 from tmqp.constants import RESULT_UNACCEPTABLE
 from tmqp_server.admin.api.running import AskOnce, Stepping, Steps, done, need, show
-from tmqp_server.admin.api.table import Api, Begin, Operation, body_of, integer
+from tmqp_server.admin.api.table import Api, Begin, Operation, body_of, integer, whole_of
 from tmqp_server.doors.http.contents import MOST_DELAY_MS, payload_members, payload_of
 from tmqp_server.doors.http.exchange import Exchange, Handler
 from tmqp_server.doors.http.messages import BadRequest, HttpResponse, problem
@@ -218,14 +218,8 @@ def _initial(given: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _number(given: Mapping[str, Any], name: str, most: int) -> int:
-    """A member that must be there.
-
-    :raises BadRequest: when it is missing, or beyond a bound.
-    """
-    value = given.get(name)
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
-        raise BadRequest(422, f"{name} must be a whole number from 0 to {most}")
-    return value
+    """A member that must be there."""
+    return whole_of(given, name, -1, 0, most)
 
 
 _CELL: Final = "/cells/{space}/{key}"

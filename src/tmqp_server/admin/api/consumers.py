@@ -26,7 +26,7 @@ from tmqp_server.admin.api.consuming import (
     HttpConsumer,
 )
 from tmqp_server.admin.api.running import words_of
-from tmqp_server.admin.api.table import Api, Operation, body_of, integer
+from tmqp_server.admin.api.table import Api, Operation, body_of, integer, whole_of
 from tmqp_server.admin.options import ADMIN
 from tmqp_server.doors.http.contents import (
     MOST_DELAY_MS,
@@ -112,9 +112,9 @@ class _Create(_Asking):
         if not channel:
             raise BadRequest(422, "channel must name a channel")
         super().__init__(exchange, channel)
-        self._idle_s = _whole(given, "idle_s", IDLE_S, 1, LONGEST_IDLE_S)
-        window = _whole(given, "window", DEFAULT_WINDOW, 1, MOST_WINDOW)
-        timeout_ms = _whole(given, "ack_timeout_ms", 0, 0, MOST_DELAY_MS)
+        self._idle_s = whole_of(given, "idle_s", IDLE_S, 1, LONGEST_IDLE_S)
+        window = whole_of(given, "window", DEFAULT_WINDOW, 1, MOST_WINDOW)
+        timeout_ms = whole_of(given, "ack_timeout_ms", 0, 0, MOST_DELAY_MS)
         self._terms = Terms(window, timeout_ms, PUT_BACK_START)
         self._filter = wanted_filter(
             given.get("filter_language"), given.get("filter"), exchange.client.letters, 422
@@ -279,7 +279,7 @@ class _Settle(_Asking):
             if key not in known:
                 raise BadRequest(422, f"an item has no member {key[:64]!r}: {', '.join(known)}")
         name = _text(item, "id", "")
-        queue_id = _whole(item, "queue", 0, 0, MAX_QUEUE_ID)
+        queue_id = whole_of(item, "queue", 0, 0, MAX_QUEUE_ID)
         outcome = _text(item, "outcome", "ack")
         if not name or outcome not in OUTCOMES:
             words = f"each item needs an id, and outcome is one of {', '.join(OUTCOMES)}"
@@ -289,13 +289,13 @@ class _Settle(_Asking):
         place = (consumer.channel, queue_id)
         number = consumer.number
         if outcome == "extend":
-            timeout_ms = _whole(item, "timeout_ms", 0, 1, MOST_DELAY_MS)
+            timeout_ms = whole_of(item, "timeout_ms", 0, 1, MOST_DELAY_MS)
             return Extend(number, answer, name, *place, timeout_ms)
         if outcome == "release":
             put_back = PUT_BACK_PLACES.get(_text(item, "put_back", "end"))
             if put_back is None:
                 raise BadRequest(422, f"put_back must be one of {', '.join(PUT_BACK_PLACES)}")
-            delay_ms = _whole(item, "delay_ms", 0, 0, MOST_DELAY_MS)
+            delay_ms = whole_of(item, "delay_ms", 0, 0, MOST_DELAY_MS)
             return Release(number, answer, name, *place, put_back, delay_ms)
         reason = "" if outcome == "ack" else wanted_reason(_text(item, "reason", ""), 422)
         return Acknowledge(number, name, *place, not reason, reason, request=answer)
@@ -323,13 +323,6 @@ def _text(item: dict[str, Any], name: str, default: str) -> str:
     if not isinstance(value, str):
         raise BadRequest(422, f"{name} must be a string")
     return value.encode("utf-8", "replace").decode()
-
-
-def _whole(item: dict[str, Any], name: str, default: int, least: int, most: int) -> int:
-    value = item.get(name, default)
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise BadRequest(422, f"{name} must be a whole number from {least} to {most}")
-    return value
 
 
 def _settle(api: Api, exchange: Exchange) -> Handler:

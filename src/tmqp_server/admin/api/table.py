@@ -33,6 +33,7 @@ __all__ = [
     "flag",
     "integer",
     "text",
+    "whole_of",
     "word",
 ]
 
@@ -199,3 +200,15 @@ def body_of(request: HttpRequest, allowed: Mapping[str, type | tuple[type, ...]]
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in wanted):
             raise BadRequest(422, f"{key} has the wrong type")
     return found
+
+
+def whole_of(given: Mapping[str, Any], name: str, default: int, least: int, most: int) -> int:
+    """A member that is a whole number.
+
+    :param default: its value if it is missing; outside the bounds if it must be there.
+    :raises BadRequest: when it is not a whole number within the bounds.
+    """
+    value = given.get(name, default)
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise BadRequest(422, f"{name} must be a whole number from {least} to {most}")
+    return value
