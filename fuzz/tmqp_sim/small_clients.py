@@ -5,14 +5,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from tmqp_sim.network import Link
-from tmqp_sim.speakers import Speaker
+from tmqp_sim.speakers import KEEPALIVE_S, Speaker
 from tmqp_sim.stage import Stage
 
 __all__ = ["LineClient"]
 
-#: When kernels give up a connection in which nothing arrives, in seconds.
-_KEEPALIVE_S: Final = 6.0
 _LOOK_EVERY_S: Final = 0.2
 
 
@@ -64,7 +61,7 @@ class LineClient(Speaker):
     def _look(self) -> None:
         self.later(_LOOK_EVERY_S * (0.5 + self.random.random()), self._look)
         if self.link.dead:
-            if self.world.now - self.heard_at > _KEEPALIVE_S:
+            if self.world.now - self.heard_at > KEEPALIVE_S:
                 self.world.mark(f"{self._protocol} client's kernel gave the server up")
                 self._crash(silently=True)
         elif self.lingers:
@@ -87,12 +84,6 @@ class LineClient(Speaker):
         self._crash(silently=self.random.random() < 0.4)
 
     def _crash(self, *, silently: bool) -> None:
-        link = self.link
-        self.leave(silently=silently)
         if silently:
-            self.world.after(_KEEPALIVE_S, _give_up, link)
-
-
-def _give_up(link: Link) -> None:
-    """The server's kernel has had no answer for long."""
-    link.reset(link.server, "connection timed out")
+            self.forget()
+        self.leave(silently=silently)

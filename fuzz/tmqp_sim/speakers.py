@@ -13,8 +13,10 @@ from typing import Final
 from tmqp_sim.network import End, Link
 from tmqp_sim.stage import Stage
 
-__all__ = ["Speaker"]
+__all__ = ["KEEPALIVE_S", "Speaker"]
 
+#: When kernels give up a connection in which nothing arrives, in seconds.
+KEEPALIVE_S: Final = 6.0
 #: What the network takes at the most until the server hears of a connection, in seconds.
 _ACCEPT_S: Final = 0.02
 #: What a client waits at the least before it comes back, and what it may wait beyond that.
@@ -124,7 +126,14 @@ class Speaker:
         """End the connection from this side, as far as everything was sent."""
         if self.end is not None:
             self.end.close()
+            if self.link.dead:
+                self.forget()  # that it has closed does not arrive either (seed 22924)
             self.over()
+
+    def forget(self) -> None:
+        """The server's kernel gives the connection up, for nothing arrives in it."""
+        link = self.link
+        self.world.after(KEEPALIVE_S, link.reset, link.server, "connection timed out")
 
     def over(self) -> None:
         """There is no connection any more."""

@@ -17,7 +17,7 @@ from typing import Final
 
 from tmqp_sim.host import ZMTP
 from tmqp_sim.network import Link
-from tmqp_sim.speakers import Speaker
+from tmqp_sim.speakers import KEEPALIVE_S, Speaker
 from tmqp_sim.stage import Stage
 from tmqp_sim.world import Violation
 from tmqp_sim.zmtp_books import Item, ZmtpBooks
@@ -40,8 +40,6 @@ __all__ = [
 #: Heartbeats of sockets that have some: after so much silence, and how long they wait.
 HEARTBEAT_S: Final = 1.0
 PATIENCE_S: Final = 2.5
-#: When the kernel of a socket without heartbeats gives up a connection in which nothing arrives.
-_KEEPALIVE_S: Final = 6.0
 _LOOK_EVERY_S: Final = 0.25
 #: After so long a connection has brought a PING, whatever befell the network.
 _KNOWN_S: Final = 8.0
@@ -139,7 +137,7 @@ class ZmtpSocket(Speaker):
                 self.leave(silently=False)
                 return
             self.flush()
-        if self.link.dead and now - self.heard_at > _KEEPALIVE_S:
+        if self.link.dead and now - self.heard_at > KEEPALIVE_S:
             self.world.mark("ZeroMQ socket's kernel gave the server up")
             self.leave(silently=True)
         elif not self.simulation.healed and self.random.random() < self._restless * _LOOK_EVERY_S:
