@@ -1,4 +1,4 @@
-"""``tmqp-server rebuild``: a server of a group gets a copy of what another one keeps."""
+"""``tmqp-server rebuild``: replaces a store with a copy from another server of the group."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ Examples:
   tmqp-server rebuild -c tmqp.toml --from http://m2:2680
   tmqp-server rebuild -c tmqp.toml --if-needed   before each start
 
-Exit status: 0 the server can be started, 2 it cannot, and its directory is as it was."""
+Exit status: 0 the server can be started; 2 it cannot, and its directory is unchanged."""
 )
 @click.option(
     "-c",
     "--config",
     "config_path",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The server's own configuration; what it says is also taken from the environment.",
+    help="The server's configuration file; environment variables are read as well.",
 )
 @click.option(
     "-d",
@@ -57,11 +57,11 @@ Exit status: 0 the server can be started, 2 it cannot, and its directory is as i
 def rebuild(
     config_path: Path | None, data: str | None, sources: tuple[str, ...], if_needed: bool
 ) -> None:
-    """Give a server of a group a copy of another one's store, in the place of its own.
+    """Replace the store of a server with a copy from another server of its group.
 
-    The server must not be running.  It is for a new disk, and for one that is damaged or was away
-    for longer than the log is kept.  The group goes on meanwhile and keeps the log for this server.
-    The token needs the rights manage-server, and browse for all channels.
+    Use it for a new disk, and for one that is damaged or was offline for longer than the log is
+    kept.  The server must not be running.  The group continues to serve clients, and keeps the log
+    for this server.  The token needs the right manage-server, and browse for all channels.
     """
     given = Given(path=config_path, environment=os.environ, data=data)
     try:

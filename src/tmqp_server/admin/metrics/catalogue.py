@@ -101,7 +101,11 @@ class Metric:
 QUEUE_COUNTERS: Final = (
     ("received", "received", "Messages that were pushed into queues."),
     ("sent", "sent", "Messages that were sent to at least one consumer, each time counted."),
-    ("deliveries", "delivered", "Deliveries, the missed too: one message to ten consumers is ten."),
+    (
+        "deliveries",
+        "delivered",
+        "Deliveries, missed ones included: a message to ten consumers is ten.",
+    ),
     ("done", "done", "Messages that were consumed."),
     ("redelivered", "redelivered", "Messages that were redelivered."),
     ("requeued", "requeued", "Messages that were put back into their queue."),
@@ -113,7 +117,7 @@ QUEUE_COUNTERS: Final = (
     ("ack_timeouts", "ack_timeouts", "Deliveries that were not acknowledged in time."),
     ("negative_acks", "negative_acks", "Negative acknowledgements by consumers."),
     ("unknown_acks", "unknown_acks", "Acknowledgements that matched no delivery."),
-    ("skipped", "skipped", "Deliveries of broadcasts that a slow consumer missed."),
+    ("skipped", "skipped", "Deliveries that a slow consumer missed."),
     ("missed", "missed", "Deliveries that a door did not forward; they count as skipped, too."),
     ("untracked", "untracked", "Deliveries of broadcasts that were sent and not tracked."),
     ("overflowed", "overflowed", "Messages of ephemeral queues for which there was no room."),
