@@ -59,9 +59,13 @@ NO_NETWORK = echo 'make: that needs the network, or a package cache that pip kno
 
 # What is type-checked and linted, as far as it exists.
 CODE := $(wildcard setup.py src tests fuzz examples tools)
-# What a build is made of: the files, and the folders so that a deleted file counts as a change.
-SOURCES := pyproject.toml setup.py $(shell find src $(wildcard fuzz/tmqp_conformance) -mindepth 1 \
-	\( -name __pycache__ -o -name '*.egg-info' \) -prune -o -print)
+# What a build is made of; and a list of it, written anew when it differs, so that a file that is
+# gone counts as a change.  (A folder changes whenever Python puts a __pycache__ into it.)
+FIND_SOURCES := find src $(wildcard fuzz/tmqp_conformance) \
+	\( -name __pycache__ -o -name '*.egg-info' \) -prune -o -type f -print | sort
+LIST := build/sources.txt
+$(shell mkdir -p build; $(FIND_SOURCES) | cmp -s - $(LIST) || $(FIND_SOURCES) > $(LIST))
+SOURCES := pyproject.toml setup.py $(LIST) $(shell $(FIND_SOURCES))
 
 .PHONY: help demo test test-long test-wheel interop spark-oldest quick spark-demo setup wheel \
 	compiled test-compiled lint format typecheck imports tidy lock lock-check sbom reproduce \
