@@ -17,12 +17,14 @@ from tmqp_sim.raw import RAW_ROLES
 from tmqp_sim.sprayers import SPRAYER
 
 __all__ = [
+    "draw_cells",
     "draw_epochs",
     "draw_fleeting",
     "draw_foreign",
     "draw_memory",
     "draw_moves",
     "draw_rates",
+    "draw_retuners",
     "draw_scrapers",
     "draw_web",
     "draw_web_sockets",
@@ -41,6 +43,12 @@ _BY_WEB_SOCKET: Final = 0.5
 _FOREIGN_SHARE: Final = 0.1
 #: Runs in which somebody reads the metrics, and logs in as a browser does.
 _SCRAPED_SHARE: Final = 0.06
+#: Runs in which clients keep counters and values, and in which the feeds of a queue are listed.
+_CELLS_SHARE: Final = 0.07
+_LISTED_SHARE: Final = 0.5
+#: Runs in which consumers change their terms, and how many of them do.
+_RETUNED_SHARE: Final = 0.08
+_RETUNES: Final = 0.7
 #: Runs in which clients may send only so fast.
 _RATED_SHARE: Final = 0.12
 
@@ -135,3 +143,23 @@ def draw_rates(plan: Plan) -> None:
         burst_s=own.choice((0.1, 0.3, 1.0)),
     )
     plan.rates.address_connections = own.choice((0.0, 4.0, 10.0))
+
+
+def draw_cells(plan: Plan) -> None:
+    """Now and then somebody keeps counters and values, unless what is left of them would fill the
+    memory; and somebody whose queue feeds others lists these feeds."""
+    own = Random(f"{plan.seed}/cells")
+    if own.random() < _CELLS_SHARE and not plan.is_narrow:
+        plan.cells = own.choice((20, 60))
+    own = Random(f"{plan.seed}/feeds are listed")
+    plan.fed_looks = bool(plan.feeds) and own.random() < _LISTED_SHARE
+
+
+def draw_retuners(plan: Plan) -> None:
+    """Let some consumers change their terms and grant credit as long as they are there."""
+    own = Random(f"{plan.seed}/tunes")
+    if plan.quiet or own.random() >= _RETUNED_SHARE:
+        return
+    for client in plan.clients:
+        if client.role == "consumer" and own.random() < _RETUNES:
+            client.habits.retune_s = own.choice((0.2, 0.5, 2.0))

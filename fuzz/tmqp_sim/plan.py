@@ -19,12 +19,14 @@ from tmqp_sim.clients import FORGERS
 from tmqp_sim.consumers import Habits
 from tmqp_sim.disk import DiskHabits
 from tmqp_sim.extra_plan import (
+    draw_cells,
     draw_epochs,
     draw_fleeting,
     draw_foreign,
     draw_memory,
     draw_moves,
     draw_rates,
+    draw_retuners,
     draw_scrapers,
     draw_web,
     draw_web_sockets,
@@ -134,6 +136,8 @@ def draw_plan(seed: int) -> Plan:
     draw_web_sockets(plan)
     draw_scrapers(plan)
     draw_rates(plan)
+    draw_cells(plan)
+    draw_retuners(plan)
     if not plan.quiet:
         _draw_faults(plan, chance)
     return plan

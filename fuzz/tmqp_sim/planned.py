@@ -30,6 +30,7 @@ _PARTS: Final = (
     "stomp",
     "openwire",
     "scrapers",
+    "cells",
 )
 
 
@@ -121,6 +122,7 @@ class Plan:
         "bulk_linger_s",
         "bulk_producer",
         "bulk_traces",
+        "cells",
         "clients",
         "counts",
         "disk",
@@ -131,6 +133,7 @@ class Plan:
         "faults",
         "fed_filters",
         "fed_kind",
+        "fed_looks",
         "fed_room",
         "feeds",
         "foreign",
@@ -205,6 +208,10 @@ class Plan:
         self.feeds = self.fed_room = 0
         self.fed_filters = True
         self.fed_kind = "durable"
+        #: Its feeds are listed now and then.
+        self.fed_looks = False
+        #: So many questions about counters and values are to be answered to each who keeps some.
+        self.cells = 0
         #: So many items are published by clients that speak NSQ; whether topics are durable.
         self.nsq = 0
         self.nsq_durable = True
@@ -322,8 +329,11 @@ class Plan:
         if self.feeds:
             filters = "filtered" if self.fed_filters else "all"
             lines.append(
-                f"feeds: {self.feeds} items, {filters}, {self.fed_kind}, room {self.fed_room}"
+                f"feeds: {self.feeds} items, {filters}, {self.fed_kind}, room {self.fed_room},"
+                f" {'listed' if self.fed_looks else 'not listed'}"
             )
+        if self.cells:
+            lines.append(f"cells: {self.cells} answers about them for each who keeps some")
         if self.nsq:
             kept = "durable" if self.nsq_durable else "in memory"
             lines.append(f"NSQ: {self.nsq} items, {kept}")
