@@ -17,6 +17,7 @@ from tmqp_sim.raw import RAW_ROLES
 from tmqp_sim.sprayers import SPRAYER
 
 __all__ = [
+    "draw_address",
     "draw_cells",
     "draw_epochs",
     "draw_fleeting",
@@ -49,6 +50,9 @@ _LISTED_SHARE: Final = 0.5
 #: Runs in which consumers change their terms, and how many of them do.
 _RETUNED_SHARE: Final = 0.08
 _RETUNES: Final = 0.7
+#: Of the runs in which rights are asked about, those in which all come from one address.
+_ONE_ADDRESS: Final = 0.3
+_ADDRESS: Final = "198.51.100.7"
 #: Runs in which clients may send only so fast.
 _RATED_SHARE: Final = 0.12
 
@@ -163,3 +167,16 @@ def draw_retuners(plan: Plan) -> None:
     for client in plan.clients:
         if client.role == "consumer" and own.random() < _RETUNES:
             client.habits.retune_s = own.choice((0.2, 0.5, 2.0))
+
+
+def draw_address(plan: Plan) -> None:
+    """Now and then all clients of TMQP come from one address, and some are not let in: the others
+    wait for the pauses of these."""
+    own = Random(f"{plan.seed}/all of one address")
+    if plan.quiet or not plan.guarded or plan.has_sides or own.random() >= _ONE_ADDRESS:
+        return
+    plan.shared_address = _ADDRESS
+    for number in range(own.choice((1, 2, 3))):
+        at = own.random() * plan.duration_s * 0.7
+        name = f"impostor-{number}"
+        plan.clients.append(ClientPlan(name, "impostor", 0, Habits(), at, True))

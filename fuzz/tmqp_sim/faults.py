@@ -19,6 +19,8 @@ __all__ = ["Target", "inject"]
 #: How often a consumer with a credit grants more, in seconds.
 _GRANT_EVERY_S: Final = 0.5
 _CLOCK_JUMP_S: Final = 3_600.0
+#: How long a turn of the event loop takes at most, when that is not quick.
+_LONGEST_TURN_S: Final = 0.4
 #: How many of the restarts begin with a drain, and how long that takes at most, in seconds.
 _DRAINED: Final = 0.2
 _DRAIN_S: Final = 1.5
@@ -138,6 +140,14 @@ def _freeze(simulation: Target, fault: Fault) -> bool:
         return False
     left = simulation.plan.duration_s - simulation.world.now
     simulation.server.freeze(min(fault.lasts_s, max(left, 0.01)))
+    return True
+
+
+def _busy(simulation: Target, fault: Fault) -> bool:
+    """A turn of the event loop takes long, or a little longer than most."""
+    if not simulation.server.up or simulation.server.asleep:
+        return False
+    simulation.server.freeze(_LONGEST_TURN_S * fault.pick)
     return True
 
 
@@ -265,4 +275,5 @@ _INJECTORS: Final[dict[str, Callable[[Target, Fault], bool]]] = {
     "single": _single,
     "clock": _clock,
     "clear": _clear,
+    "busy": _busy,
 }

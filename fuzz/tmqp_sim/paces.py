@@ -106,6 +106,8 @@ class Paces:
 
     def __init__(self, server: _Carrier, lateness_s: float, limits: RateLimits | None) -> None:
         self.limits = limits
+        #: All connections come from this address, if it is one.
+        self.shared = ""
         self._server = server
         self._late_s = lateness_s + _SLACK
         self._paces: dict[int, _Pace] = {}
@@ -160,7 +162,7 @@ class Paces:
         """Where a connection comes from, which begins."""
         limits = self.limits
         if limits is None:
-            return host
+            return self.shared or host
         now = self._server.now
         address = _address_of(number)
         self._paces[number] = _Pace(limits, address, now)

@@ -156,6 +156,7 @@ class Plan:
         "shifts",
         "seed",
         "shape",
+        "shared_address",
         "openwire",
         "openwire_durable",
         "smq",
@@ -219,6 +220,8 @@ class Plan:
         self.removals = self.shifts = 0
         #: So many clients speak Throttr, and so many watch the server by HTTP.
         self.throttr = self.scrapers = 0
+        #: The address from which all connections come; empty if each has one of its own.
+        self.shared_address = ""
         #: How fast clients may send, if that is limited.
         self.rates: RateLimits | None = None
         #: So many items are pushed by sockets of ZeroMQ; whether queues are durable.
@@ -376,6 +379,8 @@ class Plan:
     def _about_the_server(self) -> list[str]:
         """Who watches it, and how fast clients may be."""
         lines: list[str] = []
+        if self.shared_address:
+            lines.append(f"all clients come from {self.shared_address}")
         if self.scrapers:
             lines.append(f"who watches by HTTP: {self.scrapers}")
         rates = self.rates

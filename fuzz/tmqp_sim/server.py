@@ -55,6 +55,7 @@ from tmqp_sim.paces import Paces
 from tmqp_sim.promptness import Promptness
 from tmqp_sim.rounds import Rounds
 from tmqp_sim.sessions import Session
+from tmqp_sim.turns import Turns
 from tmqp_sim.world import Violation, World
 
 __all__ = ["Built", "Server"]
@@ -138,6 +139,7 @@ class Server:
         #: When the clock of this life read zero, in the world's time: before it begins, at first.
         self.booted_at = -world.child(f"{name} boot").random() * _LONGEST_BOOT_S
         self.up = self.asleep = False
+        self.slept_at = 0.0
         self.listens = True  # it does not while it drains
         self.drained: Callable[[], None] | None = None  # called when it has
         self.sessions: dict[int, Session] = {}
@@ -145,6 +147,7 @@ class Server:
         self.goes_on = False
         self.paces = Paces(self, lateness_s, rates)
         self.promptness = Promptness(self, lateness_s)
+        self.turns = Turns(self)
         self.outside = outside
         outside.server = self
         self._build = build
@@ -253,6 +256,7 @@ class Server:
         self.world.note(self.name, "starts, life", self.lives)
         self.outside.begin()
         self.paces.begin()
+        self.turns.begin()
         self._began()
         self.turn.on_deadline(self.now)
         self.attend()
@@ -283,6 +287,7 @@ class Server:
         """The process stands still; its connections do not."""
         if self.up and not self.asleep:
             self.asleep = True
+            self.slept_at = self.now
             self.world.note(self.name, "stands still for", duration_s)
             self.world.mark("server frozen")
             self.world.after(duration_s, self.wake, self.lives)
@@ -292,6 +297,7 @@ class Server:
         if not self.asleep or life != self.lives:
             return
         self.asleep = False
+        self.turns.slept(self.slept_at)
         self._waking = True
         self.world.note(self.name, "goes on")
         for link in self._knocking:
@@ -327,6 +333,7 @@ class Server:
 
     def begin_portion(self) -> None:
         """The turn is called: what it works off now keeps others waiting."""
+        self.turns.woke()
         if self._begin_portion is not None:
             self._begin_portion()
 

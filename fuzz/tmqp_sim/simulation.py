@@ -156,6 +156,7 @@ class Simulation:
             rates=plan.rates,
         )
         self.server.foreign_share = plan.foreign
+        self.server.paces.shared = plan.shared_address
         limits = ClientLimits(
             protocol=self.protocol,
             response_timeout_s=3.0,
