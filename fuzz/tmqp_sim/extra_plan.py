@@ -10,8 +10,9 @@ from random import Random
 from typing import Final
 
 from tmqp.constants import STATUS_PULL
-from tmqp_server.shell.rates import RateLimits
+from tmqp_server.shell.rates import RateLimits, read_networks
 from tmqp_sim.consumers import Habits
+from tmqp_sim.paces import EXEMPT
 from tmqp_sim.planned import ClientPlan, Plan
 from tmqp_sim.raw import RAW_ROLES
 from tmqp_sim.sprayers import SPRAYER
@@ -147,6 +148,18 @@ def draw_rates(plan: Plan) -> None:
         burst_s=own.choice((0.1, 0.3, 1.0)),
     )
     plan.rates.address_connections = own.choice((0.0, 4.0, 10.0))
+    _draw_other_rates(plan.rates, Random(f"{plan.seed}/other rates"))
+
+
+def _draw_other_rates(rates: RateLimits, own: Random) -> None:
+    """Half of these limit only some of it, or messages of addresses, or have addresses of all
+    kinds."""
+    if own.random() < 0.25:
+        rates.exempt = read_networks(EXEMPT)
+    if own.random() < 0.25:
+        rates.address_messages = own.choice((2.0, 6.0))
+    if own.random() < 0.25:
+        setattr(rates, own.choice(("client_messages", "client_bytes", "address_bytes")), 0.0)
 
 
 def draw_cells(plan: Plan) -> None:

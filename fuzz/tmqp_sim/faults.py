@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final, Protocol
 
 from tmqp.constants import STATUS_PAUSED
+from tmqp_server.shell.rates import RateLimits
 from tmqp_sim.clients import SimClient
 from tmqp_sim.disk import Disk
 from tmqp_sim.history import Place
@@ -19,6 +21,10 @@ __all__ = ["Target", "inject"]
 #: How often a consumer with a credit grants more, in seconds.
 _GRANT_EVERY_S: Final = 0.5
 _CLOCK_JUMP_S: Final = 3_600.0
+#: How many connections are let in when these are few, in all and of one host.
+_FEW: Final = ((50, 1), (12, 2), (8, 1))
+#: How many times as high other rates are; none with 0.
+_SCALES: Final = (0.0, 0.5, 2.0)
 #: How long a turn of the event loop takes at most, when that is not quick.
 _LONGEST_TURN_S: Final = 0.4
 #: How many of the restarts begin with a drain, and how long that takes at most, in seconds.
@@ -151,6 +157,45 @@ def _busy(simulation: Target, fault: Fault) -> bool:
     return True
 
 
+def _reload(simulation: Target, fault: Fault) -> bool:
+    """Another configuration holds for a while: fewer connections, and rates, if there are some."""
+    server = simulation.server
+    if not server.up or server.asleep:
+        return False
+    most, per_host = _FEW[int(fault.pick * len(_FEW))]
+    server.admission.limit_to(most, per_host)
+    rates = simulation.plan.rates
+    if rates is not None:
+        scale = _SCALES[int(fault.pick * 1_000) % len(_SCALES)]
+        server.hear(partial(server.paces.reload, _scaled(rates, scale)))
+    simulation.world.after(fault.lasts_s, _reload_again, simulation, server.lives)
+    return True
+
+
+def _reload_again(simulation: Target, life: int) -> None:
+    server = simulation.server
+    if not server.up or server.lives != life:
+        return
+    server.admission.limit_to()
+    rates = simulation.plan.rates
+    if rates is not None:
+        server.hear(partial(server.paces.reload, rates))
+
+
+def _scaled(rates: RateLimits, scale: float) -> RateLimits:
+    """All rates so many times as high; none with 0."""
+    scaled = RateLimits(
+        rates.client_messages * scale,
+        rates.client_bytes * scale,
+        rates.address_messages * scale,
+        rates.address_bytes * scale,
+        rates.address_connections * scale,
+        rates.burst_s,
+    )
+    scaled.exempt = rates.exempt
+    return scaled
+
+
 def _server_crash(simulation: Target, fault: Fault) -> bool:
     server = simulation.server
     if not server.up:
@@ -276,4 +321,5 @@ _INJECTORS: Final[dict[str, Callable[[Target, Fault], bool]]] = {
     "clock": _clock,
     "clear": _clear,
     "busy": _busy,
+    "reload": _reload,
 }

@@ -76,10 +76,11 @@ FAULT_KINDS: Final[dict[str, str]] = {
     "clock": "the wall clock jumps by an hour",
     "clear": "what waits in a queue is removed on purpose",
     "busy": "the server's process is busy for a moment, again and again",
+    "reload": "fewer connections are let in for a while, and other rates hold",
 }
 #: How likely each is in a plan with faults, if that differs from most.
 _LIKELY: Final = 0.3
-_LIKELIHOODS: Final = {"clear": 0.15, "busy": 0.04}
+_LIKELIHOODS: Final = {"clear": 0.15, "busy": 0.04, "reload": 0.05}
 #: How often something happens, and how often the process is busy: ten times a minute is logged.
 _COUNTS: Final = (1, 2, 5)
 _BUSY_COUNTS: Final = (2, 6, 40)
@@ -457,7 +458,8 @@ def _draw_faults(plan: Plan, chance: Random) -> None:
         own = Random(f"{plan.seed}/{kind}")
         if kind == "single" and not any(place.single for place in plan.places):
             continue
-        if own.random() >= _LIKELIHOODS.get(kind, _LIKELY):
+        often = kind == "reload" and plan.rates is not None
+        if own.random() >= (_LIKELY if often else _LIKELIHOODS.get(kind, _LIKELY)):
             continue
         counts = _BUSY_COUNTS if kind == "busy" else _COUNTS
         for count in range(1 if kind in _ONCE else own.choice(counts)):

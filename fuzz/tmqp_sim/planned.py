@@ -387,7 +387,7 @@ class Plan:
         if rates is not None:
             lines.append(
                 f"rates: {rates.client_messages:g} messages and {rates.client_bytes:g} bytes a"
-                f" second, {rates.address_bytes:g} bytes and {rates.address_connections:g}"
-                " connections of an address"
+                f" second, {rates.address_messages:g} messages, {rates.address_bytes:g} bytes and"
+                f" {rates.address_connections:g} connections of an address, exempt {rates.exempt}"
             )
         return lines

@@ -18,8 +18,6 @@ from typing import Any, Final
 
 from tmqp_server.doors.port import Door
 from tmqp_server.hub.hub import Hub
-from tmqp_server.shell.admitting import Connected
-from tmqp_server.shell.datagrams import Datagrams
 from tmqp_server.shell.outbound import FLUSHING, OPEN, Outbound
 from tmqp_server.shell.rates import RateLimits
 from tmqp_server.shell.turn import Turn
@@ -45,7 +43,9 @@ from tmqp_server.shell.world import (
     WorldEffect,
     WriteBatch,
 )
+from tmqp_sim.admission import Admission
 from tmqp_sim.books import Ballast
+from tmqp_sim.built import Built
 from tmqp_sim.cursed import CURSED, Cursed, CursedDoor
 from tmqp_sim.datagrams import UdpSocket
 from tmqp_sim.host import WEB, Guest, Peer
@@ -58,50 +58,14 @@ from tmqp_sim.sessions import Session
 from tmqp_sim.turns import Turns
 from tmqp_sim.world import Violation, World
 
-__all__ = ["Built", "Server"]
+__all__ = ["Server"]
 
 #: How long a machine has been up at most when a server starts after a reboot, in seconds.
 _LONGEST_BOOT_S: Final = 2.0
-#: Connections in all, and of one host: as many as good clients need, fewer than bad ones try.
-_MOST_CONNECTIONS: Final = 50
-_MOST_PER_HOST: Final = 2
 #: How many of the connections are read and written by tasks.
 _BY_TASKS: Final = 0.25
 #: How long it takes at most to change to TLS, in seconds.
 _LONGEST_HANDSHAKE_S: Final = 0.2
-
-
-class Built:
-    """What one life of the server consists of."""
-
-    __slots__ = (
-        "ballast", "begin_portion", "datagrams", "door", "foreign", "others", "turn", "web",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        turn: Turn,
-        door: Door,
-        ballast: Ballast,
-        begin_portion: Callable[[], None] | None = None,
-        web: Door | None = None,
-        foreign: Door | None = None,
-        datagrams: Datagrams | None = None,
-        others: Sequence[tuple[str, Door]] = (),
-    ) -> None:
-        self.turn = turn
-        self.door = door
-        self.ballast = ballast
-        #: Called before commands of a session are worked off.
-        self.begin_portion = begin_portion
-        #: The door of those who come by HTTP.
-        self.web = web
-        #: The door of another kind.
-        self.foreign = foreign
-        #: Those who come by datagrams.
-        self.datagrams = datagrams
-        #: The doors of those who speak other protocols, each with how their hosts begin.
-        self.others = others
 
 
 class Server:
@@ -179,7 +143,7 @@ class Server:
             DrainEnded: self._end_drain,
         }
         self._peers: list[Peer] = []
-        self._connected = Connected(_MOST_CONNECTIONS, _MOST_PER_HOST)
+        self.admission = Admission(world)
         self.turn: Turn
         self._door: Door
         self._web: Door | None = None
@@ -252,7 +216,7 @@ class Server:
         self.listens = True
         self._due = math.inf
         self.goes_on = False
-        self._connected = Connected(_MOST_CONNECTIONS, _MOST_PER_HOST)
+        self.admission.begin()
         self.world.note(self.name, "starts, life", self.lives)
         self.outside.begin()
         self.paces.begin()
@@ -395,9 +359,7 @@ class Server:
         link.life = self.lives
         session = Session(self, link)
         session.host = link.host or f"host {session.number}"
-        refused = self._connected.admit(session.host, is_local=False, has_room=self.hub.has_room())
-        if refused:
-            self.world.mark("connection refused: too many")
+        if not self.admission.admits(session.host, has_room=self.hub.has_room()):
             session.over = True
             session.end.close()
             return
@@ -406,7 +368,7 @@ class Server:
             self._held[session.number] = link
             self.world.after(pause_s, self.hear_in, self.lives, partial(self._open, session))
         elif pause_s < 0.0:
-            self._connected.leave(session.host)
+            self.admission.leaves(session.host)
             session.over = True
             session.end.close()
         else:
@@ -441,7 +403,7 @@ class Server:
     def forget(self, session: Session) -> None:
         """A connection has ended."""
         if self.sessions.pop(session.number, None) is not None:
-            self._connected.leave(session.host)
+            self.admission.leaves(session.host)
             self.paces.forget(session.number)
 
     # -- the world's part -----------------------------------------------------------------------

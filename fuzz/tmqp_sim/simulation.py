@@ -33,6 +33,7 @@ from tmqp_server.shell.outbound import Marks
 from tmqp_server.shell.turn import Turn
 from tmqp_sim.appointments import Appointments
 from tmqp_sim.books import MOST_STATE_BYTES, Ballast
+from tmqp_sim.built import Built
 from tmqp_sim.checkers import judge
 from tmqp_sim.clients import SimClient
 from tmqp_sim.cluster_plan import draw_cluster, is_cluster
@@ -61,7 +62,7 @@ from tmqp_sim.plan import ClientPlan, MessagePlan, Plan, draw_plan
 from tmqp_sim.producers import BulkProducer, Producer
 from tmqp_sim.raw import RAW_ROLES, Raw
 from tmqp_sim.results import Result
-from tmqp_sim.server import Built, Server
+from tmqp_sim.server import Server
 from tmqp_sim.sides import Sides
 from tmqp_sim.sprayers import SPRAYER, Sprayer
 from tmqp_sim.strangers import Stranger

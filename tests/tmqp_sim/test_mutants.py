@@ -17,6 +17,8 @@ pytestmark = pytest.mark.cold
 LIMIT: Final = 1_000
 #: Where they were found last; the search begins there.
 FOUND_AT: Final = {
+    "address-messages-free": 128,
+    "addresses-counted-singly": 77,
     "all-at-once": 3,
     "always-first": 2,
     "answered-twice": 56,
@@ -161,6 +163,7 @@ FOUND_AT: Final = {
     "no-notes": 576,
     "no-pause": 96,
     "no-waiting": 7,
+    "nobody-exempt": 77,
     "nothing-makes-way": 13,
     "nsq-deferred-too-short": 0,
     "nsq-first-attempt": 0,
@@ -212,6 +215,9 @@ FOUND_AT: Final = {
     "rate-too-slow": 69,
     "reads-on": 7,
     "regular-first": 5,
+    "reload-keeps-arrivals": 611,
+    "reload-keeps-connections": 71,
+    "reload-keeps-rates": 671,
     "removed-in-words": 7,
     "removes-all-but-one": 3,
     "removes-unasked": 264,
