@@ -25,6 +25,7 @@ __all__ = [
     "draw_foreign",
     "draw_memory",
     "draw_moves",
+    "draw_patience",
     "draw_rates",
     "draw_retuners",
     "draw_scrapers",
@@ -51,6 +52,9 @@ _LISTED_SHARE: Final = 0.5
 #: Runs in which consumers change their terms, and how many of them do.
 _RETUNED_SHARE: Final = 0.08
 _RETUNES: Final = 0.7
+#: Runs in which a disk that is only slow counts as one that fails, and from when on.
+_IMPATIENT_SHARE: Final = 0.08
+_PATIENCE_S: Final = 0.2
 #: Of the runs in which rights are asked about, those in which all come from one address.
 _ONE_ADDRESS: Final = 0.3
 _ADDRESS: Final = "198.51.100.7"
@@ -193,3 +197,12 @@ def draw_address(plan: Plan) -> None:
         at = own.random() * plan.duration_s * 0.7
         name = f"impostor-{number}"
         plan.clients.append(ClientPlan(name, "impostor", 0, Habits(), at, True))
+
+
+def draw_patience(plan: Plan) -> None:
+    """Now and then a write that takes long counts as one that fails, as where others keep the
+    log."""
+    own = Random(f"{plan.seed}/impatience")
+    if own.random() < _IMPATIENT_SHARE and not plan.quiet:
+        plan.disk.sync_max_s = 0.3
+        plan.patience_s = _PATIENCE_S

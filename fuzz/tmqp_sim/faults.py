@@ -30,6 +30,7 @@ _LONGEST_TURN_S: Final = 0.4
 #: How many of the restarts begin with a drain, and how long that takes at most, in seconds.
 _DRAINED: Final = 0.2
 _DRAIN_S: Final = 1.5
+_LONG_DRAIN_S: Final = 12.0
 #: Kinds of queues that may be cleared, and that may be paused.
 _CLEARED: Final = ("work", "share", "saved", "durable", "spill", "pull", "bulk")
 _PAUSED: Final = ("work", "share", "saved", "spill", "polite", "bulk")
@@ -157,6 +158,15 @@ def _busy(simulation: Target, fault: Fault) -> bool:
     return True
 
 
+def _flood(simulation: Target, fault: Fault) -> bool:
+    """Many come and go, each from an address of its own: none of them is remembered for ever."""
+    server = simulation.server
+    if not server.up or server.asleep or not server.listens:
+        return False
+    server.hear(server.paces.flood)
+    return True
+
+
 def _reload(simulation: Target, fault: Fault) -> bool:
     """Another configuration holds for a while: fewer connections, and rates, if there are some."""
     server = simulation.server
@@ -224,11 +234,29 @@ def _restart(simulation: Target, fault: Fault) -> bool:
         simulation.world.after(0.3 + min(fault.lasts_s, 1.0), server.start)
 
     if fault.pick < _DRAINED:
-        server.drain(_DRAIN_S, go)
+        bound_s = _DRAIN_S if fault.pick < 0.75 * _DRAINED else _LONG_DRAIN_S
+        # Some are asked to drain first, and to stop when they do, or have.
+        stops = fault.pick > 0.4 * _DRAINED
+        asks = simulation.operator.drain if int(fault.pick * 1_000) % 2 else None
+        server.drain(bound_s, go, stops=stops, asks=asks)
+        if not stops or fault.pick > 0.9 * _DRAINED:
+            later_s = fault.lasts_s * 0.4
+            simulation.world.after(later_s, _stop_drained, simulation, bound_s, go, life)
     else:
         server.stop("the server stops")
         go()
     return True
+
+
+def _stop_drained(simulation: Target, bound_s: float, go: Callable[[], None], life: int) -> None:
+    """A server that drains, or has drained, is asked to stop."""
+    server = simulation.server
+    if not server.up or server.lives != life:
+        return
+    if server.asleep:
+        simulation.world.after(0.1, _stop_drained, simulation, bound_s, go, life)
+    else:
+        server.drain(bound_s, go)
 
 
 def _disk_full(simulation: Target, fault: Fault) -> bool:
@@ -321,5 +349,6 @@ _INJECTORS: Final[dict[str, Callable[[Target, Fault], bool]]] = {
     "clock": _clock,
     "clear": _clear,
     "busy": _busy,
+    "flood": _flood,
     "reload": _reload,
 }

@@ -14,10 +14,12 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+from tmqp_server.doors.port import Door
 from tmqp_server.hub.hub import Hub
 from tmqp_server.shell.outbound import Outbound
 from tmqp_server.shell.rates import SMALLEST_MESSAGE, Arrivals, RateLimits
 from tmqp_server.shell.turn import Turn
+from tmqp_server.shell.world import Wire
 from tmqp_sim.world import Violation, World
 
 __all__ = ["EXEMPT", "Paces", "PlainBucket"]
@@ -43,8 +45,20 @@ _MIXED: Final = (
 )
 #: The networks that are exempt, where there are several kinds of addresses.
 EXEMPT: Final = ("192.0.2.0/24",)
+#: Connections of a flood; addresses that are remembered although nobody of them is connected.
+_FLOOD: Final = 1_100
+_FIRST_NUMBER: Final = 5_000_000
+_REMEMBERED: Final = 1_024
 #: Who would have to wait for so many seconds may be refused.
 _MAY_BE_REFUSED_S: Final = 10.0
+
+
+class _Nobody(Wire):
+    """The connection of somebody who says nothing and hears nothing."""
+
+    def send(self, data: bytes) -> int:
+        """Nothing is taken."""
+        return 0
 
 
 class PlainBucket:
@@ -149,6 +163,10 @@ class _Carrier(Protocol):
     turn: Turn
 
     @property
+    def door(self) -> Door:
+        """By which clients of TMQP come in."""
+
+    @property
     def hub(self) -> Hub:
         """The hub of this life."""
 
@@ -197,6 +215,24 @@ class Paces:
             self._open(number, pace.key)
             self._paces[number].pushed = server.hub.pushed(number)
             self._paces[number].unread = server.hub.has_more(number)
+
+    def flood(self) -> None:
+        """Many connections begin and end, each of an address of its own.
+
+        :raises Violation: when the server remembers all of them.
+        """
+        server, arrivals = self._server, self._arrivals
+        turn, now = server.turn, server.now
+        if arrivals is None or turn.rates is None:
+            return
+        for number in range(_FLOOD):
+            host = f"198.18.{number // 256}.{number % 256}"
+            if arrivals.wait(host, now) == 0.0:
+                turn.opened(_FIRST_NUMBER + number, server.door, _Nobody(), host, now)
+                turn.closed(_FIRST_NUMBER + number, now)
+        there = max(len(turn.rates._addresses), len(arrivals._addresses))
+        if there > _REMEMBERED + len(self._paces):
+            raise Violation("bound", f"{there} addresses are remembered")
 
     def pause(self, number: int) -> float:
         """A connection comes: for how many seconds it is not begun, below 0 if it is refused.
@@ -250,7 +286,7 @@ class Paces:
     def _place_of(self, number: int) -> tuple[str, str]:
         """The address of a connection, and as what it counts."""
         limits = self.limits
-        table = _PLAIN
+        table: tuple[tuple[str, str], ...] = _PLAIN
         if limits is not None and limits.exempt:
             table = _MIXED
         elif limits is not None and limits.address_messages:

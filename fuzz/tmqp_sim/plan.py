@@ -26,6 +26,7 @@ from tmqp_sim.extra_plan import (
     draw_foreign,
     draw_memory,
     draw_moves,
+    draw_patience,
     draw_rates,
     draw_retuners,
     draw_scrapers,
@@ -76,6 +77,7 @@ FAULT_KINDS: Final[dict[str, str]] = {
     "clock": "the wall clock jumps by an hour",
     "clear": "what waits in a queue is removed on purpose",
     "busy": "the server's process is busy for a moment, again and again",
+    "flood": "a thousand addresses connect and go, where rates are limited",
     "reload": "fewer connections are let in for a while, and other rates hold",
 }
 #: How likely each is in a plan with faults, if that differs from most.
@@ -85,7 +87,7 @@ _LIKELIHOODS: Final = {"clear": 0.15, "busy": 0.04, "reload": 0.05}
 _COUNTS: Final = (1, 2, 5)
 _BUSY_COUNTS: Final = (2, 6, 40)
 #: What happens once a run at the most.
-_ONCE: Final = ("clear", "freeze", "server-crash", "stop", "restart", "credit")
+_ONCE: Final = ("flood", "clear", "freeze", "server-crash", "stop", "restart", "credit")
 #: Runs in which datagrams come from many addresses.
 _SPRAYED_SHARE: Final = 0.06
 #: Runs in which messages are deferred.
@@ -148,6 +150,7 @@ def draw_plan(seed: int) -> Plan:
     draw_cells(plan)
     draw_retuners(plan)
     draw_address(plan)
+    draw_patience(plan)
     if not plan.quiet:
         _draw_faults(plan, chance)
     return plan
@@ -457,6 +460,8 @@ def _draw_faults(plan: Plan, chance: Random) -> None:
         # A generator for each, so that a new kind leaves the plans as they were.
         own = Random(f"{plan.seed}/{kind}")
         if kind == "single" and not any(place.single for place in plan.places):
+            continue
+        if kind == "flood" and plan.rates is None:
             continue
         often = kind == "reload" and plan.rates is not None
         if own.random() >= (_LIKELY if often else _LIKELIHOODS.get(kind, _LIKELY)):

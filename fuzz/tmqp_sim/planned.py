@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Final
 
@@ -159,6 +160,7 @@ class Plan:
         "shared_address",
         "openwire",
         "openwire_durable",
+        "patience_s",
         "smq",
         "smq_durable",
         "stomp",
@@ -188,6 +190,8 @@ class Plan:
         self.shape = Shape(0.001, 0.01, 65_536, 100)
         self.disk = DiskHabits(0.001, 0.01, 0)
         self.lateness_s = 0.0
+        #: How long a batch may be out before that counts as a failure.
+        self.patience_s = math.inf
         self.take_over = False
         self.max_in_flight = 10_000
         self.work_per_step = 1_000
@@ -379,6 +383,8 @@ class Plan:
     def _about_the_server(self) -> list[str]:
         """Who watches it, and how fast clients may be."""
         lines: list[str] = []
+        if self.patience_s < math.inf:
+            lines.append(f"a write that takes {self.patience_s:g} s counts as one that fails")
         if self.shared_address:
             lines.append(f"all clients come from {self.shared_address}")
         if self.scrapers:

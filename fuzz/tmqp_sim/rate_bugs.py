@@ -85,6 +85,13 @@ def _first_limits_stay(_original: Any) -> Any:
     return limit_to
 
 
+def _remembers_everybody(_original: Any) -> Any:
+    def forget_idle(_addresses: dict[str, Meter]) -> None:
+        return None
+
+    return forget_idle
+
+
 def _does_not_settle(original: Any) -> Any:
     def messages(self: Meter, count: int, now: float) -> float:
         return 0.0 if self.users else float(original(self, count, now))
@@ -117,6 +124,10 @@ RATE_BUGS: Final = (
     (
         "nobody-exempt", "who is exempt from the rates of addresses is held back",
         rates, "is_exempt", _exempts_nobody,
+    ),
+    (
+        "addresses-for-ever", "what an address has sent is never forgotten",
+        rates, "_forget_idle", _remembers_everybody,
     ),
     (
         "address-messages-free", "an address may send as many messages as it likes",

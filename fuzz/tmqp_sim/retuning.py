@@ -27,7 +27,7 @@ _ANY: Final = -1
 #: Credits and windows that are asked for.
 _CREDITS: Final = (0, 1, 3, 10, _ANY)
 _WINDOWS: Final = (0, 1, 2, 5, _ANY)
-_TIMEOUTS_S: Final = (0.0, 0.4, 4.0)
+_TIMEOUTS_S: Final = (0.0, 0.4, 8.0)
 _RETURNS: Final = (RETURN_WORD_TIMEOUT, PUT_BACK_WORD_FRONT, PUT_BACK_WORD_END)
 #: What keeps no message waiting: the terms in the end.
 _OPEN: Final = requests.terms_headers(_ANY, None, 0.0, RETURN_WORD_TIMEOUT, 0, exclusive=False)

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from tmqp_server.doors.port import Door
 from tmqp_server.hub.hub import Hub
+from tmqp_server.shell.draining import SERVING
 from tmqp_server.shell.outbound import FLUSHING, OPEN, Outbound
 from tmqp_server.shell.rates import RateLimits
 from tmqp_server.shell.turn import Turn
@@ -160,6 +161,11 @@ class Server:
     def hub(self) -> Hub:
         """The hub of this life."""
         return self.turn.hub
+
+    @property
+    def door(self) -> Door:
+        """By which clients of TMQP come in."""
+        return self._door
 
     @property
     def readers(self) -> Mapping[int, Session]:
@@ -315,29 +321,45 @@ class Server:
         self.promptness.forgive_drops()
         self.attend()
 
-    def drain(self, bound_s: float, drained: Callable[[], None]) -> None:
+    def drain(
+        self,
+        bound_s: float,
+        drained: Callable[[], None],
+        *,
+        stops: bool = True,
+        asks: Callable[[bool], None] | None = None,
+    ) -> None:
         """Take no more, and wait so long at most for what is unacknowledged.
 
-        :param drained: called when clients have been told to go.
+        :param drained: called when clients have been told to go, and the process is to end.
+        :param stops: it is to end then; if not, it goes on for its operators.
+        :param asks: how one of these asks for it; None where a signal does.
         """
         self.drained = drained
-        self.drains_until = self.now + bound_s
         self.turn.draining.bound_s = bound_s
-        self.turn.drain(True, self.now)
+        if self.turn.draining.state == SERVING:
+            self.drains_until = self.now + bound_s
+        if asks is None:
+            self.turn.drain(stops, self.now)
+        else:
+            asks(stops)
         self.attend()
 
     def _stop_listening(self, _effect: StopListening) -> None:
         self.listens = False
 
-    def _end_drain(self, _effect: DrainEnded) -> None:
+    def _end_drain(self, effect: DrainEnded) -> None:
         unanswered = self.turn.draining.in_flight  # before clients were told to go
         if unanswered and self.now < self.drains_until:
             text = f"{unanswered} deliveries are in hand, and the server had time to wait for them"
             raise Violation("drain", text)
         self.world.mark("drained with deliveries in hand" if unanswered else "drained")
         self.promptness.forgive_drops()
-        if self.drained is not None:
-            self.drained()
+        if not effect.stops:
+            self.world.mark("drained, and goes on for its operators")
+        elif self.drained is not None:
+            drained, self.drained = self.drained, None
+            drained()
 
     def drop_sessions(self) -> None:
         """Whoever has not gone by now has had his time."""

@@ -323,6 +323,9 @@ class Simulation:
         return f"door-{self._door_ids}"
 
     def _began(self) -> None:
+        saving = self.server.turn.saving
+        assert saving is not None, "there is a disk"
+        saving.patience_s = self.plan.patience_s
         self.disk.begin(self.server.lives, self.server.hub)
         check_epochs(self)
         check_moves(self)
