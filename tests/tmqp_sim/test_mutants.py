@@ -284,7 +284,7 @@ FOUND_AT: Final = {
     "taken-is-written": 37,
     "takes-it-for-put-aside": 29,
     "ten-priorities-are-one": 32,
-    "terms-set-in-words": 27,
+    "terms-set-in-words": 120,
     "torn-forgotten": 37,
     "two-owners": 21,
     "unclean-is-clean": 221,
