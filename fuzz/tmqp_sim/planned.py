@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Final
 
@@ -30,6 +31,7 @@ _PARTS: Final = (
     "stomp",
     "openwire",
     "scrapers",
+    "cells",
 )
 
 
@@ -121,6 +123,7 @@ class Plan:
         "bulk_linger_s",
         "bulk_producer",
         "bulk_traces",
+        "cells",
         "clients",
         "counts",
         "disk",
@@ -131,6 +134,7 @@ class Plan:
         "faults",
         "fed_filters",
         "fed_kind",
+        "fed_looks",
         "fed_room",
         "feeds",
         "foreign",
@@ -153,8 +157,10 @@ class Plan:
         "shifts",
         "seed",
         "shape",
+        "shared_address",
         "openwire",
         "openwire_durable",
+        "patience_s",
         "smq",
         "smq_durable",
         "stomp",
@@ -184,6 +190,8 @@ class Plan:
         self.shape = Shape(0.001, 0.01, 65_536, 100)
         self.disk = DiskHabits(0.001, 0.01, 0)
         self.lateness_s = 0.0
+        #: How long a batch may be out before that counts as a failure.
+        self.patience_s = math.inf
         self.take_over = False
         self.max_in_flight = 10_000
         self.work_per_step = 1_000
@@ -205,6 +213,10 @@ class Plan:
         self.feeds = self.fed_room = 0
         self.fed_filters = True
         self.fed_kind = "durable"
+        #: Its feeds are listed now and then.
+        self.fed_looks = False
+        #: So many questions about counters and values are to be answered to each who keeps some.
+        self.cells = 0
         #: So many items are published by clients that speak NSQ; whether topics are durable.
         self.nsq = 0
         self.nsq_durable = True
@@ -212,6 +224,8 @@ class Plan:
         self.removals = self.shifts = 0
         #: So many clients speak Throttr, and so many watch the server by HTTP.
         self.throttr = self.scrapers = 0
+        #: The address from which all connections come; empty if each has one of its own.
+        self.shared_address = ""
         #: How fast clients may send, if that is limited.
         self.rates: RateLimits | None = None
         #: So many items are pushed by sockets of ZeroMQ; whether queues are durable.
@@ -322,8 +336,11 @@ class Plan:
         if self.feeds:
             filters = "filtered" if self.fed_filters else "all"
             lines.append(
-                f"feeds: {self.feeds} items, {filters}, {self.fed_kind}, room {self.fed_room}"
+                f"feeds: {self.feeds} items, {filters}, {self.fed_kind}, room {self.fed_room},"
+                f" {'listed' if self.fed_looks else 'not listed'}"
             )
+        if self.cells:
+            lines.append(f"cells: {self.cells} answers about them for each who keeps some")
         if self.nsq:
             kept = "durable" if self.nsq_durable else "in memory"
             lines.append(f"NSQ: {self.nsq} items, {kept}")
@@ -366,13 +383,17 @@ class Plan:
     def _about_the_server(self) -> list[str]:
         """Who watches it, and how fast clients may be."""
         lines: list[str] = []
+        if self.patience_s < math.inf:
+            lines.append(f"a write that takes {self.patience_s:g} s counts as one that fails")
+        if self.shared_address:
+            lines.append(f"all clients come from {self.shared_address}")
         if self.scrapers:
             lines.append(f"who watches by HTTP: {self.scrapers}")
         rates = self.rates
         if rates is not None:
             lines.append(
                 f"rates: {rates.client_messages:g} messages and {rates.client_bytes:g} bytes a"
-                f" second, {rates.address_bytes:g} bytes and {rates.address_connections:g}"
-                " connections of an address"
+                f" second, {rates.address_messages:g} messages, {rates.address_bytes:g} bytes and"
+                f" {rates.address_connections:g} connections of an address, exempt {rates.exempt}"
             )
         return lines
