@@ -193,10 +193,11 @@ class FrameRun:
         names: i64 = first.raw[3] + first.raw[4]
         has_header = first.raw[1] & HAS_HEADER != 0
         odd = set(self.odd)
+        has_odd = len(odd) > 0
         other = bytes((head[0] ^ HIGH_PRIORITY, head[1]))
         tails = self._tails
         for place in range(2, len(tails)):
-            raw = (other if place - 1 in odd else head) + tails[place]
+            raw = (other if has_odd and place - 1 in odd else head) + tails[place]
             id_at: i64 = HEAD_BYTES if raw[7] < TIER_U16 else HEAD_BYTES + 2
             id_end = id_at + raw[2]
             body = id_end + names
