@@ -98,17 +98,15 @@ class FrameRun:
 
     def _joined(self, b0: int, b1: int) -> bytes:
         """All frames, with these first two bytes of the first."""
-        tails = self._tails
-        if self.odd:
-            other = bytes((b0 ^ HIGH_PRIORITY, b1))
-            odd = set(self.odd)
-            tails = [self._tails[0]]
-            for place in range(self.count):
-                if place in odd:
-                    tails[-1] += other + self._tails[place + 1]
-                else:
-                    tails.append(self._tails[place + 1])
-        return bytes((b0, b1)).join(tails)
+        head = bytes((b0, b1))
+        if not self.odd:
+            return head.join(self._tails)
+        other = bytes((b0 ^ HIGH_PRIORITY, b1))
+        pieces = [head] * (2 * self.count)
+        pieces[1::2] = self._tails[1:]
+        for place in self.odd:
+            pieces[2 * place] = other
+        return b"".join(pieces)
 
     def forwarded_some(
         self,
