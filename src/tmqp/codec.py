@@ -321,6 +321,8 @@ class FrameDecoder:
 
         What is odd in any way ends the run, and is left to the general way to judge.
         """
+        if pos == len(data):
+            return pos
         b0: i64 = data[first]
         b1: i64 = data[first + 1]
         block = frames[-1].header_block if b1 & HAS_HEADER else b""
