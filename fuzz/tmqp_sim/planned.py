@@ -206,6 +206,26 @@ class Plan:
         self.memory_bytes = 1_073_741_824
         #: Output limits of the server: high and low water, the most.
         self.buffers = (262_144, 65_536, 4_194_304)
+        self._leave_out_the_rest()
+        #: The number of the producer that writes many messages at once, if there is one, and for
+        #: how long it gathers them.
+        self.bulk_producer, self.bulk_linger_s = -1, 0.0
+        #: Its messages have headers.
+        self.bulk_traces = False
+        #: Producers ask how many consumers their messages go to.
+        self.counts = False
+        #: The number of the producer that publishes by HTTP, if there is one.
+        self.web_producer = -1
+        #: The names of the clients that come by WebSocket.
+        self.web_sockets: tuple[str, ...] = ()
+        #: So many of a thousand connections come in by a door of another kind.
+        self.foreign = 0
+        #: The watched broker is brought no runs.
+        self.divides_runs = False
+        self.left_out: tuple[str, ...] = ()
+
+    def _leave_out_the_rest(self) -> None:
+        """Nobody does what only some runs have."""
         #: So many epochs are written in transactions, and so many items moved in batches.
         self.epochs = self.moves = 0
         #: So many items go through feeds; whether one has a filter, which queues are durable, and
@@ -238,22 +258,6 @@ class Plan:
         #: So many units are sent by clients of STOMP, or of OpenWire, whose queues are durable.
         self.stomp = self.openwire = 0
         self.stomp_durable = self.openwire_durable = False
-        #: The number of the producer that writes many messages at once, if there is one, and for
-        #: how long it gathers them.
-        self.bulk_producer, self.bulk_linger_s = -1, 0.0
-        #: Its messages have headers.
-        self.bulk_traces = False
-        #: Producers ask how many consumers their messages go to.
-        self.counts = False
-        #: The number of the producer that publishes by HTTP, if there is one.
-        self.web_producer = -1
-        #: The names of the clients that come by WebSocket.
-        self.web_sockets: tuple[str, ...] = ()
-        #: So many of a thousand connections come in by a door of another kind.
-        self.foreign = 0
-        #: The watched broker is brought no runs.
-        self.divides_runs = False
-        self.left_out: tuple[str, ...] = ()
 
     @property
     def is_narrow(self) -> bool:

@@ -126,23 +126,7 @@ class Server:
         self._unheard: list[Callable[[], None]] = []
         self._due = self.drains_until = math.inf  # at the latter what is in hand goes back
         self._attending = self._waking = False
-        self._starters: dict[type, Callable[[Any], None]] = {
-            **dict.fromkeys((WriteBatch, ReadBatch, CatchUp, CloseStore), store_works),
-            StartWriting: self._start_writing,
-            Resume: self._resume,
-            Secure: self._secure,
-            Close: self._close,
-            GoOn: self._go_on,
-            Wake: self._wake_up,
-            Log: self._log,
-            Ask: outside.ask,
-            Call: outside.call,
-            Tell: outside.tell,
-            Abandon: outside.abandon,
-            Drained: outside.drained,
-            StopListening: self._stop_listening,
-            DrainEnded: self._end_drain,
-        }
+        self._starters = self._starters_with(store_works)
         self._peers: list[Peer] = []
         self.admission = Admission(world)
         self.turn: Turn
@@ -156,6 +140,28 @@ class Server:
         #: So many of a thousand connections come in by the door of another kind.
         self.foreign_share = 0
         self._begin_portion: Callable[[], None] | None = None
+
+    def _starters_with(
+        self, store_works: Callable[[WorldEffect], None]
+    ) -> dict[type, Callable[[Any], None]]:
+        """What the world does for the turn, by class of effect."""
+        return {
+            **dict.fromkeys((WriteBatch, ReadBatch, CatchUp, CloseStore), store_works),
+            StartWriting: self._start_writing,
+            Resume: self._resume,
+            Secure: self._secure,
+            Close: self._close,
+            GoOn: self._go_on,
+            Wake: self._wake_up,
+            Log: self._log,
+            Ask: self.outside.ask,
+            Call: self.outside.call,
+            Tell: self.outside.tell,
+            Abandon: self.outside.abandon,
+            Drained: self.outside.drained,
+            StopListening: self._stop_listening,
+            DrainEnded: self._end_drain,
+        }
 
     @property
     def hub(self) -> Hub:

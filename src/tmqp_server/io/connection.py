@@ -117,7 +117,10 @@ class Connection:
     # -- reading --------------------------------------------------------------------------------
 
     def _watch(self) -> bool:
-        reading = Reading(self.number, self.transport, self._shell, self._fail)
+        shell = self._shell
+        reading = Reading(
+            self.number, self.transport, shell.turn, shell.now, shell.attend, self._fail
+        )
         return self.transport.watch(reading.readable)
 
     def _fail(self, error: Exception) -> None:
