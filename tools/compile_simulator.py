@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -91,13 +92,16 @@ def main() -> int:
 
 def _check() -> int:
     """A word from the new build itself."""
-    code = "from tmqp_sim import simulation as s; print(s.__file__, s.WATCHABLE)"
+    code = (
+        "from tmqp_sim import simulation as s; from tmqp_sim.replicas import group as g;"
+        " print(g.__file__, s.__file__, s.WATCHABLE)"
+    )
     environment = {**os.environ, "PYTHONPATH": str(TARGET)}
     words = subprocess.run(
         [sys.executable, "-c", code], env=environment, check=False, capture_output=True, text=True
     )
     print(words.stdout + words.stderr, end="")
-    return 0 if words.stdout.endswith(".so True\n") else 1
+    return 0 if re.fullmatch(r"\S+\.so \S+\.so True\n", words.stdout) else 1
 
 
 if __name__ == "__main__":
