@@ -83,6 +83,8 @@ class Server:
     """
 
     _ballast: Ballast
+    _web: Door | None
+    _foreign: Door | None
 
     def __init__(
         self,
@@ -103,8 +105,7 @@ class Server:
         self.lives = 0
         #: When the clock of this life read zero, in the world's time: before it begins, at first.
         self.booted_at = -world.child(f"{name} boot").random() * _LONGEST_BOOT_S
-        self.up = self.asleep = False
-        self.slept_at = 0.0
+        self.up, self.asleep, self.slept_at = False, False, 0.0
         self.listens = True  # it does not while it drains
         self.drained: Callable[[], None] | None = None  # called when it has
         self.sessions: dict[int, Session] = {}
@@ -147,8 +148,7 @@ class Server:
         self.admission = Admission(world)
         self.turn: Turn
         self._door: Door
-        self._web: Door | None = None
-        self._foreign: Door | None = None
+        self._web = self._foreign = None
         self._others: Sequence[tuple[str, Door]] = ()
         self.udp: UdpSocket | None = None  # where datagrams come in
         self._strangely = world.child(f"{name} foreign")
