@@ -189,13 +189,15 @@ class Plan:
         self.faults: list[Fault] = []
         self.shape = Shape(0.001, 0.01, 65_536, 100)
         self.disk = DiskHabits(0.001, 0.01, 0)
-        #: Timers are late by so much; a batch that is out for so long counts as one that failed.
-        self.lateness_s, self.patience_s = 0.0, math.inf
+        self.lateness_s = 0.0
+        #: How long a batch may be out before that counts as a failure.
+        self.patience_s = math.inf
         self.take_over = False
         self.max_in_flight = 10_000
         self.work_per_step = 1_000
         #: Rights are asked about; channels have an event handler.
-        self.guarded = self.tells = False
+        self.guarded = False
+        self.tells = False
         #: The server passes every answer on to whom it names, as the original does.
         self.trusting = False
         #: The broker fails now and then at a deadline.
@@ -204,37 +206,11 @@ class Plan:
         self.memory_bytes = 1_073_741_824
         #: Output limits of the server: high and low water, the most.
         self.buffers = (262_144, 65_536, 4_194_304)
-        #: So many epochs are written in transactions, and so many items moved in batches.
-        self.epochs = self.moves = 0
-        #: So many items go through feeds; whether one has a filter, whether they are listed now and
-        #: then, which queues are durable, and what may wait in a target.
-        self.feeds = self.fed_room = 0
-        self.fed_filters, self.fed_looks = True, False
-        self.fed_kind = "durable"
-        #: So many items are published by clients that speak NSQ; whether topics are durable.
-        self.nsq = 0
-        self.nsq_durable = True
-        #: So many groups of channels are made, and removed at once.
-        self.removals = self.shifts = 0
-        #: So many clients speak Throttr, and so many watch the server by HTTP; who keeps counters
-        #: and values is to get so many answers.
-        self.throttr = self.scrapers = self.cells = 0
-        #: How fast clients may send, if that is limited; the address of all of them, if it is one.
-        self.rates: RateLimits | None = None
-        self.shared_address = ""
-        #: So many items are pushed by sockets of ZeroMQ; whether queues are durable.
-        self.zmtp = 0
-        self.zmtp_durable = False
-        #: So many items are sent by clients of Simple MQ, whether its queues are durable; and by
-        #: clients of goMS.
-        self.smq = self.goms = 0
-        self.smq_durable = False
-        #: So many units are sent by clients of STOMP, or of OpenWire, whose queues are durable.
-        self.stomp = self.openwire = 0
-        self.stomp_durable = self.openwire_durable = False
-        #: The number of the producer that writes many messages at once, if there is one; for how
-        #: long it gathers them, and whether they have headers.
+        self._leave_out_the_rest()
+        #: The number of the producer that writes many messages at once, if there is one, and for
+        #: how long it gathers them.
         self.bulk_producer, self.bulk_linger_s = -1, 0.0
+        #: Its messages have headers.
         self.bulk_traces = False
         #: Producers ask how many consumers their messages go to.
         self.counts = False
@@ -247,6 +223,41 @@ class Plan:
         #: The watched broker is brought no runs.
         self.divides_runs = False
         self.left_out: tuple[str, ...] = ()
+
+    def _leave_out_the_rest(self) -> None:
+        """Nobody does what only some runs have."""
+        #: So many epochs are written in transactions, and so many items moved in batches.
+        self.epochs = self.moves = 0
+        #: So many items go through feeds; whether one has a filter, which queues are durable, and
+        #: what may wait in a target.
+        self.feeds = self.fed_room = 0
+        self.fed_filters = True
+        self.fed_kind = "durable"
+        #: Its feeds are listed now and then.
+        self.fed_looks = False
+        #: So many questions about counters and values are to be answered to each who keeps some.
+        self.cells = 0
+        #: So many items are published by clients that speak NSQ; whether topics are durable.
+        self.nsq = 0
+        self.nsq_durable = True
+        #: So many groups of channels are made, and removed at once.
+        self.removals = self.shifts = 0
+        #: So many clients speak Throttr, and so many watch the server by HTTP.
+        self.throttr = self.scrapers = 0
+        #: The address from which all connections come; empty if each has one of its own.
+        self.shared_address = ""
+        #: How fast clients may send, if that is limited.
+        self.rates: RateLimits | None = None
+        #: So many items are pushed by sockets of ZeroMQ; whether queues are durable.
+        self.zmtp = 0
+        self.zmtp_durable = False
+        #: So many items are sent by clients of Simple MQ, whether its queues are durable; and by
+        #: clients of goMS.
+        self.smq = self.goms = 0
+        self.smq_durable = False
+        #: So many units are sent by clients of STOMP, or of OpenWire, whose queues are durable.
+        self.stomp = self.openwire = 0
+        self.stomp_durable = self.openwire_durable = False
 
     @property
     def is_narrow(self) -> bool:

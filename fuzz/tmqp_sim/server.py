@@ -83,8 +83,6 @@ class Server:
     """
 
     _ballast: Ballast
-    _web: Door | None
-    _foreign: Door | None
 
     def __init__(
         self,
@@ -105,7 +103,8 @@ class Server:
         self.lives = 0
         #: When the clock of this life read zero, in the world's time: before it begins, at first.
         self.booted_at = -world.child(f"{name} boot").random() * _LONGEST_BOOT_S
-        self.up, self.asleep, self.slept_at = False, False, 0.0
+        self.up = self.asleep = False
+        self.slept_at = 0.0
         self.listens = True  # it does not while it drains
         self.drained: Callable[[], None] | None = None  # called when it has
         self.sessions: dict[int, Session] = {}
@@ -127,7 +126,26 @@ class Server:
         self._unheard: list[Callable[[], None]] = []
         self._due = self.drains_until = math.inf  # at the latter what is in hand goes back
         self._attending = self._waking = False
-        self._starters: dict[type, Callable[[Any], None]] = {
+        self._starters = self._starters_with(store_works)
+        self._peers: list[Peer] = []
+        self.admission = Admission(world)
+        self.turn: Turn
+        self._door: Door
+        self._web: Door | None = None
+        self._foreign: Door | None = None
+        self._others: Sequence[tuple[str, Door]] = ()
+        self.udp: UdpSocket | None = None  # where datagrams come in
+        self._strangely = world.child(f"{name} foreign")
+        self._handshakes = world.child(f"{name} handshakes")
+        #: So many of a thousand connections come in by the door of another kind.
+        self.foreign_share = 0
+        self._begin_portion: Callable[[], None] | None = None
+
+    def _starters_with(
+        self, store_works: Callable[[WorldEffect], None]
+    ) -> dict[type, Callable[[Any], None]]:
+        """What the world does for the turn, by class of effect."""
+        return {
             **dict.fromkeys((WriteBatch, ReadBatch, CatchUp, CloseStore), store_works),
             StartWriting: self._start_writing,
             Resume: self._resume,
@@ -136,26 +154,14 @@ class Server:
             GoOn: self._go_on,
             Wake: self._wake_up,
             Log: self._log,
-            Ask: outside.ask,
-            Call: outside.call,
-            Tell: outside.tell,
-            Abandon: outside.abandon,
-            Drained: outside.drained,
+            Ask: self.outside.ask,
+            Call: self.outside.call,
+            Tell: self.outside.tell,
+            Abandon: self.outside.abandon,
+            Drained: self.outside.drained,
             StopListening: self._stop_listening,
             DrainEnded: self._end_drain,
         }
-        self._peers: list[Peer] = []
-        self.admission = Admission(world)
-        self.turn: Turn
-        self._door: Door
-        self._web = self._foreign = None
-        self._others: Sequence[tuple[str, Door]] = ()
-        self.udp: UdpSocket | None = None  # where datagrams come in
-        self._strangely = world.child(f"{name} foreign")
-        self._handshakes = world.child(f"{name} handshakes")
-        #: So many of a thousand connections come in by the door of another kind.
-        self.foreign_share = 0
-        self._begin_portion: Callable[[], None] | None = None
 
     @property
     def hub(self) -> Hub:

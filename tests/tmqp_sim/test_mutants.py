@@ -15,6 +15,8 @@ pytestmark = pytest.mark.cold
 
 #: Every bug is found within so many seeds.
 LIMIT: Final = 1_000
+#: Seeds that CI runs without a bug (``make sim-compiled``); they are not run so here again.
+SIMULATED: Final = range(10_000)
 #: Where they were found last; the search begins there.
 FOUND_AT: Final = {
     "address-messages-free": 128,
@@ -318,8 +320,11 @@ def test_the_document_counts_them() -> None:
 @pytest.mark.parametrize("name", MUTANTS)
 def test_what_a_planted_bug_replaces_is_still_there(name: str) -> None:
     """Whoever moves a method learns at once, and not from the long tests, that a bug moves too."""
-    with planted(name) as mutant:
-        assert mutant is not None
+    owner, attribute = MUTANTS[name].owner, MUTANTS[name].attribute
+    original = vars(owner)[attribute]
+    with planted(name):
+        assert vars(owner)[attribute] is not original
+    assert vars(owner)[attribute] is original
 
 
 @pytest.mark.long
@@ -335,7 +340,7 @@ def test_a_planted_bug_is_found(name: str) -> None:
             result = run(seed)
     assert result.failed, f"{LIMIT} seeds did not notice: {MUTANTS[name].text}"
     print(f"{name}: seed {result.seed} by {result.checker}")
-    assert not run(result.seed).failed, "it is gone with the block"
+    assert result.seed in SIMULATED or not run(result.seed).failed, "it fails without the bug"
 
 
 def test_no_name_is_no_bug() -> None:
