@@ -117,8 +117,9 @@ class Connection:
     # -- reading --------------------------------------------------------------------------------
 
     def _watch(self) -> bool:
-        reading = Reading(self.number, self.transport, self._shell, self._fail)
-        return self.transport.watch(reading.readable)
+        transport, shell = self.transport, self._shell
+        reading = Reading(self.number, transport, self._turn, shell.now, shell.attend, self._fail)
+        return transport.watch(reading.readable)
 
     def _fail(self, error: Exception) -> None:
         self._shell.failed(self, error)

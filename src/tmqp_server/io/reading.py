@@ -7,15 +7,12 @@ happens less often.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from tmqp_server.io.transport import Transport
 from tmqp_server.shell.steps import EFFECTS
 from tmqp_server.shell.turn import Turn
 from tmqp_server.shell.world import why_broken
-
-if TYPE_CHECKING:
-    from tmqp_server.io.connection import Carrier
 
 __all__ = ["STEP", "Reading"]
 
@@ -28,6 +25,8 @@ class Reading:
     """Reads one connection for as long as its transport is watched.
 
     :param number: of its session.
+    :param now: tells the time.
+    :param attend: carries out what the turn has for the world.
     :param on_fault: is told what failed here, which is a bug.
     """
 
@@ -37,14 +36,16 @@ class Reading:
         self,
         number: int,
         transport: Transport,
-        carrier: Carrier,
+        turn: Turn,
+        now: Callable[[], float],
+        attend: Callable[[], None],
         on_fault: Callable[[Exception], None],
     ) -> None:
         self._number = number
         self._transport = transport
-        self._turn: Turn = carrier.turn
-        self._now: Callable[[], float] = carrier.now
-        self._attend: Callable[[], None] = carrier.attend
+        self._turn = turn
+        self._now = now
+        self._attend = attend
         self._on_fault = on_fault
 
     def readable(self) -> None:
