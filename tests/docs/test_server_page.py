@@ -40,9 +40,9 @@ def keys(kind: type) -> list[str]:
 
 
 #: The texts with the tables of queues' and of channels' options.
-QUEUES, CHANNELS = section(PAGE, "Channels and queues").split("`[channel]` is the same")
+QUEUES, CHANNELS = section(PAGE, "Channels and queues").split("`[channel]` sets the default")
 #: The server's own keys, and those of slow readers.
-SERVER, OUTBOUND = section(PAGE, "Configuration").split("`[outbound]`, a client")
+SERVER, OUTBOUND = section(PAGE, "Configuration").split("`[outbound]` limits")
 
 
 def test_every_key() -> None:

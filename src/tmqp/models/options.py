@@ -68,7 +68,7 @@ class QueueOptions(Model):
     )
     request_acknowledge: bool | None = field(
         default=None,
-        metadata=option(flag("RequestAcknowledge"), True, "Ask consumers to acknowledge."),
+        metadata=option(flag("RequestAcknowledge"), True, "Ask consumers to acknowledge messages."),
     )
     acknowledge_timeout_ms: int | None = field(
         default=None,
@@ -163,8 +163,8 @@ class QueueOptions(Model):
         metadata=option(
             extension(text("GroupKeys")),
             KEYS_NONE,
-            "Round robin, messages with the same key: `none`, in turn as all; `sticky`, all to one"
-            " consumer; `strict`, one at a time.",
+            "How round robin treats messages with the same key: `none`, like all others; `sticky`,"
+            " all go to one consumer; `strict`, one is processed at a time.",
             words=(KEYS_NONE, KEYS_STICKY, KEYS_STRICT),
         ),
     )
@@ -173,8 +173,8 @@ class QueueOptions(Model):
         metadata=option(
             extension(text("Priorities")),
             PRIORITIES_TWO,
-            "How many priorities order the queue: `two`, high before the rest; `ten`, 9 before 8"
-            " and so on.",
+            "How many priorities order the queue: `two`, high before the rest; `ten`, from 9 down"
+            " to 0.",
             words=(PRIORITIES_TWO, PRIORITIES_TEN),
         ),
     )
@@ -183,8 +183,8 @@ class QueueOptions(Model):
         metadata=option(
             extension(flag("SkipSlowConsumers")),
             False,
-            "Push: let a consumer that reads too slowly miss messages, rather than have the others"
-            " wait for it.",
+            "Push queues: let a consumer that reads too slowly miss messages, so that the others do"
+            " not wait for it.",
         ),
     )
     expired_to_dead_letter: bool | None = field(
@@ -192,7 +192,7 @@ class QueueOptions(Model):
         metadata=option(
             extension(flag("ExpiredToDeadLetter")),
             False,
-            "Move messages that become too old to the queue of dead letters.",
+            "Move messages that expire to the dead letter queue.",
         ),
     )
     dead_letter_queue: str | None = field(
@@ -200,8 +200,8 @@ class QueueOptions(Model):
         metadata=option(
             extension(address("DeadLetterQueue")),
             None,
-            "The queue for messages that were put back too often, became too old or made way;"
-            " without one they are dropped.",
+            "The queue for messages that were put back too often, expired or made way in a full"
+            " queue; without one they are dropped.",
             own="dead_letter",
         ),
     )

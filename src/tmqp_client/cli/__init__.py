@@ -38,7 +38,7 @@ __all__ = ["cli", "main"]
 
 
 class _Commands(click.Group):
-    """All commands; what the library refuses before anything is sent was typed wrongly."""
+    """All commands; what the library refuses before it sends anything is a usage error."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -60,9 +60,9 @@ Examples:
 \b
 Exit codes:
   0    done
-  1    the server, a queue or its consumer refused
-  2    the command was typed wrongly
-  3    no connection, or it was lost
+  1    the server, a queue or its consumer refused the request
+  2    usage error
+  3    there was no connection, or it was lost
   4    no answer in time
   130  interrupted (Ctrl-C)
   141  standard output was closed by its reader

@@ -76,7 +76,7 @@ Exit codes:
   0  OK
   1  WARNING
   2  CRITICAL, or no answer in time
-  3  UNKNOWN: the command was typed wrongly, or the client may not ask
+  3  UNKNOWN: usage error, or the client lacks the right
 """,
 )
 def check() -> None:

@@ -64,14 +64,14 @@ _CODES: Final = {
     "ConnectionBroken": _EXIT_CONNECTION,
     "DataLost": _EXIT_LOST,
 }
-#: For the help of every command that can end otherwise than well.
+#: For the help of every command that can fail.
 EXIT_CODES: Final = """\b
 Exit codes:
-  0    done, also when SIGTERM or Ctrl-C asked for an end and the current work was finished
-  1    the broker, Spark or a file refused
-  2    the command was typed wrongly
+  0    done, also if the current work was finished after SIGTERM or Ctrl-C
+  1    the broker, Spark or the file system reported an error
+  2    usage error
   3    no connection to the broker, or it was lost for too long
-  4    messages that were to be read are not kept any more
+  4    messages to be read are no longer kept
   130  ended at once by a second SIGTERM or Ctrl-C
   141  standard output was closed by its reader
 """

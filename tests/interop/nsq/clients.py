@@ -24,7 +24,7 @@ FOLDER: Final = Path(__file__).parent
 #: What a client lacks that reads only blocks with one message each.
 MANY: Final = "many messages in one block"
 #: What a client lacks that never recovers from a command that a lost connection cannot carry.
-GAP: Final = "publishing before it has connected again"
+GAP: Final = "publishing before it has reconnected"
 
 
 def _python(name: str, version: str) -> Callable[[], tuple[list[str], Path]]:
@@ -60,7 +60,7 @@ def java(main: str) -> tuple[list[str], Path]:
     return [*words, main], folder
 
 
-_NO_LAYERS: Final = "its methods for this raise NotImplementedError"
+_NO_LAYERS: Final = "its methods for these raise NotImplementedError"
 _WRONG_CHECKSUMS: Final = "its netty 4.0 writes wrong checksums for half of all blocks"
 
 CLIENTS: Final = (
@@ -73,11 +73,11 @@ CLIENTS: Final = (
         _python("ansq", "0.3"),
         {
             **dict.fromkeys(("tls", "snappy", "deflate", "tls-snappy", "tls-deflate"), _NO_LAYERS),
-            "auth": "it sends AUTH, and then refuses every command as not authorized",
-            # The answer to IDENTIFY goes to the command that had failed: its list of those that
-            # wait is never emptied.  The answer to the next command then is IDENTIFY's, "failed
-            # to parse IDENTIFY response b'OK'", and the connection ends.  So with nsqd 1.3.0.
-            GAP: "it then takes later answers for those of earlier commands, with nsqd too",
+            "auth": "it sends AUTH, then refuses every command as unauthorized",
+            # Its list of pending commands is never emptied, so the failed command gets the answer
+            # to IDENTIFY, IDENTIFY gets the next one ("failed to parse IDENTIFY response b'OK'"),
+            # and the connection ends.  It does the same with nsqd 1.3.0.
+            GAP: "it then mistakes later answers for those to earlier commands, with nsqd too",
         },
     ),
     Client("nsqjs", "0.13.0", "JavaScript", _node, {}),
@@ -92,8 +92,8 @@ CLIENTS: Final = (
             "snappy": _WRONG_CHECKSUMS,
             "tls-snappy": _WRONG_CHECKSUMS,
             "auth": "it has no AUTH",
-            MANY: "with compression it takes each block that comes for one frame, so it loses its"
-            " place one time in four, with nsqd 1.3.0 too",
+            MANY: "with compression it takes each received block for one frame, so it loses"
+            " synchronisation one time in four, with nsqd 1.3.0 too",
         },
     ),
 )

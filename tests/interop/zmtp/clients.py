@@ -25,7 +25,7 @@ _CACHE: Final = CACHE / "zmtp"
 #: What a library lacks whose REP socket cannot tell an empty part of a request from its envelope.
 EMPTY: Final = "a request with an empty part"
 #: What a library lacks whose sockets, all but SUB, stay without a connection that has ended.
-AGAIN: Final = "connecting again by itself"
+AGAIN: Final = "reconnecting automatically"
 
 
 def _node() -> tuple[list[str], Path]:
@@ -76,7 +76,7 @@ CLIENTS: Final = (
         "Go",
         _go,
         {
-            EMPTY: "its REP socket takes it for the envelope's end",
+            EMPTY: "its REP socket takes it for the end of the envelope",
             AGAIN: "a send that finds its connection ended blocks for ever",
         },
     ),

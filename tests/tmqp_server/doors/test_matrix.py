@@ -396,7 +396,7 @@ PARTS: Final[dict[str, set[str]]] = {
     "headers": {"headers"},
     "properties": {"properties"},
     "priority": {"priority"},
-    "life time": {"lifetime"},
+    "time to live": {"lifetime"},
     "delay": {"delay"},
     "time": {"timestamp_ms"},
     "expiry": {"expires_ms"},
@@ -425,7 +425,7 @@ def carried(adapter: Adapter, what: frozenset[str], columns: list[str]) -> set[s
 def test_the_page_says_what_each_door_carries() -> None:
     # The tests' own door is not on the page, nor is a second way of taking the same messages.
     doors = [each for each in ADAPTERS if each.name != "toy" and "," not in each.name]
-    say, show = [*_BOTH, "life time", "delay"], [*_BOTH, "time", "expiry"]
+    say, show = [*_BOTH, "time to live", "delay"], [*_BOTH, "time", "expiry"]
     gives = {each.name: carried(each, each.gives, say) for each in doors if each.sends}
     shows = {each.name: carried(each, each.shows, show) for each in doors if each.receives}
     assert told("What clients can send", say) == gives
