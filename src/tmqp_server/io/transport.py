@@ -133,8 +133,9 @@ class SocketTransport(Transport):
             return None
 
     def _read(self) -> bytes:
-        view = self._view
-        return bytes(view[: self._socket.recv_into(view, self._read_bytes)])
+        # In two lines, because mypyc calls twice what is called in a slice.
+        count = self._socket.recv_into(self._view, self._read_bytes)
+        return bytes(self._view[:count])
 
     async def receive(self) -> bytes:
         """The next bytes, at most 64 KiB; empty at the end of the stream."""
