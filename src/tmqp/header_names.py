@@ -31,10 +31,11 @@ class HeaderNames:
         self._names: frozenset[bytes] = frozenset([name.lower().encode("ascii") for name in names])
         #: The bits of the marks that names have: few others have one of them.
         self._marks: i64 = 0
+        one: i64 = 1  # a literal would have 32 bits when it is compiled
         for name in self._names:
             if not 0 < len(name) <= _LONGEST:
                 raise ValueError(f"a name has {len(name)} characters, 1 to {_LONGEST} are possible")
-            self._marks |= 1 << _mark(name[0], name[-1], len(name))
+            self._marks |= one << _mark(name[0], name[-1], len(name))
 
     def may_occur(self, data: bytes, start: i64, stop: i64) -> bool:
         """Whether the block between two places has a header of one of the names, in any case.
