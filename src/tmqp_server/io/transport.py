@@ -9,10 +9,9 @@ waiting.  TLS is a third (``tls.py``).
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeAlias, final
+from typing import Any, Final, TypeAlias, final
 
 import anyio
 import anyio.abc
@@ -99,7 +98,8 @@ class SocketTransport(Transport):
         self._view = _buffer.view  # the thread's, as the event loop is
         self._read_bytes = read_bytes
         self._emptied = True
-        self._loop: asyncio.AbstractEventLoop | None = None
+        #: None, or an event loop; uvloop's methods do not return what asyncio's do.
+        self._loop: Any = None
         self.waited = False
         self.peer = peer
         self.secure = False
