@@ -117,9 +117,11 @@ class Connection:
     # -- reading --------------------------------------------------------------------------------
 
     def _watch(self) -> bool:
-        transport, shell = self.transport, self._shell
-        reading = Reading(self.number, transport, self._turn, shell.now, shell.attend, self._fail)
-        return transport.watch(reading.readable)
+        shell = self._shell
+        reading = Reading(
+            self.number, self.transport, shell.turn, shell.now, shell.attend, self._fail
+        )
+        return self.transport.watch(reading.readable)
 
     def _fail(self, error: Exception) -> None:
         self._shell.failed(self, error)

@@ -25,8 +25,8 @@ class Reading:
     """Reads one connection for as long as its transport is watched.
 
     :param number: of its session.
-    :param now: tells the time.
-    :param attend: carries out what the turn has for the world.
+    :param now: the time, as the event loop tells it.
+    :param attend: has the effects of a turn carried out.
     :param on_fault: is told what failed here, which is a bug.
     """
 
