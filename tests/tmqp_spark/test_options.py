@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from tmqp_spark.options import (
     parse_size,
     read_options,
 )
+from tmqp_spark.schema import COLUMNS, Projection
 
 
 @pytest.mark.parametrize(
@@ -101,11 +103,57 @@ def test_a_token_is_not_shown_and_options_travel() -> None:
     assert hash(copy) == hash(found)
 
 
-def test_the_documentation_has_every_option_and_no_other() -> None:
+def test_the_manual_has_each_option_with_its_default_and_no_other() -> None:
+    for title, group in (
+        ("Connection", ConnectionOptions),
+        ("Source", SourceOptions),
+        ("Sink", SinkOptions),
+    ):
+        rows = _rows(f"### {title}")
+        assert [name for name, _, _ in rows] == option_names(group), title
+        given = {"url": "tmq://b"} if group is ConnectionOptions else {}
+        for (name, shown, _), each in zip(rows, fields(group), strict=True):
+            if "`" in each.metadata["shown"]:
+                assert shown == each.metadata["shown"], "it depends on what else is given"
+            elif shown:
+                read = read_options(group, {**given, name: shown.strip("`")})
+                assert getattr(read, each.name) == each.default, name
+            else:
+                assert each.default in (None, ""), f"{name} has a default"
+
+
+def test_the_manual_has_each_column_and_which_the_broker_sends_alone() -> None:
+    rows = _rows("## Columns")
+    assert [(name, null) for name, _, null in rows] == [
+        (column.name, "yes" if column.nullable else "no") for column in COLUMNS
+    ]
+    for (_, types, _), column in zip(rows, COLUMNS, strict=True):
+        assert types.strip("`") == " or ".join(column.types)
+    alone = [
+        column.name
+        for column in COLUMNS
+        if Projection([(column.name, column.types[0], True)]).at_broker is not None
+    ]
+    indexed = [
+        column.name
+        for column in COLUMNS
+        if not Projection([(column.name, column.types[0], True)]).bodies
+    ]
+    (told,) = re.findall(r"in the broker's indexes\n\((.*?)\)", _section("## Columns"), re.DOTALL)
+    assert sorted(re.findall(r"`(\w+)`", told)) == sorted(indexed)
+    (told,) = re.findall(
+        r"has no columns but (.*?), `prune", _section("### Less over the network"), re.DOTALL
+    )
+    assert sorted(re.findall(r"`(\w+)`", told)) == sorted(alone)
+
+
+def _section(title: str) -> str:
+    """The text of a section of the manual, up to the next one."""
     text = (ROOT / "docs" / "spark.md").read_text(encoding="utf-8")
-    _, _, tables = text.partition("\n## Options\n")
-    tables, _, _ = tables.partition("\n## ")
-    documented = re.findall(r"^\| `([A-Za-z.]+)` \|", tables, re.MULTILINE)
-    known = option_names(ConnectionOptions) + option_names(SourceOptions)
-    known += [name for name in option_names(SinkOptions) if name not in known]
-    assert set(documented) == set(known)
+    return re.split(r"\n#+ ", text.split(f"\n{title}\n")[1])[0]
+
+
+def _rows(title: str) -> list[tuple[str, str, str]]:
+    """The first three cells of each row of a section's tables; the first without its quotes."""
+    cells = [line.split("|") for line in _section(title).splitlines() if line.startswith("| `")]
+    return [(row[1].strip().strip("`"), row[2].strip(), row[3].strip()) for row in cells]

@@ -186,20 +186,24 @@ class Hub(Restricted):
         session = self._sessions.get(number)
         if session is not None:
             self._outlets.touch(number)
-            waits = () if self.must_wait(number) else self._rest.pop(number, ())
-            self._run(number, [*answers_among(waits), *session.receive_eof(now)], now)
+            self._run(number, [*self._take_answers(number), *session.receive_eof(now)], now)
 
     def close(self, number: int, reason: str, now: float) -> None:
-        """Close a session from this side, politely; what waits of its last bytes is dropped."""
+        """Close a session from this side, politely; of what waits of its last bytes only the
+        acknowledges are carried out."""
         session = self._sessions.get(number)
         if session is not None:
+            answers = self._take_answers(number)
             self._drop_waiting(number)
             self._outlets.touch(number)
-            self._run(number, session.close(reason, now), now)
+            self._run(number, [*answers, *session.close(reason, now)], now)
 
     def forget(self, number: int, now: float) -> None:
         """The transport is gone, for whatever reason; whatever the session held is given back."""
         if number in self._sessions:
+            answers = self._take_answers(number)
+            if answers:
+                self._run(number, answers, now)
             self.tracer.gone(number, now)
             if self.auditor is not None:
                 self.auditor.gone(number, self._place(number), now)
@@ -210,6 +214,15 @@ class Hub(Restricted):
             if self.relay is not None:
                 self.relay.forget(number)
             self._step(Disconnect(number), now)
+
+    def _take_answers(self, number: int) -> Sequence[Command]:
+        """The acknowledges that wait of a session that ends; nothing else of what waits is done."""
+        if self.must_wait(number):
+            return ()
+        waits = self._rest.pop(number, ())
+        answers = answers_among(waits)
+        self.commands_dropped += len(waits) - len(answers)
+        return answers
 
     def _drop_waiting(self, number: int) -> None:
         self.commands_dropped += len(self._rest.pop(number, ()))
@@ -290,7 +303,10 @@ class Hub(Restricted):
             self._outlets.touch(number)
             if self.broker.holds(number):
                 session.excuse_silence(now)
-            self._run(number, session.on_deadline(now), now)
+            commands = session.on_deadline(now)
+            if session.closed:
+                commands = [*self._take_answers(number), *commands]
+            self._run(number, commands, now)
             if session.hurried:
                 session.hurried = False
                 self.woken[number] = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -171,14 +172,50 @@ def test_what_has_not_left_goes_to_another() -> None:
     assert Socket(world, "PULL").take() == numbers(0, 3)
 
 
-def test_what_has_left_is_done_though_its_socket_goes_at_once() -> None:
-    world = world_with()
+def _leaves(world: DoorWorld, number: int) -> None:
+    world.hub.receive_eof(number, world.now)
+
+
+def _is_closed(world: DoorWorld, number: int) -> None:
+    world.hub.close(number, "enough", world.now)
+
+
+def _is_cut(world: DoorWorld, number: int) -> None:
+    world.hub.forget(number, world.now)
+
+
+def _falls_silent(world: DoorWorld, number: int) -> None:
+    world.hub.on_session_deadline(number, world.now + 9.0)
+
+
+@pytest.mark.parametrize("ends", [_leaves, _is_closed, _is_cut, _falls_silent])
+def test_what_has_left_is_done_though_its_socket_goes_at_once(
+    ends: Callable[[DoorWorld, int], None],
+) -> None:
+    """Its acknowledges wait when the connection ends: the session's end came before them, and
+    another socket got the messages a second time (seed 18668)."""
+    world = world_with(ZmtpLimits(heartbeat_timeout_s=3.0), heartbeat_ms=1_000)
     push, first = Socket(world, "PUSH"), Socket(world, "PULL")
+    world.hub.on_session_deadline(first.client.number, world.now + 1.0)  # asks for a sign of life
     push.say(*numbers(0, 3))
     first.client.hear()
     world.hub.written(first.client.number, world.now)
-    first.client.leave()
+    ends(world, first.client.number)
+    world.settle()
+    assert world.hub.broker.statistics().sessions == 1
     assert Socket(world, "PULL").take() == []
+
+
+def test_what_a_push_socket_sent_while_the_server_drained_was_lost() -> None:
+    """It is told nothing, so it cannot send again (seed 14921)."""
+    world = world_with()
+    push = Socket(world, "PUSH")
+    push.say([b"before"])
+    world.hub.drain(world.now)
+    push.say([b"one"])
+    push.say([b"two"], [b"three"])
+    (channel,) = world.hub.broker._core.channels.by_key.values()
+    assert len(list(channel.queues[0].regular.messages())) == 4
 
 
 def of_size(size: int) -> list[bytes]:
