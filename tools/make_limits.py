@@ -81,8 +81,8 @@ _HEAD: Final = """\
 
 Everything that a peer can make a server or client store, compute or wait for is limited. The
 limits of a connection are checked in a message's head, before any of its body is stored; exceeding
-one ends the connection with a rule of [protocol.md](protocol.md#violations). When a limit of the server is
-reached, it answers 482 or 503, and the connection stays open.
+one ends the connection with a rule of [protocol.md](protocol.md#violations). When a limit of the
+server is reached, it answers 482 or 503, and the connection stays open.
 """
 
 _CONNECTION: Final = """\
