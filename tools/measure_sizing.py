@@ -144,7 +144,9 @@ async def main() -> None:
     reader.add_argument("--messages", type=int, default=20_000)
     reader.add_argument("--connections", type=int, default=500)
     given = reader.parse_args()
-    print("| bytes of a message | memory beyond them | charged beyond them | on disk |")
+    print(
+        "| size of a message (bytes) | memory beyond the size | charged beyond the size | on disk |"
+    )
     print("|---|---|---|---|")
     for size in SIZES:
         found = await measure(given.messages, size)

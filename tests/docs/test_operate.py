@@ -129,7 +129,7 @@ def test_a_backup_is_made_and_restored_as_the_page_says(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_the_figures_of_the_page_are_about_right() -> None:
-    rows = table(page("operate/sizing.md"), "bytes of a message")
+    rows = table(page("operate/sizing.md"), "size of a message (bytes)")
     told = {
         int(row[0].replace(",", "")): [int(x.replace(",", "")) for x in row[1:]] for row in rows
     }
@@ -141,4 +141,4 @@ def test_the_figures_of_the_page_are_about_right() -> None:
     assert found.disk == pytest.approx(disk, rel=0.5)
     _, idle = anyio.run(measure_connections, 50)
     text = page("operate/sizing.md").replace(",", "")
-    assert f"{idle:.0f} bytes are charged for it" in text
+    assert f"the server charges {idle:.0f} bytes for it" in text

@@ -139,7 +139,7 @@ def measured(name: str, folder: Path) -> list[str]:
             each.communicate()
         served.kill()
     if script.fills:
-        outcome += f"; {(resident - before) / _MIB:.0f} MiB taken, {books / _MIB:.0f} in the books"
+        outcome += f"; {(resident - before) / _MIB:.0f} MiB used, {books / _MIB:.0f} counted"
         if refused:
             outcome += f"; {refused} pushes answered with 503"
     figures = f"{p99_ms:.1f} ms | {longest_ms:.0f} ms | {count}"

@@ -278,7 +278,7 @@ def _at_most_once(
 def _durable(name: str, title: str, consumers: int) -> Workload:
     return Workload(
         name,
-        f"50 producers, durable, one unanswered each, {title}",
+        f"50 producers, durable, one unacknowledged message each, {title}",
         (
             *both_builds(our_pairs("push", _DURABLE, acks=True, queues=_TURNS), "+durable"),
             Contender(_REDIS_SYNCED, "redis", "always", _redis_pairs(_TURNS)),
@@ -300,7 +300,7 @@ def _durable(name: str, title: str, consumers: int) -> Workload:
 def _turns(window: int, times: float) -> Workload:
     return _at_most_once(
         f"turns-once-{window}",
-        f"one producer over {_TURNS} queues in turn, {window:,} in flight",
+        f"one producer, {_TURNS} queues in turn, {window:,} in flight",
         _our_mixture(_in_turn, "broadcast", _ONCE, acks=False),
         _nats_mixture(_in_turn),
         (Aim(_NATS, times),),
@@ -325,14 +325,14 @@ def _crowd(name: str, title: str, status: str, beside: Cost | None = None) -> Wo
     )
 
 
-_VARIED_TITLE: Final = "16 to 2,000 bytes, two random headers, a tenth of high priority"
+_VARIED_TITLE: Final = "16 to 2,000 bytes, two random headers, 10 % with high priority"
 _VARIED_BYTES: Final = 1_008
 
 #: In the order of the report.
 TRAFFIC: Final[tuple[Workload, ...]] = (
     _at_least_once(
         "pairs",
-        f"{_PAIRS} producers, consumers and queues, one unanswered each",
+        f"{_PAIRS} producers, consumers and queues, one unacknowledged message each",
         our_pairs("push", _ACKED, acks=True),
         _redis_pairs(),
         _jetstream_pairs(),
@@ -353,7 +353,7 @@ TRAFFIC: Final[tuple[Workload, ...]] = (
     ),
     _at_least_once(
         "turns",
-        f"one producer over {_TURNS} queues in turn, 256 in flight",
+        f"one producer, {_TURNS} queues in turn, 256 in flight",
         _our_mixture(_in_turn, "push", _ACKED, acks=True),
         _redis_mixture(_in_turn),
         _jetstream_mixture(_in_turn),
@@ -383,7 +383,7 @@ TRAFFIC: Final[tuple[Workload, ...]] = (
     ),
     _at_least_once(
         "producers-100",
-        "100 producers, one queue and one consumer, 4 unanswered each",
+        "100 producers, one queue and one consumer, 4 unacknowledged messages each",
         our_pairs("push", _ACKED, acks=True, queues=100),
         _redis_pairs(100),
         _jetstream_pairs(producers=100),

@@ -223,12 +223,12 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
         door=_DOORS,
         rule=_RULES,
     ),
-    Metric("authentications", COUNTER, "Log-ins that were decided.", door=_DOORS, result=2),
+    Metric("authentications", COUNTER, "Logins, accepted or refused.", door=_DOORS, result=2),
     Metric(
         "rate_waits",
         COUNTER,
         "Delays by a rate of [rates]: connections that the server did not read from for a while or "
-        "accepted later, and log-ins that waited for others from their address.",
+        "accepted later, and logins that waited for others from their address.",
         rate=len(RATES),
     ),
     Metric("tls_handshakes", COUNTER, "TLS handshakes at the start of connections.", result=2),
@@ -413,7 +413,7 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     Metric(
         "audit_records",
         COUNTER,
-        "Changes that clients requested, and log-ins and log-outs if clients log in.",
+        "Changes that clients requested, and logins and logouts if clients log in.",
         action=len(ACTIONS) + len(MANAGED) + 3,
         result=2,
     ),

@@ -42,7 +42,7 @@ export async function page(context) {
   return {
     name: "Audit",
     element: h("div", {}, title("Audit"), h("div", { class: "row bar-of-views" }, h("div", { class: "filter" }, find)), h("section", { class: "card flush" }, none, list, note),
-      quiet(`Changes, looks at messages, traces and log-ins, the last ${count(KEPT)}, in UTC. A file keeps them for longer, if the configuration names one.`)),
+      quiet(`Changes, looks at messages, traces and logins: the last ${count(KEPT)}, in UTC. If the configuration names a file, it keeps them for longer.`)),
     refresh,
     every: 5000,
   };
