@@ -154,7 +154,7 @@ sim: $(READY) ## run ten thousand simulated histories of broker and clients: SEE
 sim-compiled: build/simulator/.stamp ## the same, five times as fast, after compiling for minutes
 	PYTHONPATH=build/simulator $(PY) -m tmqp_sim run --seeds $(SEEDS) --jobs $(JOBS) $(ARGS)
 
-sim-replicas: build/simulator/.stamp ## run ten thousand groups of simulated servers, compiled: GROUPS=7
+sim-replicas: build/simulator/.stamp ## run ten thousand simulated groups of servers: GROUPS=7
 	PYTHONPATH=build/simulator $(PY) -m tmqp_sim.replicas --seeds $(GROUPS) --jobs $(JOBS) $(ARGS)
 
 sim-coverage: $(READY) ## show which branches of the server's shell 2,000 simulated histories reach
