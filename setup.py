@@ -109,13 +109,13 @@ def compiler_command() -> list[str]:
     return shlex.split(str(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"))
 
 
-def parallel_options() -> list[str]:
+def parallel_options(opt_level: str) -> list[str]:
     """What lets the compiler work on one file with all processors; nothing where it cannot.
 
     The unit is one C file, which takes one processor minutes.  GCC divides it when it optimises
     while linking, and the result is as good.
     """
-    options = ["-O3", "-flto=auto"]
+    options = [f"-O{opt_level}", "-flto=auto"]
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "probe.c")
         source.write_text("int probe(void) { return 0; }\n", encoding="utf-8")
@@ -130,9 +130,10 @@ def parallel_options() -> list[str]:
     return options if done.returncode == 0 else []
 
 
-def make_extensions(paths: list[str]) -> list[Extension]:
+def make_extensions(paths: list[str], opt_level: str = "3") -> list[Extension]:
     """Translate the modules to C: type errors and unsupported Python show here.
 
+    :param opt_level: how hard the C compiler is to try.
     :raises RuntimeError: when mypyc refuses; the message holds the first of its complaints.
     """
     from mypyc.build import mypycify  # noqa: PLC0415 - see missing_tool
@@ -142,7 +143,7 @@ def make_extensions(paths: list[str]) -> list[Extension]:
         with contextlib.redirect_stdout(said):
             extensions = mypycify(
                 ["--config-file=pyproject.toml", *paths],
-                opt_level="3",
+                opt_level=opt_level,
                 debug_level="0",
                 group_name=UNIT_NAME,
                 target_dir="build/mypyc",
@@ -164,7 +165,7 @@ def make_extensions(paths: list[str]) -> list[Extension]:
             # nobody wrote.
             added = [*options, "-Wno-error", "-Wno-misleading-indentation"]
             if extension.name == f"{UNIT_NAME}__mypyc":
-                parallel = parallel_options()
+                parallel = parallel_options(opt_level)
                 added += parallel
                 extension.extra_link_args = [*extension.extra_link_args, *options, *parallel]
             # mypyc gives all of them one list.
