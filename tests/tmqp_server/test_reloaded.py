@@ -41,8 +41,8 @@ def test_sighup_has_it_read_its_file_again(tmp_path: Path) -> None:
     found = [each for each in said if each.startswith(("changed", "the conf"))]
     assert process.returncode == 0
     assert found[0] == "changed max_connections_per_address: 1000 -> 5"
-    assert "the old one stays: max_connections_per_address must be" in found[1]
-    assert "the old one stays: listen must be" in found[2]
+    assert "the old one stays in use: max_connections_per_address must be" in found[1]
+    assert "the old one stays in use: listen must be" in found[2]
 
 
 def test_config_show_tells_where_each_setting_comes_from(tmp_path: Path) -> None:
