@@ -14,7 +14,7 @@ JOBS ?= 2
 TESTERS ?= $(shell expr $(JOBS) \* 3 / 2)
 # Seeds of the simulation, and those of replicated groups.
 SEEDS ?= 0..9999
-GROUPS ?= 0..2999
+GROUPS ?= 0..9999
 # What a soak may take, in seconds, and the seed it begins with; the seeds of the simulation's,
 # whose million takes more than an hour of two idle processors.
 SOAK_SECONDS ?= 600
@@ -59,9 +59,13 @@ NO_NETWORK = echo 'make: that needs the network, or a package cache that pip kno
 
 # What is type-checked and linted, as far as it exists.
 CODE := $(wildcard setup.py src tests fuzz examples tools)
-# What a build is made of: the files, and the folders so that a deleted file counts as a change.
-SOURCES := pyproject.toml setup.py $(shell find src $(wildcard fuzz/tmqp_conformance) -mindepth 1 \
-	\( -name __pycache__ -o -name '*.egg-info' \) -prune -o -print)
+# What a build is made of; and a list of it, written anew when it differs, so that a file that is
+# gone counts as a change.  (A folder changes whenever Python puts a __pycache__ into it.)
+FIND_SOURCES := find src $(wildcard fuzz/tmqp_conformance) \
+	\( -name __pycache__ -o -name '*.egg-info' \) -prune -o -type f -print | sort
+LIST := build/sources.txt
+$(shell mkdir -p build; $(FIND_SOURCES) | cmp -s - $(LIST) || $(FIND_SOURCES) > $(LIST))
+SOURCES := pyproject.toml setup.py $(LIST) $(shell $(FIND_SOURCES))
 
 .PHONY: help demo test test-long test-wheel interop spark-oldest quick spark-demo setup wheel \
 	compiled test-compiled lint format typecheck imports tidy lock lock-check sbom reproduce \
@@ -147,11 +151,11 @@ coverage: $(READY) ## run the tests and show the lines and branches they miss
 sim: $(READY) ## run ten thousand simulated histories of broker and clients: SEEDS=0..9999
 	PYTHONPATH=src:fuzz $(PY) -m tmqp_sim run --seeds $(SEEDS) --jobs $(JOBS) $(ARGS)
 
-sim-replicas: $(READY) ## run simulated groups of replicated servers: GROUPS=0..9999
-	PYTHONPATH=src:fuzz $(PY) -m tmqp_sim.replicas --seeds $(GROUPS) $(ARGS)
-
 sim-compiled: build/simulator/.stamp ## the same, five times as fast, after compiling for minutes
 	PYTHONPATH=build/simulator $(PY) -m tmqp_sim run --seeds $(SEEDS) --jobs $(JOBS) $(ARGS)
+
+sim-replicas: build/simulator/.stamp ## run ten thousand simulated groups of servers: GROUPS=7
+	PYTHONPATH=build/simulator $(PY) -m tmqp_sim.replicas --seeds $(GROUPS) --jobs $(JOBS) $(ARGS)
 
 sim-coverage: $(READY) ## show which branches of the server's shell 2,000 simulated histories reach
 	$(call sim_coverage,0..1999)
@@ -360,7 +364,7 @@ build/compiled/.stamp: dist/.stamp
 	@$(PIP) install --quiet --no-deps --target build/compiled dist/*.whl
 	@touch $@
 
-SIMULATOR := tools/compile_simulator.py $(wildcard fuzz/tmqp_sim/*.py)
+SIMULATOR := tools/compile_simulator.py $(wildcard fuzz/tmqp_sim/*.py fuzz/tmqp_sim/*/*.py)
 
 build/simulator/.stamp: $(READY) $(SOURCES) $(SIMULATOR)
 	@echo 'Building build/simulator, product and simulator as one unit (minutes)'

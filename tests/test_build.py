@@ -23,6 +23,7 @@ from tests.project import (
     SOURCE_ROOTS,
     hot_modules,
     imported_by,
+    path_of,
     project_files,
     settings,
     source_packages,
@@ -104,6 +105,29 @@ def test_every_shipped_package_says_that_it_is_typed(package: str) -> None:
     """The conformance tool did not."""
     if package in settings()["tool"]["setuptools"]["packages"]["find"]["include"]:
         assert any((root / package / "py.typed").is_file() for root in SOURCE_ROOTS), package
+
+
+def wide_texts(path: Path) -> list[str]:
+    """The texts of a module that have a printable character beyond Latin-1."""
+    source = path.read_text(encoding="utf-8")
+    if re.search(r"\\[uUN]|[^\x00-\xff]", source) is None:
+        return []
+    return [
+        node.value
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and any(each > "\xff" and each.isprintable() for each in node.value)
+    ]
+
+
+def test_one_character_took_gigabytes_of_memory() -> None:
+    """What mypyc makes of all modules is one text, with every text constant in a comment.  With a
+    character beyond Latin-1 it takes twice the memory, with an emoji four times."""
+    paths = [found for name in hot_modules() if (found := path_of(name)) is not None]
+    paths += (ROOT / "fuzz" / "tmqp_sim").rglob("*.py")
+    assert [path for path in paths if wide_texts(path)] == []
+    assert wide_texts(ROOT / "src" / "tmqp" / "testing" / "generate.py") != []
 
 
 def test_compiling_asks_for_whatever_the_hot_modules_import() -> None:

@@ -25,7 +25,14 @@ __all__ = ["main"]
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 TARGET: Final = ROOT / "build" / "simulator"
-#: Modules of the simulator that stay Python, beside the planted bugs (``*_bugs.py``).
+#: What simulated groups have of the product that is compiled for nothing else.
+_OF_GROUPS: Final = (
+    "src/tmqp_server/replication/*.py",
+    "src/tmqp_server/storage/logged.py",
+    "src/tmqp_server/storage/memory.py",
+    "src/tmqp_server/storage/replicated.py",
+)
+#: Modules of the simulator that stay Python, beside the planted bugs (``*bugs.py``).
 _LEFT_OUT: Final = frozenset(
     {
         "__init__.py",
@@ -62,13 +69,14 @@ def main() -> int:
     ):
         ignored = shutil.ignore_patterns("__pycache__", "*.so")
         shutil.copytree(package, TARGET / Path(package).name, ignore=ignored)
-    simulator = [
+    simulator = {
         path.relative_to(ROOT).as_posix()
-        for path in sorted(ROOT.glob("fuzz/tmqp_sim/*.py"))
-        if path.name not in _LEFT_OUT and not path.stem.endswith("_bugs")
-    ]
+        for pattern in ("fuzz/tmqp_sim/**/*.py", *_OF_GROUPS)
+        for path in ROOT.glob(pattern)
+        if path.name not in _LEFT_OUT and not path.stem.endswith("bugs")
+    }
     try:
-        extensions = setup.make_extensions([*setup.hot_modules(), *simulator])
+        extensions = setup.make_extensions(sorted(simulator.union(setup.hot_modules())))
     except RuntimeError as error:
         print(f"compile_simulator: {error}", file=sys.stderr)
         return 1

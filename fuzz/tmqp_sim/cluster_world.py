@@ -29,6 +29,7 @@ from tmqp_server.shell.outbound import Marks
 from tmqp_server.shell.turn import Turn
 from tmqp_server.shell.world import Dial, HangUp, LinkOutput, WorldEffect
 from tmqp_sim.books import Ballast
+from tmqp_sim.built import Built
 from tmqp_sim.cluster_clients import CHANNELS, ClusterConsumer, ClusterProducer
 from tmqp_sim.cluster_plan import ClusterPlan
 from tmqp_sim.history import History, Place
@@ -37,7 +38,7 @@ from tmqp_sim.outside import Outside
 from tmqp_sim.passages import Passage, Passages, Witness
 from tmqp_sim.plan import Fault, MessagePlan
 from tmqp_sim.results import Result
-from tmqp_sim.server import Built, Server
+from tmqp_sim.server import Server
 from tmqp_sim.uplinks import CONNECT_TIMEOUT_S, Master, Uplinks
 from tmqp_sim.world import Violation, World
 

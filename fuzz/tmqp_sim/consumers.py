@@ -21,6 +21,7 @@ from tmqp_client.errors import ClientError
 from tmqp_sim.burials import check_letter
 from tmqp_sim.clients import SimClient
 from tmqp_sim.history import Receipt
+from tmqp_sim.retuning import Tuner
 from tmqp_sim.stage import Stage
 from tmqp_sim.world import Violation
 
@@ -45,6 +46,7 @@ class Habits:
         "give_back",
         "nack",
         "pace_s",
+        "retune_s",
         "terms",
         "work_s",
     )
@@ -78,6 +80,8 @@ class Habits:
         self.extend = 0
         #: What it wants of its subscription.
         self.terms: requests.Pairs = ()
+        #: It changes that about so often; 0 for never.
+        self.retune_s = 0.0
         #: What it wants; None is everything.
         self.filter: str | None = None
 
@@ -102,6 +106,7 @@ class Consumer(SimClient):
         #: Messages in the inbox that came over an earlier connection.
         self._left_over = 0
         self.inbox: Inbox[Frame] = self.machine.subscribe(channel, None)
+        self._tuner = Tuner(self, habits.retune_s) if habits.retune_s else None
 
     def forgets(self) -> None:
         """A new machine knows no subscription."""
@@ -120,6 +125,8 @@ class Consumer(SimClient):
         if self.habits.flap_s:
             delay = self.habits.flap_s * (0.2 + self.random.random())
             self.later(delay, self._flap)
+        if self._tuner is not None:
+            self._tuner.begin()
         self.flush()
 
     def _flap(self) -> None:
@@ -130,6 +137,8 @@ class Consumer(SimClient):
         """Joined, or not: then try on another connection."""
         if pending.asked.startswith("extend"):
             return  # whether or not there was something left to extend
+        if self._tuner is not None and self._tuner.settled(pending):
+            return
         if pending.kind == Kind.OPERATION and self.machine.lost is None:
             if pending.error is None:
                 self.joined = True
@@ -176,6 +185,8 @@ class Consumer(SimClient):
 
     def take(self, frame: Frame) -> None:
         """One message has come."""
+        if self._tuner is not None:
+            self._tuner.takes()
         left_over = self._left_over > 0
         if left_over:
             self._left_over -= 1

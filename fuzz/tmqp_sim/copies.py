@@ -11,15 +11,17 @@ item is pushed once.  What is known of it decides what is owed:
 * a target sends items for the first time in the order in which they were pushed, as far as each
   was confirmed before the next was pushed, and does not send again what was answered in time; but
   copies that the disk did not take for a source in memory may come late;
+* a list of the feeds has each that is there, and none that is not;
 * at each beginning of a life an item is in the source or in a target, never in both, and never
   in neither while it is owed; and each feed that was told to be there is there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from tmqp.models import FeedInformation
 from tmqp_server.engine.commands import Acknowledge
 from tmqp_server.engine.model.message import Message
 from tmqp_sim.world import Violation, World
@@ -97,6 +99,8 @@ class Copies:
         self.there: list[bool | None] = [False, False, False]
         #: Whether the disk has that, or is not sure to.
         self._kept = [True, True, True]
+        #: By target, how often it was changed, or was about to be.
+        self.changes = [0, 0, 0]
         self._events = 0
         #: By target, in which order items were sent first: the latest push of them.
         self._latest = [-1, -1, -1]
@@ -124,11 +128,13 @@ class Copies:
         """A feed is about to be added, or removed."""
         self.there[target] = None
         self._kept[target] = False
+        self.changes[target] += 1
 
     def changed(self, target: int, there: bool, *, kept: bool) -> None:
         """A feed is there, or is not; kept says that the disk knows."""
         self.there[target] = there
         self._kept[target] = self._kept[target] or kept
+        self.changes[target] += 1
 
     def removed(self, target: int) -> None:
         """A feed is about to be removed, or was forgotten: what waits for it may not come."""
@@ -189,11 +195,45 @@ class Copies:
             is_there = TARGETS[target] in found
             if not self._kept[target]:
                 self.there[target] = None
+                self.changes[target] += 1
                 if not is_there and target != FIRST:
                     self.removed(target)
             elif wanted is not None and is_there != wanted:
                 what = "missing" if wanted else "there again"
                 raise Violation("feeds", f"the feed to {TARGETS[target]} is {what}")
+
+    def check_listed(self, found: Sequence[FeedInformation], before: Sequence[int]) -> None:
+        """Compare a list of the source's feeds with what is known of them.
+
+        :param before: how often each feed had been changed when the list was asked for.
+        :raises Violation: when a feed is missing, or told otherwise than it is.
+        """
+        listed = [each.target for each in found]
+        for target, channel in enumerate(TARGETS):
+            there = self.there[target]
+            count = listed.count(channel)
+            known = there is not None and self.changes[target] == before[target]
+            if count > 1 or (known and count != there):
+                raise Violation("feeds", f"{listed} are listed, and that to {channel}: {there}")
+        for each in found:
+            ends = (each.channel, each.queue, each.target_queue)
+            chooses = self.filters and each.target == TARGETS[SECOND]
+            if ends != (SOURCE, SOURCE_ID, TARGET_ID) or bool(each.filter) != chooses:
+                raise Violation("feeds", f"{each} is listed, which nobody has added")
+            if each.passed and not chooses:
+                raise Violation("feeds", f"{each} has passed some over, and takes everything")
+            self._check_counts(each)
+
+    def _check_counts(self, told: FeedInformation) -> None:
+        """What a feed says of itself goes with what was pushed: an item is copied again at most
+        when the disk has not taken its copy."""
+        pushed = len(self.items)
+        odd = sum(item.is_odd for item in self.items.values())
+        if told.waiting > pushed or told.passed > pushed - odd:
+            raise Violation("feeds", f"{told} is told, and {pushed} items were pushed, {odd} odd")
+        steady = "sync failed" not in self._world.marks
+        if steady and told.copied > (odd if told.filter else pushed):
+            raise Violation("feeds", f"{told} has copied more than {pushed} items, {odd} odd")
 
     def check_disk(self, ids: Mapping[str, list[str]]) -> None:
         """Look at what is on the disk, by channel.

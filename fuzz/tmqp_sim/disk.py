@@ -35,6 +35,8 @@ EPOCH_S: Final = 1_700_000_000.0
 _READS_FAIL: Final = 3
 #: How many of the batches the store begins with some time after it was called.
 _BEGINS_LATER: Final = 0.3
+#: What rounding may cost, in seconds.
+_SLACK_S: Final = 0.001
 
 
 class DiskHabits:
@@ -67,6 +69,7 @@ class Disk:
         self._random = self.world.child("disk")
         self._life = 0
         self._work: WorldEffect | None = None
+        self._wanted_at = 0.0
         self._last_failed = False
         self._read_failed = False
         #: What the batch holds, once the store has begun with it.
@@ -125,6 +128,7 @@ class Disk:
             raise Violation("disk", f"{work!r} is wanted beside {self._work!r}")
         self._work = work
         self._tried = False
+        self._wanted_at = self.simulation.server.now
         if self._hurries:
             self._end(self._life)
         elif isinstance(work, WriteBatch) and self._begins.random() < _BEGINS_LATER:
@@ -227,10 +231,26 @@ class Disk:
         assert saving is not None, "the simulated server saves"
         failing = saving.failing
         self._work = self._writing = None
+        is_late = self._check_patience(saving)
         turn.written(error, self.simulation.server.now)
-        if failing and error is None and not _brings(writing) and not saving.failing:
+        proves = is_late or _brings(writing)
+        if failing and error is None and not proves and not saving.failing:
             raise Violation("disk", "it is said to save again, and no message was saved")
         self._check_rest(saving, error)
+
+    def _check_patience(self, saving: Saving) -> bool:
+        """Whether a batch took so long that the storage counted as one that fails.
+
+        :raises Violation: when it should, and did not.
+        """
+        server = self.simulation.server
+        late_s = server.now - self._wanted_at - saving.patience_s
+        was_asleep = server.slept_at >= self._wanted_at
+        if late_s > server.lateness_s + _SLACK_S and not saving.failing and not was_asleep:
+            raise Violation("disk", f"a batch is {late_s:.3f} s late, and nobody was told")
+        if late_s >= 0.0:
+            self.world.mark("slow write taken for a failure")
+        return late_s >= 0.0
 
     def _answers(self, work: ReadBatch) -> tuple[list[Command], StoreError | None]:
         self.world.mark("read back from the disk")

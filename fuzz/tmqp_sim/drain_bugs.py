@@ -10,7 +10,7 @@ from tmqp_server.engine.effects import Confirm, Effect
 from tmqp_server.engine.flights import leave
 from tmqp_server.hub.hub import Hub
 from tmqp_server.hub.restricted import Restricted
-from tmqp_server.shell.draining import Draining
+from tmqp_server.shell.draining import SERVING, Draining
 
 __all__ = ["DRAIN_BUGS"]
 
@@ -58,6 +58,16 @@ def _confirms_what_it_refuses(original: Any) -> Any:
     return perform
 
 
+def _hears_the_first_wish_only(original: Any) -> Any:
+    def begin(self: Draining, in_flight: int, stops: bool, now: float) -> bool:
+        if self.state != SERVING:
+            return False
+        begun: bool = original(self, in_flight, stops, now)
+        return begun
+
+    return begin
+
+
 DRAIN_BUGS: Final = (
     (
         "drain-for-ever", "a server that drains does not come to its end",
@@ -74,5 +84,9 @@ DRAIN_BUGS: Final = (
     (
         "drain-confirms", "what a server that drains refuses is confirmed",
         Hub, "_perform", _confirms_what_it_refuses,
+    ),
+    (
+        "drain-goes-on", "a server that drains is not heard to have to stop as well",
+        Draining, "begin", _hears_the_first_wish_only,
     ),
 )  # fmt: skip

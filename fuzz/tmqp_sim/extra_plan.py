@@ -10,19 +10,24 @@ from random import Random
 from typing import Final
 
 from tmqp.constants import STATUS_PULL
-from tmqp_server.shell.rates import RateLimits
+from tmqp_server.shell.rates import RateLimits, read_networks
 from tmqp_sim.consumers import Habits
+from tmqp_sim.paces import EXEMPT
 from tmqp_sim.planned import ClientPlan, Plan
 from tmqp_sim.raw import RAW_ROLES
 from tmqp_sim.sprayers import SPRAYER
 
 __all__ = [
+    "draw_address",
+    "draw_cells",
     "draw_epochs",
     "draw_fleeting",
     "draw_foreign",
     "draw_memory",
     "draw_moves",
+    "draw_patience",
     "draw_rates",
+    "draw_retuners",
     "draw_scrapers",
     "draw_web",
     "draw_web_sockets",
@@ -41,6 +46,18 @@ _BY_WEB_SOCKET: Final = 0.5
 _FOREIGN_SHARE: Final = 0.1
 #: Runs in which somebody reads the metrics, and logs in as a browser does.
 _SCRAPED_SHARE: Final = 0.06
+#: Runs in which clients keep counters and values, and in which the feeds of a queue are listed.
+_CELLS_SHARE: Final = 0.07
+_LISTED_SHARE: Final = 0.5
+#: Runs in which consumers change their terms, and how many of them do.
+_RETUNED_SHARE: Final = 0.08
+_RETUNES: Final = 0.7
+#: Runs in which a disk that is only slow counts as one that fails, and from when on.
+_IMPATIENT_SHARE: Final = 0.08
+_PATIENCE_S: Final = 0.2
+#: Of the runs in which rights are asked about, those in which all come from one address.
+_ONE_ADDRESS: Final = 0.3
+_ADDRESS: Final = "198.51.100.7"
 #: Runs in which clients may send only so fast.
 _RATED_SHARE: Final = 0.12
 
@@ -135,3 +152,57 @@ def draw_rates(plan: Plan) -> None:
         burst_s=own.choice((0.1, 0.3, 1.0)),
     )
     plan.rates.address_connections = own.choice((0.0, 4.0, 10.0))
+    _draw_other_rates(plan.rates, Random(f"{plan.seed}/other rates"))
+
+
+def _draw_other_rates(rates: RateLimits, own: Random) -> None:
+    """Half of these limit only some of it, or messages of addresses, or have addresses of all
+    kinds."""
+    if own.random() < 0.25:
+        rates.exempt = read_networks(EXEMPT)
+    if own.random() < 0.25:
+        rates.address_messages = own.choice((2.0, 6.0))
+    if own.random() < 0.25:
+        setattr(rates, own.choice(("client_messages", "client_bytes", "address_bytes")), 0.0)
+
+
+def draw_cells(plan: Plan) -> None:
+    """Now and then somebody keeps counters and values, unless what is left of them would fill the
+    memory; and somebody whose queue feeds others lists these feeds."""
+    own = Random(f"{plan.seed}/cells")
+    if own.random() < _CELLS_SHARE and not plan.is_narrow:
+        plan.cells = own.choice((20, 60))
+    own = Random(f"{plan.seed}/feeds are listed")
+    plan.fed_looks = bool(plan.feeds) and own.random() < _LISTED_SHARE
+
+
+def draw_retuners(plan: Plan) -> None:
+    """Let some consumers change their terms and grant credit as long as they are there."""
+    own = Random(f"{plan.seed}/tunes")
+    if plan.quiet or own.random() >= _RETUNED_SHARE:
+        return
+    for client in plan.clients:
+        if client.role == "consumer" and own.random() < _RETUNES:
+            client.habits.retune_s = own.choice((0.2, 0.5, 2.0))
+
+
+def draw_address(plan: Plan) -> None:
+    """Now and then all clients of TMQP come from one address, and some are not let in: the others
+    wait for the pauses of these."""
+    own = Random(f"{plan.seed}/all of one address")
+    if plan.quiet or not plan.guarded or plan.has_sides or own.random() >= _ONE_ADDRESS:
+        return
+    plan.shared_address = _ADDRESS
+    for number in range(own.choice((1, 2, 3))):
+        at = own.random() * plan.duration_s * 0.7
+        name = f"impostor-{number}"
+        plan.clients.append(ClientPlan(name, "impostor", 0, Habits(), at, True))
+
+
+def draw_patience(plan: Plan) -> None:
+    """Now and then a write that takes long counts as one that fails, as where others keep the
+    log."""
+    own = Random(f"{plan.seed}/impatience")
+    if own.random() < _IMPATIENT_SHARE and not plan.quiet:
+        plan.disk.sync_max_s = 0.3
+        plan.patience_s = _PATIENCE_S

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final, Protocol
 
 from tmqp.constants import STATUS_PAUSED
+from tmqp_server.shell.rates import RateLimits
 from tmqp_sim.clients import SimClient
 from tmqp_sim.disk import Disk
 from tmqp_sim.history import Place
@@ -19,9 +21,16 @@ __all__ = ["Target", "inject"]
 #: How often a consumer with a credit grants more, in seconds.
 _GRANT_EVERY_S: Final = 0.5
 _CLOCK_JUMP_S: Final = 3_600.0
+#: How many connections are let in when these are few, in all and of one host.
+_FEW: Final = ((50, 1), (12, 2), (8, 1))
+#: How many times as high other rates are; none with 0.
+_SCALES: Final = (0.0, 0.5, 2.0)
+#: How long a turn of the event loop takes at most, when that is not quick.
+_LONGEST_TURN_S: Final = 0.4
 #: How many of the restarts begin with a drain, and how long that takes at most, in seconds.
 _DRAINED: Final = 0.2
 _DRAIN_S: Final = 1.5
+_LONG_DRAIN_S: Final = 12.0
 #: Kinds of queues that may be cleared, and that may be paused.
 _CLEARED: Final = ("work", "share", "saved", "durable", "spill", "pull", "bulk")
 _PAUSED: Final = ("work", "share", "saved", "spill", "polite", "bulk")
@@ -141,6 +150,62 @@ def _freeze(simulation: Target, fault: Fault) -> bool:
     return True
 
 
+def _busy(simulation: Target, fault: Fault) -> bool:
+    """A turn of the event loop takes long, or a little longer than most."""
+    if not simulation.server.up or simulation.server.asleep:
+        return False
+    simulation.server.freeze(_LONGEST_TURN_S * fault.pick)
+    return True
+
+
+def _flood(simulation: Target, fault: Fault) -> bool:
+    """Many come and go, each from an address of its own: none of them is remembered for ever."""
+    server = simulation.server
+    if not server.up or server.asleep or not server.listens:
+        return False
+    server.hear(server.paces.flood)
+    return True
+
+
+def _reload(simulation: Target, fault: Fault) -> bool:
+    """Another configuration holds for a while: fewer connections, and rates, if there are some."""
+    server = simulation.server
+    if not server.up or server.asleep:
+        return False
+    most, per_host = _FEW[int(fault.pick * len(_FEW))]
+    server.admission.limit_to(most, per_host)
+    rates = simulation.plan.rates
+    if rates is not None:
+        scale = _SCALES[int(fault.pick * 1_000) % len(_SCALES)]
+        server.hear(partial(server.paces.reload, _scaled(rates, scale)))
+    simulation.world.after(fault.lasts_s, _reload_again, simulation, server.lives)
+    return True
+
+
+def _reload_again(simulation: Target, life: int) -> None:
+    server = simulation.server
+    if not server.up or server.lives != life:
+        return
+    server.admission.limit_to()
+    rates = simulation.plan.rates
+    if rates is not None:
+        server.hear(partial(server.paces.reload, rates))
+
+
+def _scaled(rates: RateLimits, scale: float) -> RateLimits:
+    """All rates so many times as high; none with 0."""
+    scaled = RateLimits(
+        rates.client_messages * scale,
+        rates.client_bytes * scale,
+        rates.address_messages * scale,
+        rates.address_bytes * scale,
+        rates.address_connections * scale,
+        rates.burst_s,
+    )
+    scaled.exempt = rates.exempt
+    return scaled
+
+
 def _server_crash(simulation: Target, fault: Fault) -> bool:
     server = simulation.server
     if not server.up:
@@ -169,11 +234,29 @@ def _restart(simulation: Target, fault: Fault) -> bool:
         simulation.world.after(0.3 + min(fault.lasts_s, 1.0), server.start)
 
     if fault.pick < _DRAINED:
-        server.drain(_DRAIN_S, go)
+        bound_s = _DRAIN_S if fault.pick < 0.75 * _DRAINED else _LONG_DRAIN_S
+        # Some are asked to drain first, and to stop when they do, or have.
+        stops = fault.pick > 0.4 * _DRAINED
+        asks = simulation.operator.drain if int(fault.pick * 1_000) % 2 else None
+        server.drain(bound_s, go, stops=stops, asks=asks)
+        if not stops or fault.pick > 0.9 * _DRAINED:
+            later_s = fault.lasts_s * 0.4
+            simulation.world.after(later_s, _stop_drained, simulation, bound_s, go, life)
     else:
         server.stop("the server stops")
         go()
     return True
+
+
+def _stop_drained(simulation: Target, bound_s: float, go: Callable[[], None], life: int) -> None:
+    """A server that drains, or has drained, is asked to stop."""
+    server = simulation.server
+    if not server.up or server.lives != life:
+        return
+    if server.asleep:
+        simulation.world.after(0.1, _stop_drained, simulation, bound_s, go, life)
+    else:
+        server.drain(bound_s, go)
 
 
 def _disk_full(simulation: Target, fault: Fault) -> bool:
@@ -265,4 +348,7 @@ _INJECTORS: Final[dict[str, Callable[[Target, Fault], bool]]] = {
     "single": _single,
     "clock": _clock,
     "clear": _clear,
+    "busy": _busy,
+    "flood": _flood,
+    "reload": _reload,
 }

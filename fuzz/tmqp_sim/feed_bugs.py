@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from tmqp_server.engine.commands import Command
 from tmqp_server.engine.delivery.feed_commits import Commit, FeedCommits
 from tmqp_server.engine.delivery.feed_runs import FeedRuns
 from tmqp_server.engine.delivery.feeding import Feeder
 from tmqp_server.engine.delivery.feeds import Feeds
-from tmqp_server.engine.effects import CommitBatch
+from tmqp_server.engine.effects import CommitBatch, Reply
+from tmqp_server.engine.model.feeds import Feed
 from tmqp_server.engine.model.message import Message
+from tmqp_server.engine.model.sessions import Session
+from tmqp_server.engine.model.snapshots import FeedSnapshot
 
 __all__ = ["FEED_BUGS"]
 
@@ -87,6 +91,29 @@ def _runs_leave_one_out(original: Any) -> Any:
     return passages
 
 
+def _lists_all_but_the_last(original: Any) -> Any:
+    """A list of feeds leaves the last one out."""
+
+    def list_feeds(self: Feeds, command: Command, session: Session) -> None:
+        original(self, command, session)
+        reply = self._core.out[-1]
+        assert isinstance(reply, Reply)
+        if isinstance(reply.body, list):
+            del reply.body[-1:]
+
+    return list_feeds
+
+
+def _counts_it_passed_over(original: Any) -> Any:
+    """What a feed has copied is told as passed over by its filter."""
+
+    def tell(self: FeedSnapshot, feed: Feed) -> None:
+        original(self, feed)
+        self.copied, self.passed = 0, self.copied
+
+    return tell
+
+
 #: What a mutant is made of.
 FEED_BUGS: Final[tuple[tuple[str, str, Any, str, Any], ...]] = (
     (
@@ -116,5 +143,13 @@ FEED_BUGS: Final[tuple[tuple[str, str, Any, str, Any], ...]] = (
     (
         "feed-run-leaves-out", "pushes in a row are not copied to the last feed",
         FeedRuns, "_passages", _runs_leave_one_out,
+    ),
+    (
+        "feed-not-listed", "a list of feeds leaves the last one out",
+        Feeds, "list_feeds", _lists_all_but_the_last,
+    ),
+    (
+        "feed-miscounts", "what a feed has copied is told as passed over by its filter",
+        FeedSnapshot, "__init__", _counts_it_passed_over,
     ),
 )  # fmt: skip

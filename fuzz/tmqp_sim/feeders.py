@@ -22,10 +22,11 @@ from tmqp.extensions import (
     HEADER_FEED_QUEUE,
     HEADER_FILTER,
     OP_ADD_FEED,
+    OP_LIST_FEEDS,
     OP_REMOVE_FEED,
 )
 from tmqp.frames import Frame
-from tmqp.models import QueueOptions
+from tmqp.models import FeedInformation, QueueOptions, parse_list
 from tmqp_client._core import requests
 from tmqp_client._core.inbox import Inbox
 from tmqp_client._core.outcomes import NotRestored
@@ -50,8 +51,9 @@ from tmqp_sim.world import Violation
 
 __all__ = ["Feeder"]
 
-#: Pause before something is tried again, in seconds.
+#: Pause before something is tried again, and between lists of the feeds, in seconds.
 _RETRY_S: Final = 0.3
+_LOOK_S: Final = 0.4
 #: Items that are pushed when the last feed is there for good.
 _LAST: Final = 3
 #: Answers that say that something may be tried again.
@@ -85,6 +87,9 @@ class Feeder(SimClient):
         self._asked: dict[str, tuple[str, int]] = {}
         self._joined: set[int] = set()
         self._pushing = False
+        #: It lists its feeds now and then; how often each had been changed when it last asked.
+        self.looks = False
+        self._before: list[int] = []
         self._subscribe()
 
     def _subscribe(self) -> None:
@@ -107,6 +112,7 @@ class Feeder(SimClient):
         for number in range(1 + len(TARGETS)):
             self._create(number)
         self._push_later()
+        self._look_later()
 
     def forgets(self) -> None:
         """A new machine knows no subscription."""
@@ -175,6 +181,31 @@ class Feeder(SimClient):
         self.copies.changing(THIRD)
         request = Request(OP_REMOVE_FEED, "remove feed", SOURCE, self._headers(THIRD))
         self._ask("remove", THIRD, request)
+
+    def _look_later(self) -> None:
+        if self.looks:
+            self.later(_LOOK_S * (0.5 + self.random.random()), self._look)
+
+    def _look(self) -> None:
+        """List the feeds, of the source or of its whole channel."""
+        if self.simulation.healed and not self.owes:
+            return
+        self._before = [*self.copies.changes]
+        queue: tuple[tuple[str, str], ...] = ()
+        if self.random.random() < 0.5:
+            queue = ((HeaderName.QUEUE_ID.value, str(SOURCE_ID)),)
+        if not self._ask("look", 0, Request(OP_LIST_FEEDS, "list feeds", SOURCE, queue)):
+            self._look_later()
+
+    def _looked(self, pending: Pending) -> None:
+        """The feeds are listed; where the source is not made yet there is nothing to list."""
+        if pending.error is None and pending.answer is not None:
+            found = parse_list(FeedInformation, pending.answer.payload or b"[]")
+            self.copies.check_listed(found, self._before)
+            self.world.mark("feeds listed")
+        else:
+            self._check_refusal("listing", pending.error)
+        self._look_later()
 
     def _headers(self, target: int) -> tuple[tuple[str, str], ...]:
         return (
@@ -279,6 +310,8 @@ class Feeder(SimClient):
             self._added(number, error)
         elif what == "remove":
             self._removed(error)
+        elif what == "look":
+            self._looked(pending)
 
     def _created(self, number: int, error: object) -> None:
         """Try again, unless the queue already exists; when all are there, add the first feed."""

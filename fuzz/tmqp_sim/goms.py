@@ -25,7 +25,7 @@ _LONGEST: Final = 8_192
 #: What means nothing.
 _NONSENSE: Final = (b"\n", b"hello\n", b'{"%s":"what"}\n', b"[]\n", b'{"%s":"send"}\n', b"{}\n")
 #: What data end with: all that JSON writes otherwise, and what looks like the end of a message.
-_ENDS: Final = ("", "x" * 50, '"}', "\\", "\n{", "\u00fc\u2028", "\U0001f600", "<&>", '","data":"')
+_ENDS: Final = ("", "x" * 50, '"}', "\\", "\n{", "\u00fc\u2028", chr(0x1F600), "<&>", '","data":"')
 
 
 class GomsClient(LineClient):

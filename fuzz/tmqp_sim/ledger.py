@@ -65,7 +65,7 @@ from tmqp_sim.history import Place
 from tmqp_sim.kinship import Kinship
 from tmqp_sim.lapses import Lapses, SentByLink
 from tmqp_sim.lifetimes import Lifetimes
-from tmqp_sim.promises import Hand, Promises, is_with
+from tmqp_sim.promises import Hand, Promises, check_said, is_with
 from tmqp_sim.wishes import Wishes
 from tmqp_sim.world import Violation, World
 
@@ -237,6 +237,7 @@ class Ledger:
     def _join(self, command: Command) -> None:
         assert isinstance(command, Join)
         channel = command.channel.lower()
+        check_said(command.request, command.terms)
         self.members.setdefault(channel, {})[command.session] = None
         self._promises.grant(channel, command.session, command.credit)
         self._promises.accept(channel, command.session, command.terms)
@@ -245,6 +246,7 @@ class Ledger:
 
     def _set_terms(self, command: Command) -> None:
         assert isinstance(command, SetTerms)
+        check_said(command.request, command.terms)
         channel = command.channel.lower()
         if command.session in self.members.get(channel, {}):
             self._promises.accept(channel, command.session, command.terms)

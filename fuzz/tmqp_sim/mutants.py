@@ -57,6 +57,7 @@ from tmqp_sim.hold_bugs import HOLD_BUGS
 from tmqp_sim.jms_bugs import JMS_BUGS
 from tmqp_sim.key_bugs import KEY_BUGS
 from tmqp_sim.link_bugs import LINK_BUGS
+from tmqp_sim.log_in_bugs import LOG_IN_BUGS
 from tmqp_sim.memory_bugs import MEMORY_BUGS
 from tmqp_sim.move_bugs import MOVE_BUGS
 from tmqp_sim.name_bugs import NAME_BUGS
@@ -589,7 +590,7 @@ _LIST: Final = (
         FLEETING_BUGS, SHELL_BUGS, WEB_BUGS, API_BUGS, FOREIGN_BUGS, WORK_BUGS, DEALING_BUGS,
         CHOOSING_BUGS, KEY_BUGS, TERMS_BUGS, TENANT_BUGS, APPOINTMENT_BUGS, LINK_BUGS, FEED_BUGS,
         NSQ_BUGS, DEBT_BUGS, SHELF_BUGS, NAME_BUGS, COPY_BUGS, HOLD_BUGS, ZMTP_BUGS, SMALL_BUGS,
-        JMS_BUGS, CELL_BUGS, RANK_BUGS, RATE_BUGS,
+        JMS_BUGS, CELL_BUGS, RANK_BUGS, RATE_BUGS, LOG_IN_BUGS,
     ) for bug in bugs],
 )  # fmt: skip
 

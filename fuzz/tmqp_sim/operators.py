@@ -17,6 +17,7 @@ from tmqp_server.engine.commands import (
     Connect,
     CreateQueue,
     CreateRouter,
+    Drain,
     Grant,
     Join,
     UpdateChannel,
@@ -234,6 +235,10 @@ class Operator:
     def join(self, place: Place, credit: int) -> None:
         """Take deliveries of a place, so many."""
         self.ask(Join(self.number, "join", place.channel, credit))
+
+    def drain(self, stops: bool) -> None:
+        """Have the server drain, and end then or not."""
+        self.ask(Drain(self.number, "drain", stops))
 
     def grant(self, place: Place, credit: int) -> None:
         """Take so many more."""

@@ -30,6 +30,7 @@ from tmqp_server.engine.commands import (
 from tmqp_server.shell.steps import NOT_YET, SENT
 from tmqp_server.shell.world import Abandon, Ask, Call, Drained, Tell
 from tmqp_sim.host import Host
+from tmqp_sim.log_ins import LogInJudge
 from tmqp_sim.world import Violation, World
 
 __all__ = ["CALLS_AT_ONCE", "HOOK_TIMEOUT_S", "Outside"]
@@ -66,7 +67,10 @@ class Outside:
         self._tickets: dict[int, None] = {}
         self._abandoned: dict[Ask, None] = {}
         self._waiting: dict[int, Ask] = {}
+        #: When it was asked who may log in, as far as that is not decided.
+        self._asked_at: dict[Ask, float] = {}
         self._told = 0
+        self._log_ins = LogInJudge(world)
 
     def begin(self) -> None:
         """A life begins: nothing that was asked before is waited for."""
@@ -77,7 +81,9 @@ class Outside:
         self._tickets.clear()
         self._abandoned.clear()
         self._waiting.clear()
+        self._asked_at.clear()
         self._told = 0
+        self._log_ins.begin()
 
     # -- rights ---------------------------------------------------------------------------------
 
@@ -97,6 +103,10 @@ class Outside:
             self.world.after(chance.random() * 0.02, self._reply, effect, self.server.lives)
             return
         name = self._name_of(effect)
+        out = self.server.turn.outbound(question.session)
+        if question.right == AUTHENTICATE and out is not None:
+            self._asked_at[effect] = self.world.now
+            self._log_ins.asked(question.session, out.host)
         delay_s = chance.random() * 0.05
         fickle = name in self._fickle()
         keep_s = chance.choice(_KEPT_S) if fickle else 5.0
@@ -144,6 +154,8 @@ class Outside:
         if not may:
             self.world.mark("right refused")
         seen = frozenset(question.names) if question.names else None
+        if self._asked_at.pop(effect, None) is not None:
+            self._log_ins.decided(question.session, allowed=may)
         decision = Verdict(may, keep_s, seen, connect if may else None)
         server.turn.decided(effect, decision, server.now)
 
@@ -185,6 +197,16 @@ class Outside:
             self.world.mark("HTTP call given up")
         elif isinstance(effect.work, Ask):
             self._abandoned[effect.work] = None
+            self._give_up(effect.work)
+
+    def _give_up(self, ask: Ask) -> None:
+        """A log-in whose answer does not come is refused; who has gone needs none."""
+        asked_at = self._asked_at.pop(ask, math.inf)
+        session = ask.question.session
+        if self.world.now >= asked_at + HOOK_TIMEOUT_S - _SLACK_S:
+            self._log_ins.decided(session, allowed=False)
+        elif asked_at < math.inf:
+            self._log_ins.gone(session)
 
     def check(self, command: Command) -> None:
         """The broker carries a command out.

@@ -6,31 +6,63 @@ in debt here.  What makes a client wait is a chunk that was read when it was in 
 waits no longer than such a chunk takes.
 
 Connections of an address begin no faster than they may, in the order in which they come, and each
-waits for those before it and no longer.
+waits for those before it and no longer.  Which addresses count as one, and which are exempt, stands
+in a table.
 """
 
 from __future__ import annotations
 
 from typing import Final, Protocol
 
+from tmqp_server.doors.port import Door
 from tmqp_server.hub.hub import Hub
 from tmqp_server.shell.outbound import Outbound
 from tmqp_server.shell.rates import SMALLEST_MESSAGE, Arrivals, RateLimits
 from tmqp_server.shell.turn import Turn
+from tmqp_server.shell.world import Wire
 from tmqp_sim.world import Violation, World
 
-__all__ = ["Paces", "PlainBucket"]
+__all__ = ["EXEMPT", "Paces", "PlainBucket"]
 
 #: What rounding may cost, in messages, bytes or seconds.
 _SLACK: Final = 0.01
-#: Connections come from so many addresses.
-_ADDRESSES: Final = 3
+#: Connections come from these addresses: the address, and as what it counts; empty where it is
+#: exempt.  Those of the first kind have nothing in common; all come from one where messages of
+#: addresses are limited, for they are few.
+_ONE: Final = (("10.0.0.3", "3"),)
+_PLAIN: Final = (("10.0.0.0", "0"), ("10.0.0.1", "1"), ("10.0.0.2", "2"))
+_MIXED: Final = (
+    ("10.0.0.1", "four"),
+    ("2001:db8:1:2::1", "six"),
+    ("127.0.0.1", ""),
+    ("::ffff:10.0.0.1", "four"),
+    ("[2001:db8:1:2::ffff]", "six"),
+    ("192.0.2.9", ""),
+    ("/run/tmqp.sock", ""),
+    ("2001:db8:1:2:a::1%eth0", "six"),
+    ("::ffff:192.0.2.10", ""),
+    ("2001:db8:1:3::1", "neighbour"),
+)
+#: The networks that are exempt, where there are several kinds of addresses.
+EXEMPT: Final = ("192.0.2.0/24",)
+#: Connections of a flood; addresses that are remembered although nobody of them is connected.
+_FLOOD: Final = 1_100
+_FIRST_NUMBER: Final = 5_000_000
+_REMEMBERED: Final = 1_024
 #: Who would have to wait for so many seconds may be refused.
 _MAY_BE_REFUSED_S: Final = 10.0
 
 
+class _Nobody(Wire):
+    """The connection of somebody who says nothing and hears nothing."""
+
+    def send(self, data: bytes) -> int:
+        """Nothing is taken."""
+        return 0
+
+
 class PlainBucket:
-    """So many a second, and at most so many at once."""
+    """So many a second, and at most so many at once; with a rate of 0 there is no limit."""
 
     __slots__ = ("at", "level", "most", "rate")
 
@@ -42,17 +74,22 @@ class PlainBucket:
 
     def take(self, count: float, now: float) -> float:
         """Take so many, or none; returns what is left, below 0 for a debt."""
-        self.level = min(self.level + (now - self.at) * self.rate, self.most) - count
+        if self.rate:
+            self.level = min(self.level + (now - self.at) * self.rate, self.most) - count
         self.at = now
         return self.level
+
+    def time_of(self, count: float) -> float:
+        """In how many seconds so many are paid for."""
+        return count / self.rate if self.rate else 0.0
 
 
 class _Pace:
     """What one connection has sent."""
 
     __slots__ = (
-        "address",
         "completed",
+        "key",
         "largest",
         "messages",
         "most_pushed",
@@ -61,8 +98,8 @@ class _Pace:
         "unread",
     )
 
-    def __init__(self, limits: RateLimits, address: str, now: float) -> None:
-        self.address = address
+    def __init__(self, limits: RateLimits, key: str, now: float) -> None:
+        self.key = key
         self.size = PlainBucket(limits.client_bytes, limits.burst_s, now)
         self.messages = PlainBucket(limits.client_messages, limits.burst_s, now)
         #: Messages that it had pushed, and whether there were more in the chunk that was read last.
@@ -74,6 +111,39 @@ class _Pace:
         #: The largest chunk, and the most messages between two looks at them.
         self.largest = 0
         self.most_pushed = 0
+
+
+class _Address:
+    """What all connections of one address have sent; of each the largest chunk, and the most
+    messages of one, count in ``chunks`` and ``pushes``."""
+
+    __slots__ = ("chunks", "messages", "pushes", "size")
+
+    def __init__(self, limits: RateLimits, key: str, now: float) -> None:
+        rates = (limits.address_bytes, limits.address_messages) if key else (0.0, 0.0)
+        self.size = PlainBucket(rates[0], limits.burst_s, now)
+        self.messages = PlainBucket(rates[1], limits.burst_s, now)
+        self.chunks = self.pushes = 0
+
+    def debts(self, now: float) -> list[tuple[str, float]]:
+        """What it owes beyond what it may, since its connections are looked at one by one."""
+        found: list[tuple[str, float]] = []
+        for what, bucket, most in (
+            ("bytes", self.size, self.chunks),
+            ("messages", self.messages, self.pushes),
+        ):
+            debt = -bucket.take(0.0, now) - most - 2.0 * bucket.most
+            if debt > _SLACK:
+                found.append((what, debt))
+        return found
+
+    def longest_s(self) -> float:
+        """For how many seconds somebody may have to wait for it."""
+        size, messages = self.size, self.messages
+        return max(
+            size.time_of(self.chunks + 2.0 * size.most),
+            messages.time_of(self.pushes + 2.0 * messages.most),
+        )
 
 
 class _Gate:
@@ -93,6 +163,10 @@ class _Carrier(Protocol):
     turn: Turn
 
     @property
+    def door(self) -> Door:
+        """By which clients of TMQP come in."""
+
+    @property
     def hub(self) -> Hub:
         """The hub of this life."""
 
@@ -105,13 +179,13 @@ class Paces:
     """The judge of one server; ``limits`` is None where nothing is limited."""
 
     def __init__(self, server: _Carrier, lateness_s: float, limits: RateLimits | None) -> None:
-        self.limits = limits
+        self.limits = self._configured = limits
+        #: All connections come from this address, if it is one.
+        self.shared = ""
         self._server = server
         self._late_s = lateness_s + _SLACK
         self._paces: dict[int, _Pace] = {}
-        self._addresses: dict[str, PlainBucket] = {}
-        #: The largest chunks of the connections that an address has had.
-        self._chunks: dict[str, int] = {}
+        self._addresses: dict[str, _Address] = {}
         self._arrivals: Arrivals | None = None
         self._gates: dict[str, _Gate] = {}
 
@@ -119,12 +193,46 @@ class Paces:
         """A life begins."""
         self._paces.clear()
         self._addresses.clear()
-        self._chunks.clear()
         self._gates.clear()
+        self.limits = self._configured
         if self.limits is not None:
             turn = self._server.turn
             turn.limit_rates(self.limits, self._server.now)
             self._arrivals = Arrivals(self.limits, turn.tally.waits)
+
+    def reload(self, limits: RateLimits) -> None:
+        """Other limits hold from now on: everybody begins anew."""
+        arrivals = self._arrivals
+        assert arrivals is not None, "there were limits"
+        server = self._server
+        now = server.now
+        self.limits = limits
+        arrivals.limit_to(limits)
+        server.turn.limit_rates(limits, now)
+        self._addresses.clear()
+        self._gates.clear()
+        for number, pace in list(self._paces.items()):
+            self._open(number, pace.key)
+            self._paces[number].pushed = server.hub.pushed(number)
+            self._paces[number].unread = server.hub.has_more(number)
+
+    def flood(self) -> None:
+        """Many connections begin and end, each of an address of its own.
+
+        :raises Violation: when the server remembers all of them.
+        """
+        server, arrivals = self._server, self._arrivals
+        turn, now = server.turn, server.now
+        if arrivals is None or turn.rates is None:
+            return
+        for number in range(_FLOOD):
+            host = f"198.18.{number // 256}.{number % 256}"
+            if arrivals.wait(host, now) == 0.0:
+                turn.opened(_FIRST_NUMBER + number, server.door, _Nobody(), host, now)
+                turn.closed(_FIRST_NUMBER + number, now)
+        there = max(len(turn.rates._addresses), len(arrivals._addresses))
+        if there > _REMEMBERED + len(self._paces):
+            raise Violation("bound", f"{there} addresses are remembered")
 
     def pause(self, number: int) -> float:
         """A connection comes: for how many seconds it is not begun, below 0 if it is refused.
@@ -132,25 +240,29 @@ class Paces:
         :raises Violation: when it may begin too early, or waits for more than those before it.
         """
         limits, arrivals = self.limits, self._arrivals
-        if limits is None or arrivals is None or not limits.address_connections:
+        if limits is None or arrivals is None:
             return 0.0
         now = self._server.now
-        address = _address_of(number)
-        gate = self._gates.get(address)
+        host, key = self._place_of(number)
+        pause_s = arrivals.wait(host, now)
+        if not key or not limits.address_connections:
+            if pause_s:
+                raise Violation("rates", f"a connection of {host} begins in {pause_s:.2f} s")
+            return 0.0
+        gate = self._gates.get(key)
         if gate is None:
-            gate = self._gates[address] = _Gate(limits, now)
+            gate = self._gates[key] = _Gate(limits, now)
         gate.dues = [each for each in gate.dues if each > now]
         longest_s = (len(gate.dues) + 1) / limits.address_connections + _SLACK
-        pause_s = arrivals.wait(address, now)
         if pause_s < 0.0:
             if longest_s < _MAY_BE_REFUSED_S:
-                raise Violation("rates", f"{address} is refused, {len(gate.dues)} wait before")
+                raise Violation("rates", f"{host} is refused, {len(gate.dues)} wait before")
             return pause_s
         if pause_s > longest_s:
-            raise Violation("rates", f"{address} begins in {pause_s:.2f} s, after {gate.dues}")
+            raise Violation("rates", f"{host} begins in {pause_s:.2f} s, after {gate.dues}")
         due = now + pause_s
         if gate.bucket.take(1.0, max(due, gate.bucket.at)) < -_SLACK:
-            raise Violation("rates", f"{address} begins too many connections: {due:.2f} is early")
+            raise Violation("rates", f"{host} begins too many connections: {due:.2f} is early")
         if pause_s > 0.0:
             self._server.world.mark("connection held back by its rate")
             gate.dues.append(due)
@@ -158,15 +270,28 @@ class Paces:
 
     def address(self, number: int, host: str) -> str:
         """Where a connection comes from, which begins."""
-        limits = self.limits
-        if limits is None:
-            return host
-        now = self._server.now
-        address = _address_of(number)
-        self._paces[number] = _Pace(limits, address, now)
-        if address not in self._addresses:
-            self._addresses[address] = PlainBucket(limits.address_bytes, limits.burst_s, now)
+        if self.limits is None:
+            return self.shared or host
+        address, key = self._place_of(number)
+        self._open(number, key)
         return address
+
+    def _open(self, number: int, key: str) -> None:
+        assert self.limits is not None, "there are limits"
+        now = self._server.now
+        self._paces[number] = _Pace(self.limits, key, now)
+        if key not in self._addresses:
+            self._addresses[key] = _Address(self.limits, key, now)
+
+    def _place_of(self, number: int) -> tuple[str, str]:
+        """The address of a connection, and as what it counts."""
+        limits = self.limits
+        table: tuple[tuple[str, str], ...] = _PLAIN
+        if limits is not None and limits.exempt:
+            table = _MIXED
+        elif limits is not None and limits.address_messages:
+            table = _ONE
+        return table[number % len(table)]
 
     def read(self, number: int) -> None:
         """A chunk is about to be worked off.
@@ -187,11 +312,8 @@ class Paces:
             if level < -_SLACK - more:
                 text = f"session {number} is read from, {-level:.2f} {what} beyond its rate"
                 raise Violation("rates", text)
-        # The connections of an address are looked at one by one.
-        bucket = self._addresses[pace.address]
-        level = bucket.take(0.0, now)
-        if level < -self._chunks.get(pace.address, 0) - 2.0 * bucket.most:
-            text = f"{pace.address} is read from, {-level:.0f} bytes beyond its rate"
+        for what, debt in self._addresses[pace.key].debts(now):
+            text = f"{pace.key} is read from, {debt:.1f} {what} beyond its rate"
             raise Violation("rates", text)
 
     def was_read(self, number: int, size: int) -> None:
@@ -204,18 +326,21 @@ class Paces:
             return
         server = self._server
         now = server.now
+        address = self._addresses[pace.key]
         pushed = max(server.hub.pushed(number) - pace.pushed, 0)
         pace.pushed += pushed
         pace.completed += max(pushed - size // SMALLEST_MESSAGE, 0)
         pace.unread = server.hub.has_more(number)
-        pace.most_pushed = max(pace.most_pushed, pushed)
+        if pushed > pace.most_pushed:
+            address.pushes += pushed - pace.most_pushed
+            pace.most_pushed = pushed
         if size > pace.largest:
-            grown = size - pace.largest
-            self._chunks[pace.address] = self._chunks.get(pace.address, 0) + grown
+            address.chunks += size - pace.largest
             pace.largest = size
         pace.size.take(size, now)
         pace.messages.take(pushed, now)
-        self._addresses[pace.address].take(size, now)
+        address.size.take(size, now)
+        address.messages.take(pushed, now)
         out = server.turn.outbound(number)
         if out is not None and out.flow is not None and out.flow.pushed >= pace.pushed:
             pace.completed = 0
@@ -225,11 +350,10 @@ class Paces:
     def _check_wait(self, number: int, pace: _Pace, out: Outbound) -> None:
         assert out.flow is not None, "who waits has a rate"
         wait_s = out.flow.until - self._server.now
-        bucket = self._addresses[pace.address]
         longest_s = max(
-            pace.largest / pace.size.rate,
-            2.0 * pace.most_pushed / pace.messages.rate,
-            (self._chunks[pace.address] + 2.0 * bucket.most) / bucket.rate,
+            pace.size.time_of(pace.largest),
+            pace.messages.time_of(2.0 * pace.most_pushed),
+            self._addresses[pace.key].longest_s(),
         )
         self._server.world.mark("client held back by its rate")
         if wait_s > longest_s + _SLACK:
@@ -247,8 +371,3 @@ class Paces:
     def forget(self, number: int) -> None:
         """A connection has ended."""
         self._paces.pop(number, None)
-
-
-def _address_of(number: int) -> str:
-    """Where the connection of this number comes from."""
-    return f"10.0.0.{number % _ADDRESSES}"

@@ -19,12 +19,16 @@ from tmqp_sim.clients import FORGERS
 from tmqp_sim.consumers import Habits
 from tmqp_sim.disk import DiskHabits
 from tmqp_sim.extra_plan import (
+    draw_address,
+    draw_cells,
     draw_epochs,
     draw_fleeting,
     draw_foreign,
     draw_memory,
     draw_moves,
+    draw_patience,
     draw_rates,
+    draw_retuners,
     draw_scrapers,
     draw_web,
     draw_web_sockets,
@@ -72,9 +76,18 @@ FAULT_KINDS: Final[dict[str, str]] = {
     "single": "a channel where one consumer takes everything lets all of them for a while",
     "clock": "the wall clock jumps by an hour",
     "clear": "the waiting messages of a queue are cleared",
+    "busy": "the server's process is busy for a moment, again and again",
+    "flood": "a thousand addresses connect and go, where rates are limited",
+    "reload": "fewer connections are let in for a while, and other rates hold",
 }
+#: How likely each is in a plan with faults, if that differs from most.
+_LIKELY: Final = 0.3
+_LIKELIHOODS: Final = {"clear": 0.15, "busy": 0.04, "reload": 0.05}
+#: How often something happens, and how often the process is busy: ten times a minute is logged.
+_COUNTS: Final = (1, 2, 5)
+_BUSY_COUNTS: Final = (2, 6, 40)
 #: What happens once a run at the most.
-_ONCE: Final = ("clear", "freeze", "server-crash", "stop", "restart", "credit")
+_ONCE: Final = ("flood", "clear", "freeze", "server-crash", "stop", "restart", "credit")
 #: Runs in which datagrams come from many addresses.
 _SPRAYED_SHARE: Final = 0.06
 #: Runs in which messages are deferred.
@@ -134,6 +147,10 @@ def draw_plan(seed: int) -> Plan:
     draw_web_sockets(plan)
     draw_scrapers(plan)
     draw_rates(plan)
+    draw_cells(plan)
+    draw_retuners(plan)
+    draw_address(plan)
+    draw_patience(plan)
     if not plan.quiet:
         _draw_faults(plan, chance)
     return plan
@@ -444,9 +461,13 @@ def _draw_faults(plan: Plan, chance: Random) -> None:
         own = Random(f"{plan.seed}/{kind}")
         if kind == "single" and not any(place.single for place in plan.places):
             continue
-        if own.random() >= (0.15 if kind == "clear" else 0.3):
+        if kind == "flood" and plan.rates is None:
             continue
-        for count in range(1 if kind in _ONCE else own.choice((1, 2, 5))):
+        often = kind == "reload" and plan.rates is not None
+        if own.random() >= (_LIKELY if often else _LIKELIHOODS.get(kind, _LIKELY)):
+            continue
+        counts = _BUSY_COUNTS if kind == "busy" else _COUNTS
+        for count in range(1 if kind in _ONCE else own.choice(counts)):
             lasts_s = own.choice((0.1, 1.0, 5.0))
             if kind == "freeze":
                 lasts_s = own.choice((0.5, 5.0, 30.0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Final
 
@@ -30,6 +31,7 @@ _PARTS: Final = (
     "stomp",
     "openwire",
     "scrapers",
+    "cells",
 )
 
 
@@ -121,6 +123,7 @@ class Plan:
         "bulk_linger_s",
         "bulk_producer",
         "bulk_traces",
+        "cells",
         "clients",
         "counts",
         "disk",
@@ -131,6 +134,7 @@ class Plan:
         "faults",
         "fed_filters",
         "fed_kind",
+        "fed_looks",
         "fed_room",
         "feeds",
         "foreign",
@@ -153,8 +157,10 @@ class Plan:
         "shifts",
         "seed",
         "shape",
+        "shared_address",
         "openwire",
         "openwire_durable",
+        "patience_s",
         "smq",
         "smq_durable",
         "stomp",
@@ -184,6 +190,8 @@ class Plan:
         self.shape = Shape(0.001, 0.01, 65_536, 100)
         self.disk = DiskHabits(0.001, 0.01, 0)
         self.lateness_s = 0.0
+        #: How long a batch may be out before that counts as a failure.
+        self.patience_s = math.inf
         self.take_over = False
         self.max_in_flight = 10_000
         self.work_per_step = 1_000
@@ -198,32 +206,7 @@ class Plan:
         self.memory_bytes = 1_073_741_824
         #: Output limits of the server: high and low water, the most.
         self.buffers = (262_144, 65_536, 4_194_304)
-        #: So many epochs are written in transactions, and so many items moved in batches.
-        self.epochs = self.moves = 0
-        #: So many items go through feeds; whether one has a filter, which queues are durable, and
-        #: what may wait in a target.
-        self.feeds = self.fed_room = 0
-        self.fed_filters = True
-        self.fed_kind = "durable"
-        #: So many items are published by clients that speak NSQ; whether topics are durable.
-        self.nsq = 0
-        self.nsq_durable = True
-        #: So many groups of channels are made, and removed at once.
-        self.removals = self.shifts = 0
-        #: So many clients speak Throttr, and so many watch the server by HTTP.
-        self.throttr = self.scrapers = 0
-        #: How fast clients may send, if that is limited.
-        self.rates: RateLimits | None = None
-        #: So many items are pushed by sockets of ZeroMQ; whether queues are durable.
-        self.zmtp = 0
-        self.zmtp_durable = False
-        #: So many items are sent by clients of Simple MQ, whether its queues are durable; and by
-        #: clients of goMS.
-        self.smq = self.goms = 0
-        self.smq_durable = False
-        #: So many units are sent by clients of STOMP, or of OpenWire, whose queues are durable.
-        self.stomp = self.openwire = 0
-        self.stomp_durable = self.openwire_durable = False
+        self._leave_out_the_rest()
         #: The number of the producer that writes many messages at once, if there is one, and for
         #: how long it gathers them.
         self.bulk_producer, self.bulk_linger_s = -1, 0.0
@@ -240,6 +223,41 @@ class Plan:
         #: The watched broker is brought no runs.
         self.divides_runs = False
         self.left_out: tuple[str, ...] = ()
+
+    def _leave_out_the_rest(self) -> None:
+        """Nobody does what only some runs have."""
+        #: So many epochs are written in transactions, and so many items moved in batches.
+        self.epochs = self.moves = 0
+        #: So many items go through feeds; whether one has a filter, which queues are durable, and
+        #: what may wait in a target.
+        self.feeds = self.fed_room = 0
+        self.fed_filters = True
+        self.fed_kind = "durable"
+        #: Its feeds are listed now and then.
+        self.fed_looks = False
+        #: So many questions about counters and values are to be answered to each who keeps some.
+        self.cells = 0
+        #: So many items are published by clients that speak NSQ; whether topics are durable.
+        self.nsq = 0
+        self.nsq_durable = True
+        #: So many groups of channels are made, and removed at once.
+        self.removals = self.shifts = 0
+        #: So many clients speak Throttr, and so many watch the server by HTTP.
+        self.throttr = self.scrapers = 0
+        #: The address from which all connections come; empty if each has one of its own.
+        self.shared_address = ""
+        #: How fast clients may send, if that is limited.
+        self.rates: RateLimits | None = None
+        #: So many items are pushed by sockets of ZeroMQ; whether queues are durable.
+        self.zmtp = 0
+        self.zmtp_durable = False
+        #: So many items are sent by clients of Simple MQ, whether its queues are durable; and by
+        #: clients of goMS.
+        self.smq = self.goms = 0
+        self.smq_durable = False
+        #: So many units are sent by clients of STOMP, or of OpenWire, whose queues are durable.
+        self.stomp = self.openwire = 0
+        self.stomp_durable = self.openwire_durable = False
 
     @property
     def is_narrow(self) -> bool:
@@ -322,8 +340,11 @@ class Plan:
         if self.feeds:
             filters = "filtered" if self.fed_filters else "all"
             lines.append(
-                f"feeds: {self.feeds} items, {filters}, {self.fed_kind}, room {self.fed_room}"
+                f"feeds: {self.feeds} items, {filters}, {self.fed_kind}, room {self.fed_room},"
+                f" {'listed' if self.fed_looks else 'not listed'}"
             )
+        if self.cells:
+            lines.append(f"cells: {self.cells} answers about them for each who keeps some")
         if self.nsq:
             kept = "durable" if self.nsq_durable else "in memory"
             lines.append(f"NSQ: {self.nsq} items, {kept}")
@@ -366,13 +387,17 @@ class Plan:
     def _about_the_server(self) -> list[str]:
         """Who watches it, and how fast clients may be."""
         lines: list[str] = []
+        if self.patience_s < math.inf:
+            lines.append(f"a write that takes {self.patience_s:g} s counts as one that fails")
+        if self.shared_address:
+            lines.append(f"all clients come from {self.shared_address}")
         if self.scrapers:
             lines.append(f"who watches by HTTP: {self.scrapers}")
         rates = self.rates
         if rates is not None:
             lines.append(
                 f"rates: {rates.client_messages:g} messages and {rates.client_bytes:g} bytes a"
-                f" second, {rates.address_bytes:g} bytes and {rates.address_connections:g}"
-                " connections of an address"
+                f" second, {rates.address_messages:g} messages, {rates.address_bytes:g} bytes and"
+                f" {rates.address_connections:g} connections of an address, exempt {rates.exempt}"
             )
         return lines

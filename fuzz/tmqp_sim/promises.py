@@ -9,15 +9,32 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from tmqp.constants import PUT_BACK_NO
+from tmqp.constants import PUT_BACK_END, PUT_BACK_NO, PUT_BACK_START
+from tmqp.extensions import (
+    HEADER_ACKNOWLEDGE_TIMEOUT,
+    HEADER_CONSUMER_PRIORITY,
+    HEADER_EXCLUSIVE,
+    HEADER_RETURN,
+    HEADER_WINDOW,
+    PUT_BACK_WORD_END,
+    PUT_BACK_WORD_FRONT,
+    RETURN_WORD_TIMEOUT,
+)
+from tmqp.frames import Frame
 from tmqp_server.engine.commands import Block, Command, Release, Terms, Unblock, connection_of
 from tmqp_server.engine.model.message import Message
 from tmqp_sim.history import Place
 from tmqp_sim.world import Violation, World
 
-__all__ = ["Hand", "Promises", "is_with"]
+__all__ = ["Hand", "Promises", "check_said", "is_with"]
 
 _NEVER: Final = float("inf")
+#: Words for what becomes of what a consumer has when it leaves.
+_RETURNS: Final = {
+    RETURN_WORD_TIMEOUT: PUT_BACK_NO,
+    PUT_BACK_WORD_FRONT: PUT_BACK_START,
+    PUT_BACK_WORD_END: PUT_BACK_END,
+}
 #: More than any consumer's window is.
 _ANY_WINDOW: Final = 100
 #: Rounding of times.
@@ -260,3 +277,29 @@ def is_with(message: Message, session: int) -> bool:
     if message.holder is not None:
         return message.holder.number == session
     return message.holders is not None and session in message.holders
+
+
+def check_said(request: object, terms: Terms | None) -> None:
+    """The terms of a command are those that its client has said in a frame, if it speaks TMQP.
+
+    :raises Violation: when they are not.
+    """
+    if not isinstance(request, Frame):
+        return
+    terms = Terms() if terms is None else terms
+    returns = request.header(HEADER_RETURN)
+    said = (
+        _number_of(request, HEADER_WINDOW),
+        _number_of(request, HEADER_ACKNOWLEDGE_TIMEOUT),
+        None if returns is None else _RETURNS[returns],
+        _number_of(request, HEADER_CONSUMER_PRIORITY),
+        _number_of(request, HEADER_EXCLUSIVE),
+    )
+    read = (terms.window, terms.ack_timeout_ms, terms.returns, terms.priority, terms.exclusive)
+    if said != read:
+        raise Violation("door", f"{request!r} says the terms {said}, and was read as {read}")
+
+
+def _number_of(frame: Frame, name: str) -> int | None:
+    text = frame.header(name)
+    return None if text is None else int(text)

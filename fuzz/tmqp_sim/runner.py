@@ -16,13 +16,14 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, NoReturn, TextIO, TypeAlias
+from functools import partial
+from typing import Final, NoReturn, TextIO, TypeAlias, TypeVar
 
 from tmqp_sim.mutants import planted
 from tmqp_sim.results import Result
 from tmqp_sim.simulation import run
 
-__all__ = ["Summary", "caught_at", "run_many", "seeds_of"]
+__all__ = ["Summary", "Work", "caught_at", "portions", "run_many", "seeds_of", "spread"]
 
 #: Seeds that a process is given at a time.
 _PORTION: Final = 25
@@ -33,8 +34,10 @@ _BAR_WIDTH: Final = 30
 _BAR_EVERY_S: Final = 0.25
 _LINE_EVERY_S: Final = 60.0
 
+T = TypeVar("T")
+
 #: Seeds, the planted bug, and one of how many seeds is run twice.
-_Work: TypeAlias = tuple[list[int], str, int]
+Work: TypeAlias = tuple[list[int], str, int]
 #: What came of a seed, whether it was run twice, and whether it then came out otherwise.
 _Told: TypeAlias = tuple[Result, bool, bool]
 
@@ -102,18 +105,18 @@ class Summary:
         ]
 
 
-def _apart(work: _Work) -> list[_Told]:
+def _apart(results: Callable[[Work, int], list[T]], work: Work) -> list[T]:
     """Run a portion in a copy of this process, which ends with it.
 
     So nothing is ever collected, which is a third of the time in a process that has run for long,
     because what is left of a run lies all over its memory; and no run finds what another left.
     """
     if not hasattr(os, "fork"):
-        return _portion(work)
+        return _portion(results, work)
     receiving, sending = os.pipe()
     copy = os.fork()
     if not copy:
-        _tell_and_end(work, receiving, sending)
+        _tell_and_end(results, work, receiving, sending)
     os.close(sending)
     with os.fdopen(receiving, "rb") as pipe:
         data = pipe.read()
@@ -121,21 +124,23 @@ def _apart(work: _Work) -> list[_Told]:
     if status:
         seeds = work[0]
         raise RuntimeError(f"a process ended with {status} in seeds {seeds[0]} to {seeds[-1]}")
-    results: list[_Told]
-    results, error = pickle.loads(data)  # noqa: S301 - our own
+    told: list[T]
+    told, error = pickle.loads(data)  # noqa: S301 - our own
     if error:
         raise RuntimeError(error)
-    return results
+    return told
 
 
-def _tell_and_end(work: _Work, receiving: int, sending: int) -> NoReturn:
+def _tell_and_end(
+    results: Callable[[Work, int], list[T]], work: Work, receiving: int, sending: int
+) -> NoReturn:
     """Of a copy: run, write what came of it, and be gone without a look back."""
     status = 1
     try:
         os.close(receiving)
-        told: tuple[list[_Told], str]
+        told: tuple[list[T], str]
         try:
-            told = (_results(work), "")
+            told = (results(work, 0), "")
         except Exception:  # noqa: BLE001 - told where it can be seen
             told = ([], traceback.format_exc())
         with os.fdopen(sending, "wb") as pipe:
@@ -145,21 +150,21 @@ def _tell_and_end(work: _Work, receiving: int, sending: int) -> NoReturn:
         os._exit(status)
 
 
-def _portion(work: _Work) -> list[_Told]:
+def _portion(results: Callable[[Work, int], list[T]], work: Work) -> list[T]:
     """Run a portion here."""
     # A run is a web of references that ends all at once: looking for it meanwhile is a seventh of
     # the time.  What many of them left would no longer be in the processor's caches.
     collecting = gc.isenabled()
     gc.disable()
     try:
-        return _results(work, _COLLECTED)
+        return results(work, _COLLECTED)
     finally:
         if collecting:
             gc.enable()
         gc.collect()
 
 
-def _results(work: _Work, collected: int = 0) -> list[_Told]:
+def _results(work: Work, collected: int) -> list[_Told]:
     """What comes of some seeds; garbage is collected after so many of them, 0 for never."""
     seeds, mutant, twice_of = work
     results: list[_Told] = []
@@ -174,7 +179,8 @@ def _results(work: _Work, collected: int = 0) -> list[_Told]:
     return results
 
 
-def _portions(seeds: Sequence[int], mutant: str, twice_of: int) -> Iterator[_Work]:
+def portions(seeds: Sequence[int], mutant: str = "", twice_of: int = 0) -> Iterator[Work]:
+    """Seeds as so many pieces of work; the bug and the rest go to all of them."""
     for start in range(0, len(seeds), _PORTION):
         yield (list(seeds[start : start + _PORTION]), mutant, twice_of)
 
@@ -205,9 +211,9 @@ def run_many(
     drawing = bar is not None and bar.isatty()
     every_s = _BAR_EVERY_S if drawing else _LINE_EVERY_S
     draw = _draw if drawing else _tell
-    work = _portions(seeds, mutant, twice_of)
+    work = portions(seeds, mutant, twice_of)
     try:
-        for results in _spread(work, jobs):
+        for results in spread(_results, work, jobs):
             for result, repeated, differs in results:
                 summary.add(result, repeated, differs)
                 if bar is not None and (result.failed or differs):
@@ -229,14 +235,23 @@ def run_many(
     return summary
 
 
-def _spread(work: Iterable[_Work], jobs: int) -> Iterator[list[_Told]]:
+def spread(
+    results: Callable[[Work, int], list[T]], work: Iterable[Work], jobs: int
+) -> Iterator[list[T]]:
+    """What comes of each piece of work, in the order of the work.
+
+    :param results: does a piece; a function of a module, for it goes to other processes.  Its
+        second argument is after how many seeds it is to collect garbage, 0 for never.
+    :param jobs: processes; with one, this process does it all.
+    """
     if jobs <= 1:
-        yield from map(_portion, work)
+        for each in work:
+            yield _portion(results, each)
         return
     # Forking a process that may have threads is not safe, and will not be the default any more.
     # Control-C is for the process that hands out the work: it ends the others.
     with multiprocessing.get_context("spawn").Pool(jobs, _begin) as pool:
-        yield from pool.imap(_apart, work)
+        yield from pool.imap(partial(_apart, results), work)
 
 
 def _begin() -> None:

@@ -18,8 +18,7 @@ from typing import Any, Final
 
 from tmqp_server.doors.port import Door
 from tmqp_server.hub.hub import Hub
-from tmqp_server.shell.admitting import Connected
-from tmqp_server.shell.datagrams import Datagrams
+from tmqp_server.shell.draining import SERVING
 from tmqp_server.shell.outbound import FLUSHING, OPEN, Outbound
 from tmqp_server.shell.rates import RateLimits
 from tmqp_server.shell.turn import Turn
@@ -45,7 +44,9 @@ from tmqp_server.shell.world import (
     WorldEffect,
     WriteBatch,
 )
+from tmqp_sim.admission import Admission
 from tmqp_sim.books import Ballast
+from tmqp_sim.built import Built
 from tmqp_sim.cursed import CURSED, Cursed, CursedDoor
 from tmqp_sim.datagrams import UdpSocket
 from tmqp_sim.host import WEB, Guest, Peer
@@ -55,52 +56,17 @@ from tmqp_sim.paces import Paces
 from tmqp_sim.promptness import Promptness
 from tmqp_sim.rounds import Rounds
 from tmqp_sim.sessions import Session
+from tmqp_sim.turns import Turns
 from tmqp_sim.world import Violation, World
 
-__all__ = ["Built", "Server"]
+__all__ = ["Server"]
 
 #: How long a machine has been up at most when a server starts after a reboot, in seconds.
 _LONGEST_BOOT_S: Final = 2.0
-#: Connections in all, and of one host: as many as good clients need, fewer than bad ones try.
-_MOST_CONNECTIONS: Final = 50
-_MOST_PER_HOST: Final = 2
 #: How many of the connections are read and written by tasks.
 _BY_TASKS: Final = 0.25
 #: How long it takes at most to change to TLS, in seconds.
 _LONGEST_HANDSHAKE_S: Final = 0.2
-
-
-class Built:
-    """What one life of the server consists of."""
-
-    __slots__ = (
-        "ballast", "begin_portion", "datagrams", "door", "foreign", "others", "turn", "web",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        turn: Turn,
-        door: Door,
-        ballast: Ballast,
-        begin_portion: Callable[[], None] | None = None,
-        web: Door | None = None,
-        foreign: Door | None = None,
-        datagrams: Datagrams | None = None,
-        others: Sequence[tuple[str, Door]] = (),
-    ) -> None:
-        self.turn = turn
-        self.door = door
-        self.ballast = ballast
-        #: Called before commands of a session are worked off.
-        self.begin_portion = begin_portion
-        #: The door of those who come by HTTP.
-        self.web = web
-        #: The door of another kind.
-        self.foreign = foreign
-        #: Those who come by datagrams.
-        self.datagrams = datagrams
-        #: The doors of those who speak other protocols, each with how their hosts begin.
-        self.others = others
 
 
 class Server:
@@ -138,6 +104,7 @@ class Server:
         #: When the clock of this life read zero, in the world's time: before it begins, at first.
         self.booted_at = -world.child(f"{name} boot").random() * _LONGEST_BOOT_S
         self.up = self.asleep = False
+        self.slept_at = 0.0
         self.listens = True  # it does not while it drains
         self.drained: Callable[[], None] | None = None  # called when it has
         self.sessions: dict[int, Session] = {}
@@ -145,6 +112,7 @@ class Server:
         self.goes_on = False
         self.paces = Paces(self, lateness_s, rates)
         self.promptness = Promptness(self, lateness_s)
+        self.turns = Turns(self)
         self.outside = outside
         outside.server = self
         self._build = build
@@ -158,25 +126,9 @@ class Server:
         self._unheard: list[Callable[[], None]] = []
         self._due = self.drains_until = math.inf  # at the latter what is in hand goes back
         self._attending = self._waking = False
-        self._starters: dict[type, Callable[[Any], None]] = {
-            **dict.fromkeys((WriteBatch, ReadBatch, CatchUp, CloseStore), store_works),
-            StartWriting: self._start_writing,
-            Resume: self._resume,
-            Secure: self._secure,
-            Close: self._close,
-            GoOn: self._go_on,
-            Wake: self._wake_up,
-            Log: self._log,
-            Ask: outside.ask,
-            Call: outside.call,
-            Tell: outside.tell,
-            Abandon: outside.abandon,
-            Drained: outside.drained,
-            StopListening: self._stop_listening,
-            DrainEnded: self._end_drain,
-        }
+        self._starters = self._starters_with(store_works)
         self._peers: list[Peer] = []
-        self._connected = Connected(_MOST_CONNECTIONS, _MOST_PER_HOST)
+        self.admission = Admission(world)
         self.turn: Turn
         self._door: Door
         self._web: Door | None = None
@@ -189,10 +141,37 @@ class Server:
         self.foreign_share = 0
         self._begin_portion: Callable[[], None] | None = None
 
+    def _starters_with(
+        self, store_works: Callable[[WorldEffect], None]
+    ) -> dict[type, Callable[[Any], None]]:
+        """What the world does for the turn, by class of effect."""
+        return {
+            **dict.fromkeys((WriteBatch, ReadBatch, CatchUp, CloseStore), store_works),
+            StartWriting: self._start_writing,
+            Resume: self._resume,
+            Secure: self._secure,
+            Close: self._close,
+            GoOn: self._go_on,
+            Wake: self._wake_up,
+            Log: self._log,
+            Ask: self.outside.ask,
+            Call: self.outside.call,
+            Tell: self.outside.tell,
+            Abandon: self.outside.abandon,
+            Drained: self.outside.drained,
+            StopListening: self._stop_listening,
+            DrainEnded: self._end_drain,
+        }
+
     @property
     def hub(self) -> Hub:
         """The hub of this life."""
         return self.turn.hub
+
+    @property
+    def door(self) -> Door:
+        """By which clients of TMQP come in."""
+        return self._door
 
     @property
     def readers(self) -> Mapping[int, Session]:
@@ -249,10 +228,11 @@ class Server:
         self.listens = True
         self._due = math.inf
         self.goes_on = False
-        self._connected = Connected(_MOST_CONNECTIONS, _MOST_PER_HOST)
+        self.admission.begin()
         self.world.note(self.name, "starts, life", self.lives)
         self.outside.begin()
         self.paces.begin()
+        self.turns.begin()
         self._began()
         self.turn.on_deadline(self.now)
         self.attend()
@@ -283,6 +263,7 @@ class Server:
         """The process stands still; its connections do not."""
         if self.up and not self.asleep:
             self.asleep = True
+            self.slept_at = self.now
             self.world.note(self.name, "stands still for", duration_s)
             self.world.mark("server frozen")
             self.world.after(duration_s, self.wake, self.lives)
@@ -292,6 +273,7 @@ class Server:
         if not self.asleep or life != self.lives:
             return
         self.asleep = False
+        self.turns.slept(self.slept_at)
         self._waking = True
         self.world.note(self.name, "goes on")
         for link in self._knocking:
@@ -327,6 +309,7 @@ class Server:
 
     def begin_portion(self) -> None:
         """The turn is called: what it works off now keeps others waiting."""
+        self.turns.woke()
         if self._begin_portion is not None:
             self._begin_portion()
 
@@ -344,29 +327,45 @@ class Server:
         self.promptness.forgive_drops()
         self.attend()
 
-    def drain(self, bound_s: float, drained: Callable[[], None]) -> None:
+    def drain(
+        self,
+        bound_s: float,
+        drained: Callable[[], None],
+        *,
+        stops: bool = True,
+        asks: Callable[[bool], None] | None = None,
+    ) -> None:
         """Take no more, and wait so long at most for what is unacknowledged.
 
-        :param drained: called when clients have been told to go.
+        :param drained: called when clients have been told to go, and the process is to end.
+        :param stops: it is to end then; if not, it goes on for its operators.
+        :param asks: how one of these asks for it; None where a signal does.
         """
         self.drained = drained
-        self.drains_until = self.now + bound_s
         self.turn.draining.bound_s = bound_s
-        self.turn.drain(True, self.now)
+        if self.turn.draining.state == SERVING:
+            self.drains_until = self.now + bound_s
+        if asks is None:
+            self.turn.drain(stops, self.now)
+        else:
+            asks(stops)
         self.attend()
 
     def _stop_listening(self, _effect: StopListening) -> None:
         self.listens = False
 
-    def _end_drain(self, _effect: DrainEnded) -> None:
+    def _end_drain(self, effect: DrainEnded) -> None:
         unanswered = self.turn.draining.in_flight  # before clients were told to go
         if unanswered and self.now < self.drains_until:
             text = f"{unanswered} deliveries are in hand, and the server had time to wait for them"
             raise Violation("drain", text)
         self.world.mark("drained with deliveries in hand" if unanswered else "drained")
         self.promptness.forgive_drops()
-        if self.drained is not None:
-            self.drained()
+        if not effect.stops:
+            self.world.mark("drained, and goes on for its operators")
+        elif self.drained is not None:
+            drained, self.drained = self.drained, None
+            drained()
 
     def drop_sessions(self) -> None:
         """Whoever has not gone by now has had his time."""
@@ -388,9 +387,7 @@ class Server:
         link.life = self.lives
         session = Session(self, link)
         session.host = link.host or f"host {session.number}"
-        refused = self._connected.admit(session.host, is_local=False, has_room=self.hub.has_room())
-        if refused:
-            self.world.mark("connection refused: too many")
+        if not self.admission.admits(session.host, has_room=self.hub.has_room()):
             session.over = True
             session.end.close()
             return
@@ -399,7 +396,7 @@ class Server:
             self._held[session.number] = link
             self.world.after(pause_s, self.hear_in, self.lives, partial(self._open, session))
         elif pause_s < 0.0:
-            self._connected.leave(session.host)
+            self.admission.leaves(session.host)
             session.over = True
             session.end.close()
         else:
@@ -434,7 +431,7 @@ class Server:
     def forget(self, session: Session) -> None:
         """A connection has ended."""
         if self.sessions.pop(session.number, None) is not None:
-            self._connected.leave(session.host)
+            self.admission.leaves(session.host)
             self.paces.forget(session.number)
 
     # -- the world's part -----------------------------------------------------------------------

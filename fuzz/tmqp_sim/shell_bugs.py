@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -89,6 +90,16 @@ def _forgets_fetches(_original: Any) -> Any:
         self._reads.clear()
 
     return refuse
+
+
+def _waits_for_a_write(original: Any) -> Any:
+    def on_deadline(self: Saving, now: float) -> None:
+        if self.state == WRITING:
+            self._due = math.inf
+        else:
+            original(self, now)
+
+    return on_deadline
 
 
 def _pauses_for_good(original: Any) -> Any:
@@ -287,6 +298,10 @@ SHELL_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] =
     (
         "heals-without-proof", "the storage is said to save again, and no message was saved",
         StoreBatch, "brings", _anything_is_proof,
+    ),
+    (
+        "slow-write-unnoticed", "a batch that takes for ever is no failure",
+        Saving, "on_deadline", _waits_for_a_write,
     ),
     ("urgent-lingers", "what somebody waits for is held back", Saving, "_is_urgent", _never_urgent),
     (

@@ -33,18 +33,18 @@ from tmqp_server.shell.outbound import Marks
 from tmqp_server.shell.turn import Turn
 from tmqp_sim.appointments import Appointments
 from tmqp_sim.books import MOST_STATE_BYTES, Ballast
+from tmqp_sim.built import Built
 from tmqp_sim.checkers import judge
 from tmqp_sim.clients import SimClient
 from tmqp_sim.cluster_plan import draw_cluster, is_cluster
 from tmqp_sim.cluster_world import ClusterWorld
 from tmqp_sim.consumers import Consumer, Meddler, Puller
-from tmqp_sim.copies import SOURCE, TARGETS, Copies
+from tmqp_sim.copies import SOURCE, TARGETS
 from tmqp_sim.crowd import Crowd
 from tmqp_sim.datagrams import marks_of_sources
 from tmqp_sim.disk import Disk
-from tmqp_sim.epochs import EpochWriter, found_on
+from tmqp_sim.epochs import found_on
 from tmqp_sim.faults import inject
-from tmqp_sim.feeders import Feeder
 from tmqp_sim.foreign import ForeignDoor
 from tmqp_sim.forgers import Forger
 from tmqp_sim.history import History, Place
@@ -53,7 +53,7 @@ from tmqp_sim.inventories import check_epochs, check_moves, check_staged
 from tmqp_sim.lapses import SentByLink
 from tmqp_sim.ledger import Ledger
 from tmqp_sim.lifetimes import Lifetimes
-from tmqp_sim.movers import FROM, MOVES, Mover
+from tmqp_sim.movers import FROM, MOVES
 from tmqp_sim.network import Network
 from tmqp_sim.operators import HANDLER, PREFIX, Operator, changes_of
 from tmqp_sim.outside import CALLS_AT_ONCE, HOOK_TIMEOUT_S, Outside
@@ -62,13 +62,14 @@ from tmqp_sim.plan import ClientPlan, MessagePlan, Plan, draw_plan
 from tmqp_sim.producers import BulkProducer, Producer
 from tmqp_sim.raw import RAW_ROLES, Raw
 from tmqp_sim.results import Result
-from tmqp_sim.server import Built, Server
+from tmqp_sim.server import Server
 from tmqp_sim.sides import Sides
 from tmqp_sim.sprayers import SPRAYER, Sprayer
 from tmqp_sim.strangers import Stranger
 from tmqp_sim.tenants import TENANTS, Tenant, Tenants
 from tmqp_sim.viewers import Viewer
 from tmqp_sim.web import WebProducer, WebPuller
+from tmqp_sim.workers import Workers
 from tmqp_sim.world import Violation, World
 
 __all__ = ["HEALING_S", "WATCHABLE", "Simulation", "run", "run_handler"]
@@ -156,6 +157,7 @@ class Simulation:
             rates=plan.rates,
         )
         self.server.foreign_share = plan.foreign
+        self.server.paces.shared = plan.shared_address
         limits = ClientLimits(
             protocol=self.protocol,
             response_timeout_s=3.0,
@@ -165,26 +167,10 @@ class Simulation:
         )
         self.producers = [self._producer(number, limits) for number in range(plan.producers)]
         self.good: list[SimClient] = [*self.producers]
-        self.writers: list[EpochWriter] = []
-        if plan.epochs:
-            writer = EpochWriter(self, "writer", limits, plan.epochs)
-            self.writers.append(writer)
-            self.good.append(writer)
-            self.world.at(0.005, writer.connect)
-        self.movers: list[Mover] = []
-        if plan.moves:
-            mover = Mover(self, "mover", limits, plan.moves)
-            self.movers.append(mover)
-            self.good.append(mover)
-            self.world.at(0.007, mover.connect)
-        self.copies: Copies | None = None
-        self.feeders: list[Feeder] = []
-        if plan.feeds:
-            self.copies = Copies(self.world, plan.fed_kind, plan.fed_filters)
-            feeder = Feeder(self, "feeder", limits, self.copies, plan.feeds, plan.fed_room)
-            self.feeders.append(feeder)
-            self.good.append(feeder)
-            self.world.at(0.009, feeder.connect)
+        self.workers = Workers(self, plan, limits)
+        self.writers, self.movers = self.workers.writers, self.workers.movers
+        self.copies = self.workers.copies
+        self.good += self.workers.all
         self.sides = Sides(self, plan, limits)
         self.insiders = insiders_of(self, plan)
         self.tenants = Tenants(self, plan.memory_bytes, fails=plan.fails)
@@ -337,6 +323,9 @@ class Simulation:
         return f"door-{self._door_ids}"
 
     def _began(self) -> None:
+        saving = self.server.turn.saving
+        assert saving is not None, "there is a disk"
+        saving.patience_s = self.plan.patience_s
         self.disk.begin(self.server.lives, self.server.hub)
         check_epochs(self)
         check_moves(self)
@@ -450,15 +439,8 @@ class Simulation:
         for producer in self.producers:
             if producer.ready or producer.under_way:
                 return False
-        for writer in self.writers:
-            if writer.owes:
-                return False
-        for mover in self.movers:
-            if mover.owes:
-                return False
-        for feeder in self.feeders:
-            if feeder.owes:
-                return False
+        if any(worker.owes for worker in self.workers.all):
+            return False
         for client in self.good:
             if not client.usable or client.link.dead:
                 return False
@@ -501,12 +483,8 @@ class Simulation:
         left: dict[str, int] = {}
         for producer in self.producers:
             left[producer.name] = producer.owes
-        for writer in self.writers:
-            left[writer.name] = writer.owes
-        for mover in self.movers:
-            left[mover.name] = mover.owes
-        for feeder in self.feeders:
-            left[feeder.name] = feeder.owes
+        for worker in self.workers.all:
+            left[worker.name] = worker.owes
         left.update(self.sides.owed())
         for queue in self.broker.queues():
             if self._matters(queue):

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from tmqp.extensions import LAPSE_TIMED_OUT
+from tmqp.extensions import HEADER_CREDIT, LAPSE_TIMED_OUT
+from tmqp.frames import Frame
+from tmqp_server.doors.native import terms
+from tmqp_server.engine.commands import Command, Grant, SetTerms, Terms
 from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.sending import Sender
 from tmqp_server.engine.delivery.workflow import Workflow
@@ -13,11 +16,14 @@ from tmqp_server.engine.flights import Flights
 from tmqp_server.engine.model.client import Client
 from tmqp_server.engine.model.message import MARK_ANSWERED, Message
 from tmqp_server.engine.model.queues import Queue
-from tmqp_server.engine.model.sessions import Audience, Subscription
+from tmqp_server.engine.model.sessions import Audience, Session, Subscription
 from tmqp_server.engine.model.terms import AcceptedTerms
 from tmqp_server.engine.model.times import AT_ONCE
+from tmqp_server.engine.operations.administration import Administration
 
 __all__ = ["TERMS_BUGS"]
+
+_MUCH: Final = 1_000
 
 
 def _taken_for_an_answer(original: Any) -> Any:
@@ -117,7 +123,44 @@ def _tells_who_answers(original: Any) -> Any:
     return release
 
 
-#: What makes each of them: name, text, owner, attribute, and the change.
+def _keeps_the_old_ones(original: Any) -> Any:
+    def set_terms(self: Administration, command: Command, session: Session) -> None:
+        assert isinstance(command, SetTerms)
+        command.terms.window = None
+        original(self, command, session)
+
+    return set_terms
+
+
+def _grants_more(original: Any) -> Any:
+    def grant(self: Administration, command: Command, session: Session) -> None:
+        assert isinstance(command, Grant)
+        found = self._subscription(session, command.channel)
+        if found is not None and found.credit > 0 and command.credit > 0:
+            command.credit += found.credit
+        original(self, command, session)
+
+    return grant
+
+
+def _reads_any_credit(original: Any) -> Any:
+    def number_or_none(frame: Frame, name: str) -> int | None:
+        found: int | None = original(frame, name)
+        return _MUCH if name == HEADER_CREDIT and found is not None else found
+
+    return number_or_none
+
+
+def _reads_no_return(original: Any) -> Any:
+    def terms_of(frame: Frame) -> Terms | None:
+        found: Terms | None = original(frame)
+        if found is not None and found.window is not None:
+            found.returns = None
+        return found
+
+    return terms_of
+
+
 def _skips_one_more(original: Any) -> Any:
     def emit(
         self: Sender, queue: Queue, message: Message, chosen: dict[int, Client], now: float
@@ -129,6 +172,7 @@ def _skips_one_more(original: Any) -> Any:
     return emit
 
 
+#: What makes each of them: name, text, owner, attribute, and the change.
 TERMS_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] = (
     (
         "given-back-is-done", "a message that is given back is settled",
@@ -181,5 +225,21 @@ TERMS_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] =
     (
         "lapses-what-it-gives-back", "who gives a message back is told that it has timed out",
         Flights, "release", _tells_who_answers,
+    ),
+    (
+        "terms-set-in-words", "a consumer that wants another window keeps the one it had",
+        Administration, "set_terms", _keeps_the_old_ones,
+    ),
+    (
+        "grant-adds", "a credit is added to the one that is left",
+        Administration, "grant", _grants_more,
+    ),
+    (
+        "grant-misread", "whatever credit a consumer grants is read as a large one",
+        terms, "_number_or_none", _reads_any_credit,
+    ),
+    (
+        "return-unread", "who says a window as well is not heard about what goes back",
+        terms, "_terms_of", _reads_no_return,
     ),
 )  # fmt: skip

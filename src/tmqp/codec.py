@@ -51,6 +51,9 @@ __all__ = ["FrameDecoder", "encode"]
 #: The queues and odd places of a run that has none; nothing is ever added.
 _NONE: Final[list[int]] = []
 _INTERPRETED: Final = __file__.endswith(".py")
+_FEW_BYTES: Final = 128
+#: The first byte that is no ASCII character.
+_NOT_ASCII: Final = 0x80
 _UNLIMITED: Final = 1 << 60
 #: A longer payload, which no memory holds, is waited for as if it had this length: adding to it
 #: cannot overflow the 64 bits of a compiled integer.
@@ -318,6 +321,8 @@ class FrameDecoder:
 
         What is odd in any way ends the run, and is left to the general way to judge.
         """
+        if pos == len(data):
+            return pos
         b0: i64 = data[first]
         b1: i64 = data[first + 1]
         block = frames[-1].header_block if b1 & HAS_HEADER else b""
@@ -478,10 +483,20 @@ class FrameDecoder:
         return pos
 
     def _is_text(self, data: bytes, start: i64, stop: i64) -> bool:
-        """Whether a part of what is being scanned is ASCII for sure; mostly all of it is."""
+        """Whether a part of what is being scanned is ASCII for sure; all of it is where no size or
+        payload has a byte of 128 or more."""
         if self._ascii < 0:
             self._ascii = 1 if data.isascii() else 0
-        return self._ascii == 1 or data[start:stop].isascii()
+        if self._ascii == 1:
+            return True
+        if _INTERPRETED or stop - start > _FEW_BYTES:
+            return data[start:stop].isascii()
+        # Compiled, a look at each of a few bytes is quicker than to make an object of them.
+        seen: i64 = 0
+        for at in range(start, stop):
+            byte: i64 = data[at]
+            seen |= byte
+        return seen < _NOT_ASCII
 
     def _see(self, names: bytes, source_len: i64, source: str, target: str) -> None:
         self._seen_names = names

@@ -13,27 +13,31 @@ _INTERPRETED: Final = __file__.endswith(".py")
 _COLON: Final = 58
 _CR: Final = 13
 _LF: Final = 10
-#: A name is longer than this, or its length has a bit of its own.
 _LONGEST: Final = 62
+#: How many marks there are; a power of 2.
+_MARKS: Final = 256
+#: In ASCII, what tells a lower case letter from its capital.
+_LOWER: Final = 0x20
 
 
 @final
 class HeaderNames:
     """Some names of headers.
 
-    :param names: in any case; each is ASCII, has no colon, and at the most 62 characters.
+    :param names: in any case; each is ASCII, has no colon, and 1 to 62 characters.
     """
 
-    __slots__ = ("_lengths", "_names")
+    __slots__ = ("_marks", "_names")
 
     def __init__(self, names: Iterable[str]) -> None:
         self._names: frozenset[bytes] = frozenset([name.lower().encode("ascii") for name in names])
-        #: A bit for each length that a name has.
-        self._lengths: i64 = 0
+        marks = bytearray(_MARKS)
         for name in self._names:
-            if len(name) > _LONGEST:
-                raise ValueError(f"a name has {len(name)} characters, at most {_LONGEST}")
-            self._lengths |= 1 << len(name)
+            if not 0 < len(name) <= _LONGEST:
+                raise ValueError(f"a name has {len(name)} characters, 1 to {_LONGEST} are possible")
+            marks[_mark(name[0], name[-1], len(name))] = 1
+        #: Not 0 at the marks that names have: few others have one of these.
+        self._marks = bytes(marks)
 
     def may_occur(self, data: bytes, start: i64, stop: i64) -> bool:
         """Whether the block between two places has a header of one of the names, in any case.
@@ -67,6 +71,12 @@ class HeaderNames:
     def _is_one(self, data: bytes, start: i64, stop: i64) -> bool:
         """Whether one of the names stands between two places."""
         length = stop - start
-        if length > _LONGEST or not self._lengths >> length & 1:
+        if length == 0 or length > _LONGEST:
             return False
-        return data[start:stop].lower() in self._names
+        mark = _mark(data[start], data[stop - 1], length)
+        return self._marks[mark] != 0 and data[start:stop].lower() in self._names
+
+
+def _mark(first: i64, last: i64, length: i64) -> i64:
+    """A number below ``_MARKS`` for a name with these letters, in any case, at its ends."""
+    return ((first | _LOWER) + 5 * (last | _LOWER) + 11 * length) & (_MARKS - 1)

@@ -98,17 +98,15 @@ class FrameRun:
 
     def _joined(self, b0: int, b1: int) -> bytes:
         """All frames, with these first two bytes of the first."""
-        tails = self._tails
-        if self.odd:
-            other = bytes((b0 ^ HIGH_PRIORITY, b1))
-            odd = set(self.odd)
-            tails = [self._tails[0]]
-            for place in range(self.count):
-                if place in odd:
-                    tails[-1] += other + self._tails[place + 1]
-                else:
-                    tails.append(self._tails[place + 1])
-        return bytes((b0, b1)).join(tails)
+        head = bytes((b0, b1))
+        if not self.odd:
+            return head.join(self._tails)
+        other = bytes((b0 ^ HIGH_PRIORITY, b1))
+        pieces = [head] * (2 * self.count)
+        pieces[1::2] = self._tails[1:]
+        for place in self.odd:
+            pieces[2 * place] = other
+        return b"".join(pieces)
 
     def forwarded_some(
         self,
@@ -193,10 +191,11 @@ class FrameRun:
         names: i64 = first.raw[3] + first.raw[4]
         has_header = first.raw[1] & HAS_HEADER != 0
         odd = set(self.odd)
+        has_odd = len(odd) > 0
         other = bytes((head[0] ^ HIGH_PRIORITY, head[1]))
         tails = self._tails
         for place in range(2, len(tails)):
-            raw = (other if place - 1 in odd else head) + tails[place]
+            raw = (other if has_odd and place - 1 in odd else head) + tails[place]
             id_at: i64 = HEAD_BYTES if raw[7] < TIER_U16 else HEAD_BYTES + 2
             id_end = id_at + raw[2]
             body = id_end + names

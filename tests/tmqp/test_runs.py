@@ -255,10 +255,12 @@ def test_a_header_is_found_where_one_is(
     assert found == expected
 
 
-def test_a_name_has_62_characters_at_the_most() -> None:
+def test_a_name_has_1_to_62_characters() -> None:
     assert HeaderNames(("X" * 62,)).may_occur(b"x" * 62 + b":1", 0, 64)
-    with pytest.raises(ValueError, match="63 characters, at most 62"):
+    with pytest.raises(ValueError, match="63 characters, 1 to 62 are possible"):
         HeaderNames(("X" * 63,))
+    with pytest.raises(ValueError, match="0 characters"):
+        HeaderNames(("",))
 
 
 def test_a_large_message_begins_no_run() -> None:

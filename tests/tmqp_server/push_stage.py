@@ -110,7 +110,7 @@ class Stage:
             assert isinstance(session, NativeSession)
             session._connection.makes_runs = runs
             if not runs:
-                session._runs.singly = 1 << 30
+                session._runs.singly_for = 1 << 30
         for number in range(1, IN_TURN + 1):
             create = operation(Operation.CREATE_QUEUE, options, status, queue=number)
             self.say(PRODUCER, create)
@@ -130,8 +130,8 @@ class Stage:
                 if isinstance(session, NativeSession):
                     session._connection.makes_runs = True
                     session._connection.mix_runs(True)
-                    session._runs.singly = session._runs.unmixed = 0
-                    session._runs.notes.divided = session._runs.notes.unmixed = False
+                    session._runs.singly_for = session._runs.unmixed_for = 0
+                    session._runs.divided = session._runs.unmixed = False
 
     def listen(self) -> None:
         for number in touched(self.hub):

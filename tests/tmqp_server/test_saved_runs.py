@@ -86,7 +86,7 @@ class SavedStage(Stage):
             assert isinstance(session, NativeSession)
             session._connection.makes_runs = runs
             if not runs:
-                session._runs.singly = 1 << 30
+                session._runs.singly_for = 1 << 30
         status, options = QUEUES[queue]
         self.say(PRODUCER, operation(Operation.CREATE_QUEUE, options, status))
         self.write(0.0)

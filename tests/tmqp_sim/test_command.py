@@ -123,10 +123,10 @@ def test_control_c_ends_a_run_and_tells_what_was_done(
 ) -> None:
     portion = runner._portion
 
-    def interrupted(work: tuple[list[int], str, int]) -> object:
+    def interrupted(results: Any, work: runner.Work) -> object:
         if work[0][0] > 0:
             raise KeyboardInterrupt
-        return portion(work)
+        return portion(results, work)
 
     monkeypatch.setattr(runner, "_portion", interrupted)
     assert main(["run", "--seeds", "0..99", "--jobs", "1"]) == 130
@@ -160,8 +160,8 @@ def test_a_portion_in_a_copy_of_the_process_is_the_same_and_its_end_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seeds = list(range(1_000, 1_006))
-    here = runner._portion((seeds, "", 2))
-    apart = runner._apart((seeds, "", 2))
+    here = runner._portion(runner._results, (seeds, "", 2))
+    apart = runner._apart(runner._results, (seeds, "", 2))
     assert [(result.seed, result.digest, again, differs) for result, again, differs in apart] == [
         (result.seed, result.digest, again, differs) for result, again, differs in here
     ]
@@ -171,7 +171,7 @@ def test_a_portion_in_a_copy_of_the_process_is_the_same_and_its_end_is_told(
 
     monkeypatch.setattr(runner, "run", broken)
     with pytest.raises(RuntimeError, match="ZeroDivisionError: in 1000"):
-        runner._apart((seeds, "", 0))
+        runner._apart(runner._results, (seeds, "", 0))
     monkeypatch.setattr(runner, "run", lambda _: os.kill(os.getpid(), signal.SIGKILL))
     with pytest.raises(RuntimeError, match="a process ended with 9 in seeds 1000 to 1005"):
-        runner._apart((seeds, "", 0))
+        runner._apart(runner._results, (seeds, "", 0))

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from tmqp.models import FeedInformation
 from tmqp_server.engine.commands import Acknowledge
 from tmqp_server.engine.model.client import Origin
 from tmqp_server.engine.model.message import Message
-from tmqp_sim.copies import FIRST, SECOND, SOURCE, TARGET_ID, TARGETS, THIRD, Copies
+from tmqp_sim.copies import (
+    FIRST,
+    SECOND,
+    SOURCE,
+    SOURCE_ID,
+    TARGET_ID,
+    TARGETS,
+    THIRD,
+    Copies,
+)
 from tmqp_sim.world import Violation, World
 
 _ALL, _SOME, _NOW_AND_THEN = TARGETS
@@ -127,3 +139,43 @@ def test_what_is_in_memory_is_owed_in_one_life() -> None:
     copies.check_end(2)
     with pytest.raises(Violation, match="f0 was confirmed and never came to feeds-all"):
         copies.check_end(1)
+
+
+def _listed(target: int, **more: Any) -> FeedInformation:
+    told: dict[str, Any] = {"channel": SOURCE, "queue": SOURCE_ID, "target_queue": TARGET_ID}
+    told["filter"] = "kind=k1" if target == SECOND else ""
+    return FeedInformation(**{**told, "target": TARGETS[target], **more})
+
+
+def test_a_list_of_the_feeds_that_are_there_is_fine() -> None:
+    copies = _copies()
+    first, second = _listed(FIRST, copied=4), _listed(SECOND, copied=2, passed=2)
+    copies.check_listed([first, second], copies.changes)
+    before = [*copies.changes]
+    copies.changing(THIRD)  # meanwhile, so nobody knows
+    copies.check_listed([first, second], before)
+    copies.check_listed([first, second, _listed(THIRD)], before)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        [_listed(FIRST)],
+        [_listed(FIRST), _listed(FIRST), _listed(SECOND)],
+        [_listed(FIRST), _listed(SECOND), _listed(THIRD)],
+        [_listed(FIRST), _listed(SECOND, filter="")],
+        [_listed(FIRST, target_queue=9), _listed(SECOND)],
+        [_listed(FIRST, passed=1), _listed(SECOND)],
+        [_listed(FIRST), _listed(SECOND, passed=3)],
+        [_listed(FIRST, copied=5), _listed(SECOND)],
+        [_listed(FIRST, waiting=5), _listed(SECOND)],
+    ],
+    ids=[
+        "missing", "twice", "removed", "unfiltered", "another queue", "passed", "passed too many",
+        "copied too many", "waiting",
+    ],
+)  # fmt: skip
+def test_a_wrong_list_of_feeds_is_noticed(found: list[FeedInformation]) -> None:
+    copies = _copies()
+    with pytest.raises(Violation):
+        copies.check_listed(found, copies.changes)

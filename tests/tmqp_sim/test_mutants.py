@@ -15,8 +15,13 @@ pytestmark = pytest.mark.cold
 
 #: Every bug is found within so many seeds.
 LIMIT: Final = 1_000
+#: Seeds that CI runs without a bug (``make sim-compiled``); they are not run so here again.
+SIMULATED: Final = range(10_000)
 #: Where they were found last; the search begins there.
 FOUND_AT: Final = {
+    "address-messages-free": 128,
+    "addresses-counted-singly": 77,
+    "addresses-for-ever": 77,
     "all-at-once": 3,
     "always-first": 2,
     "answered-twice": 56,
@@ -39,13 +44,17 @@ FOUND_AT: Final = {
     "bucket-is-nobodys": 77,
     "cancelled-in-memory-only": 489,
     "cancelled-in-words": 4,
+    "cell-changes-uncounted": 76,
     "cell-dropped-in-words": 16,
     "cell-ends-late": 113,
+    "cell-shortened-twice": 111,
+    "cells-between-portions": 76,
     "clear-in-a-handshake": 247,
     "clock-stands": 13,
     "commits-every-time": 407,
     "confirmed-before-written": 29,
     "cookie-without-proof": 0,
+    "counter-begins-unchanged": 76,
     "counter-made-again": 16,
     "counts-nobody": 7,
     "created-too-early": 39,
@@ -64,6 +73,7 @@ FOUND_AT: Final = {
     "drain-confirms": 38,
     "drain-drops": 38,
     "drain-for-ever": 38,
+    "drain-goes-on": 149,
     "empty-stays": 89,
     "erased-early": 137,
     "exclusive-shares": 21,
@@ -75,10 +85,12 @@ FOUND_AT: Final = {
     "feed-erases-alone": 68,
     "feed-erases-nothing": 42,
     "feed-last-first": 258,
-    "feed-never-fails": 128,
+    "feed-miscounts": 42,
+    "feed-never-fails": 228,
+    "feed-not-listed": 42,
     "feed-not-restored": 96,
     "feed-owes-nothing": 782,
-    "feed-run-leaves-out": 59,
+    "feed-run-leaves-out": 113,
     "fetch-dropped": 193,
     "filter-comes-late": 103,
     "filters-ignored": 30,
@@ -96,6 +108,8 @@ FOUND_AT: Final = {
     "goms-mine-as-well": 16,
     "gone-shown": 0,
     "gone-uncounted": 322,
+    "grant-adds": 254,
+    "grant-misread": 27,
     "heals-without-proof": 8,
     "held-and-forgotten": 96,
     "held-for-ever": 96,
@@ -107,14 +121,15 @@ FOUND_AT: Final = {
     "jms-copies-later": 313,
     "jms-done-confirms-anyway": 33,
     "jms-subscription-begins-anew": 33,
-    "jms-topic-confirmed-early": 104,
+    "jms-topic-confirmed-early": 228,
     "keeps-what-is-aside": 3,
     "kept-for-good": 102,
     "key-never-free": 742,
     "key-not-locked": 18,
+    "key-taken-literally": 76,
     "lapses-in-silence": 23,
     "lapses-what-it-gives-back": 138,
-    "last-words-lost": 42,
+    "last-words-lost": 85,
     "late-dial": 25,
     "latest-exclusive": 21,
     "leaky-holders": 7,
@@ -125,6 +140,9 @@ FOUND_AT: Final = {
     "letter-of-another": 22,
     "letter-owes-nothing": 101,
     "list-of-cells-too-short": 16,
+    "log-in-never-its-turn": 118,
+    "log-in-pauses-stay": 78,
+    "log-ins-together": 78,
     "look-overlooks": 11,
     "look-shows-all": 283,
     "look-takes": 11,
@@ -149,6 +167,7 @@ FOUND_AT: Final = {
     "no-notes": 576,
     "no-pause": 96,
     "no-waiting": 7,
+    "nobody-exempt": 77,
     "nothing-makes-way": 13,
     "nsq-deferred-too-short": 0,
     "nsq-first-attempt": 0,
@@ -187,8 +206,8 @@ FOUND_AT: Final = {
     "passes-any-answer": 22,
     "pause-stays": 121,
     "portion-lost": 8,
-    "progress-ignored": 107,
     "priority-unread": 55,
+    "progress-ignored": 107,
     "put-back-before-all": 40,
     "put-back-limit": 14,
     "quiet-for-ever": 18,
@@ -200,10 +219,14 @@ FOUND_AT: Final = {
     "rate-too-slow": 69,
     "reads-on": 7,
     "regular-first": 5,
+    "reload-keeps-arrivals": 611,
+    "reload-keeps-connections": 71,
+    "reload-keeps-rates": 671,
     "removed-in-words": 7,
     "removes-all-but-one": 3,
     "removes-unasked": 264,
     "rest-forgotten": 24,
+    "return-unread": 27,
     "room-is-never-tried": 125,
     "room-leaves-behind": 125,
     "run-answered-elsewhere": 43,
@@ -230,6 +253,9 @@ FOUND_AT: Final = {
     "single-shares": 13,
     "skips-one-more": 136,
     "skips-the-last": 2,
+    "slow-turn-of-another": 104,
+    "slow-turns-all-logged": 896,
+    "slow-write-unnoticed": 15,
     "smq-done-at-the-end": 63,
     "smq-goes-on": 176,
     "smq-half-a-line": 63,
@@ -260,6 +286,7 @@ FOUND_AT: Final = {
     "taken-is-written": 37,
     "takes-it-for-put-aside": 29,
     "ten-priorities-are-one": 32,
+    "terms-set-in-words": 120,
     "torn-forgotten": 37,
     "two-owners": 21,
     "unclean-is-clean": 221,
@@ -293,8 +320,11 @@ def test_the_document_counts_them() -> None:
 @pytest.mark.parametrize("name", MUTANTS)
 def test_what_a_planted_bug_replaces_is_still_there(name: str) -> None:
     """Whoever moves a method learns at once, and not from the long tests, that a bug moves too."""
-    with planted(name) as mutant:
-        assert mutant is not None
+    owner, attribute = MUTANTS[name].owner, MUTANTS[name].attribute
+    original = vars(owner)[attribute]
+    with planted(name):
+        assert vars(owner)[attribute] is not original
+    assert vars(owner)[attribute] is original
 
 
 @pytest.mark.long
@@ -310,7 +340,7 @@ def test_a_planted_bug_is_found(name: str) -> None:
             result = run(seed)
     assert result.failed, f"{LIMIT} seeds did not notice: {MUTANTS[name].text}"
     print(f"{name}: seed {result.seed} by {result.checker}")
-    assert not run(result.seed).failed, "it is gone with the block"
+    assert result.seed in SIMULATED or not run(result.seed).failed, "it fails without the bug"
 
 
 def test_no_name_is_no_bug() -> None:

@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from tests.project import ROOT
 from tests.tmqp_spark import killing
 from tests.tmqp_spark.commands import kept
 from tests.tmqp_spark.pages import blocks
@@ -77,6 +78,41 @@ def started_again(broker: Broker, folder: Path) -> Iterator[None]:
     finally:
         over.set()
         looking.join()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)
+def test_the_reference(spark: SparkSession, own_broker: Broker, tmp_path: Path) -> None:
+    own_broker.push("orders", 7, [b"%d" % number for number in range(100)])
+    own_broker.create("dead", 1)
+    own_broker.create("results", 1)
+    source = spark.readStream.format("tmqp").options(url=own_broker.url, subscribe="orders")
+    rows = source.option("startingOffsets", "earliest").schema("value string").load()
+    batch = spark.createDataFrame([("one",), ("two",)], "value string")
+    instead = {
+        "tmq://broker:2622": own_broker.url,
+        '"checkpoints/': f'"{tmp_path}/checkpoints/',
+        '.start("archive")': f'.start("{tmp_path}/archive")',
+        "captures/*.json": f"{ROOT}/tests/data/captures/*.json",
+    }
+    try:
+        space = run_all("../spark", own_broker, tmp_path, instead, rows=rows, batch=batch)
+        for query in spark.streams.active:
+            query.processAllAvailable()
+        assert space["orders"].count() == 100
+        assert space["frames"].where("type = 'QUEUE_MESSAGE'").count() > 100
+        assert spark.read.parquet(f"{tmp_path}/archive").count() == 100
+        written = sorted(message.payload for message in kept(own_broker, "results", 1))
+        assert written == sorted([b"one", b"two", *(b'{"value":"%d"}' % n for n in range(100))])
+        for statement in placed(blocks("../spark", "sql")["tables"], instead).strip().split(";\n"):
+            spark.sql(statement)
+        assert spark.table("orders").count() == 101, "what was there, and what was inserted"
+    finally:
+        for query in spark.streams.active:
+            query.stop()
+        spark.sql("DROP VIEW IF EXISTS orders")
+        spark.sql("DROP TABLE IF EXISTS orders_table")
+        spark.sql("DROP TABLE IF EXISTS out_table")
 
 
 @pytest.mark.long

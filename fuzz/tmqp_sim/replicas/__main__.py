@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
 
 from tmqp_sim.replicas.bugs import BUGS, caught_at
-from tmqp_sim.replicas.group import run_group
+from tmqp_sim.replicas.runner import run_groups
 from tmqp_sim.runner import seeds_of
-from tmqp_sim.world import Violation
 
 __all__ = ["main"]
 
@@ -19,6 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run them; 0 when all promises were kept and every bug was found, else 1."""
     parser = argparse.ArgumentParser(prog="python -m tmqp_sim.replicas", description=__doc__)
     parser.add_argument("--seeds", type=seeds_of, default=range(500), help="such as 0..499")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--mutants", action="store_true", help="which seed notices each bug")
     options = parser.parse_args(arguments)
     if options.mutants:
@@ -28,12 +29,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(min(found.values()) < 0)
     marks: Counter[str] = Counter()
     failures = 0
-    for seed in options.seeds:
-        try:
-            marks.update(run_group(seed).world.marks)
-        except Violation as violation:
+    for met, broken in run_groups(options.seeds, options.jobs):
+        marks.update(met)
+        if broken:
             failures += 1
-            print(violation, end="\n\n")
+            print(broken, end="\n\n", flush=True)
     for name, count in sorted(marks.items()):
         print(f"{count:>9,}  {name}")
     print(f"{len(options.seeds):,} groups, {failures} of them broke a promise")

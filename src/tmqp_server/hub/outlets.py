@@ -201,11 +201,11 @@ class Outlets:
         """Charge what is kept of a peer's bytes: all until it is accepted, then the beginning of a
         large message.  False if there is no memory for it."""
         table = self.strangers
-        charged = table.get(number, -1)
+        charged = table.get(number, -1) if table else -1
         held = session.held_bytes()
         if charged < 0:
             table = self.partial
-            charged = table.get(number, 0)
+            charged = table.get(number, 0) if table else 0
             if held < _SMALL_BYTES:
                 held = 0
                 if charged == 0:
@@ -237,11 +237,10 @@ class Outlets:
             touched = list(dict.fromkeys([connection_of(number) for number in touched]))
         return touched
 
-    def take_pieces(self, number: int, pieces: list[tuple[int, bytes]]) -> None:
+    def take_pieces(
+        self, number: int, session: DoorSession, pieces: list[tuple[int, bytes]]
+    ) -> None:
         """Add what a session has to send."""
-        session = self.sessions.get(number)
-        if session is None:
-            return
         try:
             while data := session.next_to_send():
                 pieces.append((number, data))

@@ -28,8 +28,11 @@ class Traced(Audited):
         """What touched sessions have to send, in order; an empty piece ends one that is closed."""
         pieces: list[tuple[int, bytes]] = []
         for number in self._outlets.take_touched():
-            self._outlets.take_pieces(number, pieces)
-            if self.close_reason(number) and not self.has_more(number):
+            session = self._sessions.get(number)
+            if session is None:
+                continue
+            self._outlets.take_pieces(number, session, pieces)
+            if session.close_reason and not self.has_more(number):
                 pieces.append((number, b""))
         return pieces
 

@@ -3,8 +3,8 @@
 It decides nothing: :class:`~tmqp_server.shell.turn.Turn` says after each chunk whether to read on,
 to wait or to end, has a writer started when bytes wait, and says when the connection is over.
 
-Where the event loop can watch the socket it calls :meth:`Connection._readable` for each chunk, and
-no task is woken.  Elsewhere (trio, TLS) a task reads.
+Where the event loop can watch the socket it calls a :class:`Reading` for each chunk, and no
+task is woken.  Elsewhere (trio, TLS) a task reads.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from __future__ import annotations
 import logging
 import ssl
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Protocol
 
 import anyio
 import anyio.lowlevel
 
 from tmqp_server.doors.port import Door
+from tmqp_server.io.reading import STEP, Reading
 from tmqp_server.io.tls import TlsTransport, agree
 from tmqp_server.io.transport import Bytes, SocketTransport, Transport
 from tmqp_server.shell.steps import EFFECTS, END, WAIT
@@ -27,9 +28,6 @@ from tmqp_server.shell.world import why_broken
 __all__ = ["Carrier", "Connection"]
 
 logger = logging.getLogger("tmqp_server.connection")
-
-#: What a reader does next, without the bit beside it.
-_STEP: Final = ~EFFECTS
 
 
 class Carrier(Protocol):
@@ -119,27 +117,14 @@ class Connection:
     # -- reading --------------------------------------------------------------------------------
 
     def _watch(self) -> bool:
-        return self.transport.watch(self._readable)
-
-    def _readable(self) -> None:
-        """The event loop says that bytes may have come; called again as long as they have."""
         shell = self._shell
-        try:
-            try:
-                data = self.transport.receive_now()
-                if data is None:
-                    return
-            except OSError as error:
-                step = self._turn.broken(self.number, why_broken(error), shell.now())
-            else:
-                step = self._turn.received(self.number, data, shell.now())
-            if step:
-                if step & _STEP:
-                    self.transport.unwatch()
-                if step & EFFECTS:
-                    shell.attend()
-        except Exception as error:  # noqa: BLE001 - a bug; it must not reach the event loop
-            shell.failed(self, error)
+        reading = Reading(
+            self.number, self.transport, shell.turn, shell.now, shell.attend, self._fail
+        )
+        return self.transport.watch(reading.readable)
+
+    def _fail(self, error: Exception) -> None:
+        self._shell.failed(self, error)
 
     async def _read(self, step: int) -> None:
         """The same for a transport that must be read by a task."""
@@ -159,7 +144,7 @@ class Connection:
                 step = self._turn.received(self.number, data, shell.now())
             if step & EFFECTS:
                 shell.attend()
-                step &= _STEP
+                step &= STEP
             if not self.transport.waited:
                 # A peer that always has bytes ready must not starve the others.
                 await anyio.lowlevel.checkpoint()
@@ -194,7 +179,7 @@ class Connection:
             step = self._turn.secured(self.number, shell.now())
         if step & EFFECTS:
             shell.attend()
-        return step & _STEP
+        return step & STEP
 
     def resume(self) -> None:
         """Read again."""

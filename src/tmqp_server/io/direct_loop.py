@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
 import os
 import select
 import selectors
@@ -34,7 +33,8 @@ from contextvars import Context
 from io import FileIO
 from typing import TYPE_CHECKING, Any, Final, TypeVarTuple, Unpack
 
-from tmqp_server.shell.pulse import QUICK_S, Pulse, SlowTurn
+from tmqp_server.io.direct_readers import IN, OUT, DirectReaders
+from tmqp_server.shell.pulse import Pulse, SlowTurn
 
 if TYPE_CHECKING:
     from _typeshed import FileDescriptorLike
@@ -43,11 +43,6 @@ __all__ = ["DirectLoop", "direct_loop"]
 
 _Arguments = TypeVarTuple("_Arguments")
 
-_READ: Final = selectors.EVENT_READ
-_WRITE: Final = selectors.EVENT_WRITE
-# As the kernel numbers them; only a system that has them comes to use them.
-_IN: Final[int] = getattr(select, "EPOLLIN", 1)
-_OUT: Final[int] = getattr(select, "EPOLLOUT", 4)
 #: What is written to a bell, which counts in eight bytes of the machine's own order.
 _RING: Final = (1).to_bytes(8, sys.byteorder)
 
@@ -56,25 +51,12 @@ class _DirectSelector(selectors.BaseSelector):
     """As :class:`selectors.EpollSelector`, with readers that are called at once.
 
     :param on_fault: is told what a direct reader raised; the others are called all the same.
-
-    ``direct``: the direct readers by file descriptor.  ``rounds``: what is called before and after
-    the readers of one look at the sockets, if there are several.  ``asked``: the loop was asked for
-    something since the last :meth:`select` began, so it must return.  ``pulse``: where it is noted
-    how long turns take, and ``on_slow``, who is told of those that take too long.  ``rung``: other
-    threads have handed something over, for which ``hear`` is called.
     """
 
     def __init__(self, on_fault: Callable[[Exception], None]) -> None:
-        self._on_fault = on_fault
-        self.direct: dict[int, Callable[[], None]] = {}
-        self.rounds: dict[Callable[[], None], Callable[[], None]] = {}
-        self.asked = False
-        self.pulse: Pulse | None = None
-        self.on_slow: Callable[[SlowTurn], None] | None = None
-        self.rung = False
-        self.hear: Callable[[], None] = _nothing
         self._keys: dict[int, selectors.SelectorKey] = {}
         self._epoll = select.epoll()
+        self.direct = DirectReaders(self._epoll.poll, on_fault)
 
     def register(
         self, fileobj: FileDescriptorLike, events: int, data: Any = None
@@ -90,7 +72,7 @@ class _DirectSelector(selectors.BaseSelector):
     def unregister(self, fileobj: FileDescriptorLike) -> selectors.SelectorKey:
         """Watch a file no longer."""
         key = self._keys.pop(self._known(fileobj))
-        self.direct.pop(key.fd, None)
+        self.direct.readers.pop(key.fd, None)
         with contextlib.suppress(OSError):  # of one closed before, the kernel knows nothing
             self._epoll.unregister(key.fd)
         return key
@@ -107,82 +89,15 @@ class _DirectSelector(selectors.BaseSelector):
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Wait; call the direct readers that have something to read, and return the others."""
-        self.asked = False
-        # The call itself rounds up to milliseconds, so that nothing is woken just before it is due.
-        wait_s = -1.0 if timeout is None else max(timeout, 0.0)
-        now = time.monotonic()
-        end = math.inf if timeout is None else now + wait_s
-        pulse = self.pulse
         keys = self._keys
-        direct = self.direct
-        ready: list[tuple[selectors.SelectorKey, int]] = []
-        while True:
-            if pulse is not None:
-                took_s = now - pulse.woke
-                if took_s <= QUICK_S:
-                    pulse.quick += 1
-                    pulse.quick_s += took_s
-                else:
-                    self._end_turn(pulse, now)
-                    if self.asked:
-                        wait_s = 0.0  # by who was told of a slow turn
-            found = self._epoll.poll(wait_s, len(keys) or 1)
-            if pulse is not None:
-                pulse.woke = pulse.at = time.monotonic()
-                pulse.gap = 0.0
-                pulse.number = pulse.who = 0
-            rounds = list(self.rounds.items()) if len(found) > 1 else ()
-            for begin, _ in rounds:
-                begin()
-            for fd, event in found:
-                # Each is looked up when its turn comes: one before it may have taken it away.
-                reader = direct.get(fd)
-                if reader is None:
-                    self._add(ready, fd, event, _READ | _WRITE)
-                    continue
-                if event & ~_OUT:
-                    try:
-                        reader()
-                    except Exception as error:  # noqa: BLE001 - as with asyncio the loop goes on
-                        self._on_fault(error)
-                if event != _IN:
-                    self._add(ready, fd, event, _WRITE)
-            for _, finish in rounds:
-                try:
-                    finish()
-                except Exception as error:  # noqa: BLE001 - as above
-                    self._on_fault(error)
-            if self.rung:
-                self.hear()
-            if ready or self.asked:
-                return ready
-            now = time.monotonic()
-            if timeout is not None:
-                wait_s = end - now
-                if wait_s <= 0:
-                    return ready
-
-    def _end_turn(self, pulse: Pulse, now: float) -> None:
-        slow = pulse.end(now)
-        if slow is not None and self.on_slow is not None:
-            try:
-                self.on_slow(slow)
-            except Exception as error:  # noqa: BLE001 - as above
-                self._on_fault(error)
-
-    def _add(
-        self, ready: list[tuple[selectors.SelectorKey, int]], fd: int, event: int, wanted: int
-    ) -> None:
-        key = self._keys.get(fd)
-        if key is not None:
-            found = (_WRITE if event & ~_IN else 0) | (_READ if event & ~_OUT else 0)
-            ready.append((key, found & key.events & wanted))
+        found = self.direct.wait(timeout, len(keys) or 1)
+        return [(keys[fd], events & keys[fd].events) for fd, events in found if fd in keys]
 
     def close(self) -> None:
         """Watch nothing any more."""
         self._epoll.close()
         self._keys.clear()
-        self.direct.clear()
+        self.direct.readers.clear()
 
     def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
         """What is watched, by file descriptor."""
@@ -206,11 +121,12 @@ class DirectLoop(asyncio.SelectorEventLoop):
     """asyncio's event loop with direct readers."""
 
     def __init__(self) -> None:
-        self._straight = _DirectSelector(self._log_fault)
+        selector = _DirectSelector(self._log_fault)
+        self._direct = selector.direct
         #: Of a file a thread may be told that it is closed; the number would be another's by then.
         self._bell: FileIO | None = None
         self._handed: deque[Callable[[], object]] = deque()
-        super().__init__(self._straight)
+        super().__init__(selector)
 
     def _log_fault(self, error: Exception) -> None:
         self.call_exception_handler({"message": "a direct reader failed", "exception": error})
@@ -220,14 +136,14 @@ class DirectLoop(asyncio.SelectorEventLoop):
 
         It ends with :meth:`remove_reader`.
         """
-        self._straight.direct[fd] = reader
+        self._direct.readers[fd] = reader
 
     def watch_bell(self) -> None:
         """Have :meth:`call_directly_threadsafe` work from now on; in the loop's thread."""
         if self._bell is None:
             fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
             self._bell = FileIO(fd, "r+")
-            self._straight.hear = self._hear
+            self._direct.hear = self._hear
             self.add_reader(fd, self._note_ring)
             self.read_directly(fd, self._note_ring)
 
@@ -247,10 +163,10 @@ class DirectLoop(asyncio.SelectorEventLoop):
     def _note_ring(self) -> None:
         assert self._bell is not None, "it has rung"
         self._bell.read(8)
-        self._straight.rung = True
+        self._direct.rung = True
 
     def _hear(self) -> None:
-        self._straight.rung = False
+        self._direct.rung = False
         handed = self._handed
         for _ in range(len(handed)):  # what comes meanwhile rings again
             callback = handed.popleft()
@@ -268,22 +184,22 @@ class DirectLoop(asyncio.SelectorEventLoop):
     def add_rounds(self, begin: Callable[[], None], end: Callable[[], None]) -> None:
         """Call *begin* before the direct readers that have something to read at the same time, if
         there are several, and *end* after them."""
-        self._straight.rounds[begin] = end
+        self._direct.rounds[begin] = end
 
     def note_turns(self, pulse: Pulse | None, on_slow: Callable[[SlowTurn], None] | None) -> None:
         """Note how long turns take, from now on, and tell of slow ones; None for no longer."""
         if pulse is not None:
             pulse.woke = time.monotonic()
-        self._straight.pulse = pulse
-        self._straight.on_slow = on_slow
+        self._direct.pulse = pulse
+        self._direct.on_slow = on_slow
 
     def remove_rounds(self, begin: Callable[[], None]) -> None:
         """Call these no longer."""
-        self._straight.rounds.pop(begin, None)
+        self._direct.rounds.pop(begin, None)
 
     def remove_reader(self, fd: FileDescriptorLike) -> bool:
         """Forget the reader of a socket."""
-        self._straight.direct.pop(_descriptor(fd), None)
+        self._direct.readers.pop(_descriptor(fd), None)
         return super().remove_reader(fd)
 
     # What a reader asks for, asyncio must come to see.  Other threads and signals bring an event.
@@ -295,7 +211,7 @@ class DirectLoop(asyncio.SelectorEventLoop):
         context: Context | None = None,
     ) -> asyncio.Handle:
         """Have something called in the next turn."""
-        self._straight.asked = True
+        self._direct.asked = True
         return super().call_soon(callback, *args, context=context)
 
     def call_at(
@@ -306,7 +222,7 @@ class DirectLoop(asyncio.SelectorEventLoop):
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         """Have something called at a time."""
-        self._straight.asked = True
+        self._direct.asked = True
         return super().call_at(when, callback, *args, context=context)
 
 
@@ -315,14 +231,10 @@ def direct_loop() -> asyncio.AbstractEventLoop:
     return DirectLoop() if hasattr(select, "epoll") else asyncio.new_event_loop()
 
 
-def _nothing() -> None:
-    """Nobody hands anything over."""
-
-
 def _descriptor(fileobj: FileDescriptorLike) -> int:
     return fileobj if isinstance(fileobj, int) else fileobj.fileno()
 
 
 def _mask(events: int) -> int:
-    mask = _IN if events & _READ else 0
-    return mask | (_OUT if events & _WRITE else 0)
+    mask = IN if events & selectors.EVENT_READ else 0
+    return mask | (OUT if events & selectors.EVENT_WRITE else 0)

@@ -15,7 +15,8 @@ import anyio
 from tmqp_server.access.certificates import PeerCertificate, read_peer_certificate
 from tmqp_server.config import ConfigError
 from tmqp_server.io.der import expiry_of
-from tmqp_server.io.transport import READ_BYTES, Bytes, ReadBuffer, SocketTransport, Transport
+from tmqp_server.io.read_buffer import READ_BYTES, ReadBuffer
+from tmqp_server.io.transport import Bytes, SocketTransport, Transport
 from tmqp_server.settings.tls import NO_CERTIFICATE, TlsSettings, requires
 
 __all__ = [

@@ -9,24 +9,22 @@ waiting.  TLS is a third (``tls.py``).
 
 from __future__ import annotations
 
-import asyncio
 import socket
-import threading
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias, final
 
 import anyio
 import anyio.abc
 
+from tmqp._compat import mypyc_attr
 from tmqp_server.access.certificates import PeerCertificate
 from tmqp_server.io.direct_loop import DirectLoop
 from tmqp_server.io.event_loop import asyncio_loop, context_for_callbacks
+from tmqp_server.io.read_buffer import READ_BYTES, ReadBuffer
 from tmqp_server.shell.world import Wire
 
 __all__ = [
-    "READ_BYTES",
     "Bytes",
-    "ReadBuffer",
     "SocketTransport",
     "StreamTransport",
     "Transport",
@@ -36,26 +34,14 @@ __all__ = [
 #: What is sent: of a large piece, a window that shares its bytes.
 Bytes: TypeAlias = bytes | memoryview
 
-#: What is read at most at once.
-READ_BYTES: Final = 65_536
 #: What a stream is given at once, so that a slow peer's progress can be seen.
 _SEND_BYTES = 65_536
-
-
-class ReadBuffer(threading.local):
-    """What all connections of a thread read into; what came is copied out of it at once.
-
-    A socket that makes the bytes itself asks for 64 KiB and gives back what it does not fill.  With
-    1,000 connections these gaps doubled the process's memory.
-    """
-
-    def __init__(self) -> None:
-        self.view = memoryview(bytearray(READ_BYTES))
 
 
 _buffer: Final = ReadBuffer()
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Transport(Wire):
     """What carries the bytes of a connection.  Errors of the connection are ``OSError``.
 
@@ -99,6 +85,7 @@ class Transport(Wire):
         raise NotImplementedError
 
 
+@final
 class SocketTransport(Transport):
     """A connected, non-blocking TCP or Unix socket.
 
@@ -108,9 +95,11 @@ class SocketTransport(Transport):
     def __init__(self, sock: socket.socket, peer: str, read_bytes: int = READ_BYTES) -> None:
         sock.setblocking(False)
         self._socket = sock
+        self._view = _buffer.view  # the thread's, as the event loop is
         self._read_bytes = read_bytes
         self._emptied = True
-        self._loop: asyncio.AbstractEventLoop | None = None
+        #: None, or an event loop; uvloop's methods do not return what asyncio's do.
+        self._loop: Any = None
         self.waited = False
         self.peer = peer
         self.secure = False
@@ -144,8 +133,9 @@ class SocketTransport(Transport):
             return None
 
     def _read(self) -> bytes:
-        view = _buffer.view  # looked up once: it is the thread's
-        return bytes(view[: self._socket.recv_into(view, self._read_bytes)])
+        # In two lines, because mypyc calls twice what is called in a slice.
+        count = self._socket.recv_into(self._view, self._read_bytes)
+        return bytes(self._view[:count])
 
     async def receive(self) -> bytes:
         """The next bytes, at most 64 KiB; empty at the end of the stream."""
@@ -197,6 +187,7 @@ class SocketTransport(Transport):
         self._socket.close()
 
 
+@final
 class StreamTransport(Transport):
     """Any anyio byte stream: a link to another server, a pair of streams in a test."""
 

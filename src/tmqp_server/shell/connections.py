@@ -389,7 +389,7 @@ class Connections(Judged):
                     self._end(out, now)
                     continue
                 try:
-                    if out.state == OPEN:  # the quick copy of Outbound.give
+                    if out.state == OPEN:
                         taken = out.wire.send(data)
                         if taken == len(data):
                             out.tally.sent_bytes += taken

@@ -80,9 +80,8 @@ class Draining:
         return self._due
 
     def look(self, in_flight: int, now: float) -> bool:
-        """See how much is in hand; True when it is time for clients to hear the end, once."""
-        if self.state != DRAINING:
-            return False
+        """See how much is in hand, when that is due; True when it is time for clients to hear the
+        end, once."""
         self.in_flight = in_flight
         if in_flight and now < self._until:
             self._due = min(now + _LOOK_S, self._until)

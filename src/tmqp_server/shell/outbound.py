@@ -148,20 +148,13 @@ class Outbound:
     # -- giving ---------------------------------------------------------------------------------
 
     def give(self, data: bytes, now: float) -> int:
-        """Send, or keep what cannot be sent now; ``Turn`` has a quick copy of the first lines.
+        """Have a writer send it, behind what waits; who may send at once has tried that before.
 
-        :returns: ``SENT`` (also when it is dropped), ``KEPT``, ``BLOCK`` or ``CUT``.
-        :raises OSError: when the connection is broken.
+        :returns: ``SENT`` when it is dropped, or ``KEPT``, ``BLOCK`` or ``CUT``.
         """
-        if self.state == OPEN:
-            taken = self.wire.send(data)
-            if taken == len(data):
-                self.tally.sent_bytes += taken
-                return SENT
-            return self.keep(data, taken, now)
-        if self.state == BEHIND or self.state == FLUSHING:
-            return self.keep(data, 0, now)
-        return SENT
+        if self.state == LOST or self.state == OVER:
+            return SENT
+        return self.keep(data, 0, now)
 
     def keep(self, data: bytes, taken: int, now: float) -> int:
         """Keep what the wire did not take: all but the first *taken* bytes."""

@@ -283,6 +283,11 @@ class Arrivals:
         self._counts = counts
         self._addresses: dict[str, TokenBucket] = {}
 
+    def limit_to(self, limits: RateLimits) -> None:
+        """Let them come no faster than this from now on; what was used before is forgotten."""
+        self.limits = limits
+        self._addresses.clear()
+
     def wait(self, host: str, now: float) -> float:
         """A connection comes: for how many seconds it is not read from, below 0 if it is refused,
         since that would be too long."""

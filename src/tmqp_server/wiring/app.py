@@ -346,7 +346,7 @@ class Server:
 
     def _limit_rates(self, config: ServerConfig) -> None:
         limits = rates_of(config)
-        self._arrivals.limits = limits
+        self._arrivals.limit_to(limits)
         self._turn.limit_rates(limits, anyio.current_time())
         self._shell.attend()
 

@@ -20,10 +20,11 @@ import anyio
 import pytest
 
 from tests.tmqp_server.wires import serving
+from tmqp import compiled
 from tmqp.constants import TYPE_DIRECT_MESSAGE, TYPE_RESPONSE
 from tmqp.frames import Frame
 from tmqp_bench.broker.tmqp_wire import greet
-from tmqp_server.io.direct_loop import DirectLoop, direct_loop
+from tmqp_server.io.direct_loop import DirectLoop, _DirectSelector, direct_loop
 from tmqp_server.io.event_loop import how_to_run
 from tmqp_server.io.transport import SocketTransport
 from tmqp_server.io.worker import Worker
@@ -399,8 +400,7 @@ def test_work_of_a_thread_takes_no_turn_of_asyncio() -> None:
 
 def test_its_selector_keeps_the_rules_of_selectors(pair: Pair) -> None:
     near, _ = pair
-    loop = DirectLoop()
-    selector = loop._straight
+    selector = _DirectSelector(lambda _: None)
     with pytest.raises(KeyError, match="is not registered"):
         selector.get_key(near)
     key = selector.register(near, 1, "data")
@@ -416,7 +416,7 @@ def test_its_selector_keeps_the_rules_of_selectors(pair: Pair) -> None:
     assert selector.unregister(fd).events == 3  # the kernel has forgotten it before
     with pytest.raises(KeyError):
         selector.unregister(fd)
-    loop.close()
+    selector.close()
 
 
 def test_a_round_trip_takes_no_turn_of_asyncio() -> None:
@@ -474,7 +474,8 @@ def test_a_round_trip_takes_no_turn_of_asyncio() -> None:
         if asyncio_calls >= 1:  # a machine was so slow that timers came in between
             asyncio_calls, ours = calls_of_one()
     assert asyncio_calls < 1
-    assert 5 <= ours < 9
+    assert ours < 9
+    assert compiled or ours >= 5  # what is compiled calls without being seen
 
 
 def test_without_epoll_it_is_asyncio_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

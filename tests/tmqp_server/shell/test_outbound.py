@@ -30,6 +30,11 @@ def outbound(room: int = 0, **limits: float) -> tuple[Outbound, StubWire]:
     return Outbound(1, wire, "host", marks(**limits)), wire  # type: ignore[arg-type]
 
 
+def say(out: Outbound, wire: StubWire, data: bytes) -> None:
+    """Send what the wire takes, and keep the rest, where nothing waits."""
+    out.keep(data, wire.send(data), 0.0)
+
+
 def drain(out: Outbound, wire: StubWire, count: int, now: float = 0.0) -> int:
     """The peer reads so much; returns what followed from it."""
     wire.room += count
@@ -416,7 +421,7 @@ def test_the_quick_copy_and_its_slow_duplicate_agree(moves: list[tuple[bytes, in
 @pytest.mark.parametrize("count", [0, 1, 20, 21, 70, 90])
 def test_the_last_bytes_that_wait_can_be_kept_back(count: int) -> None:
     out, wire = outbound(room=10)
-    out.give(b"a" * 100, 0.0)
+    say(out, wire, b"a" * 100)
     out.give(b"b" * 50, 0.0)
     out.give(b"c" * 20, 0.0)
     assert out.unsent(goes_on=False) == 160
@@ -427,8 +432,8 @@ def test_the_last_bytes_that_wait_can_be_kept_back(count: int) -> None:
 
 
 def test_what_waits_can_be_kept_back_whole() -> None:
-    out, _ = outbound(room=10)
-    out.give(b"a" * 100, 0.0)
+    out, wire = outbound(room=10)
+    say(out, wire, b"a" * 100)
     out.take_back(90)
     assert (out.bytes, out.state, out.piece()) == (0, OPEN, b"")
     assert out.finish(0.0), "there is nothing to be waited for"
@@ -436,7 +441,7 @@ def test_what_waits_can_be_kept_back_whole() -> None:
 
 def test_of_a_piece_that_a_writer_has_nobody_knows_whether_it_has_left() -> None:
     out, wire = outbound(room=10)
-    out.give(b"a" * 100, 0.0)
+    say(out, wire, b"a" * 100)
     out.give(b"b" * 50, 0.0)
     out.writing = True
     assert out.unsent(goes_on=False) == 50

@@ -125,6 +125,13 @@ def test_connections_of_an_address_begin_later_and_those_far_too_many_are_refuse
     assert arrivals.wait("10.0.0.1", 10.0) == 0.5, "those that were refused have used nothing"
 
 
+def test_an_address_that_came_before_a_reload_comes_as_fast_as_it_may_behind_it() -> None:
+    arrivals = Arrivals(RateLimits(address_connections=1.0, burst_s=1.0), {})
+    assert [arrivals.wait("10.0.0.1", 0.0) for _ in range(3)] == [0.0, 1.0, 2.0]
+    arrivals.limit_to(RateLimits(address_connections=10.0, burst_s=0.1))
+    assert [arrivals.wait("10.0.0.1", 0.0) for _ in range(3)] == [0.0, 0.1, 0.2]
+
+
 def test_addresses_of_one_subscriber_are_one() -> None:
     assert address_key("10.0.0.1") == "10.0.0.1"
     assert address_key("2001:db8::1") == address_key("[2001:db8::ffff]") == "2001:db8::/64"

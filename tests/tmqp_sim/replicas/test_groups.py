@@ -10,6 +10,7 @@ from tests.project import ROOT
 from tmqp_sim.replicas.__main__ import main
 from tmqp_sim.replicas.bugs import BUGS, caught_at
 from tmqp_sim.replicas.group import run_group
+from tmqp_sim.replicas.runner import run_groups
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -108,8 +109,15 @@ def test_a_planted_bug_is_found(name: str) -> None:
 def test_the_command_tells_of_seeds_and_fails_with_a_bug(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["--seeds", "0..1"]) == 0
+    assert main(["--seeds", "0..1", "--jobs", "1"]) == 0
     assert "2 groups, 0 of them broke a promise" in capsys.readouterr().out
     with BUGS["answered-before-appended"].planted():
-        assert main(["--seeds", "0"]) == 1
+        assert main(["--seeds", "0", "--jobs", "1"]) == 1
     assert "which is not there" in capsys.readouterr().out
+
+
+@pytest.mark.long
+def test_groups_met_the_same_in_other_processes() -> None:
+    here, there = (list(run_groups(range(30, 32), jobs)) for jobs in (1, 2))
+    assert here == there
+    assert all(met and not broken for met, broken in here)

@@ -368,9 +368,9 @@ class NativeSession(AnsweringSession):
         """Messages that need nothing of the door, if they bear their sender's name."""
         first = run.first
         if first.source == self._connection.client_id and first.target[:1] != EXACT_MARK:
-            commands.append(run_command(self._number, run, self._runs.notes))
+            commands.append(run_command(self._number, run, self._runs))
             return
-        self._runs.notes.divided = True
+        self._runs.divided = True
         for frame in run.frames():
             if run.first.type == TYPE_QUEUE_MESSAGE:
                 self._push(frame, commands)

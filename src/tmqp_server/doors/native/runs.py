@@ -29,37 +29,37 @@ _UNMIXED_CHUNKS: Final = 1_024
 
 
 @final
-class RunChoice:
-    """Which runs a connection makes: none for a while after one was divided.
+class RunChoice(RunNotes):
+    """Which runs a connection makes: none for a while after the engine has noted that it divided
+    one.  ``singly_for`` and ``unmixed_for`` say for how many chunks more there are none, or none
+    that are mixed.
 
-    ``notes`` are what the engine says of its runs; ``singly`` and ``unmixed`` for how many chunks
-    more there are none, or none that are mixed.
+    One object with what the engine notes, because each chunk looks at both.
     """
 
-    __slots__ = ("notes", "singly", "unmixed")
+    __slots__ = ("singly_for", "unmixed_for")
 
     def __init__(self) -> None:
-        self.notes = RunNotes()
-        self.singly = 0
-        self.unmixed = 0
+        super().__init__()
+        self.singly_for = 0
+        self.unmixed_for = 0
 
     def begin_chunk(self, connection: Connection) -> None:
         """Another chunk has come: let its messages be taken together, or not."""
-        notes = self.notes
-        if notes.divided:
-            notes.divided = False
-            self.singly = _SINGLY_CHUNKS
+        if self.divided:
+            self.divided = False
+            self.singly_for = _SINGLY_CHUNKS
             connection.makes_runs = False
-        elif self.singly > 0:
-            self.singly -= 1
-            connection.makes_runs = self.singly == 0
-        if notes.unmixed:
-            notes.unmixed = False
-            self.unmixed = _UNMIXED_CHUNKS
+        elif self.singly_for > 0:
+            self.singly_for -= 1
+            connection.makes_runs = self.singly_for == 0
+        if self.unmixed:
+            self.unmixed = False
+            self.unmixed_for = _UNMIXED_CHUNKS
             connection.mix_runs(False)
-        elif self.unmixed > 0:
-            self.unmixed -= 1
-            connection.mix_runs(self.unmixed == 0)
+        elif self.unmixed_for > 0:
+            self.unmixed_for -= 1
+            connection.mix_runs(self.unmixed_for == 0)
 
 
 @final

@@ -231,7 +231,7 @@ def _plain(tag: int, value: object) -> object:
     if tag == primitives.BYTES and isinstance(value, bytes):
         return base64.b64encode(value).decode("ascii")
     if tag == primitives.CHARACTER and isinstance(value, int):
-        return chr(value) if not 0xD800 <= value < 0xE000 else "\ufffd"
+        return chr(0xFFFD if 0xD800 <= value < 0xE000 else value)
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, list):

@@ -83,7 +83,7 @@ class Holding:
 
     def holds(self, connection: int) -> bool:
         """Whether a push of a connection, or of one of its branches, is held."""
-        return connection in self._held
+        return len(self._held) > 0 and connection in self._held
 
     def charged(self) -> int:
         """What all of them take, in bytes."""
