@@ -122,7 +122,7 @@ access.tokens = [
     checked = CliRunner().invoke(main, ["config", "check", str(path)])
     assert checked.exit_code == 0, checked.output
     secrets, config, private, plain = checked.stderr.replace(f"{tmp_path}/", "").splitlines()
-    assert secrets.startswith("warning: access.tokens: me, number 3: the secret is in the clear;")
+    assert secrets.startswith("warning: access.tokens: me, number 3: the secret is plain text;")
     assert config.startswith("warning: other users can read tmqp.toml, which has tokens:")
     assert private.startswith("warning: other users can read the private key in both.pem:")
     assert plain.startswith("warning: tokens and messages travel unencrypted on tmq://0.0.0.0:2622")
