@@ -314,7 +314,7 @@ class Feeder(SimClient):
             self._looked(pending)
 
     def _created(self, number: int, error: object) -> None:
-        """Try again, unless the queue is there already; when all are there, add the first feed."""
+        """Try again, unless the queue already exists; when all are there, add the first feed."""
         if not _is_done(error, RESULT_DUPLICATE):
             self.later(_RETRY_S, lambda: self._create(number))
             return

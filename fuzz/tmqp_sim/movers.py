@@ -211,7 +211,7 @@ class Mover(SimClient):
             self._refused(ids, error)
 
     def _created(self, queue_id: int, error: object) -> None:
-        """Try again, unless the queue is there already."""
+        """Try again, unless the queue already exists."""
         there = isinstance(error, OperationFailed) and error.code == RESULT_DUPLICATE
         if error is not None and not there and self.usable:
             status = "push" if queue_id == FROM else "pull"

@@ -309,7 +309,7 @@ def decode_block(data: bytes, error: type[Exception] = BlockError) -> Block:
     block = decode_index(data, error)
     end = index_end(block.count)
     if len(data) != end + block.body_size:
-        raise error(f"{_name(block)}: {len(data)} bytes are there, not {end + block.body_size}")
+        raise error(f"{_name(block)}: {len(data)} bytes, not {end + block.body_size}")
     if crc32(data[end:]) != _CRC.unpack_from(data, HEAD_SIZE - 8)[0]:
         raise error(f"{_name(block)}: the checksum of the bodies does not match")
     return block

@@ -127,11 +127,11 @@ class Batch:
 
     def _check_open(self) -> None:
         if self._state != "open":
-            raise LocalProtocolError("a batch is filled within its block")
+            raise LocalProtocolError("messages can be added to a batch only within its block")
 
     async def __aenter__(self) -> Batch:
         if self._state != "new":
-            raise LocalProtocolError("a batch is used once; client.batch() makes another")
+            raise LocalProtocolError("a batch can be used once; client.batch() creates another")
         self._state = "open"
         return self
 

@@ -20,7 +20,7 @@ class _HasHeaders(Protocol):
 
 
 class DeadLetter(NamedTuple):
-    """Why a message was moved to a queue of dead letters, when that happened first.
+    """Why a message was first moved to a dead letter queue.
 
     :ivar reason: ``put-backs`` (it was put back too often), ``expired`` or ``full`` (it made way in
         a full queue).

@@ -160,13 +160,13 @@ async def test_a_message_of_another_connection_refuses_the_batch(
 async def test_its_block_is_entered_once(address: str, channel: str) -> None:
     async with connect(address) as client:
         batch = client.batch()
-        with pytest.raises(LocalProtocolError, match="within its block"):
+        with pytest.raises(LocalProtocolError, match="only within its block"):
             batch.push(channel, 1, "early")
         async with batch:
             pass  # nothing to send
         with pytest.raises(LocalProtocolError, match="used once"):
             await batch.__aenter__()
-        with pytest.raises(LocalProtocolError, match="within its block"):
+        with pytest.raises(LocalProtocolError, match="only within its block"):
             batch.push(channel, 1, "late")
         assert repr(batch) == "<Batch of 0, over>"
 

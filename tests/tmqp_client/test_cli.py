@@ -111,7 +111,7 @@ def test_ping(place: str) -> None:
 def test_channels_and_queues(place: str, channel: str) -> None:
     assert tmqp(place, "channel", "create", channel).output == f"channel {channel} created\n"
     again = tmqp(place, "channel", "create", channel, "--client-limit", "3")
-    assert again.output == f"channel {channel} is there already\n"
+    assert again.output == f"channel {channel} already exists\n"
     new = tmqp(place, "channel", "create", channel, "--new")
     assert new.exit_code == 1
     assert new.output == f"tmqp: create channel '{channel}': the server answered 481 duplicate\n"

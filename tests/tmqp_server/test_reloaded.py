@@ -41,8 +41,8 @@ def test_sighup_has_it_read_its_file_again(tmp_path: Path) -> None:
     found = [each for each in said if each.startswith(("changed", "the conf"))]
     assert process.returncode == 0
     assert found[0] == "changed max_connections_per_address: 1000 -> 5"
-    assert "the old one stays: max_connections_per_address must be" in found[1]
-    assert "the old one stays: listen must be" in found[2]
+    assert "the old one stays in use: max_connections_per_address must be" in found[1]
+    assert "the old one stays in use: listen must be" in found[2]
 
 
 def test_config_show_tells_where_each_setting_comes_from(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ access.tokens = [
     checked = CliRunner().invoke(main, ["config", "check", str(path)])
     assert checked.exit_code == 0, checked.output
     secrets, config, private, plain = checked.stderr.replace(f"{tmp_path}/", "").splitlines()
-    assert secrets.startswith("warning: access.tokens: me, number 3: the secret is in the clear;")
+    assert secrets.startswith("warning: access.tokens: me, number 3: the secret is plain text;")
     assert config.startswith("warning: other users can read tmqp.toml, which has tokens:")
     assert private.startswith("warning: other users can read the private key in both.pem:")
     assert plain.startswith("warning: tokens and messages travel unencrypted on tmq://0.0.0.0:2622")

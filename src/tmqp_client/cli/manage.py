@@ -205,4 +205,4 @@ def queue_remove(channel_name: str, queue_id: int, as_json: bool, **where: Any) 
 
 
 def _said(what: str, created: bool) -> str:
-    return f"{what} created" if created else f"{what} is there already"
+    return f"{what} created" if created else f"{what} already exists"

@@ -49,7 +49,7 @@ class Feeding(Operations):
             await client.create_queue("billing", 1, status="round-robin")
             await client.add_feed("orders", 1, "billing", 1)
 
-        Raises ``OperationFailed``: 481 when the feed is there already, 406 when messages would come
+        Raises ``OperationFailed``: 481 when the feed already exists, 406 when messages would come
         back to a queue that they have left, 482 when there are too many.
 
         :param filter: copy only messages that pass; in the language ``headers`` if none is given.

@@ -202,8 +202,8 @@ def config_command(
     def check_file(path: Path | None) -> None:
         """Check everything that a start would, and print the resulting doors, channels and routers.
 
-        Settings that are allowed but unwise cause a warning on standard error: secrets in the
-        clear, files that other users can read, addresses without TLS.
+        Settings that are allowed but unwise cause a warning on standard error: plain-text
+        secrets, files that other users can read, addresses without TLS.
         """
         reader = given(path)
         try:

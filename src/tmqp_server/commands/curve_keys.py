@@ -36,7 +36,7 @@ def curve_keys(file: Path, public: bool) -> None:
     except (ConfigError, ModuleNotFoundError) as error:
         _fail(str(error))
     except FileExistsError:
-        _fail(f"{file} is there already; --public prints its public key")
+        _fail(f"{file} already exists; --public prints its public key")
     except OSError as error:
         _fail(f"cannot write {file}: {error.strerror}")
     except ValueError as error:

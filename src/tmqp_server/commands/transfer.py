@@ -218,7 +218,7 @@ def import_messages(directory: Path, file: IO[str]) -> None:
     """
     with failing_politely():
         if (directory / DATABASE_NAME).exists():
-            raise StoreError(f"{directory} has a store already")
+            raise StoreError(f"{directory} already has a store")
         lines = _read_lines(file)
         head = next(lines, {})
         if head.get("format") != _FORMAT:

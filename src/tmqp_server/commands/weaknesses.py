@@ -32,7 +32,7 @@ def weaknesses(table: Mapping[str, Any], config: ServerConfig, path: Path | None
     ]
     if plain:
         found.append(
-            f"access.tokens: {', '.join(plain)}: the secret is in the clear; write its hash"
+            f"access.tokens: {', '.join(plain)}: the secret is plain text; write its hash"
             " instead: tmqp-server hash-token"
         )
     if path is not None and entries and _is_open(path):

@@ -62,7 +62,7 @@ class KeptFrames:
         frames = decoder.feed(body)
         if len(frames) != 1 or decoder.buffered or decoder.error is not None:
             self._decoder = FrameDecoder(_KEPT)
-            raise ValueError(f"{len(body)} bytes were kept that are not one message")
+            raise ValueError(f"{len(body)} stored bytes are not exactly one message")
         frame = frames[0]
         return frame, frame.message_id, frame.source, frame.target, len(body)
 

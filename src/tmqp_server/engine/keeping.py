@@ -444,7 +444,7 @@ class Keeper:
         name = f"{command.channel}/{command.queue_id}"
         channel = core.channels.find(command.channel)
         if channel is None or command.queue_id in channel.queues:
-            raise ValueError(f"the queue {name} cannot be restored: no channel, or it is there")
+            raise ValueError(f"the queue {name} cannot be restored: no channel, or it exists")
         if not core.channels.knows_handler(command.options.delivery_handler):
             handler = command.options.delivery_handler
             raise ValueError(f"the queue {name} needs the delivery handler {handler!r}")

@@ -305,7 +305,7 @@ def fetched(store: Store, journal: Journal, fetch: Fetch, now: float) -> Fetched
             logger.error("message %d of queue %d is lost: %s", each.sequence, fetch.key, error)
     for number, count in withheld.items():
         logger.error(
-            "%d messages of queue %d came in by a door with the number %d, which this server does"
+            "%d messages of queue %d came through the door with number %d, which this server does"
             " not know; they stay on disk until a server is started that knows it",
             count,
             fetch.key,

@@ -156,5 +156,5 @@ def _load(kept: bytes, what: str) -> dict[str, Any]:
     except ValueError as error:
         raise StoreError(f"the options of {what} cannot be read: {error}") from error
     if not isinstance(values, dict) or values.pop("version", 0) != _VERSION:
-        raise StoreError(f"the options of {what} are of a newer server, or none at all")
+        raise StoreError(f"the options of {what} are from a newer server, or invalid")
     return values

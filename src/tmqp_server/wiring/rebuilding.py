@@ -184,7 +184,7 @@ class Rebuilder:
         self._tell(reason)
         self._failures += 1
         if self._failures >= _MOST_FAILURES:
-            raise RebuildError(f"given up after {_MOST_FAILURES} attempts; at last: {reason}")
+            raise RebuildError(f"given up after {_MOST_FAILURES} attempts; last error: {reason}")
         time.sleep(_PAUSE_S)
 
     # --- The copy --------------------------------------------------------------------------------

@@ -158,7 +158,7 @@ def reload_config(
     except (ConfigError, ValueError) as error:
         server.world.count_reload(ok=False)
         server.audit.own(who, "reload", 400, anyio.current_time())
-        logger.error("the configuration was not reloaded, the old one stays: %s", error)
+        logger.error("the configuration was not reloaded, the old one stays in use: %s", error)
         return False
     now, later = changes(old, new)
     values: dict[str, Any] = {name: getattr(new, name) for name in _LIVE}

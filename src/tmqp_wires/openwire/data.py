@@ -257,7 +257,7 @@ def _entries(reader: Reader) -> list[Entry]:
     count = reader.integer()
     found: dict[str, Entry] = {}
     if count > reader.left() // 3:
-        raise WireError(f"a map of {count} entries has not enough bytes")
+        raise WireError(f"a map of {count} entries does not have enough bytes")
     for _ in range(count):
         name = reader.text()
         tag, value = _primitive(reader)
@@ -272,7 +272,7 @@ def read_list(reader: Reader) -> list[Primitive]:
     """
     count = reader.integer()
     if count > reader.left():
-        raise WireError(f"a list of {count} values has not enough bytes")
+        raise WireError(f"a list of {count} values does not have enough bytes")
     return [_primitive(reader) for _ in range(max(0, count))]
 
 

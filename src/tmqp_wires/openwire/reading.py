@@ -78,7 +78,7 @@ def read_command(data: bytes, version: int) -> Command:
     reader = Reader(data, version)
     command = _command(reader)
     if reader.left():
-        raise WireError(f"{reader.left()} bytes too many follow a command of type {command.type}")
+        raise WireError(f"{reader.left()} extra bytes follow a command of type {command.type}")
     return command
 
 
@@ -109,7 +109,7 @@ def read_kept_message(kind: int, raw: bytes, version: int) -> Message:
     reader = Reader(raw, version)
     message = _message(reader, kind)
     if reader.left():
-        raise WireError(f"{reader.left()} bytes too many follow a message")
+        raise WireError(f"{reader.left()} extra bytes follow a message")
     return message
 
 

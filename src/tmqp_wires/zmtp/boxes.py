@@ -98,13 +98,13 @@ class CurveTraffic:
             have come.
         """
         if not body.startswith(_NAME):
-            raise ValueError("a frame came in the clear, behind the handshake of CURVE")
+            raise ValueError("an unencrypted frame arrived after the handshake of CURVE")
         if len(body) < SEALED_BYTES:
             raise ValueError(f"a MESSAGE has {len(body)} bytes, {SEALED_BYTES} at least")
         number = int.from_bytes(body[_NAME_BYTES:_BOX_AT], "big")
         if number <= self._heard:
             raise ValueError(
-                f"the MESSAGE {number} comes behind {self._heard}: it comes again, or out of order"
+                f"the MESSAGE {number} comes behind {self._heard}: it is repeated or out of order"
             )
         nonce = self._of_peer + body[_NAME_BYTES:_BOX_AT]
         try:

@@ -125,7 +125,7 @@ class ZmtpConfig:
         if self.keys is None:
             raise ValueError("CURVE needs keys")
         if bool(self.keys.server_key) == self.as_server:
-            raise ValueError("a client of CURVE knows the key of its server, and a server is one")
+            raise ValueError("a client of CURVE needs the key of its server, and a server has none")
 
     def handshake(self) -> Mechanism:
         """This side of the mechanism, for one connection."""

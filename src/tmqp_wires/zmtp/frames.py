@@ -137,7 +137,7 @@ def metadata_bytes(properties: Iterable[tuple[str, bytes]]) -> bytes:
     for name, value in properties:
         key = name.encode("ascii", "replace")
         if not _is_name(key):
-            raise ValueError(f"the name {name!r} of a property has other than letters and digits")
+            raise ValueError(f"the name {name!r} of a property has characters that are not allowed")
         pieces += (bytes((len(key),)), key, len(value).to_bytes(4, "big"), value)
     return b"".join(pieces)
 

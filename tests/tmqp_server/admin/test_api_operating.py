@@ -138,7 +138,7 @@ def test_a_certificate_is_read_again_and_a_bad_one_leaves_the_old_one() -> None:
     assert (shown["certificate_expires_at_ms"], shown["minimum_version"]) == (2_000, "1.3")
     refused = caller.ask("POST", "/api/v1/server/tls")
     assert refused.status == 409
-    assert "the old certificate stays: the key does not fit" in refused.json["detail"]
+    assert "the old certificate stays in use: the key does not fit" in refused.json["detail"]
 
 
 # --- Backups --------------------------------------------------------------------------------------

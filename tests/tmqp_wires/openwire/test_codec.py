@@ -140,7 +140,7 @@ def test_lists_in_lists_have_a_bound() -> None:
     assert read_stream(deep)
     with pytest.raises(WireError, match="deep"):
         read_stream(b"\x0c\0\0\0\1" + deep)
-    with pytest.raises(WireError, match="not enough bytes"):
+    with pytest.raises(WireError, match="not have enough bytes"):
         read_stream(b"\x0c\x7f\xff\xff\xff")
 
 

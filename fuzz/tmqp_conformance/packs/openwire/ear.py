@@ -243,7 +243,7 @@ def _unit(fields: _Fields) -> Unit | None:
     else:
         raise ValueError(f"a command of type {kind}")
     if fields.at != len(fields.data):
-        raise ValueError(f"{len(fields.data) - fields.at} bytes too many behind a command")
+        raise ValueError(f"{len(fields.data) - fields.at} extra bytes follow a command")
     return unit
 
 

@@ -159,7 +159,7 @@ def _put_channel(_api: Api, exchange: Exchange) -> Handler:
         if reply.code != _DUPLICATE:
             need(reply)
         if only:
-            return problem(412, "the channel is there already")
+            return problem(412, "the channel already exists")
         reply = yield DescribeChannel(session, request, name)
         body = reply.body
         if isinstance(body, ChannelSnapshot):
@@ -169,7 +169,7 @@ def _put_channel(_api: Api, exchange: Exchange) -> Handler:
             ):
                 return HttpResponse.json(200, {"name": body.name})
         if not updates:
-            return problem(409, "the channel is there with other options; If-Match changes them")
+            return problem(409, "the channel exists with other options; If-Match: * changes them")
         need((yield UpdateChannel(session, request, name, changes)), _NO_CHANNEL)
         return HttpResponse.json(200, {"name": name})
 
@@ -261,13 +261,13 @@ def _put_queue(_api: Api, exchange: Exchange) -> Handler:
         if reply.code != _DUPLICATE:
             need(reply)
         if only:
-            return problem(412, "the queue is there already")
+            return problem(412, "the queue already exists")
         reply = yield DescribeQueue(session, request, channel, queue_id)
         body = reply.body
         if isinstance(body, QueueSnapshot) and _asks_for(changes, body.options, QUEUE_OPTIONS):
             return HttpResponse.json(200, shown)
         if not updates:
-            return problem(409, "the queue is there with other options; If-Match changes them")
+            return problem(409, "the queue exists with other options; If-Match: * changes them")
         need((yield UpdateQueue(session, request, channel, queue_id, changes)), _NO_QUEUE)
         return HttpResponse.json(200, shown)
 

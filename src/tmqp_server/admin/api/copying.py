@@ -28,7 +28,7 @@ def _desk_of(api: Api) -> CopyDesk:
     """
     desk = api.world.copies
     if desk is None:
-        raise Refused(problem(501, "this server is in no group with one log"))
+        raise Refused(problem(501, "this server is not in a group with a log"))
     return desk
 
 

@@ -103,7 +103,7 @@ def _renew_tls(api: Api, exchange: Exchange) -> Handler:
             return problem(409, "this server has no certificate")
         wrong = api.world.renew_tls()
         if wrong:
-            return problem(409, f"the old certificate stays: {wrong}")
+            return problem(409, f"the old certificate stays in use: {wrong}")
         return HttpResponse.json(200, _shown_tls(api))
 
     return manage_server(api, exchange, "renew-tls", carry_out)
@@ -130,7 +130,7 @@ def _begin_backup(api: Api, exchange: Exchange) -> Handler:
         if desk is None or not desk.possible:
             return problem(501, "this server keeps nothing: it has no data directory")
         if not api.options.backups:
-            return problem(501, "[admin] backups does not say where they are made")
+            return problem(501, "[admin] backups is not set, so there is no directory for backups")
         if not desk.begin(api.options.backups):
             return problem(409, "a backup is being made")
         return HttpResponse.json(202, _shown_backup(api))

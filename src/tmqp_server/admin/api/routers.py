@@ -97,9 +97,9 @@ def _put_router(_api: Api, exchange: Exchange) -> Handler:
         found = _find(reply.body, name) if reply.code == RESULT_OK else None
         if found is not None:
             if only:
-                return problem(412, "the router is there already")
+                return problem(412, "the router already exists")
             if found.method != ROUTE_METHODS[method]:
-                return problem(409, "the router is there with another method: remove it first")
+                return problem(409, "the router exists with another method: remove it first")
         need((yield CreateRouter(session, request, name, ROUTE_METHODS[method])))
         if not enabled or (found is not None and found.enabled != enabled):
             need((yield SetRouterEnabled(session, request, name, enabled)), _NO_ROUTER)
@@ -165,9 +165,9 @@ def _put_binding(_api: Api, exchange: Exchange) -> Handler:
         found = next((each for each in there if each.name == binding.name), None)
         if found is not None:
             if only:
-                return problem(412, "the binding is there already")
+                return problem(412, "the binding already exists")
             if values_of_binding(found) != values_of_binding(binding):
-                return problem(409, "the binding is there and another one: remove it first")
+                return problem(409, "another binding with this name exists: remove it first")
         need((yield AddBinding(session, request, router, binding)), _NO_ROUTER)
         return HttpResponse.json(200 if found is not None else 201, values_of_binding(binding))
 

@@ -37,7 +37,7 @@ _WORDS: Final = {
     400: "the broker does not accept the request",
     404: "it does not exist",
     406: "its state does not allow this",
-    481: "it is there already",
+    481: "it already exists",
     482: "a limit is reached",
     501: "the server is not set up for this: it has no data directory, or [http] allows no calls",
     503: "the server is busy, or cannot save",

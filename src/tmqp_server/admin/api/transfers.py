@@ -252,7 +252,7 @@ class _Transfer:
         if reply.code == RESULT_OK:
             self._moved += 1
         else:
-            self._fail("copied, and no longer there to be removed")
+            self._fail("copied, but the original is no longer in its queue")
 
     def _refused(self, code: int) -> None:
         words = {401: "not allowed", 404: "no such queue or message", 482: "a limit is reached"}

@@ -56,7 +56,7 @@ _WORDS: Final = {
     401: "you have no right to do this",
     404: "it does not exist",
     406: "its state does not allow this",
-    481: "it is there already",
+    481: "it already exists",
     482: "a limit is reached",
     503: "the server is busy, or cannot save",
 }

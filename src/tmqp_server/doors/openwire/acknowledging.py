@@ -122,7 +122,7 @@ class AcknowledgingSession(ProducerSession):
             for number in numbers:
                 commands.append(self._release(consumer, number, PUT_BACK_END, counted=False))
         elif kind != ACK_REDELIVERED:
-            self._fail(asked, JMS, f"there is no kind {kind} of it")
+            self._fail(asked, JMS, f"there is no acknowledgement of kind {kind}")
             return
         self._open_window(consumer, commands)
         self._settle(asked)

@@ -464,7 +464,7 @@ class ProducerSession(RespondingSession):
         else:
             self._rolled_back(committed.transaction, commands)
             _, words = fault_of_code(effect.code)
-            text = f"nothing of it was done: {words}"
+            text = f"nothing was done: {words}"
             self._fail(committed.asked, "TransactionRolledBackException", text)
         return commands
 

@@ -158,7 +158,7 @@ class OpenwireSession(LookingSession):
     def _connected(self, info: ConnectionInfo, commands: list[EngineCommand], now: float) -> None:
         """The client was let in: its introduction is the first of its commands."""
         if self._hello is not info:
-            self._fail(self._asked("connection", info), JMS, "it is there already")
+            self._fail(self._asked("connection", info), JMS, "it exists already")
             return
         context = self._context
         self._say(BrokerInfo(context.broker_id, context.options.broker_name))

@@ -123,7 +123,7 @@ class SubscriberSession(AdvisingSession):
         """
         places = self._places_of(info.destination)
         if len(places) != 1:
-            raise CommandError(INVALID_DESTINATION, "a durable subscription is for one topic")
+            raise CommandError(INVALID_DESTINATION, "a durable subscription must have one topic")
         channel = durable_channel(self._durable_id, name, self._context.names)
         if channel in self._context.in_use:
             raise CommandError(JMS, f"the durable subscription {name[:64]!r} is in use")

@@ -350,5 +350,5 @@ class DeliveringSession(SendingSession):
         """
         for each in self._staged.pop(name, ()):
             if each.subscription.index not in self._by_index:
-                raise FrameError("it answers for messages of a subscription that has ended")
+                raise FrameError("it acknowledges messages of a subscription that has ended")
         return transaction.commands

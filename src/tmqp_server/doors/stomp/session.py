@@ -192,7 +192,7 @@ class StompSession(WildcardSession):
             return self._browsed(effect, request)
         if isinstance(request, AskedFrame):
             if effect.code:
-                return self._fail(request, f"nothing of it was done: {words_of(effect.code)}")
+                return self._fail(request, f"nothing was done: {words_of(effect.code)}")
             return self._settle(request)
         return NOTHING
 

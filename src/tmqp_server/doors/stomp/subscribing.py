@@ -286,7 +286,7 @@ class SubscribingSession(BrowsingSession):
             return None
         place = places[0]
         if len(places) > 1 or not place.is_topic or place.is_temporary or place.pattern:
-            raise FrameError("a durable subscription is to one topic")
+            raise FrameError("a durable subscription must have one topic")
         if _says(frame, "activemq.noLocal"):
             raise FrameError("activemq.noLocal is not served for durable subscriptions")
         self._check_inactive(channel)

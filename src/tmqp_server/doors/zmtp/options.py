@@ -154,7 +154,7 @@ class ZmtpOptions:
         if not self.curve_server_key:
             return
         if not self.connect:
-            raise ValueError("curve_server_key needs connect, whose sockets it is for")
+            raise ValueError("curve_server_key needs connect: it is the key of those sockets")
         if not self.socket_type:
             raise ValueError("curve_server_key needs socket_type: a client declares its type first")
         try:

@@ -162,7 +162,7 @@ class ZmtpSession(DoorSession):
         kind = peer.socket_type
         if ours and not is_pair(ours, kind):
             return self._refuse(
-                f"a {kind} socket came to an endpoint of type {ours}",
+                f"a {kind} socket connected to an endpoint of type {ours}",
                 f"a {ours} socket does not talk to a {kind} socket",
             )
         if kind == "PAIR":

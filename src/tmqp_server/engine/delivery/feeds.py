@@ -265,7 +265,7 @@ class Feeds:
             names = (
                 f"{command.channel}/{command.queue_id} to {command.target}/{command.target_queue}"
             )
-            raise ValueError(f"the feed {names} cannot be restored: no queue, or it is there")
+            raise ValueError(f"the feed {names} cannot be restored: no queue, or it exists")
         core = self._core
         chosen: SubscriptionFilter | None = None
         if command.text:

@@ -571,6 +571,6 @@ class Administration:
 
 
 def _buries_in_itself(channel: str, queue_id: int, changes: QueueChanges | None) -> bool:
-    """Whether a queue is to be its own queue of dead letters."""
+    """Whether a queue is to be its own dead letter queue."""
     target = None if changes is None else changes.dead_letter
     return target is not None and target[1] == queue_id and target[0].lower() == channel.lower()

@@ -60,7 +60,7 @@ def back_up(
     prepare_directory(target)
     place = target / DATABASE_NAME
     if place.exists():
-        raise StoreError(f"{target} has a store already")
+        raise StoreError(f"{target} already has a store")
     part = target / _UNFINISHED
     try:
         with translated(directory, "copy"):

@@ -119,8 +119,8 @@ class SqliteStore(Front):
                 needed = self._database.room.to_open(self._pending.weight + self._log.length())
             raise StoreFullError(
                 f"the disk is full: the server starts when {self.directory} has about"
-                f" {(needed >> 20) + 1} MiB of free space, to write what its logs hold into the"
-                f" database; nothing is lost ({error})"
+                f" {(needed >> 20) + 1} MiB of free space, to move its logs into the database;"
+                f" nothing is lost ({error})"
             ) from error
 
     def _recover(self, looking: bool) -> Recovered:

@@ -254,7 +254,7 @@ def test_a_transaction_that_cannot_be_committed_does_nothing() -> None:
     for number in range(3):
         client.send(b"%d" % number, transaction="t")
     frames = client.say("COMMIT", transaction="t", receipt="c")
-    assert "nothing of it was done: a limit is reached" in error(frames)
+    assert "nothing was done: a limit is reached" in error(frames)
     assert frames[0].get("receipt-id") == "c"
     assert world.broker.statistics().messages == 1, "what was in hand"
 

@@ -227,9 +227,9 @@ def test_another_selector_or_topic_is_another_subscription() -> None:
     ("destination", "headers", "text"),
     [
         (TOPIC, {"id": "2"}, "in use"),
-        (A, {NAME: "other", "id": "2"}, "to one topic"),
-        ("/topic/a,b", {NAME: "other", "id": "2"}, "to one topic"),
-        ("/temp-topic/a", {NAME: "other", "id": "2"}, "to one topic"),
+        (A, {NAME: "other", "id": "2"}, "must have one topic"),
+        ("/topic/a,b", {NAME: "other", "id": "2"}, "must have one topic"),
+        ("/temp-topic/a", {NAME: "other", "id": "2"}, "must have one topic"),
         (TOPIC, {NAME: "other", "id": "2", "activemq.noLocal": "true"}, "noLocal is not served"),
         (TOPIC, {NAME: "other", "id": "2", "browser": "true"}, "a browser is for one queue"),
         (TOPIC, {NAME: "other", "id": "2", "selector": "a ="}, "its end"),

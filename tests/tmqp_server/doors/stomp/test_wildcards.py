@@ -88,7 +88,7 @@ def test_a_queue_that_is_removed_does_not_end_it_and_one_that_is_made_again_is_j
         (
             "SUBSCRIBE",
             {"destination": "/topic/a.>", "id": "1", "activemq.subscriptionName": "n"},
-            "is to one topic",
+            "must have one topic",
         ),
     ],
 )
