@@ -38,17 +38,8 @@ __all__ = ["Links"]
 _PIECE_BYTES: Final = 262_144
 #: How often messages given up are told of, in seconds.
 _TELL_EVERY_S: Final = 10.0
-
-
-@final
-class _Waiting(Wire):
-    """Has a writer send everything: nobody waits for what a master is told."""
-
-    def send(self, data: bytes) -> int:
-        return 0
-
-
-_WAITING: Final = _Waiting()
+#: A writer sends everything: nobody waits for what a master is told.
+_UNUSED: Final = Wire()
 
 
 @final
@@ -61,7 +52,7 @@ class _Carried:
         self.dial: Dial | None = None
         #: When the world must have connected; infinity when it has.
         self.dial_until = math.inf
-        self.out = Outbound(index, _WAITING, link.host, marks)
+        self.out = Outbound(index, _UNUSED, link.host, marks)
         self.told_dropped = 0
         self.told_at = -_TELL_EVERY_S
 
@@ -108,7 +99,7 @@ class Links:
         if carried is None:
             return
         carried.dial_until = math.inf
-        carried.out = Outbound(carried.index, _WAITING, carried.link.host, self._marks)
+        carried.out = Outbound(carried.index, _UNUSED, carried.link.host, self._marks)
         carried.link.opened(now)
 
     def failed(self, dial: Dial, problem: str, now: float) -> list[Command]:
@@ -286,7 +277,7 @@ class Links:
         if dial is not None:
             carried.dial = None
             carried.dial_until = math.inf
-            carried.out = Outbound(carried.index, _WAITING, carried.link.host, self._marks)
+            carried.out = Outbound(carried.index, _UNUSED, carried.link.host, self._marks)
             self._world.append(HangUp(dial))
 
     def _log_problem(self, carried: _Carried, now: float) -> None:

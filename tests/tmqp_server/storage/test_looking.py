@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 SIZE = 1_000
 #: Messages of one block.
 COUNT = 300
-NATIVE = DOOR_NATIVE << FLAG_DOOR_SHIFT
 
 
 def filled(folder: Path, blocks: int = 4, *, settled: bool = True) -> BlockStore:
@@ -45,7 +44,10 @@ def filled(folder: Path, blocks: int = 4, *, settled: bool = True) -> BlockStore
     with_queue(made, 1, Retention(1 << 40))
     for start in range(1, blocks * COUNT + 1, COUNT):
         sequences = range(start, start + COUNT)
-        part = [message(each, each.to_bytes(4, "big") * (SIZE // 4), NATIVE) for each in sequences]
+        part = [
+            message(each, each.to_bytes(4, "big") * (SIZE // 4), DOOR_NATIVE << FLAG_DOOR_SHIFT)
+            for each in sequences
+        ]
         made.write(
             batch(appended={1: part}, settled={1: list(sequences)} if settled else {}), NOW_US
         )
