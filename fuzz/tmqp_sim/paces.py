@@ -233,6 +233,10 @@ class Paces:
         there = max(len(turn.rates._addresses), len(arrivals._addresses))
         if there > _REMEMBERED + len(self._paces):
             raise Violation("bound", f"{there} addresses are remembered")
+        # They have displaced all that came before and are not connected (seed 1729).
+        self._gates.clear()
+        connected = {pace.key for pace in self._paces.values()}
+        self._addresses = {key: each for key, each in self._addresses.items() if key in connected}
 
     def pause(self, number: int) -> float:
         """A connection comes: for how many seconds it is not begun, below 0 if it is refused.
