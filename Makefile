@@ -82,21 +82,21 @@ help:
 	@echo 'Settings:  PYTHON=python3.12 (for a new .venv)   JOBS=4   ARGS="-k frames -x" (for pytest)'
 	@echo 'Compiled or not: TMQP_COMPILE=0|1|auto, explained at the top of setup.py.'
 
-demo: $(RUNS) ## watch real messages go through a real broker (under a minute)
+demo: $(RUNS) ## watch messages go through a real broker (less than a minute)
 	@PYTHONPATH=src:fuzz $(PY) examples/demo.py
 
-test: $(READY) ## run the tests, but for the long ones (minutes)
+test: $(READY) ## run the tests, except the long ones (minutes)
 	$(call run_tests,src,interpreted,not long)
 
 test-long: $(READY) ## run the tests that take long: floods, kills, clusters (eight minutes)
 	$(call run_tests,src,interpreted,long)
 
-interop: $(READY) ## run clients of other projects against the server: CLIENTS='go-nsq' for some
+interop: $(READY) ## run other projects' clients against the server; CLIENTS='go-nsq' selects some
 	PYTHONPATH=src TMQP_EXPECT_BUILD=interpreted TMQP_CLIENTS='$(CLIENTS)' $(PY) -m pytest -q \
 	  -m interop -o python_files='test_*.py interop_*.py' -n $(TESTERS) --dist loadgroup $(ARGS) \
 	  tests/interop $(if $(CLIENTS),,$(call marked,interop))
 
-spark-oldest: $(READY) ## run what is essential with Spark with the oldest PySpark that works
+spark-oldest: $(READY) ## run the essential tests with the oldest supported PySpark
 	@$(PY) tools/waiting.py 'Fetching the oldest PySpark (once, about 500 MB)' \
 	  -- $(PY) -m tests.interop.spark.packages
 	PYTHONPATH=$(OLDEST_SPARK):$(CURDIR)/src \
@@ -104,7 +104,7 @@ spark-oldest: $(READY) ## run what is essential with Spark with the oldest PySpa
 	  $(PY) -m pytest -q -m 'not long' \
 	  $(foreach name,batch stream sink,tests/tmqp_spark/test_$(name).py) $(ARGS)
 
-quick: $(READY) ## run the tests that need no broker and no Spark: for work (under a minute)
+quick: $(READY) ## run the tests that need neither a broker nor Spark (less than a minute)
 	PYTHONPATH=src $(PY) -m pytest -q -n $(TESTERS) --dist worksteal \
 	  tests/tmqp tests/tmqp_client/test_machine*.py tests/tmqp_client/test_answers.py \
 	  tests/tmqp_server/engine tests/tmqp_server/doors tests/test_tidy.py tests/test_public.py \
@@ -122,14 +122,14 @@ test-compiled: build/compiled/.stamp ## run the hot modules' tests on the compil
 
 wheel: dist/.stamp ## build the source archive and the compiled wheel in dist/, in isolation
 
-test-wheel: dist/.stamp ## install the wheel in empty environments and try what it brings
+test-wheel: dist/.stamp ## install the wheel in empty environments and test it
 	PYTHONPATH= $(PY) -m pytest -q --timeout 300 -o python_files='wheel_*.py' tests/wheel $(ARGS)
 
-lint: $(READY) ## check style and formatting (make format repairs what it can)
+lint: $(READY) ## check style and formatting (make format fixes most problems)
 	$(PY) -m ruff check $(CODE)
 	$(PY) -m ruff format --check $(CODE)
 
-format: $(READY) ## repair style and formatting
+format: $(READY) ## fix style and formatting
 	$(PY) -m ruff check --fix $(CODE)
 	$(PY) -m ruff format $(CODE)
 
@@ -148,40 +148,40 @@ coverage: $(READY) ## run the tests and show the lines and branches they miss
 	PYTHONPATH=src $(PY) -m coverage combine -q
 	PYTHONPATH=src $(PY) -m coverage report
 
-sim: $(READY) ## ten thousand simulated histories of broker and clients: SEEDS=0..9999
+sim: $(READY) ## run ten thousand simulated histories of broker and clients: SEEDS=0..9999
 	PYTHONPATH=src:fuzz $(PY) -m tmqp_sim run --seeds $(SEEDS) --jobs $(JOBS) $(ARGS)
 
-sim-compiled: build/simulator/.stamp ## the same, five times as fast once it is compiled (minutes)
+sim-compiled: build/simulator/.stamp ## the same, five times as fast, after compiling for minutes
 	PYTHONPATH=build/simulator $(PY) -m tmqp_sim run --seeds $(SEEDS) --jobs $(JOBS) $(ARGS)
 
-sim-replicas: build/simulator/.stamp ## ten thousand groups of simulated servers, compiled: GROUPS=7
+sim-replicas: build/simulator/.stamp ## run ten thousand simulated groups of servers: GROUPS=7
 	PYTHONPATH=build/simulator $(PY) -m tmqp_sim.replicas --seeds $(GROUPS) --jobs $(JOBS) $(ARGS)
 
-sim-coverage: $(READY) ## which branches of the server's shell 2,000 simulated histories reach
+sim-coverage: $(READY) ## show which branches of the server's shell 2,000 simulated histories reach
 	$(call sim_coverage,0..1999)
 
-soak: $(READY) build/simulator/.stamp ## run what is left to chance for five times SOAK_SECONDS=600
+soak: $(READY) build/simulator/.stamp ## run the randomised tests for five times SOAK_SECONDS=600
 	PYTHONPATH=src TMQP_SOAK_SECONDS=$(SOAK_SECONDS) TMQP_SOAK_SEED=$(SOAK_SEED) \
 	  $(PY) -m pytest -q -s --timeout 0 -o python_files='soak_*.py' tests/soak $(ARGS)
 	$(MARKS) --seconds $(SOAK_SECONDS)
 
-soak-sim: build/simulator/.stamp ## a million simulated histories, compiled: SOAK_SEEDS=0..9
+soak-sim: build/simulator/.stamp ## run a million simulated histories, compiled: SOAK_SEEDS=0..9
 	$(MARKS) $(ARGS)
 
-bench-codec: build/compiled/.stamp ## measure the codec, both builds, beside other projects' parsers
+bench-codec: build/compiled/.stamp ## measure both builds of the codec, and other projects' parsers
 	PYTHONPATH=fuzz/bench $(PY) -m tmqp_bench codec $(ARGS)
 
 attacks: build/compiled/.stamp ## attack the compiled server beside a healthy client (minutes)
 	PYTHONPATH=build/compiled $(PY) -m tests.tmqp_server.attacks $(ARGS)
 
-bench: build/compiled/.stamp ## measure the broker, both builds, under every load (minutes)
+bench: build/compiled/.stamp ## measure both builds of the broker under every load (minutes)
 	PYTHONPATH=fuzz/bench $(PY) -m tmqp_bench brokers $(ARGS)
 
-bench-clients: build/compiled/.stamp ## measure the client beside other libraries with their servers
+bench-clients: build/compiled/.stamp ## measure the client, and other libraries with their servers
 	$(PIP) install --quiet --editable '.[bench-peers]'
 	PYTHONPATH=fuzz/bench $(PY) -m tmqp_bench clients --peers $(ARGS)
 
-bench-peers: build/compiled/.stamp build/peers/.stamp ## the same beside other brokers (an hour)
+bench-peers: build/compiled/.stamp build/peers/.stamp ## measure tmqp and other brokers (an hour)
 	$(PIP) install --quiet --editable '.[bench-peers]'
 	PYTHONPATH=fuzz/bench $(PY) -m tmqp_bench brokers --peers --plot build/brokers.svg $(ARGS)
 	@$(MAKE) bench-kafka ARGS='$(KAFKA_ARGS)'
@@ -194,21 +194,21 @@ build/peers/.stamp:
 	else echo 'go is not here: nats-server is the one that is installed, if any'; fi
 	@touch $@
 
-bench-spark: build/compiled/.stamp ## measure reading and writing with Spark beside alternatives
+bench-spark: build/compiled/.stamp ## measure reading and writing with Spark, and alternatives
 	PYTHONPATH=build/compiled:fuzz/bench $(PY) -m tmqp_bench spark --json-logs $(ARGS)
 
-bench-kafka: build/compiled/.stamp ## measure queues in Spark beside Spark's Kafka connector (Maven)
+bench-kafka: build/compiled/.stamp ## measure queues in Spark, and Spark's Kafka connector (Maven)
 	PYTHONPATH=fuzz/bench $(PY) -m tmqp_bench kafka $(ARGS)
 
-lock: $(READY) ## look for newer versions of what is locked: constraints.txt, the image's packages
+lock: $(READY) ## find newer versions of the locked packages: constraints.txt, the image
 	$(call locked,--upgrade,constraints.txt,dev bench)
 	$(call locked,--upgrade,deploy/docker/requirements.txt,$(IMAGE_EXTRAS))
 
-lock-check: $(READY) ## check that what is locked is what pyproject.toml asks for
+lock-check: $(READY) ## check that the locked versions satisfy pyproject.toml
 	$(call compare_lock,constraints.txt,dev bench)
 	$(call compare_lock,deploy/docker/requirements.txt,$(IMAGE_EXTRAS))
 
-sbom: $(READY) ## write the list of a release's parts: build/tmqp.cdx.json (CycloneDX)
+sbom: $(READY) ## write the bill of materials: build/tmqp.cdx.json (CycloneDX)
 	$(PY) -m tools.make_sbom build/tmqp.cdx.json
 
 reproduce: $(READY) ## build source archive and wheel twice and compare (minutes; TMQP_COMPILE=0|1)
@@ -218,7 +218,7 @@ docs: $(VENV)/.stamp-docs ## build the site of the documents in build/site, with
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 	@echo 'build/site/index.html'
 
-pictures: $(READY) ## draw the pictures and tables that documents show of the sources
+pictures: $(READY) ## draw the documents' pictures and tables from the sources
 	PYTHONPATH=src $(PY) -m tools.make_api
 	PYTHONPATH=src $(PY) -m tools.make_map
 	PYTHONPATH=src $(PY) -m tools.make_speed
@@ -230,16 +230,16 @@ pictures: $(READY) ## draw the pictures and tables that documents show of the so
 	PYTHONPATH=src $(PY) -m tools.make_register
 	PYTHONPATH=src $(PY) -m tools.make_rules
 
-screenshots: $(READY) ## take pictures of the console, to be looked at, in build/screenshots
+screenshots: $(READY) ## take pictures of the console for inspection, in build/screenshots
 	PYTHONPATH=src:. $(PY) -m tests.tmqp_server.admin.console_pictures build/screenshots
 
 terminal: $(READY) ## record the terminal session that the README shows
 	PYTHONPATH=src $(PY) -m tools.make_terminal
 
-ci: ## everything that is checked before a change is taken
+ci: ## run every check that a change must pass
 	.ci/run
 
-clean: ## remove what was built (keeps .venv)
+clean: ## remove built files (keeps .venv)
 	rm -rf build dist *.egg-info .hypothesis
 	find . -name .venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 

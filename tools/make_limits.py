@@ -79,10 +79,10 @@ _HEAD: Final = """\
 
 <!-- Made by `python -m tools.make_limits` from the sources; edit those. -->
 
-Everything that a peer can make us store, compute or wait for is limited. The limits of a
-connection are checked in a message's head, before any of its body is stored; exceeding one ends
-the connection with a rule of [protocol.md](protocol.md#violations). When a limit of the server is
-reached, it answers 482 or 503, and the connection stays open.
+Everything that a peer can make a server or client store, compute or wait for is limited. The
+limits of a connection are checked in a message's head, before any of its body is stored; exceeding
+one ends the connection with a rule of [protocol.md](protocol.md#violations). When a limit of the
+server is reached, it answers 482 or 503, and the connection stays open.
 """
 
 _CONNECTION: Final = """\
@@ -171,7 +171,7 @@ _RATES_HEAD: Final = """\
 ## Rates
 
 The table `[rates]` ([production.md](production.md#rates)). 0 is no limit; a connection that is
-faster is not read from for a while.
+too fast is not read from for a while.
 """
 
 _UDP_HEAD: Final = """\

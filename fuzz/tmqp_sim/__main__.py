@@ -16,7 +16,7 @@ from tmqp_sim.simulation import WATCHABLE, run
 
 __all__ = ["main"]
 
-_BUG: Final = 'have this bug planted; "mutants" names them all'
+_BUG: Final = 'plant this bug; "mutants" lists all'
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -29,23 +29,27 @@ def _parser() -> argparse.ArgumentParser:
     several.add_argument("--seeds", type=seeds_of, default=range(1_000), help="such as 0..9999")
     several.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     several.add_argument("--mutant", metavar="BUG", choices=["", *MUTANTS], default="", help=_BUG)
-    several.add_argument("--seconds", type=float, default=0.0, help="stop after so long")
-    several.add_argument("--no-bar", action="store_true", help="say nothing meanwhile")
+    several.add_argument("--seconds", type=float, default=0.0, help="stop after this time")
+    several.add_argument("--no-bar", action="store_true", help="show no progress")
     single = argparse.ArgumentParser(add_help=False)
     single.add_argument("seed", type=int)
     single.add_argument("--mutant", metavar="BUG", choices=["", *MUTANTS], default="", help=_BUG)
-    runs = commands.add_parser("run", parents=[several], help="run seeds, tell which fail")
-    runs.add_argument("--enough", type=int, default=5, help="stop after so many failures")
-    runs.add_argument("--minimise", action="store_true", help="make the first failure smaller")
-    commands.add_parser("marks", parents=[several], help="how often each rare branch is reached")
-    digests = commands.add_parser("digests", parents=[several], help="one word for each run")
+    runs = commands.add_parser("run", parents=[several], help="run seeds, and report failures")
+    runs.add_argument("--enough", type=int, default=5, help="stop after this number of failures")
+    runs.add_argument("--minimise", action="store_true", help="minimise the first failure")
+    commands.add_parser(
+        "marks", parents=[several], help="count how often each rare branch is reached"
+    )
+    digests = commands.add_parser("digests", parents=[several], help="print a digest of each run")
     digests.add_argument(
         "--unwatched", action="store_true", help="without a look at the broker's steps"
     )
-    replay = commands.add_parser("replay", parents=[single], help="run one seed and tell of it")
+    replay = commands.add_parser(
+        "replay", parents=[single], help="run one seed and show its history"
+    )
     replay.add_argument("--without", nargs="*", default=[], help="leave these things out")
-    commands.add_parser("minimise", parents=[single], help="make a failing seed smaller")
-    mutants = commands.add_parser("mutants", help="which seed notices each planted bug")
+    commands.add_parser("minimise", parents=[single], help="minimise a failing seed")
+    mutants = commands.add_parser("mutants", help="find a seed that detects each planted bug")
     mutants.add_argument("--limit", type=int, default=1_000, help="seeds to try")
     return parser
 

@@ -44,6 +44,7 @@ __all__ = [
     "AS_COLUMNS",
     "AS_INDEXES",
     "AS_REFERENCES",
+    "DOOR_NATIVE",
     "ENTRY_SIZE",
     "FLAG_COPY",
     "FLAG_DOOR_SHIFT",
@@ -59,9 +60,9 @@ __all__ = [
     "StoredMessage",
     "decode_block",
     "decode_index",
-    "doors_in",
     "head_of",
     "index_end",
+    "others_in",
     "split_blocks",
     "split_indexes",
 ]
@@ -103,6 +104,8 @@ FLAG_IN_FLIGHT: Final = 128
 FLAG_FED: Final = 128
 #: Bits 8 to 15 of the flags: which door can read the body.
 FLAG_DOOR_SHIFT: Final = 8
+#: The door whose bodies are messages of this protocol.
+DOOR_NATIVE: Final = 1
 
 
 class BlockError(TmqpError):
@@ -281,12 +284,15 @@ def head_of(data: bytes) -> tuple[int, int, int, int, int]:
     return key, first, last, count, body_size
 
 
-def doors_in(data: bytes) -> bytes:
-    """Which doors can read the bodies of a block, one byte for each message (``FLAG_DOOR_SHIFT``).
+def others_in(data: bytes) -> bool:
+    """Whether a block has messages of other doors, whose bodies are in their protocols' forms.
 
-    Nothing is checked; there must be as many bytes as the head and the index have.
+    Nothing is checked: what is no block, or was cut short, is for its reader to refuse.
     """
-    return data[HEAD_SIZE + _DOOR_AT : index_end(head_of(data)[3]) : ENTRY_SIZE]
+    if len(data) < HEAD_SIZE or not data.startswith(_MAGIC):
+        return False
+    doors = data[HEAD_SIZE + _DOOR_AT : index_end(head_of(data)[3]) : ENTRY_SIZE]
+    return doors.count(DOOR_NATIVE) != len(doors)
 
 
 def index_end(count: int) -> int:

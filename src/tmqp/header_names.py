@@ -14,6 +14,8 @@ _COLON: Final = 58
 _CR: Final = 13
 _LF: Final = 10
 _LONGEST: Final = 62
+#: How many marks there are; a power of 2.
+_MARKS: Final = 256
 #: In ASCII, what tells a lower case letter from its capital.
 _LOWER: Final = 0x20
 
@@ -29,12 +31,13 @@ class HeaderNames:
 
     def __init__(self, names: Iterable[str]) -> None:
         self._names: frozenset[bytes] = frozenset([name.lower().encode("ascii") for name in names])
-        #: The bits of the marks that names have: few others have one of them.
-        self._marks: i64 = 0
+        marks = bytearray(_MARKS)
         for name in self._names:
             if not 0 < len(name) <= _LONGEST:
                 raise ValueError(f"a name has {len(name)} characters, 1 to {_LONGEST} are possible")
-            self._marks |= 1 << _mark(name[0], name[-1], len(name))
+            marks[_mark(name[0], name[-1], len(name))] = 1
+        #: Not 0 at the marks that names have: few others have one of these.
+        self._marks = bytes(marks)
 
     def may_occur(self, data: bytes, start: i64, stop: i64) -> bool:
         """Whether the block between two places has a header of one of the names, in any case.
@@ -71,9 +74,9 @@ class HeaderNames:
         if length == 0 or length > _LONGEST:
             return False
         mark = _mark(data[start], data[stop - 1], length)
-        return self._marks >> mark & 1 != 0 and data[start:stop].lower() in self._names
+        return self._marks[mark] != 0 and data[start:stop].lower() in self._names
 
 
 def _mark(first: i64, last: i64, length: i64) -> i64:
-    """A number below 64 for a name with these letters, in any case, at its ends."""
-    return ((first | _LOWER) + 5 * (last | _LOWER) + 11 * length) & 63
+    """A number below ``_MARKS`` for a name with these letters, in any case, at its ends."""
+    return ((first | _LOWER) + 5 * (last | _LOWER) + 11 * length) & (_MARKS - 1)

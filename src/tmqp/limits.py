@@ -36,8 +36,8 @@ class Limits:
     255."""
 
     max_hello_bytes: int = 16_384
-    """Largest connection information (payload and header block together), in bytes: an unknown peer
-    may cost little."""
+    """Largest connection information (payload and header block together), in bytes, so that an
+    unknown peer costs little."""
 
     max_hello_properties: int = 32
     """Further properties in the connection information, besides the client's id, name, type and

@@ -69,8 +69,9 @@ class ClientLimits:
     any case. One read from the socket (64 KiB) may come on top."""
 
     unclaimed_messages: int = 1_000
-    """Messages kept although no code of the program receives them (see ``Client.unclaimed``), and
-    as many queue messages for future consumers; more are dropped and counted."""
+    """Messages that are kept although no code of the program receives them (see
+    ``Client.unclaimed``), and as many queue messages for future consumers; more are dropped and
+    counted."""
 
     unclaimed_bytes: int = 1_048_576
     """Bytes of these messages; as ``unclaimed_messages``."""

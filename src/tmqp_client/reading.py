@@ -7,6 +7,7 @@ from typing import Final, final
 
 from tmqp import Frame, FrameDecoder, Limits
 from tmqp.blocks import (
+    DOOR_NATIVE,
     FLAG_DOOR_SHIFT,
     FLAG_HIGH,
     FLAG_IN_FLIGHT,
@@ -27,8 +28,6 @@ __all__ = [
     "peeked_messages",
 ]
 
-#: The door whose bodies are messages of this protocol.
-_NATIVE: int = 1
 #: What was kept was accepted once: only the wire's own bounds hold.
 _KEPT = Limits(max_payload_bytes=2**62)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -220,7 +219,7 @@ def kept_messages(data: bytes) -> list[KeptMessage]:
     decoder = FrameDecoder(_KEPT)
     for block in split_blocks(data):
         for stored in block.messages():
-            if stored.flags >> FLAG_DOOR_SHIFT != _NATIVE:
+            if stored.flags >> FLAG_DOOR_SHIFT != DOOR_NATIVE:
                 found.append(KeptMessage(stored, None))
                 continue
             frames = decoder.feed(stored.body)

@@ -31,8 +31,14 @@ _EXACT_TIMERS: Final = "timeouts are exact and need no scan"
 def common_flags(program: str) -> tuple[Flag, ...]:
     """The flags that every daemon has."""
     return (
-        Flag("version", BOOL, False, "print the version and stop", key=""),
-        Flag("config", TEXT, "", "path of a TOML file; flags given here win", key=""),
+        Flag("version", BOOL, False, "print the version and exit", key=""),
+        Flag(
+            "config",
+            TEXT,
+            "",
+            "path of a TOML file; flags on the command line take precedence",
+            key="",
+        ),
         Flag("log-level", LEVEL, "info", f"the log level: {_LEVELS}"),
         Flag("log-prefix", TEXT, f"[{program}] ", "what every line of the log begins with"),
         Flag(
@@ -149,13 +155,13 @@ _QUEUES: Final = (
         "data-path",
         TEXT,
         "",
-        "directory of the stored messages; empty: the working directory",
+        "directory for stored messages; empty: the working directory",
     ),
     Flag(
         "mem-queue-size",
         INT,
         10_000,
-        "messages to keep in memory, per topic and channel; the others are on disk only",
+        "messages to keep in memory for each topic and channel; others are on disk only",
     ),
     Flag(
         "max-bytes-per-file",
@@ -214,7 +220,7 @@ _CLIENTS: Final = (
         250 * _MILLISECOND,
         "output buffer timeout of clients that ask for none",
     ),
-    Flag("max-channel-consumers", INT, 0, "most consumers of a channel; 0: no limit"),
+    Flag("max-channel-consumers", INT, 0, "maximum of consumers of a channel; 0: no limit"),
 )
 _STATSD: Final = (
     Flag("statsd-address", TEXT, "", "HOST:PORT (UDP) of a statsd daemon for pushed statistics"),
@@ -227,7 +233,7 @@ _STATSD: Final = (
         "what keys begin with; %s is the address and port that lookupds show",
     ),
     Flag("statsd-udp-packet-size", INT, 508, "bytes of a packet to statsd"),
-    Flag("statsd-exclude-ephemeral", BOOL, False, "leave ephemeral topics and channels out"),
+    Flag("statsd-exclude-ephemeral", BOOL, False, "leave out ephemeral topics and channels"),
     Flag(
         "e2e-processing-latency-percentile",
         FLOATS,
@@ -297,7 +303,7 @@ NSQLOOKUPD: Final = FlagTable(
             "broadcast-address",
             TEXT,
             "",
-            "the address told to nsqd; empty: the host's name",
+            "the address reported to nsqd; empty: the host's name",
         ),
         Flag(
             "inactive-producer-timeout",

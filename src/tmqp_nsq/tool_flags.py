@@ -22,7 +22,7 @@ __all__ = ["NSQADMIN", "NSQ_TO_FILE", "NSQ_TO_HTTP"]
 _SECOND: Final = 1_000_000_000
 _MINUTE: Final = 60 * _SECOND
 _TEMPORARY: Final = "/tmp"  # noqa: S108 - the original's default
-_VERSION: Final = Flag("version", BOOL, False, "print the version and stop", key="")
+_VERSION: Final = Flag("version", BOOL, False, "print the version and exit", key="")
 _CONSUMER: Final = (
     Flag(
         "consumer-opt",
@@ -184,9 +184,9 @@ NSQ_TO_FILE: Final = FlagTable(
             "regular expression of topics to write, found by lookupd",
             key="",
         ),
-        Flag("topic-refresh", DURATION, _MINUTE, "time between looks for new topics", key=""),
+        Flag("topic-refresh", DURATION, _MINUTE, "time between searches for new topics", key=""),
         Flag("channel", TEXT, "nsq_to_file", "channel to consume", key=""),
-        Flag("max-in-flight", INT, 200, "most messages that are not finished", key=""),
+        Flag("max-in-flight", INT, 200, "maximum of unfinished messages", key=""),
         *_CONSUMER,
         Flag("output-dir", TEXT, _TEMPORARY, "directory of the finished files", key=""),
         Flag(
@@ -201,7 +201,7 @@ NSQ_TO_FILE: Final = FlagTable(
             "filename-format",
             TEXT,
             "<TOPIC>.<HOST><REV>.<DATETIME>.log",
-            "names of files: <TOPIC>, <HOST>, <PID>, <DATETIME>, <REV>; <REV> goes up where a file"
+            "names of files: <TOPIC>, <HOST>, <PID>, <DATETIME>, <REV>; <REV> increases if a file"
             " exists and is needed for --gzip, rotation and --work-dir",
             key="",
         ),
@@ -244,13 +244,13 @@ NSQ_TO_HTTP: Final = FlagTable(
         _VERSION,
         Flag("topic", TEXT, "", "topic to consume", key=""),
         Flag("channel", TEXT, "nsq_to_http", "channel to consume", key=""),
-        Flag("max-in-flight", INT, 200, "most messages that are not finished", key=""),
+        Flag("max-in-flight", INT, 200, "maximum of unfinished messages", key=""),
         Flag("n", INT, 100, "requests at a time", key=""),
         Flag(
             "mode",
             TEXT,
             "hostpool",
-            "which address gets a message: hostpool (a healthy one, after failures again later),"
+            "which address gets a message: hostpool (a healthy one; a failed one is retried later),"
             " round-robin, epsilon-greedy (the fastest, mostly); any other word: all of them",
             key="",
         ),

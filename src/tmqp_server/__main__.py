@@ -45,14 +45,14 @@ logger = logging.getLogger("tmqp_server")
 Examples:
   tmqp-server                                    listen on tmq://127.0.0.1:2622
   tmqp-server -l tmq://127.0.0.1:0 -l unix:/tmp/tmqp.sock
-  tmqp-server --data ./tmqp-data                 durable queues survive there
+  tmqp-server --data ./tmqp-data                 durable queues are stored there
   tmqp-server --data ./a --replicate etcd://e1:2379,e2:2379,e3:2379/shop
   tmqp-server --config tmqp.toml                 keys: see docs/server.md
-  tmqp-server config check tmqp.toml             say what would be served, and stop
-  tmqp-server hash-token --new                   a token for its table [access]
+  tmqp-server config check tmqp.toml             print what would be served, and exit
+  tmqp-server hash-token --new                   a token for the table [access]
 
-Ctrl-C stops it: connections are closed politely first.  SIGTERM drains it before: it takes no more,
-and waits for acknowledges.  SIGHUP has it read its configuration and certificates again.
+Ctrl-C stops it, after closing connections cleanly.  SIGTERM drains it first: it accepts no more
+messages and waits for acknowledgements.  SIGHUP makes it reload its configuration and certificates.
 
 Without a command the broker runs.""",
 )
@@ -78,7 +78,7 @@ Without a command the broker runs.""",
     "--config",
     "config_path",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="A TOML file with further settings; options given here win.",
+    help="A TOML file with further settings; command-line options take precedence.",
 )
 @click.option(
     "-d",

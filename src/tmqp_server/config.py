@@ -216,7 +216,7 @@ class ServerConfig:
     """Seconds connections have to take their last bytes when the server stops."""
 
     drain_timeout_s: float = _seconds(30.0)
-    """Seconds that a server which drains (SIGTERM) waits for acknowledges."""
+    """Seconds that a draining server (SIGTERM) waits for acknowledgements."""
 
     slow_turn_ms: int = _bytes(50)
     """Milliseconds from which on a turn of the event loop is slow, and told."""

@@ -41,6 +41,7 @@ from tmqp.block_columns import (
     read_columns,
 )
 from tmqp.blocks import (
+    DOOR_NATIVE,
     ENTRY_SIZE,
     FLAG_DOOR_SHIFT,
     FLAG_HIGH,
@@ -90,8 +91,6 @@ _HEAD: Final = struct.Struct("<4sHHIIQQQQQII")
 _MAGIC: Final = b"TMQB"
 _VERSION: Final = 1
 _CRC_AT: Final = HEAD_SIZE - 4
-#: The door whose bodies are messages of this protocol (see tmqp.blocks).
-_NATIVE: Final = 1
 _HEADERS_REMEMBERED: Final = 1_024
 #: Places in a buffer are numbers of 32 bits, with a sign, in Arrow's views.
 _LARGEST_BUFFER: Final = 2**31 - 1
@@ -414,7 +413,7 @@ class _Work:
         self.payload = portion.payload
         self.payload_size = portion.payload_size
         self.what = what
-        self.native = (portion.entry["flags"] >> FLAG_DOOR_SHIFT) == _NATIVE
+        self.native = (portion.entry["flags"] >> FLAG_DOOR_SHIFT) == DOOR_NATIVE
         self._arrays = [np.frombuffer(data, np.uint8) for data in portion.buffers]
         self._heads: dict[int, Any] = {}
         self._names: Any = None

@@ -66,7 +66,9 @@ class CaptureOptions:
     skip_bytes: int = option(
         "skipBytes", _skip, "corpus: bytes before TMQP's at the beginning of each input", 0
     )
-    files_per_batch: int = option("filesPerBatch", _count, "files in an Arrow batch at most", 2_000)
+    files_per_batch: int = option(
+        "filesPerBatch", _count, "maximum number of files in an Arrow batch", 2_000
+    )
     batch_bytes: int = option(
         "batchBytes", parse_size, "bytes in an Arrow batch, about", 2 << 20, "2m"
     )

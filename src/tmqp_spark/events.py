@@ -60,7 +60,9 @@ class EventOptions:
     most: int = option(
         "maxBufferedEvents", _count, "events kept until they are read; the oldest go", 100_000
     )
-    most_a_batch: int = option("maxEventsPerTrigger", _count, "events in a batch at most", 50_000)
+    most_a_batch: int = option(
+        "maxEventsPerTrigger", _count, "maximum number of events in a batch", 50_000
+    )
     poll_wait_ms: int = option("pollWaitMs", parse_duration_ms, "how long to wait for a batch", 250)
 
 

@@ -296,10 +296,10 @@ class SourceOptions:
         True,
     )
     max_offsets: int | None = option(
-        "maxOffsetsPerTrigger", _number(1), "stream: messages in a batch at most"
+        "maxOffsetsPerTrigger", _number(1), "stream: maximum number of messages in a batch"
     )
     max_bytes: int | None = option(
-        "maxBytesPerTrigger", parse_size, "stream: bytes in a batch at most"
+        "maxBytesPerTrigger", parse_size, "stream: maximum number of bytes in a batch"
     )
     min_offsets: int | None = option(
         "minOffsetsPerTrigger", _number(1), "stream: wait for this number, up to `maxTriggerDelay`"
@@ -311,9 +311,9 @@ class SourceOptions:
         900_000,
         "15m",
     )
-    min_partitions: int | None = option("minPartitions", _number(1), "tasks at least")
+    min_partitions: int | None = option("minPartitions", _number(1), "minimum number of tasks")
     max_records: int | None = option(
-        "maxRecordsPerPartition", _number(1), "messages in a task at most"
+        "maxRecordsPerPartition", _number(1), "maximum number of messages in a task"
     )
     target_bytes: int = option(
         "targetPartitionBytes", parse_size, "bytes in a task, about", 64 << 20, "64m"

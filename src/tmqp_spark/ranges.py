@@ -12,7 +12,8 @@ answers are small, so that its bounds are found without being known.
 them (:mod:`tmqp_spark.database`).  Such an answer is small whatever it stands for, so the whole
 range is asked for at once, and what an answer left out as soon as that has come: the broker finds
 the next blocks while these are fetched.  Blocks of which only a part is kept, or about which the
-broker has noted something, are in the answer itself.
+broker has noted something, are in the answer itself; from a block with messages of other protocols
+on, all are, because the broker translates those.
 
 When the connection breaks, everything that was on its way is forgotten and asked for again on
 another one from behind the last message that was handed on: no message comes twice, and none is
@@ -28,7 +29,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from tmqp import Frame, HeaderName, ResultCode
-from tmqp.blocks import HEAD_SIZE, BlockError
+from tmqp.blocks import HEAD_SIZE, BlockError, others_in
 from tmqp.extensions import (
     FORM_REFERENCES,
     HEADER_COLUMNS,
@@ -267,17 +268,21 @@ class _Reader:
                 )
             block = database.block(wanted)
             if block is None:
-                self._ask_again(wanted.first)
+                self._gone += 1
+                self._ask_again(wanted.first, self._gone <= _MOST_GONE)
+                return
+            if others_in(block):
+                # The broker translates messages of other protocols; the rest may be like them.
+                self._ask_again(wanted.first, references=False)
                 return
             self._gone = 0
             yield block, 0
             start += REFERENCE_SIZE
 
-    def _ask_again(self, first: int) -> None:
-        """A block that was referred to is gone: merged with others, or not kept any more."""
-        self._gone += 1
-        if self._gone > _MOST_GONE:
-            self._references = False
+    def _ask_again(self, first: int, references: bool) -> None:
+        """Read from a block on once more: it is gone, merged with others or not kept any more; or
+        the broker is to send it and what follows, without references."""
+        self._references = references
         self.forget()
         self._ends = None
         self._done = self._asked = max(first, self._wanted.start)

@@ -344,4 +344,4 @@ def test_a_soft_limit_is_raised_for_the_server_too(
     monkeypatch.setattr(idle, "_OURS", {"tmqp, interpreted": idle._OURS["tmqp, interpreted"]})
     assert main(["idle", "--connections", "20"]) == 0
     assert raised == [(120, 5_000)]
-    assert "20 connections that do nothing" in capsys.readouterr().out
+    assert "20 idle connections" in capsys.readouterr().out

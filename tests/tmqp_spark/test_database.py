@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+import socket
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -12,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from tests.ports import free_port
 from tests.tmqp_spark.reading import LinkTo, source, whole
 from tmqp.blocks import split_blocks
 from tmqp.references import DATABASE_NAME
@@ -120,6 +122,31 @@ def test_blocks_that_were_merged_meanwhile_are_asked_for_again(
 
 def _sequences(data: bytes) -> list[int]:
     return [block.sequence(place) for block in split_blocks(data) for place in range(block.count)]
+
+
+def test_messages_of_other_protocols_had_lost_their_headers(
+    tmp_path: Path, link_to: LinkTo
+) -> None:
+    """The broker translates them; its database has them in the other protocol's form."""
+    port = free_port()
+    door = f'[[doors]]\nprotocol = "stomp"\nlisten = ["127.0.0.1:{port}"]\n'
+    with Broker(tmp_path / "stomp", door) as broker:
+        broker.create("mixed", 0)
+        broker.push("mixed", 0, [b"%d" % number for number in range(10)])
+        with socket.create_connection(("127.0.0.1", port), 10) as sock:
+            sock.sendall(b"CONNECT\naccept-version:1.2\nhost:h\n\n\0")
+            sock.sendall(b"SEND\ndestination:mixed\ncolour:red\nreceipt:1\n\nten\0")
+            said = b""
+            while b"RECEIPT" not in said:
+                said += sock.recv(4_096)
+        broker.push("mixed", 0, [b"eleven"])
+        link = link_to(broker)
+        wanted = whole(link, "mixed/0")
+        remote = table(link, wanted)
+        with BrokerDatabase(data_of(broker)) as database:
+            assert table(link, wanted, database) == remote
+    assert remote.num_rows == 12
+    assert {"key": "colour", "value": "red"} in remote["headers"].to_pylist()[10]
 
 
 def test_what_was_consumed_is_left_out_as_over_the_network(broker: Broker, link_to: LinkTo) -> None:

@@ -85,6 +85,7 @@ def started_again(broker: Broker, folder: Path) -> Iterator[None]:
 def test_the_reference(spark: SparkSession, own_broker: Broker, tmp_path: Path) -> None:
     own_broker.push("orders", 7, [b"%d" % number for number in range(100)])
     own_broker.create("dead", 1)
+    own_broker.create("results", 1)
     source = spark.readStream.format("tmqp").options(url=own_broker.url, subscribe="orders")
     rows = source.option("startingOffsets", "earliest").schema("value string").load()
     batch = spark.createDataFrame([("one",), ("two",)], "value string")

@@ -82,12 +82,13 @@ def _seconds(text: str) -> float:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m tmqp_bench", description="Measurements of tmqp beside others of its kind."
+        prog="python -m tmqp_bench",
+        description="Measure tmqp and compare it with similar software.",
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     codec = commands.add_parser(
         "codec",
-        help="the codec, both builds, beside other projects' parsers",
+        help="both builds of the codec, and other projects' parsers",
         description=_CODEC_HELP,
         epilog=_CODEC_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -126,9 +127,7 @@ def _parser() -> argparse.ArgumentParser:
     clients.add_arguments(commands)
     ranges.add_arguments(commands)
     kafka.add_arguments(commands)
-    commands.add_parser(
-        "spark", help="reading and writing with Spark, beside what one would compare it with"
-    )
+    commands.add_parser("spark", help="reading and writing with Spark, and alternatives")
     transactions.add_arguments(commands)
     large_commit.add_arguments(commands)
     replicated.add_arguments(commands)

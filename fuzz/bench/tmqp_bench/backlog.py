@@ -66,7 +66,7 @@ def add_arguments(commands: Any) -> None:
     """Add the command to those of the benchmarks."""
     parser = commands.add_parser(
         "backlog",
-        help="a server with millions of messages on its disk: memory and restart",
+        help="memory and restart of a server with millions of messages on disk",
         description=_HELP,
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -45,7 +45,7 @@ def add_arguments(commands: Any) -> None:
     """Add the command to those of the benchmarks."""
     parser = commands.add_parser(
         "dealing",
-        help="pushes and answers of queues for one consumer at a time, without a network",
+        help="pushes and acknowledgements of queues for one consumer, without a network",
         description=_HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -68,7 +68,7 @@ def add_arguments(commands: Any) -> None:
     """Add the command to those of the benchmarks."""
     parser = commands.add_parser(
         "idle",
-        help="the memory of connections that do nothing",
+        help="the memory of idle connections",
         description=_HELP,
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -139,7 +139,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _table(count: int, found: dict[str, dict[str, float]], missing: dict[str, str]) -> str:
     lines = [
-        f"{count:,} connections that do nothing",
+        f"{count:,} idle connections",
         "",
         "                   before MB  after MB  bytes each",
         "-----------------  ---------  --------  ----------",

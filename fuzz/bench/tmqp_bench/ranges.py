@@ -55,7 +55,7 @@ def add_arguments(commands: Any) -> None:
     """Add the command to those of the benchmarks."""
     parser = commands.add_parser(
         "ranges",
-        help="reading again what a server keeps",
+        help="reading stored messages",
         description=_HELP,
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -36,7 +36,7 @@ def add_arguments(commands: Any) -> None:
     """Add the command to those of the benchmarks."""
     parser = commands.add_parser(
         "storage",
-        help="the store beside a bare file; opening and reading it",
+        help="the store, compared with a bare file; opening and reading it",
         description=_HELP,
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,

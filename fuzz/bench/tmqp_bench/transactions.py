@@ -56,7 +56,7 @@ def add_arguments(commands: Any) -> None:
     """Add the command to those of the benchmarks."""
     parser = commands.add_parser(
         "transactions",
-        help="pushes in transactions, and their commit, beside plain pushes",
+        help="pushes in transactions, and their commit, compared with plain pushes",
         description=_HELP,
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,

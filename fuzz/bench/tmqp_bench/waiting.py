@@ -34,7 +34,7 @@ def add_arguments(commands: Any) -> None:
     """Add the command to those of the benchmarks."""
     parser = commands.add_parser(
         "waiting",
-        help="the memory of a message that waits",
+        help="the memory of a waiting message",
         description=_HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

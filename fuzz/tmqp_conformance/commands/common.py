@@ -63,7 +63,7 @@ def local_option(command: _Command) -> _Command:
         "--allow-remote",
         "allow_remote",
         is_flag=True,
-        help="Test a peer on another machine. Only test what is yours.",
+        help="Test a peer on another machine. Only test machines that belong to you.",
     )(command)
 
 

@@ -24,7 +24,7 @@ _AT: Final = "--at"
 def pack_option(command: _Command) -> _Command:
     """The option that chooses the cases about another protocol."""
     return click.option(
-        "--pack", type=click.Choice(list(PACKS)), help="The cases about another protocol."
+        "--pack", type=click.Choice(list(PACKS)), help="The cases for another protocol."
     )(command)
 
 

@@ -55,7 +55,7 @@ MIN_BYTES_PER_CONTAINER: Final = 16
 #: The same for values of any kind; the smallest is a queue id of five digits and its comma.
 MIN_BYTES_PER_VALUE: Final = 6
 
-#: The same for objects and arrays where some are inside of others, which cost more to read.
+#: The same for nested objects and arrays, which cost more to read.
 MIN_BYTES_PER_NESTED: Final = 64
 #: So many may always be nested.
 _NESTED: Final = 4_096

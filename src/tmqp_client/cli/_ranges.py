@@ -5,7 +5,7 @@
 ``10:``     good from 10 on
 ``~:10``    good up to 10, below 0 too
 ``10:20``   good from 10 to 20
-``@10:20``  good outside of 10 to 20
+``@10:20``  good outside 10 to 20
 ==========  ===========================================
 """
 
@@ -53,7 +53,7 @@ def read_range(text: str) -> Range:
     if not least <= most or body in (":", "@:"):
         raise ValueError(
             f"{text!r} is not a range; write 10 (0 to 10), 10: (10 or more), ~:10 (10 or less),"
-            " 10:20 or @10:20 (outside of 10 to 20)"
+            " 10:20 or @10:20 (outside 10 to 20)"
         )
     return Range(text, least, most, inverted)
 

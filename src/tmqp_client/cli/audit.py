@@ -27,7 +27,7 @@ Examples:
     type=click.IntRange(1, 1_000),
     default=100,
     show_default=True,
-    help="How many records, at most.",
+    help="The maximum number of records.",
 )
 @json_option("Print each record as a JSON object.")
 @asking

@@ -1,4 +1,4 @@
-"""``tmqp bench``: how many messages a second, and how long each takes."""
+"""``tmqp bench``: how many messages per second, and how long each takes."""
 
 from __future__ import annotations
 

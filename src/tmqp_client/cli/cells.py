@@ -237,7 +237,7 @@ def cell_info(space: str, key: str, as_json: bool, **where: Any) -> None:
 
 @cell.command("ls", epilog="\b\nExample:\n  tmqp cell ls calls\n")
 @click.argument("space")
-@json_option("Print one JSON object a line.")
+@json_option("Print one JSON object per line.")
 @connected
 def cell_list(space: str, as_json: bool, **where: Any) -> None:
     """List the cells of a space, in the order of their creation."""

@@ -68,7 +68,7 @@ Examples:
 \b
 Ranges of good values:
   10      0 to 10            10:20   10 to 20
-  10:     10 or more         @10:20  outside of 10 to 20
+  10:     10 or more         @10:20  outside 10 to 20
   ~:10    10 or less
 
 \b
@@ -190,8 +190,8 @@ async def _ready(where: Where, warn: Range | None, crit: Range | None) -> _Findi
 async def _storage(where: Where, warn: Range | None, crit: Range | None) -> _Finding:
     """Whether durable messages are saved; the value is the free space of the disk in bytes.
 
-    Without --warn it is a warning if there is less than twice the space that the server leaves
-    free; at that, durable messages are refused.
+    Without --warn, less than twice the space below which durable messages are refused is a
+    warning.
     """
     metrics = await where.admin.metrics()
     saving = metrics.total("tmqp_storage_saving")
@@ -276,7 +276,7 @@ async def _queue(
 async def _client(where: Where, who: str, warn: Range | None, crit: Range | None) -> _Finding:
     """How many clients have a name, or a type with --crit 3: for three or more.
 
-    NAME is a name, or type:TYPE.  Without --crit at least one must be there.
+    NAME is a name, or type:TYPE.  Without --crit, at least one must be connected.
     """
     kind = who.removeprefix("type:") if who.startswith("type:") else ""
     clients = await where.ask(lambda client: client.clients(kind))
@@ -289,7 +289,7 @@ async def _client(where: Where, who: str, warn: Range | None, crit: Range | None
 
 @_check("certificate", "-a tmqs://broker:2622", "-a tmqs://broker:2622 --warn 30: --crit 7:")
 async def _certificate(where: Where, warn: Range | None, crit: Range | None) -> _Finding:
-    """For how many days the certificate is valid.
+    """Check for how many days the certificate is valid.
 
     Without other ranges, less than 14 is a warning and less than 3 is critical.
 

@@ -182,7 +182,7 @@ Exit codes:
 def doctor(read_only: bool, as_json: bool, where: Where) -> None:
     """Examine the connection to a server, this client's rights, and the server itself.
 
-    The steps: the host's name, the socket, TLS and the certificate, the login, the round-trip
+    It checks the host's name, the socket, TLS and the certificate, the login, the round-trip
     time, versions and clocks, rights, a message through a temporary queue, the storage, limits that
     are nearly reached; and, if the client may see them, the metrics: readiness, file descriptors,
     memory, the disk, slow writes, a slow event loop, queues without consumers.

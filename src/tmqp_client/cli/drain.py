@@ -16,14 +16,14 @@ __all__ = ["drain"]
     "drain",
     epilog="""\b
 Examples:
-  tmqp drain              # the server stays up, without clients
-  tmqp drain --stop       # and ends, as by SIGTERM
+  tmqp drain              # the server keeps running, without clients
+  tmqp drain --stop       # drain and stop, like SIGTERM
   tmqp drain --no-wait    # do not wait for it
 """,
 )
 @click.option("--stop", is_flag=True, help="End the server's process when it has drained.")
 @click.option("--wait/--no-wait", default=True, help="Wait until it has drained.  [default: wait]")
-@json_option("Print JSON, an object a line.")
+@json_option("Print one JSON object per line.")
 @connected
 def drain(stop: bool, wait: bool, as_json: bool, **where: Any) -> None:
     """Make a server stop accepting messages and clients, and finish messages in flight.

@@ -114,7 +114,7 @@ def feed_remove(
 @feed.command("ls", epilog="\b\nExample:\n  tmqp feed ls orders\n")
 @click.argument("channel_name", metavar="CHANNEL", type=CHANNEL)
 @click.argument("queue_id", metavar="[QUEUE]", type=QUEUE_ID, required=False)
-@json_option("Print one JSON object a line.")
+@json_option("Print one JSON object per line.")
 @connected
 def feed_list(channel_name: str, queue_id: int | None, as_json: bool, **where: Any) -> None:
     """List the feeds of a queue, or of all queues of a channel."""

@@ -48,7 +48,7 @@ CLIENT_COLUMNS = ("id", "name", "type", "online_ms", "is_authenticated")
 
 @channel.command("ls", epilog="\b\nExamples:\n  tmqp channel ls\n  tmqp channel ls 'ord*'\n")
 @click.argument("filter", required=False, default="")
-@json_option("Print one JSON object a line.")
+@json_option("Print one JSON object per line.")
 @connected
 def channel_list(filter: str, as_json: bool, **where: Any) -> None:
     """List the channels: all, or those that match x*, *x, *x* or x*y."""
@@ -75,7 +75,7 @@ def channel_info(channel_name: str, as_json: bool, **where: Any) -> None:
 
 @channel.command("consumers", epilog="\b\nExample:\n  tmqp channel consumers orders\n")
 @click.argument("channel_name", metavar="CHANNEL", type=CHANNEL)
-@json_option("Print one JSON object a line.")
+@json_option("Print one JSON object per line.")
 @connected
 def channel_consumers(channel_name: str, as_json: bool, **where: Any) -> None:
     """List the clients that have joined a channel, and since when."""
@@ -89,7 +89,7 @@ def channel_consumers(channel_name: str, as_json: bool, **where: Any) -> None:
 
 @queue.command("ls", epilog="\b\nExample:\n  tmqp queue ls orders\n")
 @click.argument("channel_name", metavar="CHANNEL", type=CHANNEL)
-@json_option("Print one JSON object a line.")
+@json_option("Print one JSON object per line.")
 @connected
 def queue_list(channel_name: str, as_json: bool, **where: Any) -> None:
     """List the queues of a channel."""
@@ -230,7 +230,7 @@ def queue_remove_message(
 
 @click.command(epilog="\b\nExamples:\n  tmqp clients\n  tmqp clients --type worker --json\n")
 @click.option("--type", "client_type", default="", help="Clients of this type only.")
-@json_option("Print one JSON object a line.")
+@json_option("Print one JSON object per line.")
 @connected
 def clients(client_type: str, as_json: bool, **where: Any) -> None:
     """List the clients of the server, and since when each is connected."""

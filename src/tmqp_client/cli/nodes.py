@@ -21,7 +21,7 @@ Example:
   tmqp nodes
 """,
 )
-@json_option("Print one JSON object a line.")
+@json_option("Print one JSON object per line.")
 @connected
 def nodes(as_json: bool, **where: Any) -> None:
     """List the other nodes of the server's cluster, or all servers of its group.

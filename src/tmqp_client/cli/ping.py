@@ -41,7 +41,7 @@ Examples:
     metavar="SECONDS",
     help="Retry connecting for this long, for a server that is starting.",
 )
-@json_option("Print one JSON object a line.")
+@json_option("Print one JSON object per line.")
 @connected
 def ping(count: int, interval_s: float, wait_s: float | None, as_json: bool, **where: Any) -> None:
     """Connect and measure the round-trip time of pings."""

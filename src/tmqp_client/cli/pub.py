@@ -81,7 +81,7 @@ Examples:
     "--rate",
     type=Number(0, above=True),
     metavar="NUMBER",
-    help="The most messages a second.",
+    help="The maximum number of messages per second.",
 )
 @click.option(
     "-n", "--count", type=click.IntRange(1), help="Push the message this number of times."

@@ -52,7 +52,7 @@ _start = click.option(
 @click.command(epilog="\b\nExamples:\n  tmqp offsets\n  tmqp offsets 'ord*' --queue 1 --json\n")
 @click.argument("filter", required=False, default="*")
 @click.option("-q", "--queue", "queue_id", type=QUEUE_ID, help="Only queues with this number.")
-@json_option("Print one JSON object a line.")
+@json_option("Print one JSON object per line.")
 @connected
 def offsets(filter: str, queue_id: int | None, as_json: bool, **where: Any) -> None:
     """List the readable sequences of the queues of all channels, or of those that match x*, *x, *x*
@@ -86,7 +86,7 @@ Examples:
 @click.option("--follow", is_flag=True, help="With --cursor: wait for more, until Ctrl-C.")
 @json_option(
     "One JSON object for each message: sequence, timestamp_us, message_id, source, headers, flags,"
-    " and payload as text, or payload_base64 where it is none."
+    " and payload as text, or payload_base64 if it is not text."
 )
 @connected
 def read(
@@ -196,7 +196,7 @@ Examples:
 )
 @click.option("--first", type=_SEQUENCE, default=0, help="From this sequence on.")
 @click.option("-n", "--count", type=click.IntRange(1), help="Stop after this number of messages.")
-@json_option("Print one JSON object a line.")
+@json_option("Print one JSON object per line.")
 @connected
 def peek(
     channel: str,
@@ -265,7 +265,7 @@ def cursor() -> None:
 @cursor.command("ls", epilog="\b\nExample:\n  tmqp cursor ls orders 1\n")
 @click.argument("channel", type=CHANNEL)
 @click.argument("queue", type=QUEUE_ID)
-@json_option("Print one JSON object a line.")
+@json_option("Print one JSON object per line.")
 @connected
 def cursor_list(channel: str, queue: int, as_json: bool, **where: Any) -> None:
     """List the cursors of a queue."""

@@ -70,7 +70,7 @@ def router_remove(router_name: str, as_json: bool, **where: Any) -> None:
 
 
 @router.command("ls", epilog="\b\nExample:\n  tmqp router ls\n")
-@json_option("Print one JSON object a line.")
+@json_option("Print one JSON object per line.")
 @connected
 def router_list(as_json: bool, **where: Any) -> None:
     """List the routers."""
@@ -87,7 +87,7 @@ def router_list(as_json: bool, **where: Any) -> None:
 
 @router.command("info", epilog="\b\nExample:\n  tmqp router info spread\n")
 @click.argument("router_name", metavar="ROUTER", type=ROUTER)
-@json_option("Print one JSON object a line.")
+@json_option("Print one JSON object per line.")
 @connected
 def router_info(router_name: str, as_json: bool, **where: Any) -> None:
     """List the bindings of a router, the highest priority first."""

@@ -33,9 +33,9 @@ Examples:
 def slowlog(as_json: bool, where: Where) -> None:
     """Print the last slow turns of a server's event loop, and slow consumers.
 
-    A turn is slow from slow_turn_ms on; the line names the connection that took most of it.  A
-    consumer is slow when its deliveries have been paused for a second, because it does not read
-    them.  The command uses the admin door (--http).
+    A turn is slow if it takes longer than slow_turn_ms; the line names the connection that took
+    most of it.  A consumer is slow when its deliveries have been paused for a second because it
+    does not read them.  The command uses the admin door (--http).
     """
 
     async def work() -> None:

@@ -53,14 +53,14 @@ def _terms_options(command: _C) -> _C:
             "ack_timeout_s",
             type=Number(0, infinite=True),
             metavar="SECONDS",
-            help="Time to acknowledge a message in, instead of the queue's; inf for as long as this"
-            " command runs.  [default: 30 with COMMAND]",
+            help="Time to acknowledge a message, instead of the queue's; inf for no limit while"
+            " this command runs.  [default: 30 with COMMAND]",
         ),
         click.option(
             "--returns",
             type=click.Choice(("timeout", "front", "end")),
-            help="Where messages go that were sent to this command and not acknowledged when it"
-            " ends: back at once to the front or the end of their queue, or only when their time"
+            help="What happens to messages that were sent to this command but not acknowledged when"
+            " it ends: back at once to the front or the end of their queue, or only when their time"
             " is up.  [default: front with --count or COMMAND, else timeout]",
         ),
         click.option(
@@ -91,14 +91,16 @@ Examples:
 )
 @click.argument("channel", type=CHANNEL)
 @click.argument("command", nargs=-1)
-@click.option("-q", "--queue", type=QUEUE_ID, help="This queue only, not all of the channel.")
+@click.option(
+    "-q", "--queue", type=QUEUE_ID, help="Only this queue, not all queues of the channel."
+)
 @click.option("-n", "--count", type=click.IntRange(1), help="Stop after this number of messages.")
 @click.option(
     "--json",
     "as_json",
     is_flag=True,
     help="One JSON object for each message: channel, queue, message_id, source, headers, flags, and"
-    " payload as text, or payload_base64 where it is none.",
+    " payload as text, or payload_base64 if it is not text.",
 )
 @click.option("--filter", "wanted", help="Only messages that this filter accepts.")
 @click.option(

@@ -29,7 +29,7 @@ __all__ = ["cache", "pull"]
     "--clear",
     type=click.Choice([each.value.lower() for each in PullClear]),
     default="none",
-    help="The waiting messages to remove afterwards.",
+    help="Which waiting messages to remove afterwards.",
 )
 @json_option("One JSON object for each message, as sub prints them.")
 @connected
@@ -59,7 +59,7 @@ def pull(
 @click.argument("channel", type=CHANNEL)
 @click.argument("queue", type=QUEUE_ID)
 @json_option(
-    "One JSON object: channel, queue, and payload as text, or payload_base64 where it is none."
+    "One JSON object: channel, queue, and payload as text, or payload_base64 if it is not text."
 )
 @connected
 def cache(channel: str, queue: int, as_json: bool, **where: Any) -> None:

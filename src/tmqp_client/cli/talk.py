@@ -169,7 +169,7 @@ Examples:
 @click.argument("channel", type=CHANNEL, required=False)
 @click.argument("queue", type=QUEUE_ID, required=False)
 @click.option("-n", "--count", type=click.IntRange(1), help="Stop after this number of messages.")
-@json_option("Print one JSON object a line.")
+@json_option("Print one JSON object per line.")
 @connected
 def events(
     event_name: str,

@@ -57,7 +57,7 @@ _Counts = dict[tuple[str, int], tuple[int, int, int]]
 def top(
     filter: str, interval_s: float, count: int | None, once: bool, as_json: bool, **where: Any
 ) -> None:
-    """Watch the queues: waiting messages, messages in flight, messages a second; until q or Ctrl-C.
+    """Watch waiting messages, messages in flight and messages per second; q or Ctrl-C ends.
 
     FILTER selects channels: x*, *x, *x* or x*y.  On a terminal, keys select the sort order.
     """

@@ -19,8 +19,8 @@ Examples:
   tmqp-server backup ./tmqp-data /backups/monday
   tmqp-server --data /backups/monday             a copy is a data directory like any other
 
-Exit status: 0 the copy is complete and verified, 1 it is complete and what was copied is damaged,
-2 there is no copy."""
+Exit status: 0 the copy is complete and verified, 1 it is complete but contains damage
+from the source, 2 there is no copy."""
 )
 @click.argument("directory", type=DIRECTORY)
 @click.argument("target", type=DIRECTORY)

@@ -19,7 +19,7 @@ __all__ = ["check"]
 Examples:
   tmqp-server check ./tmqp-data
   tmqp-server backup ./tmqp-data /tmp/copy && tmqp-server check /tmp/copy    while a server runs
-  tmqp-server check ./tmqp-data --repair         keep what can be read, give up the rest
+  tmqp-server check ./tmqp-data --repair         keep readable data, drop the rest
 
 Exit status: 0 all is well or repaired, 1 something is damaged, 2 it could not be read."""
 )
@@ -38,8 +38,8 @@ def check(directory: Path, wants_repair: bool, yes: bool) -> None:
     of them are read, compared and counted.  Without --repair nothing is changed.
 
     A repair drops unreadable data, and lists it.  Messages that may or may not have been settled
-    are kept, and may be delivered twice.  The old files are kept in a directory beside the new
-    ones.
+    are kept, and may be delivered twice.  The old files are kept in a
+    directory next to the new ones.
     """
     with failing_politely():
         report = _checked(directory, wants_repair)

@@ -206,7 +206,7 @@ Examples:
   tmqp-server import ./new-data all.jsonl
   tmqp-server export ./old-data | tmqp-server import ./new-data -
 
-Exit status: 0, or 2 when it failed; what was made of the directory by then is to be removed.""",
+Exit status: 0, or 2 if it failed; then remove the incomplete directory.""",
 )
 @click.argument("directory", type=DIRECTORY)
 @click.argument("file", type=click.File("r", encoding="utf-8"))

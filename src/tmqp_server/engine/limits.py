@@ -38,8 +38,8 @@ class EngineLimits:
     in one step."""
 
     max_feeds_into_queue: int = 1_000
-    """Feeds into one queue; adding another is answered with 482. When the queue is removed all of
-    them go in one step."""
+    """Feeds into one queue; adding another is answered with 482. When the queue is removed, all of
+    them are removed in one step."""
 
     max_sessions: int = 10_000
     """Connected clients; a further one is refused with 482 (F33, F64)."""
@@ -62,8 +62,8 @@ class EngineLimits:
 
     max_branches_per_session: int = 1_000
     """Consumers of one connection, at doors whose connections have several; another is answered
-    with 482. The channels that they join count for the connection together; each may have as many
-    unacknowledged deliveries as a client."""
+    with 482. The channels that they join count together for the connection; each consumer may have
+    as many unacknowledged deliveries as a client."""
 
     max_owned_channels_per_session: int = 1_000
     """Channels that end with the connection of one client; creating another is answered with
@@ -80,15 +80,15 @@ class EngineLimits:
 
     max_queues_per_publish: int = 1_000
     """Queues that receive one message through tag bindings; a binding that would add more fails,
-    and the router goes on to the next."""
+    and the router tries the next one."""
 
     max_clients_per_publish: int = 10_000
     """Clients that receive one message through direct bindings; a binding that would add more
-    fails, and the router goes on to the next."""
+    fails, and the router tries the next one."""
 
     max_http_calls: int = 256
-    """HTTP requests of bindings in progress or waiting; beyond that an HTTP binding fails, and the
-    router goes on to the next."""
+    """HTTP requests of bindings in progress or waiting; beyond that, an HTTP binding fails, and the
+    router tries the next one."""
 
     max_http_call_bytes: int = 67_108_864
     """Bytes of the messages in those requests; beyond that the binding fails, too."""
@@ -161,7 +161,7 @@ class EngineLimits:
     to this."""
 
     max_read_messages: int = 100_000
-    """Messages in the answer to one range read, whatever the reader asks for."""
+    """Messages in the answer to one range read, whatever the reader requests."""
 
     max_read_bytes: int = 2_097_152
     """Bytes of the answer to one range read, or its first message alone, whatever the reader asks
@@ -173,14 +173,14 @@ class EngineLimits:
     listed as a group; more are answered with 482."""
 
     max_parts_per_split: int = 10_000
-    """Parts in the answer to one split of a range; ask for the next parts from the last one on."""
+    """Parts in the answer to one split of a range; request the next parts from the last one on."""
 
     max_browse_messages: int = 1_000
-    """Messages in the answer to one look into a queue, whatever the client asks for;
-    ``max_read_bytes`` bounds their bytes."""
+    """Messages in the answer to one request that browses a queue, whatever the client requests;
+    ``max_read_bytes`` limits their bytes."""
 
     max_browses: int = 16
-    """Clients that browse queues at a time, each one queue; another is answered with 503."""
+    """Clients that browse a queue at the same time; another is answered with 503."""
 
     max_cursors_per_queue: int = 100
     """Cursors of one queue; another is answered with 482."""
@@ -198,7 +198,7 @@ class EngineLimits:
     """Bytes that one cell holds; more are answered with 482."""
 
     max_cells_listed: int = 1_000
-    """Cells in the answer to one list, whatever the client asks for; ask for the next ones from the
+    """Cells in the answer to one list, whatever the client requests; request the next ones from the
     last one on."""
 
     max_transactions: int = 1_000
@@ -232,11 +232,11 @@ class EngineLimits:
 
     max_total_bytes: int = 1_073_741_824
     """Memory for everything: messages (their bytes, and 512 for each), and whatever else a command
-    can create, at its size in memory: an empty queue about 4 kB, a channel 4 kB, a connection 17
-    kB (with TLS 66 kB), an incomplete message of more than 16 KiB its received bytes, a
-    subscription 512 bytes. Beyond it the answer is 503, because the server is full, not the queue;
-    consumers go on, and what they take makes room. Connections (482), subscriptions and pulls may
-    use a sixteenth more, and at least 256 KiB, because otherwise no client could make room when
+    can create, at its size in memory: an empty queue about 4 kB, a channel 4 kB, a connection 17 kB
+    (with TLS 66 kB), an incomplete message of more than 16 KiB its received bytes, a subscription
+    512 bytes. Beyond it the answer is 503, because the server is full, not the queue; consumers can
+    continue, and the messages that they take make room. Connections (482), subscriptions and pulls
+    may use a sixteenth more, and at least 256 KiB, because otherwise no client could make room when
     messages fill the memory; feeds may use half of that."""
 
     max_in_flight_per_session: int = 10_000
@@ -267,7 +267,7 @@ class EngineLimits:
     no message circulates for ever (F98)."""
 
     max_dead_letter_hops: int = 4
-    """Queues that a message may pass as a dead letter; then it is dropped and counted."""
+    """Queues through which a message may go as a dead letter; then it is dropped and counted."""
 
     max_acknowledge_timeout_ms: int = 3_600_000
     """The longest acknowledgement timeout of a queue, in milliseconds, and the timeout of a queue

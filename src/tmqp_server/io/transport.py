@@ -9,10 +9,9 @@ waiting.  TLS is a third (``tls.py``).
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeAlias, final
+from typing import Any, Final, TypeAlias, final
 
 import anyio
 import anyio.abc
@@ -99,7 +98,8 @@ class SocketTransport(Transport):
         self._view = _buffer.view  # the thread's, as the event loop is
         self._read_bytes = read_bytes
         self._emptied = True
-        self._loop: asyncio.AbstractEventLoop | None = None
+        #: None, or an event loop; uvloop's methods do not return what asyncio's do.
+        self._loop: Any = None
         self.waited = False
         self.peer = peer
         self.secure = False
@@ -133,8 +133,9 @@ class SocketTransport(Transport):
             return None
 
     def _read(self) -> bytes:
-        view = self._view
-        return bytes(view[: self._socket.recv_into(view, self._read_bytes)])
+        # In two lines, because mypyc calls twice what is called in a slice.
+        count = self._socket.recv_into(self._view, self._read_bytes)
+        return bytes(self._view[:count])
 
     async def receive(self) -> bytes:
         """The next bytes, at most 64 KiB; empty at the end of the stream."""

@@ -42,23 +42,23 @@ class RateSettings:
     """Who sends faster than this is not read from for a while: it waits, and nothing is refused."""
 
     client_messages_per_s: float = attrs.field(default=0, validator=_rate)
-    """Messages that one connection may push a second."""
+    """Messages that one connection may push per second."""
 
     client_bytes_per_s: float = attrs.field(default=0, validator=_rate)
-    """Bytes that one connection may send a second."""
+    """Bytes that one connection may send per second."""
 
     address_messages_per_s: float = attrs.field(default=0, validator=_rate)
-    """Messages that all connections of an address may push a second (of IPv6: of a /64)."""
+    """Messages that all connections of an address may push per second (for IPv6: of a /64)."""
 
     address_bytes_per_s: float = attrs.field(default=0, validator=_rate)
-    """Bytes that all connections of an address may send a second."""
+    """Bytes that all connections of an address may send per second."""
 
     address_connections_per_s: float = attrs.field(default=0, validator=_rate)
-    """Connections that an address may open a second: further ones begin later, and one that would
+    """Connections that an address may open per second: further ones are delayed, and one that would
     have to wait longer than 10 seconds is closed."""
 
     burst_s: float = attrs.field(default=2.0, validator=_seconds)
-    """How many seconds' worth may come at once."""
+    """How much may arrive at once, as seconds of the rate."""
 
     exempt: tuple[str, ...] = attrs.field(default=(), converter=_networks)
     """Networks to whose addresses the limits of addresses do not apply, such as proxies and nodes

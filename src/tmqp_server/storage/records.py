@@ -9,11 +9,12 @@ from __future__ import annotations
 from tmqp import blocks
 from tmqp.block_columns import block_columns
 from tmqp.block_writing import assembled_block
-from tmqp.blocks import AS_COLUMNS, AS_INDEXES, Block, StoredMessage, index_end
+from tmqp.blocks import AS_COLUMNS, AS_INDEXES, Block, StoredMessage, index_end, others_in
 from tmqp_server.storage.port import DamageError
 from tmqp_server.storage.stored_runs import StoredRun
 
 __all__ = [
+    "columns_of",
     "decode_block",
     "decode_index",
     "encode_runs",
@@ -55,8 +56,14 @@ def in_form(data: bytes, count: int, form: int) -> bytes:
     if form == AS_INDEXES:
         return data[: index_end(count)]
     if form >= AS_COLUMNS:
-        return block_columns(decode_block(data), form - AS_COLUMNS)
+        return columns_of(decode_block(data), form)
     return data
+
+
+def columns_of(block: Block, form: int) -> bytes:
+    """The columns of a block that a form wants; the block itself if it has messages of other doors,
+    which their doors translate: a column of their payloads would say something else."""
+    return block.data if others_in(block.data) else block_columns(block, form - AS_COLUMNS)
 
 
 def survey(messages: list[StoredMessage]) -> tuple[int, int, int]:

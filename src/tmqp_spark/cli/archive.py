@@ -41,7 +41,7 @@ tmqp-spark archive orders/7 --to archive --json-logs 2>progress.jsonl >summary.j
 @click.option(
     "--once/--follow",
     default=True,
-    help="End with the present messages [default], or continue with new ones.",
+    help="End after the existing messages [default], or continue with new ones.",
 )
 @click.option(
     "--engine",
@@ -62,14 +62,14 @@ tmqp-spark archive orders/7 --to archive --json-logs 2>progress.jsonl >summary.j
     default=10.0,
     show_default=True,
     metavar="SECONDS",
-    help="With --follow: the least time between the starts of two batches.",
+    help="With --follow: the minimum time between the starts of two batches.",
 )
 @click.option(
     "--batch-bytes",
     default="1g",
     show_default=True,
     metavar="SIZE",
-    help="Bytes in a batch at most; a batch is archived as a whole.",
+    help="Maximum number of bytes in a batch; a batch is archived as a whole.",
 )
 @click.option(
     "--compression",

@@ -72,7 +72,7 @@ def metrics(
     master: str | None,
     conf: dict[str, str],
 ) -> None:
-    """Measure queues: messages a second, bytes and latencies by minute, and their current depth.
+    """Measure queues: messages per second, bytes and latencies by minute, and their current depth.
 
     Times are UTC.  Rows without messages are omitted.
     """

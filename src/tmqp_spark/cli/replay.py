@@ -43,8 +43,9 @@ tmqp-spark replay archive --to same --name second-try --rate 5000
 @click.option(
     "--name",
     "application",
-    help="The name under which every row counts once; by default one that FOLDER and --to make, so"
-    " the same command replays nothing twice.  Another name replays all of it again.",
+    help="The name under which every row counts once; by default derived from FOLDER and"
+    " --to, so that the same command replays nothing twice.  Another name replays everything"
+    " again.",
 )
 @click.option(
     "--plan",
@@ -53,7 +54,9 @@ tmqp-spark replay archive --to same --name second-try --rate 5000
     metavar="FILE",
     help="Where to record the rows of each chunk.  [default: in FOLDER, under _tmqp]",
 )
-@click.option("--rate", type=Number(1), metavar="N", help="The most messages a second.")
+@click.option(
+    "--rate", type=Number(1), metavar="N", help="The maximum number of messages per second."
+)
 @click.option("--preserve-ids", is_flag=True, help="Messages keep their ids, instead of new ones.")
 @click.option(
     "--create-queue", is_flag=True, help="Create the queue, durable, if it does not exist."

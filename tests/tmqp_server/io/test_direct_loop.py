@@ -20,6 +20,7 @@ import anyio
 import pytest
 
 from tests.tmqp_server.wires import serving
+from tmqp import compiled
 from tmqp.constants import TYPE_DIRECT_MESSAGE, TYPE_RESPONSE
 from tmqp.frames import Frame
 from tmqp_bench.broker.tmqp_wire import greet
@@ -473,7 +474,8 @@ def test_a_round_trip_takes_no_turn_of_asyncio() -> None:
         if asyncio_calls >= 1:  # a machine was so slow that timers came in between
             asyncio_calls, ours = calls_of_one()
     assert asyncio_calls < 1
-    assert 5 <= ours < 9
+    assert ours < 9
+    assert compiled or ours >= 5  # what is compiled calls without being seen
 
 
 def test_without_epoll_it_is_asyncio_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,8 @@ from tmqp.blocks import (
     AS_COLUMNS,
     AS_INDEXES,
     AS_REFERENCES,
+    DOOR_NATIVE,
+    FLAG_DOOR_SHIFT,
     BlockError,
     decode_block,
     head_of,
@@ -42,7 +44,10 @@ def filled(folder: Path, blocks: int = 4, *, settled: bool = True) -> BlockStore
     with_queue(made, 1, Retention(1 << 40))
     for start in range(1, blocks * COUNT + 1, COUNT):
         sequences = range(start, start + COUNT)
-        part = [message(each, each.to_bytes(4, "big") * (SIZE // 4)) for each in sequences]
+        part = [
+            message(each, each.to_bytes(4, "big") * (SIZE // 4), DOOR_NATIVE << FLAG_DOOR_SHIFT)
+            for each in sequences
+        ]
         made.write(
             batch(appended={1: part}, settled={1: list(sequences)} if settled else {}), NOW_US
         )

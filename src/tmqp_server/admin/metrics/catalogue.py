@@ -100,11 +100,11 @@ class Metric:
 #: of the name, and the text.
 QUEUE_COUNTERS: Final = (
     ("received", "received", "Messages that were pushed into queues."),
-    ("sent", "sent", "Messages that were sent to at least one consumer, each time counted."),
+    ("sent", "sent", "Messages that were sent to at least one consumer; each time counts."),
     (
         "deliveries",
         "delivered",
-        "Deliveries, missed ones included: a message to ten consumers is ten.",
+        "Deliveries, missed ones included: a message to ten consumers counts as ten.",
     ),
     ("done", "done", "Messages that were consumed."),
     ("redelivered", "redelivered", "Messages that were redelivered."),
@@ -113,7 +113,7 @@ QUEUE_COUNTERS: Final = (
     ("dead", "dead", "Messages that became dead letters."),
     ("cleared", "cleared", "Messages that were cleared, or removed with their queue."),
     ("dropped", "dropped", "Messages that were dropped: there were no consumers or no room."),
-    ("undone", "undone", "Received messages of commits and batches that failed."),
+    ("undone", "undone", "Messages of commits and batches that failed."),
     ("ack_timeouts", "ack_timeouts", "Deliveries that were not acknowledged in time."),
     ("negative_acks", "negative_acks", "Negative acknowledgements by consumers."),
     ("unknown_acks", "unknown_acks", "Acknowledgements that matched no delivery."),
@@ -172,7 +172,7 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
         GAUGE,
         "Deliveries that a draining server waits for, as last counted.",
     ),
-    Metric("process_cpu_seconds", COUNTER, "Processor time of the process, of user and system."),
+    Metric("process_cpu_seconds", COUNTER, "User and system processor time of the process."),
     Metric("process_resident_memory_bytes", GAUGE, "Resident memory of the process."),
     Metric("process_open_fds", GAUGE, "Open file descriptors."),
     Metric("process_max_fds", GAUGE, "File descriptors that may be open."),
@@ -306,7 +306,7 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     Metric("queues_without_consumers", GAUGE, "Queues with messages and without consumers."),
     *[Metric(f"queues_{name}", COUNTER, text) for _, name, text in QUEUE_COUNTERS],
     Metric("queue_messages", GAUGE, "Messages in a chosen queue.", **_OF_QUEUE, state=4),
-    Metric("queue_bytes", GAUGE, "Memory that the messages of a chosen queue take.", **_OF_QUEUE),
+    Metric("queue_bytes", GAUGE, "Memory used by the messages of a chosen queue.", **_OF_QUEUE),
     Metric(
         "queue_oldest_age_seconds",
         GAUGE,
@@ -329,11 +329,16 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
         "client).",
         kind=4,
     ),
-    Metric("memory_limit_bytes", GAUGE, "Limits of the total and of unsynced.", kind=2),
+    Metric(
+        "memory_limit_bytes",
+        GAUGE,
+        "The limits of all memory (total) and of unsynced messages.",
+        kind=2,
+    ),
     Metric(
         "limit_used_ratio",
         GAUGE,
-        "Used share of a limit of the whole server; 1 is all.",
+        "Used share of a limit of the whole server; 1 means that it is reached.",
         limit=_LIMITS,
     ),
     Metric(
@@ -404,12 +409,16 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     Metric(
         "replication_epoch",
         GAUGE,
-        "The number of the leader's claim: it rises with each change of the leader.",
+        "The number of the leader's claim: it increases with each change of leader.",
     ),
     Metric("replication_applied", GAUGE, "The last entry of the log that this server has applied."),
     Metric("replication_behind", GAUGE, "Entries of the log that this server has not applied yet."),
     Metric("log_lines", COUNTER, "Lines of the log.", level=5),
-    Metric("log_suppressed", COUNTER, "Lines left out of the log: too many of their kind."),
+    Metric(
+        "log_suppressed",
+        COUNTER,
+        "Lines left out of the log because there were too many of their kind.",
+    ),
     Metric(
         "audit_records",
         COUNTER,
@@ -459,7 +468,7 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
         COUNTER,
         "Pauses of requests that had used their share of a busy event loop.",
     ),
-    Metric("metrics_series", GAUGE, "Time series of this answer."),
+    Metric("metrics_series", GAUGE, "Time series in this answer."),
     Metric(
         "metrics_queues_left_out", GAUGE, "Chosen queues beyond max_metrics_queues: only summed."
     ),

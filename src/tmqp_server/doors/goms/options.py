@@ -23,8 +23,7 @@ class GomsLimits:
     """Topics of one request; further ones are ignored."""
 
     max_early_bytes: int = 1_048_576
-    """Bytes that a client sends before the server has decided about it; more end the
-    connection."""
+    """Bytes that a client may send before the server has accepted it; more end the connection."""
 
     def __post_init__(self) -> None:
         check_positive(self)

@@ -29,11 +29,12 @@ class HttpLimits:
     """Bytes of a request's body, checked before they are kept; more are answered with 413."""
 
     max_unanswered: int = 32
-    """Pipelined requests of a connection that wait for their answers; the next ones wait to be
-    read."""
+    """Pipelined requests of a connection that wait for their answers; the server does not read
+    further ones until then."""
 
     max_pipelined_bytes: int = 262_144
-    """Bytes of pipelined requests that wait to be read; a connection that sends more is closed."""
+    """Bytes of pipelined requests that wait to be processed; a connection that sends more is
+    closed."""
 
     head_timeout_s: float = 10.0
     """Seconds from the first byte of a request to the end of its head; then it is answered with

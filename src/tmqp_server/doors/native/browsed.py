@@ -6,6 +6,7 @@ from typing import Final
 
 from tmqp.block_writing import encode_block
 from tmqp.blocks import (
+    DOOR_NATIVE,
     FLAG_DOOR_SHIFT,
     FLAG_HIGH,
     FLAG_IN_FLIGHT,
@@ -15,7 +16,6 @@ from tmqp.blocks import (
 )
 from tmqp.frames import Frame
 from tmqp_server.doors.letters import Letters
-from tmqp_server.doors.native.translated import NATIVE
 from tmqp_server.engine.commands import Blocks
 from tmqp_server.engine.model.snapshots import (
     BROWSED_IN_FLIGHT,
@@ -48,7 +48,7 @@ def browsed_blocks(snapshot: BrowseSnapshot, letters: Letters, offset_s: float) 
 
 
 def _stored(item: BrowsedMessage, frame: Frame, offset_s: float) -> StoredMessage:
-    flags = NATIVE << FLAG_DOOR_SHIFT
+    flags = DOOR_NATIVE << FLAG_DOOR_SHIFT
     if item.high_priority:
         flags |= FLAG_HIGH
     if item.wants_confirm:

@@ -10,27 +10,25 @@ from typing import Final
 
 from tmqp.block_writing import encode_block
 from tmqp.blocks import (
+    DOOR_NATIVE,
     FLAG_DOOR_SHIFT,
     FLAG_HIGH,
-    HEAD_SIZE,
     BlockError,
     StoredMessage,
     decode_block,
-    doors_in,
+    others_in,
 )
 from tmqp_server.doors.letters import Letters
 from tmqp_server.engine.commands import Blocks
 
-__all__ = ["NATIVE", "translated"]
+__all__ = ["translated"]
 
-#: The number of the door of TMQP.
-NATIVE: Final = 1
 _OTHER_FLAGS: Final = (1 << FLAG_DOOR_SHIFT) - 1
 
 
 def translated(blocks: Blocks, letters: Letters) -> Blocks:
     """The same for a reader of TMQP; what nobody here reads, or is damaged, stays as it is."""
-    others = [_has_others(piece) for piece in blocks.pieces]
+    others = [others_in(piece) for piece in blocks.pieces]
     if not any(others):
         return blocks
     return Blocks(
@@ -39,13 +37,6 @@ def translated(blocks: Blocks, letters: Letters) -> Blocks:
             for piece, is_other in zip(blocks.pieces, others, strict=True)
         ]
     )
-
-
-def _has_others(data: bytes) -> bool:
-    if len(data) < HEAD_SIZE:
-        return False  # a block that was cut short is for its reader to refuse
-    doors = doors_in(data)
-    return doors.count(NATIVE) != len(doors)  # a set would look at each of them by itself
 
 
 def _translated(data: bytes, letters: Letters) -> bytes:
@@ -58,7 +49,7 @@ def _translated(data: bytes, letters: Letters) -> bytes:
 
 def _message(stored: StoredMessage, letters: Letters) -> StoredMessage:
     door = stored.flags >> FLAG_DOOR_SHIFT
-    if door == NATIVE:
+    if door == DOOR_NATIVE:
         return stored
     high = stored.flags & FLAG_HIGH != 0
     try:
@@ -71,7 +62,7 @@ def _message(stored: StoredMessage, letters: Letters) -> StoredMessage:
         stored.timestamp_us,
         stored.expires_us,
         stored.due_us,
-        (stored.flags & _OTHER_FLAGS) | NATIVE << FLAG_DOOR_SHIFT,
+        (stored.flags & _OTHER_FLAGS) | DOOR_NATIVE << FLAG_DOOR_SHIFT,
         stored.attempts,
         stored.put_backs,
         stored.hops,

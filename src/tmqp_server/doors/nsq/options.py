@@ -45,10 +45,11 @@ class NsqLimits:
     """Messages that a consumer may have in flight; a larger RDY is answered with ``E_INVALID``."""
 
     max_unanswered: int = 1_024
-    """Publications of a connection that wait for their answers; the next ones wait to be read."""
+    """Publications of a connection that wait for their answers; the server does not read further
+    ones until then."""
 
     max_early_bytes: int = 8_388_608
-    """Bytes of commands that a client sends before the server has decided about it; more end the
+    """Bytes of commands that a client may send before the server has accepted it; more end the
     connection."""
 
     max_foreign_in_flight: int = 10_000
@@ -56,11 +57,12 @@ class NsqLimits:
     the oldest ones cannot be answered and time out."""
 
     max_measured_channels: int = 1_000
-    """Channels whose end-to-end latency is measured at a time, where it is; each takes up to 40 kB.
-    Beyond it the one that finished nothing for longest begins again."""
+    """Channels whose end-to-end latency is measured at a time, if the option is set; each takes up
+    to 40 kB. For a further one, the measurements of the channel that has finished no message for
+    the longest time are discarded."""
 
     greeting_timeout_s: float = 10.0
-    """Seconds from the connection to its first four bytes; then it is closed."""
+    """Seconds from the connection to its first four bytes, after which it is closed."""
 
     linger_timeout_s: float = 5.0
     """Seconds for which a connection that broke the protocol waits for earlier answers."""

@@ -33,13 +33,13 @@ class LookupLimits:
     """
 
     max_registrations: int = 100_000
-    """Topics and channels that are known; another one is refused."""
+    """Topics and channels in the directory; another one is refused."""
 
     max_entries: int = 1_000_000
     """Registrations of all producers together; another one is refused."""
 
     inactive_producer_timeout_s: float = 300.0
-    """Seconds without a word after which a producer is left out of answers (N147)."""
+    """Seconds of silence after which a producer is left out of answers (N147)."""
 
     tombstone_lifetime_s: float = 45.0
     """Seconds for which a tombstone hides a producer of a topic (N147)."""

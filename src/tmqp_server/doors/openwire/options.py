@@ -24,8 +24,7 @@ class OpenwireLimits:
     larger one compressed."""
 
     max_early_bytes: int = 1_048_576
-    """Bytes that a client may send before the server has decided about it; more end the
-    connection."""
+    """Bytes that a client may send before the server has accepted it; more end the connection."""
 
     max_consumers: int = 1_000
     """Consumers of one connection, browsers among them; one more is refused."""
@@ -34,27 +33,27 @@ class OpenwireLimits:
     """Producers of one connection; one more is refused."""
 
     max_prefetch: int = 32_767
-    """The largest prefetch that counts: a client that asks for a larger one gets this."""
+    """The largest prefetch; a client that asks for a larger one gets this."""
 
     max_destinations: int = 100
     """Names in one composite destination; more are refused."""
 
     max_matches: int = 1_000
-    """Destinations that one consumer with wildcards has joined; of further ones it gets nothing."""
+    """Destinations that one consumer with wildcards joins; it gets no messages of further ones."""
 
     max_unanswered: int = 1_000
-    """Commands that wait for the broker's answer; then the client is not read until some are
-    answered."""
+    """Commands that wait for the broker's answer; beyond this, the server does not read from the
+    client until some are answered."""
 
     max_temporary: int = 1_000
     """Temporary destinations of one connection; one more is refused."""
 
     max_transactions: int = 100
-    """Transactions of one connection that are open; one more is refused."""
+    """Open transactions of one connection; one more is refused."""
 
     max_transaction_commands: int = 1_000
-    """Messages and answers in one transaction; with one more it can only be rolled back.  The
-    server's ``max_batch_length`` holds, too."""
+    """Messages and acknowledgements in one transaction; with one more, it can only be rolled back.
+    The server's ``max_batch_length`` applies, too."""
 
     max_transaction_bytes: int = 16_777_216
     """Bytes of the open transactions of one connection; a transaction that exceeds it can only be

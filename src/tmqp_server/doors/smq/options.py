@@ -20,16 +20,15 @@ class SmqLimits:
     """Bytes of a line; a longer one ends the connection without an answer."""
 
     max_queues: int = 1_000
-    """Queues that the door remembers, which are those that statistics name.  Messages of further
-    queues are taken, too, but statistics leave these out."""
+    """Queues that the door remembers for the statistics. Messages for further queues are accepted,
+    too, but the statistics omit these queues."""
 
     max_in_hand: int = 100_000
-    """Messages that one client has received and not counted as done.  It gets no more until it
-    has."""
+    """Messages that one client has received and not yet counted as done; it gets no more until it
+    counts some."""
 
     max_early_bytes: int = 1_048_576
-    """Bytes that a client sends before the server has decided about it; more end the
-    connection."""
+    """Bytes that a client may send before the server has accepted it; more end the connection."""
 
     max_wait_s: float = 60.0
     """How long a message may wait for room in a full queue, or a full server; the server does not

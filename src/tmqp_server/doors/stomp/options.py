@@ -26,8 +26,7 @@ class StompLimits:
     """Bytes of the body of one frame; a longer one ends the connection before it is read."""
 
     max_early_bytes: int = 1_048_576
-    """Bytes that a client may send before the server has decided about it; more end the
-    connection."""
+    """Bytes that a client may send before the server has accepted it; more end the connection."""
 
     max_subscriptions: int = 1_000
     """Subscriptions of one connection; one more ends it."""
@@ -37,25 +36,26 @@ class StompLimits:
     connection."""
 
     max_unanswered: int = 1_000
-    """Frames with a receipt that are not answered; then the client is not read until some are."""
+    """Unanswered frames with a receipt; beyond this, the server does not read from the client until
+    some are answered."""
 
     max_temporary: int = 100
     """Temporary destinations of one connection; one more ends it."""
 
     max_transactions: int = 100
-    """Transactions of one connection that are open; one more ends it."""
+    """Open transactions of one connection; one more ends it."""
 
     max_transaction_frames: int = 1_000
-    """Messages and answers in one transaction; one more ends the connection.  The server's
-    ``max_batch_length`` holds, too."""
+    """Messages and acknowledgements in one transaction; one more ends the connection. The server's
+    ``max_batch_length`` applies, too."""
 
     max_transaction_bytes: int = 16_777_216
     """Bytes of the open transactions of one connection; beyond that the connection ends.  The
     server's ``max_batch_bytes`` applies to each of them, too."""
 
     max_matches: int = 1_000
-    """Destinations that one subscription with wildcards has joined; of further ones it gets
-    nothing."""
+    """Destinations that one subscription with wildcards joins; it gets no messages of further
+    ones."""
 
     connect_s: float = 30.0
     """Seconds that a client has to send CONNECT; then the connection ends."""

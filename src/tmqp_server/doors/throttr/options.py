@@ -27,15 +27,14 @@ class ThrottrLimits:
 
     max_listing_bytes: int = 3_145_728
     """Bytes of the reply to LIST, STATS, CONNECTIONS, CHANNELS or CHANNEL; a longer one is not
-    written, and the request answered with 0x00."""
+    written, and the request is answered with 0x00."""
 
     max_unanswered: int = 256
-    """Requests of one client that are carried out before the first of them is answered; it is not
-    read from meanwhile.  At least 16."""
+    """Requests of one client that are processed before the first of them is answered; beyond this,
+    the server does not read from the client. At least 16."""
 
     max_early_bytes: int = 1_048_576
-    """Bytes that a client sends before the server has decided about it; more end the
-    connection."""
+    """Bytes that a client may send before the server has accepted it; more end the connection."""
 
     def __post_init__(self) -> None:
         check_positive(self)

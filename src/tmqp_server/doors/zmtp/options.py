@@ -45,23 +45,23 @@ class ZmtpLimits:
     """Bytes of all these prefixes; more end the connection."""
 
     high_water_mark: int = 1_000
-    """Messages for one peer that have not left the server.  A PULL socket gets no more until they
-    have; for a SUB socket further ones are dropped and counted.  A ROUTER socket that works off
-    requests has as many at a time."""
+    """Messages for one peer that have not left the server. Beyond it, a PULL socket gets no more
+    until some have left, and for a SUB socket further ones are dropped and counted. A ROUTER socket
+    that processes requests has at most as many at a time."""
 
     max_open_requests: int = 1_000
     """Requests of one peer whose envelopes the server keeps.  Beyond that the oldest is dropped:
     its reply has an empty envelope."""
 
     max_names: int = 1_000
-    """Names that one socket may write into first parts, with the option ``route``: messages with a
-    further one are dropped and counted, requests refused."""
+    """Names that one socket may use in first parts, with the option ``route``: messages with a
+    further one are dropped and counted, and requests are refused."""
 
     handshake_s: float = 30.0
-    """Seconds that a peer has to say what it is; then the connection ends."""
+    """Seconds that a peer has to complete the handshake; then the connection ends."""
 
     heartbeat_timeout_s: float = 30.0
-    """Seconds until a PING must be answered; then the connection ends.  It counts where the option
+    """Seconds until a PING must be answered; then the connection ends. It applies if the option
     ``heartbeat_ms`` is set."""
 
     def __post_init__(self) -> None:

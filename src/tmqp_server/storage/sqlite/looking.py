@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from tmqp.block_columns import block_columns
 from tmqp.block_writing import encode_block
 from tmqp.blocks import (
     AS_COLUMNS,
@@ -32,7 +31,7 @@ from tmqp.blocks import (
 )
 from tmqp.references import REFERENCE_SIZE, encode_reference
 from tmqp_server.storage.port import QueueOffsets, StoredPart
-from tmqp_server.storage.records import in_form
+from tmqp_server.storage.records import columns_of, in_form
 from tmqp_server.storage.sqlite.extents import Extent, QueueState
 from tmqp_server.storage.sqlite.shelf import Shelf, bits, noted
 
@@ -120,7 +119,7 @@ class _Reading:
         data: bytes | None
         if self._form >= AS_COLUMNS:
             block = self._shelf.block(extent)
-            data = None if block is None else block_columns(block, self._form - AS_COLUMNS)
+            data = None if block is None else columns_of(block, self._form)
         elif self._form != AS_REFERENCES:
             data = self._shelf.whole(extent, self._form == AS_INDEXES)
         elif extent.damaged and self._shelf.skip:
