@@ -201,8 +201,10 @@ def draw_address(plan: Plan) -> None:
 
 def draw_patience(plan: Plan) -> None:
     """Now and then a write that takes long counts as one that fails, as where others keep the
-    log."""
+    log; unless the process stands still, for then a push may wait for room until it goes on (seed
+    6072)."""
     own = Random(f"{plan.seed}/impatience")
-    if own.random() < _IMPATIENT_SHARE and not plan.quiet:
+    stands_still = any(fault.kind in ("freeze", "busy") for fault in plan.faults)
+    if own.random() < _IMPATIENT_SHARE and not stands_still:
         plan.disk.sync_max_s = 0.3
         plan.patience_s = _PATIENCE_S

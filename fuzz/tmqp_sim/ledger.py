@@ -250,6 +250,7 @@ class Ledger:
         channel = command.channel.lower()
         if command.session in self.members.get(channel, {}):
             self._promises.accept(channel, command.session, command.terms)
+            self.wishes.retuned(channel)
 
     def _leave(self, command: Command) -> None:
         assert isinstance(command, Leave)

@@ -115,14 +115,16 @@ class _Pace:
 
 class _Address:
     """What all connections of one address have sent; of each the largest chunk, and the most
-    messages of one, count in ``chunks`` and ``pushes``."""
+    messages of one, count in ``chunks`` and ``pushes``.  Of what is worked off in portions,
+    ``told`` has the messages of the later ones as well."""
 
-    __slots__ = ("chunks", "messages", "pushes", "size")
+    __slots__ = ("chunks", "messages", "pushes", "size", "told")
 
     def __init__(self, limits: RateLimits, key: str, now: float) -> None:
         rates = (limits.address_bytes, limits.address_messages) if key else (0.0, 0.0)
         self.size = PlainBucket(rates[0], limits.burst_s, now)
         self.messages = PlainBucket(rates[1], limits.burst_s, now)
+        self.told = PlainBucket(rates[1], limits.burst_s, now)
         self.chunks = self.pushes = 0
 
     def debts(self, now: float) -> list[tuple[str, float]]:
@@ -137,12 +139,12 @@ class _Address:
                 found.append((what, debt))
         return found
 
-    def longest_s(self) -> float:
-        """For how many seconds somebody may have to wait for it."""
-        size, messages = self.size, self.messages
+    def longest_s(self, now: float) -> float:
+        """For how many seconds somebody may have to wait for it: the server takes each chunk later
+        than it is taken here, and may hold less by what a bucket holds (seed 3191)."""
         return max(
-            size.time_of(self.chunks + 2.0 * size.most),
-            messages.time_of(self.pushes + 2.0 * messages.most),
+            bucket.time_of(max(-bucket.take(0.0, now), 0.0) + 2.0 * bucket.most)
+            for bucket in (self.size, self.told)
         )
 
 
@@ -233,6 +235,10 @@ class Paces:
         there = max(len(turn.rates._addresses), len(arrivals._addresses))
         if there > _REMEMBERED + len(self._paces):
             raise Violation("bound", f"{there} addresses are remembered")
+        # They have displaced all that came before and are not connected (seed 1729).
+        self._gates.clear()
+        connected = {pace.key for pace in self._paces.values()}
+        self._addresses = {key: each for key, each in self._addresses.items() if key in connected}
 
     def pause(self, number: int) -> float:
         """A connection comes: for how many seconds it is not begun, below 0 if it is refused.
@@ -302,8 +308,11 @@ class Paces:
         if pace is None:
             return
         now = self._server.now
+        address = self._addresses[pace.key]
         if pace.unread:  # they count for the chunk in which they came
-            pace.pushed = self._server.hub.pushed(number)
+            pushed = self._server.hub.pushed(number)
+            address.told.take(max(pushed - pace.pushed, 0), now)
+            pace.pushed = pushed
         for bucket, what, more in (
             (pace.size, "bytes", 0),
             (pace.messages, "messages", pace.completed),
@@ -312,7 +321,7 @@ class Paces:
             if level < -_SLACK - more:
                 text = f"session {number} is read from, {-level:.2f} {what} beyond its rate"
                 raise Violation("rates", text)
-        for what, debt in self._addresses[pace.key].debts(now):
+        for what, debt in address.debts(now):
             text = f"{pace.key} is read from, {debt:.1f} {what} beyond its rate"
             raise Violation("rates", text)
 
@@ -341,6 +350,7 @@ class Paces:
         pace.messages.take(pushed, now)
         address.size.take(size, now)
         address.messages.take(pushed, now)
+        address.told.take(pushed, now)
         out = server.turn.outbound(number)
         if out is not None and out.flow is not None and out.flow.pushed >= pace.pushed:
             pace.completed = 0
@@ -353,7 +363,7 @@ class Paces:
         longest_s = max(
             pace.size.time_of(pace.largest),
             pace.messages.time_of(2.0 * pace.most_pushed),
-            self._addresses[pace.key].longest_s(),
+            self._addresses[pace.key].longest_s(self._server.now),
         )
         self._server.world.mark("client held back by its rate")
         if wait_s > longest_s + _SLACK:
@@ -369,5 +379,8 @@ class Paces:
             raise Violation("rates", f"session {number} is not read from, and owes nothing")
 
     def forget(self, number: int) -> None:
-        """A connection has ended."""
-        self._paces.pop(number, None)
+        """A connection has ended, maybe with messages that were not looked at yet."""
+        pace = self._paces.pop(number, None)
+        if pace is not None and pace.unread and pace.key in self._addresses:
+            address = self._addresses[pace.key]
+            address.told.take(pace.largest // SMALLEST_MESSAGE, self._server.now)

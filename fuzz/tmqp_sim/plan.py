@@ -150,9 +150,9 @@ def draw_plan(seed: int) -> Plan:
     draw_cells(plan)
     draw_retuners(plan)
     draw_address(plan)
-    draw_patience(plan)
     if not plan.quiet:
         _draw_faults(plan, chance)
+        draw_patience(plan)
     return plan
 
 

@@ -46,6 +46,11 @@ class Wishes:
         self._filters[command.channel.lower(), command.session] = text
         self._kinship.joined(command.channel.lower())
 
+    def retuned(self, channel: str) -> None:
+        """Somebody wants to be exclusive, or no longer: buckets may change their owners as when
+        somebody joins (seed 2402)."""
+        self._kinship.joined(channel)
+
     def pushed(self, place: Place, command: Push) -> None:
         """A message comes."""
         key = (command.channel, command.queue_id)

@@ -255,7 +255,7 @@ FOUND_AT: Final = {
     "skips-the-last": 2,
     "slow-turn-of-another": 104,
     "slow-turns-all-logged": 896,
-    "slow-write-unnoticed": 15,
+    "slow-write-unnoticed": 27,
     "smq-done-at-the-end": 63,
     "smq-goes-on": 176,
     "smq-half-a-line": 63,

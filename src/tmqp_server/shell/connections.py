@@ -152,12 +152,13 @@ class Connections(Judged):
     def limit_rates(self, limits: RateLimits, now: float) -> None:
         """Let peers send no faster than this from now on."""
         self.rates = Rates(limits, self.tally.waits) if limits.limit_traffic() else None
-        for out in self._outs.values():
+        for out in list(self._outs.values()):
             out.flow = None if self.rates is None else self.rates.flow(out.host, now)
             if out.flow is not None:
                 out.flow.pushed = self.hub.pushed(out.number)
             if out.throttled:
                 self._go_on_reading(out, now)
+                self._serve(out, now)  # its session may have waited for longer than it may
 
     def _go_on_reading(self, out: Outbound, now: float) -> None:
         out.throttled = False

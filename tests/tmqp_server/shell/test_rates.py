@@ -112,6 +112,18 @@ def test_a_peer_that_is_not_read_from_is_not_asked_for_a_sign_of_life() -> None:
     assert len(session.deadlines) == before
 
 
+def test_who_was_held_back_when_the_limits_changed_is_asked_as_soon_as_it_is_due() -> None:
+    stage = Stage()
+    stage.door.due = 5.0
+    stage.turn.limit_rates(RateLimits(client_bytes=1.0, burst_s=1.0), stage.now)
+    session = stage.open(1)
+    stage.hear(1, "push c " + "x" * 100)
+    stage.pass_time(10.0)
+    stage.turn.limit_rates(RateLimits(), stage.now)
+    stage.attend()
+    assert session.deadlines == [stage.now]
+
+
 def test_connections_of_an_address_begin_later_and_those_far_too_many_are_refused() -> None:
     counts: dict[str, int] = {}
     arrivals = Arrivals(RateLimits(address_connections=2.0, burst_s=1.0), counts)
