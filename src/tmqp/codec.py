@@ -53,7 +53,7 @@ _NONE: Final[list[int]] = []
 _INTERPRETED: Final = __file__.endswith(".py")
 _FEW_BYTES: Final = 128
 #: The first byte that is no ASCII character.
-_NOT_ASCII: Final = 0x80
+_NOT_ASCII: Final = 128
 _UNLIMITED: Final = 1 << 60
 #: A longer payload, which no memory holds, is waited for as if it had this length: adding to it
 #: cannot overflow the 64 bits of a compiled integer.

@@ -17,7 +17,7 @@ _LONGEST: Final = 62
 #: How many marks there are; a power of 2.
 _MARKS: Final = 256
 #: In ASCII, what tells a lower case letter from its capital.
-_LOWER: Final = 0x20
+_LOWER: Final = 32
 
 
 @final

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from tests.ports import free_port
 from tests.project import ROOT
 from tests.tmqp_spark.reading import LinkTo
 from tmqp_spark.classes import SharedClasses
@@ -130,13 +130,6 @@ def share_classes() -> None:
         subprocess.run([sys.executable, "-c", _STARTS_SPARK], check=True, timeout=SPARK_TIMEOUT_S)
 
 
-def free_port() -> int:
-    """A port of the loopback that nobody uses at the moment."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
-
-
 def missing_for_connect() -> list[str]:
     """The packages that a client of Spark Connect needs and that are not there."""
     found: list[str] = []
@@ -163,6 +156,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory, connect_port: int) -> Iterat
     settings = quick_settings(tmp_path_factory.mktemp("spark"))
     if connect_port:
         settings["spark.plugins"] = "org.apache.spark.sql.connect.SparkConnectPlugin"
+        # On another address of the machine a connection that goes out may have this port.
+        settings["spark.connect.grpc.binding.address"] = "127.0.0.1"
         settings["spark.connect.grpc.binding.port"] = str(connect_port)
     found = session("tests", "local[2,3]", settings)
     expected = os.environ.get("TMQP_EXPECT_PYSPARK", found.version)

@@ -16,7 +16,8 @@ from typing import Final, Self
 
 import pyspark
 
-from tests.tmqp_spark.conftest import free_port, jvm_options
+from tests.ports import free_port
+from tests.tmqp_spark.conftest import jvm_options
 
 __all__ = ["HOME", "HOSTS", "Cluster"]
 

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 import pytest
 
+from tests.ports import free_port
 from tests.project import ROOT
 from tests.tmqp_spark import killing
-from tests.tmqp_spark.conftest import free_port, jvm_options, spark_environment
+from tests.tmqp_spark.conftest import jvm_options, spark_environment
 from tests.tmqp_spark.standalone import HOME, Cluster
 from tmqp_spark.testing import Broker
 

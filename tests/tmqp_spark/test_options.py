@@ -142,7 +142,7 @@ def test_the_manual_has_each_column_and_which_the_broker_sends_alone() -> None:
     (told,) = re.findall(r"in the broker's indexes\n\((.*?)\)", _section("## Columns"), re.DOTALL)
     assert sorted(re.findall(r"`(\w+)`", told)) == sorted(indexed)
     (told,) = re.findall(
-        r"has no columns but (.*?), `prune", _section("### Less over the network"), re.DOTALL
+        r"has no columns except (.*?), `prune", _section("### Less over the network"), re.DOTALL
     )
     assert sorted(re.findall(r"`(\w+)`", told)) == sorted(alone)
 

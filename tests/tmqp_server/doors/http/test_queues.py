@@ -179,7 +179,7 @@ def test_a_durable_message_is_confirmed_when_it_is_saved_and_read_again_after_a_
     assert (message_id, channel, size) == ("m1", "orders", len(kept.body))
     assert source
     assert (kept.flags >> FLAG_DOOR_SHIFT) & 0xFF == 9
-    with pytest.raises(ValueError, match="not one message"):
+    with pytest.raises(ValueError, match="not exactly one message"):
         stage.door.restored(kept.body[:-1])
     assert stage.door.restored(kept.body)[1] == "m1"
 
