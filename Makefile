@@ -65,7 +65,7 @@ FIND_SOURCES := find src $(wildcard fuzz/tmqp_conformance) \
 	\( -name __pycache__ -o -name '*.egg-info' \) -prune -o -type f -print | sort
 LIST := build/sources.txt
 $(shell mkdir -p build; $(FIND_SOURCES) | cmp -s - $(LIST) || $(FIND_SOURCES) > $(LIST))
-SOURCES := pyproject.toml setup.py $(LIST) $(shell $(FIND_SOURCES))
+SOURCES := pyproject.toml setup.py $(LIST) $(shell cat $(LIST))
 
 .PHONY: help demo test test-long test-wheel interop spark-oldest quick spark-demo setup wheel \
 	compiled test-compiled lint format typecheck imports tidy lock lock-check sbom reproduce \

@@ -19,9 +19,8 @@ class Admission:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._most, self._most_per_host = _MOST, _MOST_PER_HOST
         self._hosts: dict[str, int] = {}
-        self._connected = Connected(_MOST, _MOST_PER_HOST)
+        self.begin()
 
     def begin(self) -> None:
         """A life begins, with the limits that it was given."""

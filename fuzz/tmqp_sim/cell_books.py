@@ -49,7 +49,7 @@ _Content: TypeAlias = int | bytes
 
 
 class CellRequest:
-    """One request about a cell; ``initial`` is negative where it says none, and ``value`` is None
+    """One request about a cell; ``initial`` is negative where it says none, and ``value`` is empty
     but for a value to put."""
 
     __slots__ = ("amount", "change", "initial", "key", "operation", "ttl_s", "value")
@@ -247,11 +247,8 @@ class CellBooks:
     ) -> None:
         content = cell.content
         figures = (told.kind, told.count, told.bytes)
-        expected: tuple[str, int, int] = (CELL_COUNTER, 0, 0)
-        if isinstance(content, int):
-            expected = (CELL_COUNTER, content, 0)
-        else:
-            expected = (CELL_VALUE, 0, len(content))
+        count, size = (content, 0) if isinstance(content, int) else (0, len(content))
+        expected = (cell.kind, count, size)
         if figures != expected:
             text = f"{told.key} is told to be {figures}, and is {expected}"
             raise Violation("cells", f"{self._name}: {text}")

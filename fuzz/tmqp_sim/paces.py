@@ -49,16 +49,10 @@ EXEMPT: Final = ("192.0.2.0/24",)
 _FLOOD: Final = 1_100
 _FIRST_NUMBER: Final = 5_000_000
 _REMEMBERED: Final = 1_024
+#: The connections of a flood: nobody says anything, and nobody is answered.
+_UNUSED: Final = Wire()
 #: Who would have to wait for so many seconds may be refused.
 _MAY_BE_REFUSED_S: Final = 10.0
-
-
-class _Nobody(Wire):
-    """The connection of somebody who says nothing and hears nothing."""
-
-    def send(self, data: bytes) -> int:
-        """Nothing is taken."""
-        return 0
 
 
 class PlainBucket:
@@ -230,7 +224,7 @@ class Paces:
         for number in range(_FLOOD):
             host = f"198.18.{number // 256}.{number % 256}"
             if arrivals.wait(host, now) == 0.0:
-                turn.opened(_FIRST_NUMBER + number, server.door, _Nobody(), host, now)
+                turn.opened(_FIRST_NUMBER + number, server.door, _UNUSED, host, now)
                 turn.closed(_FIRST_NUMBER + number, now)
         there = max(len(turn.rates._addresses), len(arrivals._addresses))
         if there > _REMEMBERED + len(self._paces):

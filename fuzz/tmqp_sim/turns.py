@@ -62,9 +62,7 @@ class Turns:
         """A turn begins; the one before it took no time."""
         pulse = self._server.turn.pulse
         pulse.quick += 1
-        pulse.woke = pulse.at = self._server.now
-        pulse.gap = 0.0
-        pulse.number = pulse.who = 0
+        pulse.wake(self._server.now)
 
     def slept(self, began_s: float) -> None:
         """The process stood still since then, by its clock: a turn that took so long is over.

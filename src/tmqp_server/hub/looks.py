@@ -89,19 +89,16 @@ class Looks:
 
     def is_waiting(self, number: int) -> bool:
         """Whether a question about the session is open."""
-        return self._has_question(number)
-
-    def _has_question(self, number: int) -> bool:
         # To look for a number makes an object of it: not for each chunk if nothing can be found.
         return len(self._open) > 0 and number in self._open
 
     def must_wait(self, number: int) -> bool:
         """Whether what a session has said must wait: a question is open, or a push is held."""
-        return self._has_question(number) or self.broker.holds(number)
+        return self.is_waiting(number) or self.broker.holds(number)
 
     def has_more(self, number: int) -> bool:
         """Whether what a session has sent waits: it counts although the session is closed."""
-        return self._has_question(number) or (len(self._rest) > 0 and number in self._rest)
+        return self.is_waiting(number) or (len(self._rest) > 0 and number in self._rest)
 
     def session_deadline(self, number: int) -> float | None:
         """When a session wants ``on_session_deadline``; None for never or when it is gone."""

@@ -92,9 +92,7 @@ class DirectReaders:
                         wait_s = 0.0  # by who was told of a slow turn
             found = self._poll(wait_s, most)
             if pulse is not None:
-                pulse.woke = pulse.at = time.monotonic()
-                pulse.gap = 0.0
-                pulse.number = pulse.who = 0
+                pulse.wake(time.monotonic())
             rounds = list(self.rounds.items()) if len(found) > 1 else []
             for begin, _ in rounds:
                 begin()

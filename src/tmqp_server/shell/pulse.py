@@ -74,6 +74,12 @@ class Pulse:
         self.gap = 0.0
         self.who = 0
 
+    def wake(self, now: float) -> None:
+        """A turn begins."""
+        self.woke = self.at = now
+        self.gap = 0.0
+        self.number = self.who = 0
+
     def end(self, now: float) -> SlowTurn | None:
         """A turn that was not quick is over; what is to be told of it if it was slow."""
         took_s = now - self.woke

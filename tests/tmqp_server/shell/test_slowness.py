@@ -6,20 +6,13 @@ from tests.tmqp_server.shell.stage import Stage, marks
 from tmqp_server.shell.pulse import Pulse
 
 
-def wake(pulse: Pulse, now: float) -> None:
-    """As the event loop does it."""
-    pulse.woke = pulse.at = now
-    pulse.gap = 0.0
-    pulse.number = pulse.who = 0
-
-
 def test_a_slow_turn_is_of_the_session_that_took_most_of_it() -> None:
     stage = Stage()
     for number in (1, 2, 3):
         stage.open(number)
     pulse = stage.turn.pulse
     stage.now = 10.0
-    wake(pulse, stage.now)
+    pulse.wake(stage.now)
     for number, took_s in ((1, 0.01), (2, 0.2), (3, 0.02)):
         stage.hear(number, "push c a")
         stage.now += took_s
@@ -36,18 +29,18 @@ def test_a_slow_turn_is_of_the_session_that_took_most_of_it() -> None:
 
 def test_the_last_session_of_a_turn_and_the_servers_own_work_can_be_slow() -> None:
     pulse = Pulse()
-    wake(pulse, 1.0)
+    pulse.wake(1.0)
     pulse.at, pulse.number = 1.0, 9
     slow = pulse.end(2.0)
     assert slow is not None
     assert (slow.session, slow.session_s) == (9, 1.0)
-    wake(pulse, 3.0)
+    pulse.wake(3.0)
     slow = pulse.end(3.06)
     assert slow is not None
     assert slow.session == 0
     assert pulse.end(3.01) is None
     for number in range(500):
-        wake(pulse, float(number))
+        pulse.wake(float(number))
         pulse.end(number + 0.5)
     assert (len(pulse.slow), pulse.slow_count) == (128, 502)
 
@@ -67,13 +60,13 @@ def test_quick_turns_are_counted_with_the_others() -> None:
 def test_no_more_than_ten_lines_a_minute_are_about_slow_turns() -> None:
     stage = Stage()
     for number in range(30):
-        wake(stage.turn.pulse, float(number))
+        stage.turn.pulse.wake(float(number))
         slow = stage.turn.pulse.end(number + 0.1)
         assert slow is not None
         stage.turn.turn_was_slow(slow)
     stage.attend()
     assert len(stage.logs) == 10
-    wake(stage.turn.pulse, 70.0)
+    stage.turn.pulse.wake(70.0)
     slow = stage.turn.pulse.end(70.1)
     assert slow is not None
     stage.turn.turn_was_slow(slow)
