@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
+from tmqp import models
 from tmqp.constants import QueueStatus
-from tmqp.models import (
-    ChannelEvent,
-    ClientEvent,
-    MessageEvent,
-    Model,
-    NodeInformation,
-    QueueEvent,
-    SubscriptionEvent,
-)
+from tmqp.models import Model
 from tmqp_server.engine.events import (
     ALL_EVENTS,
     NODE_CONNECTED,
@@ -41,7 +34,7 @@ def events_by_name() -> dict[str, int]:
 def model_of_event(fact: Fact, event: int) -> Model:
     """What happened, as its event tells it (F130)."""
     if isinstance(fact, MessageFact):
-        return MessageEvent(
+        return models.MessageEvent(
             channel=fact.channel,
             queue=fact.queue_id,
             id=fact.message_id,
@@ -51,20 +44,20 @@ def model_of_event(fact: Fact, event: int) -> Model:
             producer_type=fact.producer_type,
         )
     if isinstance(fact, ClientFact):
-        return ClientEvent(id=fact.client_id, name=fact.name, type=fact.client_type)
+        return models.ClientEvent(id=fact.client_id, name=fact.name, type=fact.client_type)
     if isinstance(fact, ChannelFact):
-        return ChannelEvent(
+        return models.ChannelEvent(
             name=fact.name, active_clients=fact.active_clients, client_limit=fact.client_limit
         )
     if isinstance(fact, SubscriptionFact):
-        return SubscriptionEvent(
+        return models.SubscriptionEvent(
             channel=fact.channel,
             client_id=fact.client_id,
             client_name=fact.client_name,
             client_type=fact.client_type,
         )
     if isinstance(fact, NodeFact):
-        return NodeInformation(
+        return models.NodeInformation(
             id=fact.node_id,
             name=fact.name,
             host=fact.host,
@@ -72,7 +65,7 @@ def model_of_event(fact: Fact, event: int) -> Model:
             connected=event == NODE_CONNECTED,
         )
     assert isinstance(fact, QueueFact), f"no model renders {fact!r}"
-    return QueueEvent(
+    return models.QueueEvent(
         channel=fact.channel,
         id=fact.queue_id,
         tag=fact.tag,

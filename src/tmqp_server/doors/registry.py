@@ -10,9 +10,10 @@ so when a door is to be opened, not before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 from tmqp.address import Address
 from tmqp.limits import Limits
@@ -21,17 +22,13 @@ from tmqp_server.doors.http.bodies import HttpBodies
 from tmqp_server.doors.http.limits import HttpLimits
 from tmqp_server.doors.kinds import DoorContext, DoorKind
 from tmqp_server.doors.native.door import NativeDoor
-from tmqp_server.doors.nsq.message import DOOR as NSQ_DOOR
-from tmqp_server.doors.nsq.message import NUMBER as NSQ_NUMBER
-from tmqp_server.doors.nsq.message import NsqBodies
-from tmqp_server.doors.nsq.options import NsqLimits, NsqOptions
-from tmqp_server.doors.nsq_lookup.door import DEFAULT_VERSION, Lookupd, LookupDoor
-from tmqp_server.doors.nsq_lookup.session import DOOR_NAME as LOOKUP_NAME
-from tmqp_server.doors.nsq_lookup.table import LookupLimits
-from tmqp_server.doors.nsq_world import NsqNames, NsqWorld, tell_world
+from tmqp_server.doors.nsq_world import DEFAULT_VERSION, NsqNames, NsqWorld, tell_world
 from tmqp_server.doors.openwire_kind import OpenwireKind
 from tmqp_server.doors.port import Door
 from tmqp_server.doors.tables import Option, limits_from, options_from, record_of_options
+
+if TYPE_CHECKING:
+    from tmqp_server.doors.nsq_lookup.door import Lookupd
 
 __all__ = [
     "LAST_NUMBER",
@@ -121,8 +118,8 @@ class NsqKind(DoorKind):
     :param world: what the doors of one nsqd share.
     """
 
-    name = NSQ_DOOR
-    number = NSQ_NUMBER
+    name = "nsq"
+    number = 2
     default_port = 4150
     changes_to_tls = True
 
@@ -130,13 +127,14 @@ class NsqKind(DoorKind):
         self._world = world
 
     def bodies(self) -> Bodies:
-        """Read without the packages that compression needs."""
-        return NsqBodies()
+        """Read without a door, by what is loaded for the first message."""
+        return LateBodies(self.name, self.number, _nsq_bodies)
 
     def open(self, context: DoorContext) -> Door:
         """A door; without the packages for snappy it offers none."""
         from tmqp_server.doors.nsq.context import NsqContext  # noqa: PLC0415 - few servers have it
         from tmqp_server.doors.nsq.door import NsqDoor  # noqa: PLC0415 - as above
+        from tmqp_server.doors.nsq.options import NsqLimits, NsqOptions  # noqa: PLC0415 - as above
 
         world = self._world
         options, own = _divided(context, _OF_NSQD)
@@ -218,7 +216,7 @@ class NsqHttpKind(DoorKind):
             routes=routes,
             letters=context.letters,
             manner=NsqManner(0 if secure else int(str(own["https_port"]))),
-            door_name=NSQ_DOOR,
+            door_name=NsqKind.name,
         )
 
     def listens(self, addresses: Sequence[Address]) -> None:
@@ -411,6 +409,12 @@ def _stomp_bodies() -> Bodies:
     return StompBodies()
 
 
+def _nsq_bodies() -> Bodies:
+    from tmqp_server.doors.nsq.message import NsqBodies  # noqa: PLC0415 - few servers have it
+
+    return NsqBodies()
+
+
 def _zmtp_bodies() -> Bodies:
     from tmqp_server.doors.zmtp.message import ZmtpBodies  # noqa: PLC0415 - few servers have it
 
@@ -452,20 +456,23 @@ def _no_id() -> str:
 class LookupKind(DoorKind):
     """nsqlookupd, for nsqds that tell what they have.
 
-    :param lookupd: what its doors share.
+    :param lookupd: what its doors share, made when one of them needs it.
     """
 
-    name = LOOKUP_NAME
+    name = "nsqlookupd"
     number = 0
     default_port = 4160
     has_names = False
 
-    def __init__(self, lookupd: Lookupd) -> None:
+    def __init__(self, lookupd: Callable[[], Lookupd]) -> None:
         self._lookupd = lookupd
 
     def open(self, context: DoorContext) -> Door:
         """A door, whose limits are those of the table."""
-        lookupd = self._lookupd
+        from tmqp_server.doors.nsq_lookup.door import LookupDoor  # noqa: PLC0415 - few have it
+        from tmqp_server.doors.nsq_lookup.table import LookupLimits  # noqa: PLC0415 - as above
+
+        lookupd = self._lookupd()
         options = options_from(
             {"broadcast_address": "", "version": DEFAULT_VERSION}, context.options
         )
@@ -478,14 +485,15 @@ class LookupKind(DoorKind):
 
     def listens(self, addresses: Sequence[Address]) -> None:
         """Tell producers the port that was chosen."""
-        self._lookupd.tcp_port = _first_port(addresses) or self._lookupd.tcp_port
+        lookupd = self._lookupd()
+        lookupd.tcp_port = _first_port(addresses) or lookupd.tcp_port
 
 
 @final
 class LookupHttpKind(DoorKind):
     """nsqlookupd, for clients that look for a topic.
 
-    :param lookupd: what its doors share.
+    :param lookupd: what its doors share, made when one of them needs it.
     """
 
     name = "nsqlookupd-http"
@@ -493,7 +501,7 @@ class LookupHttpKind(DoorKind):
     default_port = 4161
     has_names = False
 
-    def __init__(self, lookupd: Lookupd) -> None:
+    def __init__(self, lookupd: Callable[[], Lookupd]) -> None:
         self._lookupd = lookupd
 
     def open(self, context: DoorContext) -> Door:
@@ -503,7 +511,7 @@ class LookupHttpKind(DoorKind):
         from tmqp_server.doors.nsq_http.manner import NsqManner  # noqa: PLC0415
 
         options = options_from({"old_names": True}, context.options)
-        lookupd = self._lookupd
+        lookupd = self._lookupd()
         if not lookupd.http_port:
             lookupd.http_port = _first_port(context.addresses)
         routes = LookupRoutes(
@@ -521,7 +529,14 @@ class LookupHttpKind(DoorKind):
 
     def listens(self, addresses: Sequence[Address]) -> None:
         """Tell producers the port that was chosen."""
-        self._lookupd.http_port = _first_port(addresses) or self._lookupd.http_port
+        lookupd = self._lookupd()
+        lookupd.http_port = _first_port(addresses) or lookupd.http_port
+
+
+def _new_lookupd() -> Lookupd:
+    from tmqp_server.doors.nsq_lookup.door import Lookupd  # noqa: PLC0415 - few servers have it
+
+    return Lookupd()
 
 
 def _first_port(addresses: Sequence[Address]) -> int:
@@ -543,7 +558,7 @@ class DoorRegistry:
     def __init__(self, more: Iterable[DoorKind] = ()) -> None:
         self._kinds: dict[str, DoorKind] = {}
         self.nsq = NsqWorld()
-        lookupd = Lookupd()
+        lookupd = functools.cache(_new_lookupd)
         kinds = (
             TmqpKind(),
             HttpKind(),

@@ -49,7 +49,6 @@ from tmqp_server.doors.native.clients import (
 from tmqp_server.doors.native.copies import add_copies, copy_addresses
 from tmqp_server.doors.native.filters import FILTERED
 from tmqp_server.doors.native.information import event_frame
-from tmqp_server.doors.native.listing import most_items
 from tmqp_server.doors.native.nodes import decision_of, passed_on
 from tmqp_server.doors.native.operations import PUSH_HEADERS, command_of, push_extras
 from tmqp_server.doors.native.parameters import BadRequestError
@@ -449,6 +448,10 @@ class NativeSession(AnsweringSession):
                     if not command.max_bytes:
                         command.max_bytes = self._door.limits.max_payload_bytes
                 elif isinstance(command, ListCommand):
+                    from tmqp_server.doors.native.listing import (  # noqa: PLC0415 - few ask
+                        most_items,
+                    )
+
                     most_bytes = self._door.limits.max_payload_bytes
                     command.most_items = most_items(type(command), most_bytes)
                 elif isinstance(command, FILTERED):

@@ -5,12 +5,11 @@ F65-F69 for answers, F129 and F130 for events.
 
 from __future__ import annotations
 
-from tmqp import __version__
+from tmqp import __version__, models
 from tmqp.constants import TYPE_EVENT, HeaderName
 from tmqp.frames import Frame
-from tmqp.models import Model, NodeInformation, ServerInformation
+from tmqp.models import Model
 from tmqp_server.doors.facts import model_of_event
-from tmqp_server.doors.native.listing import unix_ms, written, written_cursors
 from tmqp_server.engine.effects import Inform
 from tmqp_server.engine.events import ChannelFact, MessageFact, QueueFact, event_name
 from tmqp_server.engine.model.nodes import NodeSnapshot
@@ -42,6 +41,8 @@ def rendered(body: object, wall_clock_offset_s: float, most_bytes: int) -> bytes
             raise AnswerTooLargeError
         return payload
     if body and isinstance(body[0], CursorSnapshot):
+        from tmqp_server.doors.native.listing import written_cursors  # noqa: PLC0415 - as below
+
         cursors: list[CursorSnapshot] = []
         for item in body:
             assert isinstance(item, CursorSnapshot), "a list has one kind of items"
@@ -61,22 +62,25 @@ def rendered(body: object, wall_clock_offset_s: float, most_bytes: int) -> bytes
 
 
 def _json(item: object, offset_s: float) -> bytes:
+    # It loads every model of the protocol, which a server need not do before it can start.
+    from tmqp_server.doors.native.listing import written  # noqa: PLC0415 - see above
+
     data = written(item, offset_s)
     return _model(item, offset_s).to_json() if data is None else data
 
 
 def _model(item: object, offset_s: float) -> Model:
     if isinstance(item, ServerSnapshot):
-        return ServerInformation(
+        return models.ServerInformation(
             version=__version__,
-            time_ms=unix_ms(item.now, offset_s),
+            time_ms=int((item.now + offset_s) * 1000),
             clients=item.sessions,
             max_clients=item.max_sessions,
             memory_bytes=item.total_bytes,
             max_memory_bytes=item.max_total_bytes,
         )
     assert isinstance(item, NodeSnapshot), f"no model renders {item!r}"
-    return NodeInformation(
+    return models.NodeInformation(
         id=item.node_id,
         name=item.name,
         host=item.host,

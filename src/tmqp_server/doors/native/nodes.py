@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from tmqp import models
 from tmqp.constants import OP_DECISION_OVER_NODE, TYPE_SERVER
 from tmqp.frames import Frame
-from tmqp.models import ModelError, NodeDecision
+from tmqp.models import ModelError
 from tmqp.names import EXACT_MARK
 from tmqp_server.doors.native.answers import forwarded
 from tmqp_server.doors.native.clients import RouterEnvelope
@@ -47,7 +48,7 @@ def passed_on(command: Command) -> bytes | None:
 def decision_frame(effect: TellNodes) -> Frame:
     """What tells another node of a decision."""
     channel = effect.channel.removeprefix(EXACT_MARK)
-    body = NodeDecision(
+    body = models.NodeDecision(
         channel=channel,
         queue=effect.queue_id,
         message_id=effect.message_id,
@@ -63,7 +64,7 @@ def decision_of(frame: Frame) -> Command:
     :raises BadRequestError: when the body cannot be read.
     """
     try:
-        body = NodeDecision.from_json(frame.payload)
+        body = models.NodeDecision.from_json(frame.payload)
     except ModelError as error:
         raise BadRequestError(str(error)) from error
     # The body names the channel; the target may be another spelling, and only shares its mark.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from tmqp import models
 from tmqp.constants import (
     HEADER_VALUE_YES,
     OP_ADD_BINDING,
@@ -63,7 +64,7 @@ from tmqp.extensions import (
 )
 from tmqp.frames import Frame
 from tmqp.header_names import HeaderNames
-from tmqp.models import BindingInformation, ChannelOptions, ModelError, QueueOptions
+from tmqp.models import ChannelOptions, ModelError, QueueOptions
 from tmqp_server.doors.native.cells import CELLS
 from tmqp_server.doors.native.feeds import add_feed_of, list_feeds_of, remove_feed_of
 from tmqp_server.doors.native.filters import filter_in
@@ -357,7 +358,7 @@ def _create_router(session: int, frame: Frame) -> Command:
 
 def _add_binding(session: int, frame: Frame) -> Command:
     try:
-        body = BindingInformation.from_json(frame.payload)
+        body = models.BindingInformation.from_json(frame.payload)
     except ModelError as error:
         raise BadRequestError(str(error)) from error
     options = BindingOptions(

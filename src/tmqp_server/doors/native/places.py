@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from tmqp import models
 from tmqp.constants import MAX_QUEUE_ID
 from tmqp.frames import Frame
-from tmqp.models import GroupOffsets, KnownOffsets, ModelError
+from tmqp.models import ModelError
 from tmqp.models._model import MAX_TEXT_CHARACTERS, parse_items
 from tmqp_server.doors.native.parameters import MOST, BadRequestError
 
@@ -27,7 +28,7 @@ def group_places(frame: Frame) -> list[_Place]:
 
     :raises BadRequestError: when the payload is no such list.
     """
-    return _places(frame, GroupOffsets, "Sequence")
+    return _places(frame, models.GroupOffsets, "Sequence")
 
 
 def known_places(frame: Frame) -> list[_Place]:
@@ -35,10 +36,12 @@ def known_places(frame: Frame) -> list[_Place]:
 
     :raises BadRequestError: when the payload is no such list.
     """
-    return _places(frame, KnownOffsets, "Latest")
+    return _places(frame, models.KnownOffsets, "Latest")
 
 
-def _places(frame: Frame, model: type[GroupOffsets | KnownOffsets], number: str) -> list[_Place]:
+def _places(
+    frame: Frame, model: type[models.GroupOffsets | models.KnownOffsets], number: str
+) -> list[_Place]:
     most_bytes = max(frame.payload_size, model.max_bytes)
     try:
         items = parse_items(model, frame.payload, max_bytes=most_bytes)
@@ -114,7 +117,9 @@ def _is_sound(value: str) -> bool:
     return True
 
 
-def _fault(model: type[GroupOffsets | KnownOffsets], item: object, index: int) -> BadRequestError:
+def _fault(
+    model: type[models.GroupOffsets | models.KnownOffsets], item: object, index: int
+) -> BadRequestError:
     try:
         model.from_object(item)
     except ModelError as error:

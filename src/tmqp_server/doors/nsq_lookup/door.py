@@ -7,12 +7,11 @@ from typing import Final, final
 
 from tmqp_server.doors.nsq_lookup.session import DOOR_NAME, LookupSession
 from tmqp_server.doors.nsq_lookup.table import LookupTable
+from tmqp_server.doors.nsq_world import DEFAULT_VERSION
 from tmqp_server.doors.port import IdSource, QueuesOnly
 
-__all__ = ["DEFAULT_VERSION", "LookupDoor", "Lookupd"]
+__all__ = ["LookupDoor", "Lookupd"]
 
-#: The version of the original whose interface this is; clients judge by it what they may use.
-DEFAULT_VERSION: Final = "1.3.0"
 _HELLO_TIMEOUT_S: Final = 60.0
 
 
