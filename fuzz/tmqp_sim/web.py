@@ -267,7 +267,10 @@ class WebProducer(Producer):
             sent.last_life = self.link.life
         elif not sent.asks:
             pass  # nobody tells more about these
-        elif status in (202, 403, 404, 408, 409, 503):  # 408: it stood still (seed 101731)
+        elif status in (202, 403, 404, 408, 409, 503) or _waited_for_others(
+            self.simulation, status
+        ):
+            # 408: it stood still (seed 101731)
             self.ready.appendleft(sent)
             self.try_later()
             return
@@ -323,7 +326,7 @@ class WebPuller:
         self.world.after(_TAKE_EVERY_S, self._take, line)
 
     def _taken(self, line: HttpLine, most: int, status: int, body: Any) -> None:
-        if status in (403, 404, 409, 503):
+        if status in (403, 404, 409, 503) or _waited_for_others(self.simulation, status):
             return
         if status != 200:
             raise Violation("HTTP", f"{self.name}: {status} answers a take: {body}")
@@ -357,3 +360,9 @@ class WebPuller:
                 raise Violation("HTTP", f"{self.name}: {status} answers an acknowledge: {body}")
 
         line.ask(target, b"", receipt.uid, hear, _PATIENCE_S)
+
+
+def _waited_for_others(simulation: Stage, status: int) -> bool:
+    """Whether it was not let in because others of its address were refused: its turn did not come
+    within the server's patience (seed 10907)."""
+    return status == 401 and bool(simulation.server.paces.shared)
