@@ -172,5 +172,5 @@ class Promptness:
             return
         # One that was being sent to is looked at again after a while.
         free_at = session.busy_at - server.booted_at + _BUSY_RECHECK_S
-        if max(deadline, free_at) + self._slack_s < server.now:
+        if max(deadline, free_at, out.excused_until) + self._slack_s < server.now:
             raise Violation("promptness", f"session {number}: its deadline is not kept")

@@ -147,6 +147,7 @@ class Connections(Judged):
         """Do not read from a peer for a while that sends faster than it may."""
         if flow.note(self.hub.pushed(out.number), now):
             out.throttled = True
+            out.throttled_at = now
             self._put_nearer(flow.until, out.number)
 
     def limit_rates(self, limits: RateLimits, now: float) -> None:
@@ -158,10 +159,11 @@ class Connections(Judged):
                 out.flow.pushed = self.hub.pushed(out.number)
             if out.throttled:
                 self._go_on_reading(out, now)
-                self._serve(out, now)  # its session may have waited for longer than it may
+                self._serve(out, now)  # its time may have come, and be another one now
 
     def _go_on_reading(self, out: Outbound, now: float) -> None:
         out.throttled = False
+        out.excused_until = now + (now - out.throttled_at)
         self.hub.excuse(out.number, now)
         self._release(out)
 
@@ -543,7 +545,8 @@ class Connections(Judged):
             return
         if out.throttled and out.flow is not None and out.flow.until <= now:
             self._go_on_reading(out, now)
-        if not (out.bytes or out.throttled or self.hub.is_waiting(number)):
+        excused = out.throttled or now < out.excused_until
+        if not (out.bytes or excused or self.hub.is_waiting(number)):
             self._keep_alive(out, now)
         if out.state != OVER:
             self._watch(out, now)
@@ -571,7 +574,7 @@ class Connections(Judged):
         else:
             deadline = self.hub.session_deadline(number)
             if deadline is not None:
-                due = min(due, deadline)
+                due = min(due, max(deadline, out.excused_until))
         due = min(due, self._asking.due(number))
         if due < math.inf:
             self._put(due, number)

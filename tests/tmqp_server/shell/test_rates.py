@@ -112,7 +112,26 @@ def test_a_peer_that_is_not_read_from_is_not_asked_for_a_sign_of_life() -> None:
     assert len(session.deadlines) == before
 
 
-def test_who_was_held_back_when_the_limits_changed_is_asked_as_soon_as_it_is_due() -> None:
+def test_the_time_in_which_a_peer_is_not_read_from_does_not_count_for_its_deadlines() -> None:
+    """A request whose end waited to be read was answered with 408 (seed 10642)."""
+    stage = Stage()
+    stage.door.due = 5.0
+    stage.turn.limit_rates(RateLimits(client_bytes=10.0, burst_s=1.0), stage.now)
+    session = stage.open(1)
+    stage.hear(1, "push c " + "x" * 100)
+    began = stage.now
+    while 1 not in stage.resumed:
+        stage.pass_time(0.5)
+    held_s = stage.now - began
+    assert held_s > 5.0
+    assert session.deadlines == []
+    stage.pass_time(held_s - 1.5)
+    assert session.deadlines == []
+    stage.pass_time(1.5)
+    assert len(session.deadlines) == 1
+
+
+def test_who_was_held_back_when_the_limits_changed_is_asked_when_that_time_has_passed() -> None:
     stage = Stage()
     stage.door.due = 5.0
     stage.turn.limit_rates(RateLimits(client_bytes=1.0, burst_s=1.0), stage.now)
@@ -121,6 +140,8 @@ def test_who_was_held_back_when_the_limits_changed_is_asked_as_soon_as_it_is_due
     stage.pass_time(10.0)
     stage.turn.limit_rates(RateLimits(), stage.now)
     stage.attend()
+    assert session.deadlines == []
+    stage.pass_time(10.0)
     assert session.deadlines == [stage.now]
 
 
