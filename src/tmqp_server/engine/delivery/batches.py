@@ -40,7 +40,7 @@ from tmqp.constants import (
     RESULT_OK,
     RESULT_UNACCEPTABLE,
 )
-from tmqp_server.engine.books import QUEUE_OPTIONS, batch_bytes
+from tmqp_server.engine.books import MESSAGE_OVERHEAD_BYTES, QUEUE_OPTIONS, batch_bytes
 from tmqp_server.engine.commands import Acknowledge, Batch, Command, Push, Release, SessionCommand
 from tmqp_server.engine.core import Core, PendingWrite
 from tmqp_server.engine.delivery.feed_commits import target_of
@@ -53,7 +53,6 @@ from tmqp_server.engine.delivery.workflow import Workflow
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import Append, CommitBatch, Erase, Reply
 from tmqp_server.engine.flights import Flights
-from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.delivery import (
     ALLOW,
     HOOK_ACKNOWLEDGED,

@@ -1,7 +1,7 @@
 """The options of queues and channels, as ``tmqp.models.options`` declares them, for the server.
 
 What has to go through all options goes through these tables: the configuration, the stores, the
-door, the documents, and ``tools/make_options.py``, which makes the records of ``option_values.py``.
+door, the documents, and ``tools/make_options.py``, which makes the records of ``values.py``.
 Options that no client can set in a body are declared here.
 """
 
