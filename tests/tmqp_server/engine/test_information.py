@@ -20,7 +20,7 @@ from tmqp_server.engine.commands import (
     PushExtras,
 )
 from tmqp_server.engine.effects import Reply
-from tmqp_server.engine.model.channels import matches
+from tmqp_server.engine.model.channel_names import matches
 from tmqp_server.engine.model.snapshots import ChannelSnapshot, ClientSnapshot, QueueSnapshot
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
 
