@@ -25,7 +25,7 @@ from tmqp_server.engine.commands import (
     UpdateQueue,
 )
 from tmqp_server.engine.core import PendingRun, PendingSave
-from tmqp_server.engine.delivery.batches import PendingBatch
+from tmqp_server.engine.delivery.batch_checks import PendingBatch
 from tmqp_server.engine.delivery.feed_commits import Commit
 from tmqp_server.engine.effects import (
     Accept,
