@@ -20,15 +20,15 @@ from tools import make_options
 from tests.project import ROOT
 from tmqp.models import ChannelOptions, QueueInformation, QueueOptions
 from tmqp.models._model import Property, properties_of
-from tmqp_server.engine.option_table import CHANNEL_OPTIONS, QUEUE_OPTIONS
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
 from tmqp_server.engine.options import ChannelOptions as EngineChannelOptions
 from tmqp_server.engine.options import QueueOptions as EngineQueueOptions
+from tmqp_server.engine.options.table import CHANNEL_OPTIONS, QUEUE_OPTIONS
 
 DECLARATION: Final = "tmqp/models/options.py"
 INFORMATION: Final = "tmqp/models/information.py"
 LISTING: Final = "tmqp_server/doors/native/listing.py"
-GENERATED: Final = "tmqp_server/engine/option_values.py"
+GENERATED: Final = "tmqp_server/engine/options/values.py"
 #: Where options act: the engine decides by them, the stores keep what they say.
 ACTING: Final = ("tmqp_server/engine/", "tmqp_server/storage/", "tmqp_server/commands/transfer.py")
 #: Doors of other protocols say how the queues of these are made.

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from tmqp.constants import STATUS_HEADER_WORDS
-from tmqp_server.engine.option_table import (
+from tmqp_server.engine.options.table import (
     ADDRESS,
     CHANNEL_OPTIONS,
     FLAG,
@@ -33,7 +33,7 @@ from tools.generated import write_or_check
 __all__ = ["PAGE", "RECORDS", "main", "page", "records"]
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-RECORDS: Final = ROOT / "src" / "tmqp_server" / "engine" / "option_values.py"
+RECORDS: Final = ROOT / "src" / "tmqp_server" / "engine" / "options" / "values.py"
 PAGE: Final = ROOT / "docs" / "server.md"
 
 _TYPES: Final = {
@@ -47,7 +47,7 @@ _TYPES: Final = {
 _HEAD: Final = '''\
 """The values of a queue's options as records, made by ``python -m tools.make_options``.
 
-Edit ``src/tmqp/models/options.py`` and ``option_table.py``, which declare the options.
+Edit ``src/tmqp/models/options.py`` and ``table.py``, which declare the options.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from tmqp_server.engine.books import (
     DEFERRAL_BYTES,
     ENDED_SESSION_BYTES,
     GRIP_BYTES,
+    MESSAGE_OVERHEAD_BYTES,
     OWNER_BYTES,
     PULL_BYTES,
     SUBSCRIPTION_BYTES,
@@ -32,10 +33,9 @@ from tmqp_server.engine.books import (
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import MoveMessage
 from tmqp_server.engine.core import PendingChange
-from tmqp_server.engine.delivery.batches import Item, PendingBatch
+from tmqp_server.engine.delivery.batch_checks import Item, PendingBatch
 from tmqp_server.engine.delivery.feed_commits import Commit
 from tmqp_server.engine.flights.runs import WaitingRun
-from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.deferrals import Deferral
 from tmqp_server.engine.model.keys import KeyTable
 from tmqp_server.engine.model.message import MARK_SAVED, MARK_SAVING, Message

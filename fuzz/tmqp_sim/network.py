@@ -273,6 +273,7 @@ class Link:
         "gone",
         "greeted",
         "host",
+        "intakes",
         "life",
         "number",
         "server",
@@ -293,6 +294,8 @@ class Link:
         self.gone = False
         #: Half-open: nothing arrives and nobody knows.
         self.dead = False
+        #: When the server read how many bytes, if somebody has asked for that.
+        self.intakes: list[tuple[float, int]] | None = None
         self.client = End(self)
         self.server = End(self)
         self.up = _Pipe(self, random, shape)
@@ -319,6 +322,8 @@ class Link:
 
     def absorb(self, end: End, data: bytes) -> None:
         """What an end reads counts for the digest."""
+        if self.intakes is not None and end is self.server:
+            self.intakes.append((self.world.now, len(data)))
         side = "S" if end is self.server else "C"
         self.world.absorb(f"{side}{self.number} {self.world.now!r} ".encode() + data)
 

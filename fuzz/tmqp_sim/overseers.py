@@ -18,11 +18,10 @@ from tmqp_server.admin.api.views import Views
 from tmqp_server.admin.options import AdminOptions
 from tmqp_server.admin.world import AdminWorld
 from tmqp_server.doors.http.door import HttpDoor, queue_routes
-from tmqp_server.doors.http.limits import HttpLimits
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.port import Door, IdSource
 from tmqp_sim.stage import Stage
-from tmqp_sim.web import HttpLine, open_line
+from tmqp_sim.web import WEB_LIMITS, HttpLine, open_line
 from tmqp_sim.world import Violation
 
 __all__ = ["Overseer", "api_of", "web_door"]
@@ -32,16 +31,9 @@ _PATIENCE_S: Final = 2.0
 #: Seconds in which a client that was disconnected must notice it.
 _CUT_S: Final = 2.5
 _API: Final = "/api/v1"
-#: What tells that the server ends or has too much to do, or that a list was kept for too long.
-_PASSING: Final = (410, 503)
-#: What one peer may cost.
-_LIMITS: Final = HttpLimits(
-    idle_timeout_s=4.0,
-    head_timeout_s=3.0,
-    body_timeout_s=5.0,
-    max_unanswered=4,
-    websocket_ping_interval_s=3.0,
-)
+#: What tells that the server ends or has too much to do, that a list was kept for too long, or that
+#: the request came too slowly.
+_PASSING: Final = (408, 410, 503)
 
 
 def api_of(world: AdminWorld, manner: ApiManner, logins: WebLogIns) -> Api:
@@ -72,7 +64,7 @@ def web_door(world: AdminWorld, new_id: IdSource, letters: Letters, inner: Door)
     known = {(each.method, each.template) for each in queues}
     more = [each for each in routes_of(api) if (each.method, each.template) not in known]
     return HttpDoor(
-        new_id, _LIMITS, inner={"tmqp": inner}, routes=[*queues, *more], letters=letters
+        new_id, WEB_LIMITS, inner={"tmqp": inner}, routes=[*queues, *more], letters=letters
     )
 
 

@@ -69,7 +69,7 @@ def _done_at_the_end(original: Any) -> Any:
         found: list[Command] = original(self)
         if isinstance(self, SmqSession):
             for channel, ids in self._in_hand.items():
-                answers, notes = PlainAnswers(), self._rows.notes
+                answers, notes = PlainAnswers(), self._runs
                 found.append(
                     AcknowledgeRun(self._number, channel, QUEUE, list(ids), answers, notes)
                 )

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tmqp_server.doors.native.runs import NativeRun
+from tmqp_server.engine.books import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.broker import _MOST_EFFECTS, _MOST_STEPS, _MOST_WORK, Broker
 from tmqp_server.engine.commands import (
     Acknowledge,
@@ -45,7 +46,7 @@ from tmqp_server.engine.effects import (
     ForgetQueue,
     Reply,
 )
-from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES, EngineLimits
+from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.delivery import HandlerRegistry
 from tmqp_server.engine.model.message import Message
 from tmqp_server.engine.model.questions import Questions

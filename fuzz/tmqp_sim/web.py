@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 import h11
 
 from tmqp_client.config import ClientLimits
+from tmqp_server.doors.http.limits import HttpLimits
 from tmqp_sim.consumers import Habits
 from tmqp_sim.history import Place, Receipt, Sent
 from tmqp_sim.host import WEB
@@ -22,7 +23,16 @@ from tmqp_sim.producers import Producer
 from tmqp_sim.stage import Stage
 from tmqp_sim.world import Violation
 
-__all__ = ["HttpLine", "WebProducer", "WebPuller", "open_line"]
+__all__ = ["WEB_LIMITS", "HttpLine", "WebProducer", "WebPuller", "open_line"]
+
+#: What one peer may cost.
+WEB_LIMITS: Final = HttpLimits(
+    idle_timeout_s=4.0,
+    head_timeout_s=3.0,
+    body_timeout_s=5.0,
+    max_unanswered=4,
+    websocket_ping_interval_s=3.0,
+)
 
 #: An answer that comes later than its request's own wait and this is given up.
 _GRACE_S: Final = 3.0
@@ -34,14 +44,16 @@ _TAKE_WAIT_S: Final = 0.5
 
 
 class Asked:
-    """One request: what it is about, and who hears its answer."""
+    """One request: what it is about, who hears its answer, and where it stands in all that the
+    client sends: its first byte, its body, and what follows it."""
 
-    __slots__ = ("due", "hear", "what")
+    __slots__ = ("begins", "body_at", "due", "ends", "hear", "what")
 
     def __init__(self, what: object, hear: Callable[[int, Any], None], due: float) -> None:
         self.what = what
         self.hear = hear
         self.due = due
+        self.begins = self.body_at = self.ends = 0
 
 
 class HttpLine:
@@ -61,6 +73,9 @@ class HttpLine:
         self._lost = lost
         self._unsent = b""
         self._received = b""
+        self._said = 0
+        self._intakes: list[tuple[float, int]] = []
+        link.intakes = self._intakes
         link.client.owner = self
 
     def ask(
@@ -81,9 +96,12 @@ class HttpLine:
         method = method or ("GET" if body is None else "POST")
         body = body or b""
         fields = [("Host", "sim"), ("Content-Length", str(len(body))), *more]
-        head = machine.send(h11.Request(method=method, target=target, headers=fields))
-        self._unsent += (head or b"") + body
+        head = machine.send(h11.Request(method=method, target=target, headers=fields)) or b""
+        self._unsent += head + body
         asked = Asked(what, hear, self.world.now + wait_s + _GRACE_S)
+        asked.begins = self._said
+        asked.body_at = asked.begins + len(head)
+        self._said = asked.ends = asked.body_at + len(body)
         self.asked.append(asked)
         self.world.at(asked.due, self._check, asked)
         self.writable()
@@ -157,8 +175,27 @@ class HttpLine:
             raise Violation("HTTP", f"link {self.link.number}: {status} answers nothing")
         self.text = body.decode()
         asked = self.asked.popleft()
+        if status == 408 and not self._was_slow(asked):
+            raise Violation("HTTP", f"link {self.link.number}: 408 answers what came in time")
         asked.hear(status, json.loads(body) if body.startswith(b"{") else None)
         return True
+
+    def _was_slow(self, asked: Asked) -> bool:
+        """Whether the server had to wait too long for the head of a request, or for its body."""
+        first_at = self._read_at(asked.begins + 1)
+        head_at = self._read_at(asked.body_at)
+        return (
+            head_at >= first_at + WEB_LIMITS.head_timeout_s
+            or self._read_at(asked.ends) >= head_at + WEB_LIMITS.body_timeout_s
+        )
+
+    def _read_at(self, size: int) -> float:
+        """When the server had read so many bytes; now, if it has not."""
+        for at, more in self._intakes:
+            size -= more
+            if size <= 0:
+                return at
+        return self.world.now
 
     def broken(self, reason: str) -> None:
         """The connection broke."""
@@ -326,7 +363,7 @@ class WebPuller:
         self.world.after(_TAKE_EVERY_S, self._take, line)
 
     def _taken(self, line: HttpLine, most: int, status: int, body: Any) -> None:
-        if status in (403, 404, 409, 503) or _waited_for_others(self.simulation, status):
+        if status in (403, 404, 408, 409, 503) or _waited_for_others(self.simulation, status):
             return
         if status != 200:
             raise Violation("HTTP", f"{self.name}: {status} answers a take: {body}")
@@ -356,7 +393,7 @@ class WebPuller:
         def hear(status: int, body: Any) -> None:
             # One that came twice is acknowledged once; of a server that stops nobody knows whether
             # it did that before (seeds 245890, 250741).
-            if status not in (204, 404, 503):
+            if status not in (204, 404, 408, 503):
                 raise Violation("HTTP", f"{self.name}: {status} answers an acknowledge: {body}")
 
         line.ask(target, b"", receipt.uid, hear, _PATIENCE_S)

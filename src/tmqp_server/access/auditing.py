@@ -48,7 +48,6 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.effects import Accept, Effect, Refuse, Reply
 from tmqp_server.engine.model.feeds import Feed
-from tmqp_server.engine.option_table import CHANNEL_OPTIONS, QUEUE_OPTIONS, Option
 from tmqp_server.engine.options import (
     BindingOptions,
     ChannelChanges,
@@ -56,6 +55,7 @@ from tmqp_server.engine.options import (
     QueueChanges,
     QueueOptions,
 )
+from tmqp_server.engine.options.table import CHANNEL_OPTIONS, QUEUE_OPTIONS, Option
 from tmqp_server.engine.routing.routers import Router
 from tmqp_server.settings.routers import ROUTE_METHODS, values_of_binding, word_of_number
 

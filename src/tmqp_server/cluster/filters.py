@@ -21,7 +21,7 @@ from tmqp_server.engine.commands import (
     Push,
     SendDirect,
 )
-from tmqp_server.engine.model.channels import matches
+from tmqp_server.engine.model.channel_names import matches
 
 __all__ = [
     "KINDS",

@@ -6,11 +6,14 @@ from typing import Final, final
 
 from tmqp_server.engine.commands import Acknowledge, AcknowledgeRun, RunNotes, RunWire
 
-__all__ = ["CountedIds", "PlainAnswers", "RowChoice"]
+__all__ = ["CountedIds", "PlainAnswers", "RunChoice"]
 
 _DRAWN_DIGITS: Final = 16
-#: For so many chunks no runs are brought after one had to be divided.
+#: Chunks in which no runs are brought after the engine had to divide one, which costs more.
 _SINGLY_CHUNKS: Final = 64
+#: The same for runs that go into several queues, or are of several priorities: what a queue refuses
+#: of these it refuses for long.
+_UNMIXED_CHUNKS: Final = 1_024
 
 
 @final
@@ -52,22 +55,35 @@ class PlainAnswers(RunWire):
 
 
 @final
-class RowChoice:
-    """Whether a session brings what comes in a row as runs: not for a while after one had to be
-    divided.  ``notes`` are for its runs."""
+class RunChoice(RunNotes):
+    """Which runs a session brings: none for a while after the engine has noted that it divided one.
+    ``singly_for`` and ``unmixed_for`` say for how many chunks more there are none, or none that are
+    mixed.
 
-    __slots__ = ("_singly", "notes")
+    One object with what the engine notes, because each chunk looks at both.
+    """
+
+    __slots__ = ("singly_for", "unmixed_for")
 
     def __init__(self) -> None:
-        self.notes = RunNotes()
-        self._singly = 0
+        super().__init__()
+        self.singly_for = 0
+        self.unmixed_for = 0
+
+    def is_limited(self) -> bool:
+        """Whether something was divided lately."""
+        return self.divided or self.unmixed or self.singly_for > 0 or self.unmixed_for > 0
 
     def begin_chunk(self) -> bool:
         """Another chunk has come; whether its messages are to be brought singly."""
-        notes = self.notes
-        if notes.divided:
-            notes.divided = False
-            self._singly = _SINGLY_CHUNKS
-        elif self._singly:
-            self._singly -= 1
-        return self._singly > 0
+        if self.divided:
+            self.divided = False
+            self.singly_for = _SINGLY_CHUNKS
+        elif self.singly_for > 0:
+            self.singly_for -= 1
+        if self.unmixed:
+            self.unmixed = False
+            self.unmixed_for = _UNMIXED_CHUNKS
+        elif self.unmixed_for > 0:
+            self.unmixed_for -= 1
+        return self.singly_for > 0

@@ -34,6 +34,7 @@ __all__ = [
     "ENDED_SESSION_BYTES",
     "GRIP_BYTES",
     "MAX_SPELLINGS",
+    "MESSAGE_OVERHEAD_BYTES",
     "OWNER_BYTES",
     "PENDING_BYTES",
     "PENDING_CURSOR_BYTES",
@@ -64,6 +65,9 @@ __all__ = [
     "watch_bytes",
 ]
 
+#: What a message in memory takes beyond its own bytes: 410 to 470 measured for messages of 100 and
+#: of 2,000 bytes, compiled and interpreted.
+MESSAGE_OVERHEAD_BYTES: Final = 512
 #: A connection: its socket, tasks, protocol and door session.
 CONNECTION_BYTES: Final = 16_384
 #: What TLS adds to it: the state of OpenSSL, and its buffers once they have held large messages.

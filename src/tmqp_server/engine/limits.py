@@ -12,14 +12,10 @@ from typing import Final
 
 from tmqp.constants import MAX_NAME_BYTES, MAX_QUEUE_ID
 
-__all__ = ["LASTING_LIMITS", "MESSAGE_OVERHEAD_BYTES", "EngineLimits"]
+__all__ = ["LASTING_LIMITS", "EngineLimits"]
 
 #: Limits that stay what they are at the beginning of a broker: parts of it have noted them.
 LASTING_LIMITS: Final = ("max_in_flight_per_session", "max_name_bytes", "max_work_per_step")
-
-#: What a message in memory takes beyond its own bytes: 410 to 470 measured for messages of 100 and
-#: of 2,000 bytes, compiled and interpreted.
-MESSAGE_OVERHEAD_BYTES: Final = 512
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,8 @@ from typing import Any, Final
 import attrs
 
 from tmqp.constants import MAX_QUEUE_ID, STATUS_HEADER_WORDS
-from tmqp_server.engine.option_table import (
+from tmqp_server.engine.options import ChannelChanges, QueueChanges
+from tmqp_server.engine.options.table import (
     ADDRESS,
     CHANNEL_OPTIONS,
     FLAG,
@@ -24,7 +25,6 @@ from tmqp_server.engine.option_table import (
     STATUS,
     Option,
 )
-from tmqp_server.engine.options import ChannelChanges, QueueChanges
 from tmqp_server.settings.checks import (
     ConfigError,
     flag_of,

@@ -10,14 +10,14 @@ import json
 from typing import Any, Final
 
 from tmqp_server.engine.model.feeds import KeptFeed
-from tmqp_server.engine.option_table import (
+from tmqp_server.engine.options import BindingOptions, ChannelOptions, QueueOptions
+from tmqp_server.engine.options.table import (
     ADDRESS,
     CHANNEL_OPTIONS,
     IDS,
     QUEUE_OPTIONS,
     Option,
 )
-from tmqp_server.engine.options import BindingOptions, ChannelOptions, QueueOptions
 from tmqp_server.engine.records import Record, field_names
 from tmqp_server.storage.port import Retention, StoreError
 

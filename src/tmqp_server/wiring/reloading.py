@@ -20,8 +20,8 @@ from tmqp_server.admin.world import AdminWorld
 from tmqp_server.config import ConfigError, ServerConfig
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.limits import LASTING_LIMITS
-from tmqp_server.engine.option_table import CHANNEL_OPTIONS, QUEUE_OPTIONS
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
+from tmqp_server.engine.options.table import CHANNEL_OPTIONS, QUEUE_OPTIONS
 from tmqp_server.io.tls import TlsContexts
 from tmqp_server.settings.options import DeclaredChannel, DeclaredQueue
 from tmqp_server.wiring.auditing import Audit

@@ -14,7 +14,7 @@ from tmqp_server.access.rights import RIGHTS
 from tmqp_server.access.roles import ADMIN, AccessConfig, AccessError, Role, parse_access
 from tmqp_server.access.tokens import hash_token
 from tmqp_server.config import ConfigError, ServerConfig, parse_config
-from tmqp_server.engine.model.channels import matches
+from tmqp_server.engine.model.channel_names import matches
 
 NAMES = st.text("abAB-", min_size=1, max_size=6)
 PATTERNS = st.one_of(

@@ -23,7 +23,7 @@ from tmqp_server.admin.world import AdminWorld
 from tmqp_server.config import ServerConfig, parse_config
 from tmqp_server.doors.facts import events_by_name
 from tmqp_server.doors.registry import DoorRegistry
-from tmqp_server.engine.option_table import CHANNEL_OPTIONS, QUEUE_OPTIONS
+from tmqp_server.engine.options.table import CHANNEL_OPTIONS, QUEUE_OPTIONS
 from tmqp_server.wiring.doors import Doors
 
 pytestmark = pytest.mark.cold

@@ -11,7 +11,7 @@ from tests.tmqp_server.engine.world import World
 from tmqp.names import EXACT_MARK
 from tmqp_server.access.gate import Question
 from tmqp_server.doors.names import DoorNames, channel_of, exact_channel, foreign_name
-from tmqp_server.engine.model.channels import is_channel_name
+from tmqp_server.engine.model.channel_names import is_channel_name
 
 
 @pytest.mark.parametrize(

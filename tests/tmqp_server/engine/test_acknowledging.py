@@ -6,9 +6,10 @@ import pytest
 
 from tests.tmqp_server.engine.world import World, queue_defaults
 from tmqp.constants import STATUS_BROADCAST, STATUS_STOPPED
+from tmqp_server.engine.books import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.commands import Acknowledge
 from tmqp_server.engine.effects import Deliver
-from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES, EngineLimits
+from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.message import Message
 from tmqp_server.engine.options import QueueChanges
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.tmqp_server.engine.world import World
+from tmqp_server.engine.books import MESSAGE_OVERHEAD_BYTES as OVERHEAD
 from tmqp_server.engine.commands import (
     Acknowledge,
     Batch,
@@ -15,7 +16,6 @@ from tmqp_server.engine.commands import (
     Synced,
 )
 from tmqp_server.engine.events import NO_EVENTS
-from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES as OVERHEAD
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import BrokerOptions, QueueChanges
 

@@ -8,10 +8,10 @@ import pytest
 
 from tests.tmqp_server.engine.kept import DURABLE, KeptWorld
 from tests.tmqp_server.engine.world import World
-from tmqp_server.engine.books import DEFERRAL_BYTES
+from tmqp_server.engine.books import DEFERRAL_BYTES, MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.commands import ApplyDecision, Batch, CancelMessage, Push, PushExtras
 from tmqp_server.engine.events import NO_EVENTS
-from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES, EngineLimits
+from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.client import Origin
 from tmqp_server.engine.model.deferrals import Deferrals
 from tmqp_server.engine.model.message import MARK_HIGH, Message

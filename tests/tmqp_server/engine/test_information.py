@@ -6,6 +6,7 @@ import pytest
 
 from tests.tmqp_server.engine.world import World
 from tmqp.constants import STATUS_BROADCAST
+from tmqp_server.engine.books import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.commands import (
     Block,
     Command,
@@ -19,8 +20,7 @@ from tmqp_server.engine.commands import (
     PushExtras,
 )
 from tmqp_server.engine.effects import Reply
-from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
-from tmqp_server.engine.model.channels import matches
+from tmqp_server.engine.model.channel_names import matches
 from tmqp_server.engine.model.snapshots import ChannelSnapshot, ClientSnapshot, QueueSnapshot
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
 

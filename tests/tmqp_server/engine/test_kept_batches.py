@@ -7,6 +7,7 @@ import pytest
 from tests.tmqp_server.engine.kept import DURABLE, KeptWorld
 from tests.tmqp_server.engine.test_spilling import delivered
 from tmqp.constants import STATUS_BROADCAST, STATUS_CACHE, STATUS_PULL
+from tmqp_server.engine.books import MESSAGE_OVERHEAD_BYTES as OVERHEAD
 from tmqp_server.engine.books import batch_bytes
 from tmqp_server.engine.commands import (
     Acknowledge,
@@ -18,7 +19,6 @@ from tmqp_server.engine.commands import (
     Release,
     RemoveQueue,
 )
-from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES as OVERHEAD
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.client import Client
 from tmqp_server.engine.model.delivery import ALLOW, SAVE, Decision, DeliveryHandler, QueueFacts

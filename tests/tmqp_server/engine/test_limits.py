@@ -11,6 +11,7 @@ import pytest
 from tests.tmqp_server.engine.letters import Letter
 from tests.tmqp_server.engine.world import World, queue_defaults
 from tmqp.constants import STATUS_PULL
+from tmqp_server.engine.books import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.commands import (
     BY_ID,
     AddBinding,
@@ -28,7 +29,7 @@ from tmqp_server.engine.commands import (
     SendDirect,
     SubscribeEvent,
 )
-from tmqp_server.engine.limits import LASTING_LIMITS, MESSAGE_OVERHEAD_BYTES, EngineLimits
+from tmqp_server.engine.limits import LASTING_LIMITS, EngineLimits
 from tmqp_server.engine.options import (
     ASKS_NOTHING,
     ASKS_RESPONSE,

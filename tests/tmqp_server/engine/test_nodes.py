@@ -18,6 +18,7 @@ from tests.tmqp_server.engine.test_machine import (
 )
 from tests.tmqp_server.engine.world import World, queue_defaults
 from tmqp.constants import STATUS_CACHE, STATUS_PAUSED, STATUS_PULL
+from tmqp_server.engine.books import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.commands import (
     BY_ID,
     Acknowledge,
@@ -34,7 +35,6 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.effects import Accept, Reply
 from tmqp_server.engine.events import NODE_CONNECTED, NODE_DISCONNECTED
-from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.delivery import DeliveryHandler, QueueFacts
 from tmqp_server.engine.model.message import Message
 from tmqp_server.engine.model.nodes import NodeSnapshot

@@ -12,9 +12,10 @@ from tests.tmqp_server.engine.kept import KeptWorld
 from tests.tmqp_server.engine.test_browsing import Looks
 from tests.tmqp_server.engine.test_deferring import cancel
 from tmqp.constants import STATUS_PULL, STATUS_ROUND_ROBIN
+from tmqp_server.engine.books import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.commands import ClearMessages, PushExtras, RemoveQueue
 from tmqp_server.engine.flights import LOOK_AHEAD_S
-from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES, EngineLimits
+from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.deferrals import Deferral, DeferralLine, ShelfLine
 from tmqp_server.engine.model.snapshots import BROWSED_DEFERRED
 from tmqp_server.engine.model.times import NEVER

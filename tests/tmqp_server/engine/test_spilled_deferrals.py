@@ -11,10 +11,11 @@ from tests.tmqp_server.engine.test_browsing import Looks
 from tests.tmqp_server.engine.test_deferring import cancel
 from tests.tmqp_server.engine.test_shelving import FAR, defer, got, places, shelving, wait
 from tmqp.constants import STATUS_PULL
+from tmqp_server.engine.books import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.commands import ClearMessages, PushExtras, RemoveQueue, SubscribeEvent
 from tmqp_server.engine.events import MESSAGE_PRODUCED
 from tmqp_server.engine.flights import LOOK_AHEAD_S
-from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES, EngineLimits
+from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import QueueChanges
 
 

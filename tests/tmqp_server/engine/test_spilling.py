@@ -8,8 +8,9 @@ from tests.tmqp_server.engine.kept import KeptWorld
 from tests.tmqp_server.engine.world import World
 from tmqp.blocks import StoredMessage
 from tmqp.constants import STATUS_CACHE, STATUS_PAUSED, STATUS_PULL, STATUS_PUSH, STATUS_STOPPED
+from tmqp_server.engine.books import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.commands import ClearMessages, PushExtras, RemoveQueue
-from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES, EngineLimits
+from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import QueueChanges
 from tmqp_server.storage.port import DamageError
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tests.tmqp_server.engine.shelves import check_shelf
 from tmqp.constants import PUT_BACK_END
+from tmqp_server.engine.books import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import (
     Acknowledge,
@@ -24,7 +25,7 @@ from tmqp_server.engine.commands import (
     UpdateQueue,
 )
 from tmqp_server.engine.core import PendingRun, PendingSave
-from tmqp_server.engine.delivery.batches import PendingBatch
+from tmqp_server.engine.delivery.batch_checks import PendingBatch
 from tmqp_server.engine.delivery.feed_commits import Commit
 from tmqp_server.engine.effects import (
     Accept,
@@ -59,7 +60,7 @@ from tmqp_server.engine.effects import (
     TellNodes,
 )
 from tmqp_server.engine.events import NO_EVENTS, event_name
-from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES, EngineLimits
+from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.client import Client
 from tmqp_server.engine.model.delivery import DeliveryHandler
 from tmqp_server.engine.model.handlers import built_in_handlers

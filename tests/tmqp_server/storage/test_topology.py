@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmqp_server.engine.option_table import CHANNEL_OPTIONS, QUEUE_OPTIONS
 from tmqp_server.engine.options import BindingOptions, ChannelOptions, QueueOptions
+from tmqp_server.engine.options.table import CHANNEL_OPTIONS, QUEUE_OPTIONS
 from tmqp_server.engine.records import field_names
 from tmqp_server.storage.port import StoreError
 from tmqp_server.storage.topology import (

@@ -29,8 +29,8 @@ from tmqp_server.engine.commands import (
     UpdateQueue,
 )
 from tmqp_server.engine.model.snapshots import ChannelSnapshot, ClientSnapshot, QueueSnapshot
-from tmqp_server.engine.option_table import CHANNEL_OPTIONS, QUEUE_OPTIONS, Option
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
+from tmqp_server.engine.options.table import CHANNEL_OPTIONS, QUEUE_OPTIONS, Option
 from tmqp_server.settings.checks import ConfigError
 from tmqp_server.settings.options import (
     CHANNEL_KEYS,

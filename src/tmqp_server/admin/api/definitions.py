@@ -35,7 +35,7 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.effects import Reply
 from tmqp_server.engine.model.snapshots import ChannelSnapshot, QueueSnapshot
-from tmqp_server.engine.option_table import CHANNEL_OPTIONS, QUEUE_OPTIONS, Option
+from tmqp_server.engine.options.table import CHANNEL_OPTIONS, QUEUE_OPTIONS, Option
 from tmqp_server.settings.checks import ConfigError
 from tmqp_server.settings.options import DeclaredChannel, declared_channels
 from tmqp_server.settings.routers import (

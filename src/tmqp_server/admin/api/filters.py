@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, final
 
 from tmqp_server.doors.http.messages import BadRequest
-from tmqp_server.engine.model.channels import matches
+from tmqp_server.engine.model.channel_names import matches
 
 __all__ = ["Condition", "Fields", "parse_filter"]
 

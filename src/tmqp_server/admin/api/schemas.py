@@ -39,7 +39,7 @@ from tmqp_server.admin.api.schema_parts import (
 from tmqp_server.admin.api.server_schemas import ROLE, SERVER_SCHEMAS
 from tmqp_server.admin.api.shapes import COUNTS, STATUS_WORDS
 from tmqp_server.doors.http.contents import MOST_DELAY_MS, PUT_BACK_PLACES
-from tmqp_server.engine.option_table import (
+from tmqp_server.engine.options.table import (
     ADDRESS,
     CHANNEL_OPTIONS,
     FLAG,

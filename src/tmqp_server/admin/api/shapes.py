@@ -13,7 +13,7 @@ from tmqp_server.engine.model.surveyed import (
     SubscriptionSnapshot,
     SurveyedClient,
 )
-from tmqp_server.engine.option_table import (
+from tmqp_server.engine.options.table import (
     ADDRESS,
     CHANNEL_OPTIONS,
     IDS,

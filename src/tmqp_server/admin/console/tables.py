@@ -14,7 +14,7 @@ from tmqp.constants import (
 )
 from tmqp_server.doors.facts import events_by_name
 from tmqp_server.engine.events import LIFECYCLE_EVENTS, SERVER_EVENTS
-from tmqp_server.engine.option_table import ADDRESS, CHANNEL_OPTIONS, QUEUE_OPTIONS, STATUS, Option
+from tmqp_server.engine.options.table import ADDRESS, CHANNEL_OPTIONS, QUEUE_OPTIONS, STATUS, Option
 
 __all__ = ["console_tables"]
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import final
 
 from tmqp.constants import RESULT_OK
-from tmqp_server.doors.answers import PlainAnswers, RowChoice
+from tmqp_server.doors.answers import PlainAnswers, RunChoice
 from tmqp_server.doors.bodies import bytes_around
 from tmqp_server.doors.goms.context import GomsContext
 from tmqp_server.doors.goms.message import DOOR, QUEUE, GomsRun, NotMine
@@ -65,7 +65,7 @@ class GomsSession(WaitingSession[Event]):
         #: Of the deliveries that are not written, the answers that their queues want.
         self._answers: list[Command] = []
         self._out: deque[bytes] = deque()
-        self._rows = RowChoice()
+        self._runs = RunChoice()
 
     # -- bytes in -------------------------------------------------------------------------------
 
@@ -97,7 +97,7 @@ class GomsSession(WaitingSession[Event]):
     def commands_of(self, events: list[Event], now: float) -> Sequence[Command]:
         """What requests ask for."""
         commands: list[Command] = []
-        singly = self._rows.begin_chunk()
+        singly = self._runs.begin_chunk()
         at = 0
         while at < len(events):
             event = events[at]
@@ -178,7 +178,7 @@ class GomsSession(WaitingSession[Event]):
             ids = context.ids.several(len(data))
             client_id = self._client_id
             run = GomsRun(ids, client_id, channel, data, around, echoes=self._echoes())
-            commands += run.command(self._number, self._rows.notes, singly=singly)
+            commands += run.command(self._number, self._runs, singly=singly)
 
     # -- effects --------------------------------------------------------------------------------
 
@@ -230,7 +230,7 @@ class GomsSession(WaitingSession[Event]):
     def _answer(self, topic: str, channel: str, ids: list[str]) -> None:
         """Answer for deliveries when the kernel has them."""
         place = self._context.channels.get(topic, channel)
-        answers, notes = PlainAnswers(), self._rows.notes
+        answers, notes = PlainAnswers(), self._runs
         self._answers.append(AcknowledgeRun(self._number, place, QUEUE, ids, answers, notes))
         self.wants_written = True
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import final
 
-from tmqp_server.doors.answers import PlainAnswers, RowChoice
+from tmqp_server.doors.answers import PlainAnswers, RunChoice
 from tmqp_server.engine.commands import (
     AcknowledgeRun,
     Command,
@@ -82,21 +82,20 @@ class RowMaker:
     :param is_keyless: whether a message, in the door's form, has no group.
     """
 
-    __slots__ = ("_choice", "_is_keyless", "_notes")
+    __slots__ = ("_is_keyless", "_runs")
 
     def __init__(self, is_keyless: Callable[[object], bool]) -> None:
-        self._choice = RowChoice()
+        self._runs = RunChoice()
         self._is_keyless = is_keyless
-        self._notes = self._choice.notes
 
     @property
     def notes(self) -> RunNotes:
         """What the broker notes about the session's runs."""
-        return self._notes
+        return self._runs
 
     def joined(self, commands: list[Command]) -> list[Command]:
         """The same, with rows in the place of single commands."""
-        if self._choice.begin_chunk() or len(commands) < 2:
+        if self._runs.begin_chunk() or len(commands) < 2:
             return commands
         found: list[Command] = []
         at = 0
@@ -135,7 +134,7 @@ class RowMaker:
             run.size(),
             run.largest(),
             run,
-            self._notes,
+            self._runs,
         )
 
     def _answers(self, first: AcknowledgeRun, row: list[Command]) -> AcknowledgeRun:
@@ -146,7 +145,7 @@ class RowMaker:
             assert isinstance(each, AcknowledgeRun), "they are alike"
             ids += each.message_ids
         return AcknowledgeRun(
-            first.session, first.channel, first.queue_id, ids, PlainAnswers(), self._notes
+            first.session, first.channel, first.queue_id, ids, PlainAnswers(), self._runs
         )
 
 

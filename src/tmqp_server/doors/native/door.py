@@ -35,6 +35,7 @@ from tmqp.limits import Limits
 from tmqp.names import EXACT_MARK
 from tmqp.runs import FrameRun
 from tmqp.state import Role
+from tmqp_server.doors.answers import RunChoice
 from tmqp_server.doors.bodies import KeptFrames
 from tmqp_server.doors.letter import Letter
 from tmqp_server.doors.letter_frames import letter_of_frame
@@ -58,7 +59,7 @@ from tmqp_server.doors.native.pulls import (
     pull_of,
 )
 from tmqp_server.doors.native.rewriting import without_ours
-from tmqp_server.doors.native.runs import NativeRun, RunChoice, run_bytes, run_command
+from tmqp_server.doors.native.runs import NativeRun, run_bytes, run_command
 from tmqp_server.doors.native.terms import release_of
 from tmqp_server.doors.native.transactions import (
     TRANSACTION_OPERATIONS,
@@ -230,7 +231,10 @@ class NativeSession(AnsweringSession):
 
     def receive(self, data: bytes, now: float) -> Sequence[Command]:
         """Turn bytes into commands."""
-        self._runs.begin_chunk(self._connection)
+        runs = self._runs
+        if runs.is_limited():
+            self._connection.makes_runs = not runs.begin_chunk()
+            self._connection.mix_runs(runs.unmixed_for == 0)
         return self._commands(self._connection.receive(data, now), now)
 
     def receive_eof(self, now: float) -> Sequence[Command]:

@@ -50,8 +50,8 @@ from tmqp_server.engine.model.snapshots import (
     RouterSnapshot,
     TransactionSnapshot,
 )
-from tmqp_server.engine.option_table import ADDRESS, CHANNEL_OPTIONS, QUEUE_OPTIONS, Option
 from tmqp_server.engine.options import BindingOptions
+from tmqp_server.engine.options.table import ADDRESS, CHANNEL_OPTIONS, QUEUE_OPTIONS, Option
 
 __all__ = ["most_items", "unix_ms", "written", "written_cursors"]
 

@@ -101,8 +101,8 @@ from tmqp_server.engine.commands import (
     UpdateChannel,
     UpdateQueue,
 )
-from tmqp_server.engine.option_table import ADDRESS, CHANNEL_OPTIONS, QUEUE_OPTIONS, TEXT, Option
 from tmqp_server.engine.options import NOWHERE, BindingOptions, ChannelChanges, QueueChanges
+from tmqp_server.engine.options.table import ADDRESS, CHANNEL_OPTIONS, QUEUE_OPTIONS, TEXT, Option
 
 __all__ = ["OPERATIONS", "PUSH_HEADERS", "command_of", "may_have_times", "push_extras"]
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import final
 
-from tmqp.connection import Connection
 from tmqp.constants import TYPE_QUEUE_MESSAGE
 from tmqp.extensions import FILTER_HEADERS
 from tmqp.runs import FrameRun
@@ -19,47 +18,7 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.effects import DeliverRun
 
-__all__ = ["NativeRun", "RunChoice", "run_bytes", "run_command"]
-
-#: Chunks in which no runs are brought after the engine had to divide one, which costs more.
-_SINGLY_CHUNKS: Final = 64
-#: The same for runs that go into several queues, or are of several priorities: what a queue refuses
-#: of these it refuses for long.
-_UNMIXED_CHUNKS: Final = 1_024
-
-
-@final
-class RunChoice(RunNotes):
-    """Which runs a connection makes: none for a while after the engine has noted that it divided
-    one.  ``singly_for`` and ``unmixed_for`` say for how many chunks more there are none, or none
-    that are mixed.
-
-    One object with what the engine notes, because each chunk looks at both.
-    """
-
-    __slots__ = ("singly_for", "unmixed_for")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.singly_for = 0
-        self.unmixed_for = 0
-
-    def begin_chunk(self, connection: Connection) -> None:
-        """Another chunk has come: let its messages be taken together, or not."""
-        if self.divided:
-            self.divided = False
-            self.singly_for = _SINGLY_CHUNKS
-            connection.makes_runs = False
-        elif self.singly_for > 0:
-            self.singly_for -= 1
-            connection.makes_runs = self.singly_for == 0
-        if self.unmixed:
-            self.unmixed = False
-            self.unmixed_for = _UNMIXED_CHUNKS
-            connection.mix_runs(False)
-        elif self.unmixed_for > 0:
-            self.unmixed_for -= 1
-            connection.mix_runs(self.unmixed_for == 0)
+__all__ = ["NativeRun", "run_bytes", "run_command"]
 
 
 @final

@@ -146,8 +146,8 @@ class ConsumingSession(PublishingSession):
             name = ids[0]
             commands.append(Acknowledge(number, name, channel, QUEUE, True, "", None, 0, name))
             return at
-        run = AcknowledgeRun(number, channel, QUEUE, ids, NsqAnswers(), self._notes, True)
-        if self._singly:
+        run = AcknowledgeRun(number, channel, QUEUE, ids, NsqAnswers(), self._runs, True)
+        if self._runs.singly_for:
             commands.extend(run.singles())
         else:
             commands.append(run)

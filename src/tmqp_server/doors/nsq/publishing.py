@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from tmqp.constants import RESULT_DUPLICATE, RESULT_OK, RESULT_UNAUTHORIZED
+from tmqp_server.doors.answers import RunChoice
 from tmqp_server.doors.nsq.context import NsqContext
 from tmqp_server.doors.nsq.message import NsqRun, size_of
 from tmqp_server.doors.nsq.publications import PendingPublication, PendingPublications
 from tmqp_server.doors.nsq.topics import QUEUE
 from tmqp_server.doors.nsq.writing import CONNECTED, NOTHING, WritingSession
-from tmqp_server.engine.commands import Command, Push, PushRun, RunNotes
+from tmqp_server.engine.commands import Command, Push, PushRun
 from tmqp_server.engine.effects import Confirm, ConfirmRun
 from tmqp_wires.nsq.events import Event, Publish, PublishDeferred, PublishMany
 from tmqp_wires.nsq.names import quoted
@@ -19,8 +20,6 @@ from tmqp_wires.nsq.writing import OK, message_frame
 
 __all__ = ["MadeTopic", "PublishingSession"]
 
-#: As the native door has it: for so many chunks no runs are brought after one had to be divided.
-_SINGLY_CHUNKS: Final = 64
 #: So many topics are remembered by a session.
 _MOST_MADE: Final = 1_000
 
@@ -46,16 +45,7 @@ class PublishingSession(WritingSession):
         self._codes: dict[str, int] = {}
         #: Topics that are there, or that the client may make.
         self._made: set[bytes] = set()
-        self._notes = RunNotes()
-        self._singly = 0
-
-    def _look_at_notes(self) -> None:
-        """Before a chunk: whether runs are of use."""
-        if self._notes.divided:
-            self._notes.divided = False
-            self._singly = _SINGLY_CHUNKS
-        elif self._singly:
-            self._singly -= 1
+        self._runs = RunChoice()
 
     def _forget_publications(self) -> None:
         """Nobody waits for the answers any more."""
@@ -76,7 +66,7 @@ class PublishingSession(WritingSession):
         assert isinstance(first, Publish)
         bodies = [first.body]
         at += 1
-        if not self._singly:
+        if not self._runs.singly_for:
             while at < len(events):
                 event = events[at]
                 if not isinstance(event, Publish) or event.topic != first.topic:
@@ -135,9 +125,9 @@ class PublishingSession(WritingSession):
             run.size(),
             run.largest(),
             run,
-            self._notes,
+            self._runs,
         )
-        if self._singly:
+        if self._runs.singly_for:
             commands.extend(run.pushes(command))
         else:
             commands.append(command)

@@ -92,7 +92,7 @@ class NsqSession(ConsumingSession):
         self._context.time_s = now
         if self.closed or self._ends:
             return NOTHING
-        self._look_at_notes()
+        self._runs.begin_chunk()
         self._first.take(data)
         if self._layer is not None:
             try:

@@ -16,7 +16,7 @@ from typing import Final, final
 
 from tmqp.constants import RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_OK
 from tmqp.greetings import FirstBytes
-from tmqp_server.doors.answers import PlainAnswers, RowChoice
+from tmqp_server.doors.answers import PlainAnswers, RunChoice
 from tmqp_server.doors.bodies import bytes_around
 from tmqp_server.doors.ordered import OrderedAnswers, Slot
 from tmqp_server.doors.port import SYNTAX
@@ -88,7 +88,7 @@ class SmqSession(WaitingSession[Event]):
         #: By channel that was published to, what is kept of a message there beside its id and its
         #: body.
         self._around: dict[str, int] = {}
-        self._rows = RowChoice()
+        self._runs = RunChoice()
 
     # -- bytes in -------------------------------------------------------------------------------
 
@@ -116,7 +116,7 @@ class SmqSession(WaitingSession[Event]):
     def commands_of(self, events: list[Event], now: float) -> Sequence[Command]:
         """What lines ask for."""
         commands: list[Command] = []
-        singly = self._rows.begin_chunk()
+        singly = self._runs.begin_chunk()
         for event in events:
             if isinstance(event, Publish):
                 self._publish(event, singly, commands)
@@ -164,7 +164,7 @@ class SmqSession(WaitingSession[Event]):
         if count == 1 or singly:
             commands += run.singly(number)
             return
-        size, largest, notes = run.size(), run.largest(), self._rows.notes
+        size, largest, notes = run.size(), run.largest(), self._runs
         commands.append(
             PushRun(number, channel, QUEUE, False, False, count, size, largest, run, notes)
         )
@@ -185,7 +185,7 @@ class SmqSession(WaitingSession[Event]):
             done = [ids.popleft() for _ in range(min(count, len(ids)))]
             count -= len(done)
             if done:
-                answers, notes = PlainAnswers(), self._rows.notes
+                answers, notes = PlainAnswers(), self._runs
                 commands.append(AcknowledgeRun(self._number, channel, QUEUE, done, answers, notes))
 
     def _ask_statistics(self, commands: list[Command]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from tmqp.constants import RESULT_OK
-from tmqp_server.doors.answers import PlainAnswers, RowChoice
+from tmqp_server.doors.answers import PlainAnswers, RunChoice
 from tmqp_server.doors.zmtp.context import ZmtpContext
 from tmqp_server.doors.zmtp.filters import TopicFilter
 from tmqp_server.doors.zmtp.message import QUEUE, ZmtpRun, size_of
@@ -147,7 +147,7 @@ class PushRole(SocketRole):
     ) -> None:
         super().__init__(context, number, peer, channel)
         self._routes = routes
-        self._rows = RowChoice()
+        self._runs = RunChoice()
 
     def extras(self) -> PushExtras:
         """What each push says."""
@@ -162,7 +162,7 @@ class PushRole(SocketRole):
 
     def take(self, raws: list[bytes]) -> Sequence[Command]:
         """Push them."""
-        singly = self._rows.begin_chunk()
+        singly = self._runs.begin_chunk()
         if self._routes is None:
             return self._pushes(self._channel, QUEUE, raws, singly)
         commands: list[Command] = []
@@ -183,7 +183,7 @@ class PushRole(SocketRole):
                 for name, raw in zip(ids, raws, strict=True)
             ]
         run = ZmtpRun(ids, raws, extras)
-        count, size, largest, notes = len(raws), run.size(), run.largest(), self._rows.notes
+        count, size, largest, notes = len(raws), run.size(), run.largest(), self._runs
         return [PushRun(number, channel, queue_id, False, False, count, size, largest, run, notes)]
 
 

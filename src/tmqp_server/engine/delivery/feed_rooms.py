@@ -10,11 +10,10 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp.constants import RESULT_LIMIT_EXCEEDED, RESULT_OK
-from tmqp_server.engine.books import DEFERRAL_BYTES
+from tmqp_server.engine.books import DEFERRAL_BYTES, MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.delivery.feed_commits import target_of
 from tmqp_server.engine.delivery.outcomes import Outcomes
-from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.feeds import Feed
 from tmqp_server.engine.model.message import Message, verdict
 from tmqp_server.engine.model.queues import Queue

@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp.constants import DECIDE_ACK_NONE
+from tmqp_server.engine.books import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.commands import PushRun
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.delivery.dealing import Deal
@@ -28,7 +29,6 @@ from tmqp_server.engine.delivery.run_dealing import RunDealer, marks_of
 from tmqp_server.engine.effects import ConfirmRun, EraseRun
 from tmqp_server.engine.events import MESSAGE_PRODUCED
 from tmqp_server.engine.flights import Flights
-from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.client import Origin
 from tmqp_server.engine.model.delivery import (
     ACKNOWLEDGE,

@@ -32,6 +32,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tmqp_server.engine.books import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.delivery.awaited_copies import CopyingStep
 from tmqp_server.engine.delivery.debts import owes_copies
@@ -45,7 +46,6 @@ from tmqp_server.engine.delivery.pump import Pump
 from tmqp_server.engine.delivery.sending import Sender
 from tmqp_server.engine.delivery.workflow import Workflow
 from tmqp_server.engine.flights import Flights
-from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.delivery import (
     ALLOW,
     HOOK_CAN_RECEIVE,

@@ -24,10 +24,10 @@ from __future__ import annotations
 from typing import Final, final
 
 from tmqp.constants import RESULT_BUSY, RESULT_LIMIT_EXCEEDED
+from tmqp_server.engine.books import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.commands import Push, connection_of
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.effects import PushDecided
-from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session
 from tmqp_server.engine.model.times import NEVER

@@ -14,7 +14,7 @@ from tmqp.constants import (
     RESULT_UNACCEPTABLE,
     RESULT_UNAUTHORIZED,
 )
-from tmqp_server.engine.books import DEFERRAL_BYTES, QUEUE_OPTIONS
+from tmqp_server.engine.books import DEFERRAL_BYTES, MESSAGE_OVERHEAD_BYTES, QUEUE_OPTIONS
 from tmqp_server.engine.commands import (
     Acknowledge,
     Command,
@@ -33,7 +33,6 @@ from tmqp_server.engine.delivery.workflow import Workflow
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import Confirm, Deliver, Effect, Reply
 from tmqp_server.engine.flights import LOOK_AHEAD_S
-from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.message import (
     MARK_CONFIRMED,
     MARK_DONE_CONFIRMS,

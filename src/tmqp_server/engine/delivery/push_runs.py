@@ -34,6 +34,7 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp.constants import DECIDE_ACK_NONE
+from tmqp_server.engine.books import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.commands import AcknowledgeRun, PushRun
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.delivery.feed_runs import FeedRuns
@@ -42,7 +43,6 @@ from tmqp_server.engine.delivery.workflow import Workflow
 from tmqp_server.engine.effects import ConfirmRun, DeliverRun, EraseRun
 from tmqp_server.engine.events import MESSAGE_PRODUCED
 from tmqp_server.engine.flights import Flights
-from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.client import Client
 from tmqp_server.engine.model.delivery import (
     ACKNOWLEDGE,

@@ -7,9 +7,8 @@ from tmqp.constants import (
     RESULT_OK,
     RESULT_UNAUTHORIZED,
 )
-from tmqp_server.engine.books import QUEUE_OPTIONS
+from tmqp_server.engine.books import MESSAGE_OVERHEAD_BYTES, QUEUE_OPTIONS
 from tmqp_server.engine.core import Core
-from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.message import MARK_SAVED, MARK_SAVING, Message
 from tmqp_server.engine.model.queues import Queue
 

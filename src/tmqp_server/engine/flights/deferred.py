@@ -21,11 +21,10 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from tmqp_server.engine.books import DEFERRAL_BYTES, shelved_bytes
+from tmqp_server.engine.books import DEFERRAL_BYTES, MESSAGE_OVERHEAD_BYTES, shelved_bytes
 from tmqp_server.engine.core import PendingSave
 from tmqp_server.engine.effects import Erase
 from tmqp_server.engine.flights.runs import RunFlights
-from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.deferrals import Deferral, DeferralShelf, ShelfLine
 from tmqp_server.engine.model.message import (
     MARK_AWAY,

@@ -26,11 +26,10 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp.extensions import LAPSE_ANSWERED, LAPSE_TIMED_OUT
-from tmqp_server.engine.books import holders_bytes
+from tmqp_server.engine.books import MESSAGE_OVERHEAD_BYTES, holders_bytes
 from tmqp_server.engine.effects import Lapsed
 from tmqp_server.engine.flights.deferred import DeferralFlights
 from tmqp_server.engine.flights.keying import let_go
-from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.client import Client
 from tmqp_server.engine.model.message import (
     MARK_ANSWERED,

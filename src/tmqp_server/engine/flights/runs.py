@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tmqp_server.engine.books import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.commands import PushRun, RunWire
 from tmqp_server.engine.core import Core
-from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.client import Client, Origin
 from tmqp_server.engine.model.message import MARK_HIGH, MARK_SAVING, Message
 from tmqp_server.engine.model.packed_parts import packed_form

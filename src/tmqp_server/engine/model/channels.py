@@ -1,4 +1,4 @@
-"""Channels and the table that finds them: names, look-up, limits, creation and removal.
+"""Channels and the table that finds them: look-up, limits, creation and removal.
 
 A channel is an audience and the queues it shares (specification, "Features and Limitations":
 clients join channels, not queues).  Look-up ignores case (F46) and is needed for every message,
@@ -17,7 +17,6 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp.constants import (
-    FORBIDDEN_NAME_CHARACTERS,
     MAX_QUEUE_ID,
     RESULT_BAD_REQUEST,
     RESULT_DUPLICATE,
@@ -25,9 +24,10 @@ from tmqp.constants import (
     RESULT_OK,
     RESULT_UNACCEPTABLE,
 )
-from tmqp.names import EXACT_MARK, fault_of_name
+from tmqp.names import EXACT_MARK
 from tmqp_server.engine.books import MAX_SPELLINGS, Books, channel_bytes, queue_bytes
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.model.channel_names import escaped_name, is_channel_name, matches
 from tmqp_server.engine.model.counters import QueueCounters
 from tmqp_server.engine.model.delivery import HandlerRegistry
 from tmqp_server.engine.model.disciplines import DISCIPLINES
@@ -38,58 +38,12 @@ from tmqp_server.engine.model.sessions import Audience, Session
 from tmqp_server.engine.model.timers import Sleeper
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueOptions
 
-__all__ = ["Channel", "ChannelTable", "IdleTimer", "is_channel_name", "is_disposable", "matches"]
+__all__ = ["Channel", "ChannelTable", "IdleTimer", "is_disposable"]
 
 #: Queues in the remembered answers to questions for tags.
 _TAGGED: Final = 65_536
-#: Stars of a filter with one inside; a filter with more fits nothing, for each costs time.
-_MOST_STARS: Final = 8
 #: Walks over all queues that are told of queues that go.
 _MOST_SURVEYS: Final = 16
-
-
-def is_channel_name(name: str, max_bytes: int) -> bool:
-    """Whether a channel may have this name (F47).
-
-    Control characters and their like are refused as well (``tmqp.names``): names travel in header
-    lines, where a line break would start another header, and are shown in terminals.
-    """
-    if not name or len(name.encode("utf-8", "surrogatepass")) > max_bytes:
-        return False
-    for character in name:
-        if character in FORBIDDEN_NAME_CHARACTERS:
-            return False
-    return not fault_of_name(name)
-
-
-def _escaped(name: str) -> str:
-    """A name with its capitals percent-encoded; without any, its first character."""
-    parts = [each if each == each.lower() else _percent(each) for each in name]
-    found = "".join(parts)
-    return _percent(name[:1]) + name[1:] if found == name else found
-
-
-def _percent(text: str) -> str:
-    return "".join([f"%{byte:02X}" for byte in text.encode("utf-8", "surrogatepass")])
-
-
-def matches(text: str, pattern: str) -> bool:
-    """Whether *text* passes the filter *pattern* (F53); an empty filter lets everything pass.
-
-    ``*x*`` contains, ignoring case; ``*x`` ends and ``x*`` starts with x, in this case; ``a*b``
-    does both, and any text may be between.  Anything else is equal, ignoring case.
-    """
-    if not pattern:
-        return True
-    if "*" in pattern[1:-1]:
-        return text.lower() == pattern.lower() or _has_pieces(text, pattern)
-    if pattern.startswith("*"):
-        if pattern.endswith("*"):
-            return pattern[1:-1].lower() in text.lower()
-        return text.endswith(pattern[1:])
-    if pattern.endswith("*"):
-        return text.startswith(pattern[:-1])
-    return text.lower() == pattern.lower()
 
 
 def is_disposable(queue: Queue) -> bool:
@@ -98,24 +52,6 @@ def is_disposable(queue: Queue) -> bool:
         return False
     needed = queue.claims or queue.cursors or queue.options.retains()
     return not needed and queue.is_empty()
-
-
-def _has_pieces(text: str, pattern: str) -> bool:
-    """Whether *text* has what is between the stars of a pattern, in this order."""
-    if pattern.count("*") > _MOST_STARS:
-        return False
-    if pattern.startswith("*") and pattern.endswith("*"):
-        text, pattern = text.lower(), pattern.lower()
-    pieces = pattern.split("*")
-    at = len(pieces[0])
-    if not text.startswith(pieces[0]):
-        return False
-    for piece in pieces[1:-1]:
-        found = text.find(piece, at)
-        if found < 0:
-            return False
-        at = found + len(piece)
-    return len(text) - at >= len(pieces[-1]) and text.endswith(pieces[-1])
 
 
 class IdleTimer(Sleeper):
@@ -307,7 +243,7 @@ class ChannelTable:
 
     def _find_exact(self, name: str) -> Channel | None:
         # First the one that was created for this spelling, whoever has taken the plain name since.
-        channel = self.by_key.get(_escaped(name).lower())
+        channel = self.by_key.get(escaped_name(name).lower())
         if channel is not None and channel.exact == name:
             return channel
         channel = self.by_key.get(name.lower())
@@ -322,7 +258,7 @@ class ChannelTable:
         real, mark, _ = name[1:].partition(EXACT_MARK)
         if mark:
             return real
-        return _escaped(real) if real.lower() in self.by_key else real
+        return escaped_name(real) if real.lower() in self.by_key else real
 
     def shared_name(self, real: str) -> str:
         """What another server knows the channel by that has this real name here."""

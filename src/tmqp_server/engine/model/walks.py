@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, final
 
-from tmqp_server.engine.model.channels import Channel, matches
+from tmqp_server.engine.model.channel_names import matches
+from tmqp_server.engine.model.channels import Channel
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session
 from tmqp_server.engine.records import Record

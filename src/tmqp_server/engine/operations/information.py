@@ -22,7 +22,8 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.core import Core, PendingRun, Performers
 from tmqp_server.engine.effects import Reply
-from tmqp_server.engine.model.channels import Channel, matches
+from tmqp_server.engine.model.channel_names import matches
+from tmqp_server.engine.model.channels import Channel
 from tmqp_server.engine.model.sessions import Session
 from tmqp_server.engine.model.snapshots import (
     BrokerStatistics,

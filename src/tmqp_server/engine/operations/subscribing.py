@@ -8,11 +8,10 @@ from __future__ import annotations
 from tmqp.constants import RESULT_FAILED, RESULT_OK
 from tmqp_server.engine.books import listening_bytes
 from tmqp_server.engine.commands import Command, SubscribeEvent
-from tmqp_server.engine.core import Core
+from tmqp_server.engine.core import NO_QUEUE, Core, Place
 from tmqp_server.engine.effects import Reply
 from tmqp_server.engine.events import MESSAGE_PRODUCED, SERVER_EVENTS
 from tmqp_server.engine.model.sessions import Session
-from tmqp_server.engine.notices import NO_QUEUE, Place
 
 __all__ = ["Subscribing"]
 

@@ -18,7 +18,8 @@ from typing import Final, final
 
 from tmqp_server.engine.core import Core, PendingRun
 from tmqp_server.engine.model.ages import oldest_since
-from tmqp_server.engine.model.channels import Channel, matches
+from tmqp_server.engine.model.channel_names import matches
+from tmqp_server.engine.model.channels import Channel
 from tmqp_server.engine.model.counters import QueueCounters
 from tmqp_server.engine.model.exemplars import Exemplar
 from tmqp_server.engine.model.histograms import Histogram

@@ -20,7 +20,8 @@ from tmqp.constants import (
 )
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.effects import Effect
-from tmqp_server.engine.model.channels import Channel, matches
+from tmqp_server.engine.model.channel_names import matches
+from tmqp_server.engine.model.channels import Channel
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session
 

@@ -27,7 +27,7 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.core import Core, Performers
 from tmqp_server.engine.effects import ForgetRouter, StoreRouter
-from tmqp_server.engine.model.channels import is_channel_name
+from tmqp_server.engine.model.channel_names import is_channel_name
 from tmqp_server.engine.model.sessions import Session
 from tmqp_server.engine.model.snapshots import RouterSnapshot
 from tmqp_server.engine.options import TO_QUEUE, TO_URL, BindingOptions

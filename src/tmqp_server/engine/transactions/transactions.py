@@ -63,7 +63,7 @@ from tmqp_server.engine.delivery.pump import Pump
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import CommitPart, CommitStored, ForgetMark
 from tmqp_server.engine.flights import Flights
-from tmqp_server.engine.model.channels import matches
+from tmqp_server.engine.model.channel_names import matches
 from tmqp_server.engine.model.delivery import HOOK_RECEIVED, HOOK_SAVE
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session

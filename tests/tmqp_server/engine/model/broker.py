@@ -12,9 +12,8 @@ from tests.tmqp_server.engine.model.routers import Routers
 from tests.tmqp_server.engine.model.things import BROADCAST, Client, Letter, Line, Word
 from tmqp.constants import PUT_BACK_START
 from tmqp_server.engine import commands
-from tmqp_server.engine.books import DEFERRAL_BYTES, listening_bytes
+from tmqp_server.engine.books import DEFERRAL_BYTES, MESSAGE_OVERHEAD_BYTES, listening_bytes
 from tmqp_server.engine.events import event_name
-from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.options import ASKS_ACKNOWLEDGE
 from tmqp_server.engine.records import Record, field_names
 

@@ -1,7 +1,7 @@
 """The options of queues and channels, as ``tmqp.models.options`` declares them, for the server.
 
 What has to go through all options goes through these tables: the configuration, the stores, the
-door, the documents, and ``tools/make_options.py``, which makes the records of ``option_values.py``.
+door, the documents, and ``tools/make_options.py``, which makes the records of ``values.py``.
 Options that no client can set in a body are declared here.
 """
 
@@ -11,7 +11,7 @@ from typing import Final
 
 from tmqp.constants import QueueStatus
 from tmqp.models import ChannelOptions, Model, QueueOptions
-from tmqp.models._address import AddressKind
+from tmqp.models._kinds import AddressKind
 from tmqp.models._model import properties_of
 
 __all__ = [

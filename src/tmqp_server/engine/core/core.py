@@ -21,6 +21,8 @@ from tmqp_server.engine.books import (
     text_bytes,
 )
 from tmqp_server.engine.commands import Command
+from tmqp_server.engine.core.notices import Notices
+from tmqp_server.engine.core.pending import PendingChange, PendingFetch, PendingRead, PendingWrite
 from tmqp_server.engine.effects import Effect, Fetch, Reply, StoredChange
 from tmqp_server.engine.events import (
     CLIENT_CONNECTED,
@@ -35,7 +37,7 @@ from tmqp_server.engine.events import (
 )
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.channels import Channel, ChannelTable, IdleTimer
-from tmqp_server.engine.model.client import Client, Origin
+from tmqp_server.engine.model.client import Client
 from tmqp_server.engine.model.counters import BrokerCounters
 from tmqp_server.engine.model.delivery import HandlerRegistry, QueueFacts
 from tmqp_server.engine.model.message import Message, Wires
@@ -46,18 +48,11 @@ from tmqp_server.engine.model.tails import Tail
 from tmqp_server.engine.model.timers import HoldTimer, Wakeups
 from tmqp_server.engine.model.totals import EngineTally
 from tmqp_server.engine.model.trash import Trash
-from tmqp_server.engine.notices import Notices
 from tmqp_server.engine.options import BrokerOptions
 
 __all__ = [
     "Core",
     "Master",
-    "PendingChange",
-    "PendingFetch",
-    "PendingRead",
-    "PendingRun",
-    "PendingSave",
-    "PendingWrite",
     "Performers",
 ]
 
@@ -83,77 +78,6 @@ class Master:
         self.host = host
         self.connected = connected
         self.since = since
-
-
-class PendingWrite:
-    """Something the storage was asked to keep and has not answered for."""
-
-    __slots__ = ()
-
-
-class PendingSave(PendingWrite):
-    """A message, and the queue it was in.
-
-    One with a ``tail`` is in no list of its queue: it is let go of when the storage has it.
-    """
-
-    __slots__ = ("message", "queue", "sequence", "tail", "transient")
-
-    def __init__(self, message: Message, queue: Queue, sequence: int, transient: bool) -> None:
-        self.message = message
-        self.queue = queue
-        self.sequence = sequence
-        self.tail: Tail | None = None
-        self.transient = transient
-
-
-class PendingRun(PendingWrite):
-    """Messages of a run, of one producer, and the queue they were in; ``size`` is all of them.
-
-    They are kept under ``first`` and the sequences behind it.  One that was asked for anew since
-    has a ticket of its own.
-    """
-
-    __slots__ = ("messages", "queue", "producer", "size", "first")
-
-    def __init__(
-        self, messages: list[Message], queue: Queue, producer: Origin, size: int, first: int
-    ) -> None:
-        self.messages = messages
-        self.queue = queue
-        self.producer = producer
-        self.size = size
-        self.first = first
-
-
-class PendingChange(PendingWrite):
-    """A change of the topology, the reply that waits for it, and what it takes in the books."""
-
-    __slots__ = ("reply", "memory")
-
-    def __init__(self, memory: int) -> None:
-        self.reply: Reply | None = None
-        self.memory = memory
-
-
-class PendingRead:
-    """Stored messages of one priority of a queue that were asked for."""
-
-    __slots__ = ("queue", "high_priority")
-
-    def __init__(self, queue: Queue, high_priority: bool) -> None:
-        self.queue = queue
-        self.high_priority = high_priority
-
-
-class PendingFetch(PendingRead):
-    """A portion of a tail that was asked for."""
-
-    __slots__ = ("tail",)
-
-    def __init__(self, queue: Queue, tail: Tail, high_priority: bool) -> None:
-        super().__init__(queue, high_priority)
-        self.tail = tail
 
 
 class Core(Books):

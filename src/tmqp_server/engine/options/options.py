@@ -30,8 +30,8 @@ from tmqp.extensions import (
 )
 from tmqp_server.engine.events import LIFECYCLE_EVENTS
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.option_table import CHANNEL_OPTIONS, NUMBER, QUEUE_OPTIONS, Option
-from tmqp_server.engine.option_values import GivenQueueValues, QueueValues
+from tmqp_server.engine.options.table import CHANNEL_OPTIONS, NUMBER, QUEUE_OPTIONS, Option
+from tmqp_server.engine.options.values import GivenQueueValues, QueueValues
 from tmqp_server.engine.records import Record
 
 __all__ = [
@@ -112,7 +112,7 @@ _CHANNEL_WORDS: Final[tuple[Option, ...]] = tuple([each for each in CHANNEL_OPTI
 class QueueOptions(QueueValues):
     """All options of one queue (specification, "Channel Queue Options"; defaults F73).
 
-    They are declared in ``tmqp.models.options`` and ``option_table.py``.
+    They are declared in ``tmqp.models.options`` and ``table.py``.
 
     With ``when_full`` DROP_OLDEST or DEAD_LETTER the message that has waited longest makes way when
     a push finds the queue full; those of high priority do so last.

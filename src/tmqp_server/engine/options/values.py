@@ -1,6 +1,6 @@
 """The values of a queue's options as records, made by ``python -m tools.make_options``.
 
-Edit ``src/tmqp/models/options.py`` and ``option_table.py``, which declare the options.
+Edit ``src/tmqp/models/options.py`` and ``table.py``, which declare the options.
 """
 
 from __future__ import annotations

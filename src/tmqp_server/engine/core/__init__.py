@@ -1,0 +1,28 @@
+"""What the parts of the broker share during a step, and who is told of which event."""
+
+from __future__ import annotations
+
+from tmqp_server.engine.core.core import Core, Master, Performers
+from tmqp_server.engine.core.notices import NO_QUEUE, Place
+from tmqp_server.engine.core.pending import (
+    PendingChange,
+    PendingFetch,
+    PendingRead,
+    PendingRun,
+    PendingSave,
+    PendingWrite,
+)
+
+__all__ = [
+    "NO_QUEUE",
+    "Core",
+    "Master",
+    "PendingChange",
+    "PendingFetch",
+    "PendingRead",
+    "PendingRun",
+    "PendingSave",
+    "PendingWrite",
+    "Performers",
+    "Place",
+]
