@@ -7,9 +7,9 @@ on the wire, other names that are read, and the *kind* (text, flag, number with 
 That declaration is the only table: the order of the fields is the order on the wire.
 
 ``from_object`` only picks values by name.  Checking and converting happens in one place, when the
-instance is made, whether a peer's body or a program's keywords made it: so an instance always
-holds values that can be written, and a program that passes ``status="Pull"`` hears the same
-sentence as a peer that sends it.
+instance is made, whether a peer's body or a program's keywords made it: so an instance always has
+values that can be written, and a program that passes ``status="Pull"`` gets the same error as a
+peer that sends it.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ MAX_LIST_BYTES: Final = 1_048_576
 #: Longest text in a property; a header cannot be longer (F6).
 MAX_TEXT_CHARACTERS: Final = 65_535
 
-#: Ranges of the specification's number types; UINT31 is the half of an Integer that a timeout or a
-#: limit can mean something by, LIMIT31 that of a limit which may be none, -1.
+#: Ranges of the specification's number types; UINT31 is the half of an Integer that is valid for a
+#: timeout or a limit, and LIMIT31 also has -1, no limit.
 INT32: Final = (-(2**31), 2**31 - 1)
 INT64: Final = (-(2**63), 2**63 - 1)
 UINT16: Final = (0, 2**16 - 1)
@@ -76,13 +76,13 @@ _M = TypeVar("_M", bound="Model")
 
 
 class ModelError(TmqpError):
-    """A JSON body, or a value given to a model, does not fit.
+    """A JSON body, or a value passed to a model, is invalid.
 
     :ivar model: the model's name, ``"QueueOptions"``.
-    :ivar property_name: the property as the wire spells it; empty when the whole body is meant.
-    :ivar expected: what would fit, completing "must be ...".
-    :ivar got: what came instead, shortened.
-    :ivar index: the place in a list, from 0; None outside of a list.
+    :ivar property_name: the property's name on the wire; empty if the whole body is invalid.
+    :ivar expected: what is valid, completing "must be ...".
+    :ivar got: the invalid value, shortened.
+    :ivar index: the index in a list, from 0; None outside of a list.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class ModelError(TmqpError):
 
 
 def _show(value: object) -> str:
-    """Name *value* for an error in a few words of JSON's own, however large it is."""
+    """Describe *value* for an error, in JSON's own words and shortened."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -122,7 +122,7 @@ def _show(value: object) -> str:
 
 
 class _Kind(Protocol):
-    """What a property holds: ``read`` answers the value as the model keeps it, or ``UNFIT``."""
+    """The type of a property: ``read`` returns the value as the model keeps it, or ``UNFIT``."""
 
     @property
     def expected(self) -> str: ...
@@ -143,9 +143,9 @@ class _Text:
         if not value.isascii():
             try:
                 value.encode("utf-8")
-            except UnicodeEncodeError:  # "\ud800" is JSON, but no text that a frame could carry
+            except UnicodeEncodeError:  # "\ud800" is JSON, but not text that a frame could carry
                 return UNFIT
-        return str(value)  # a StrEnum member becomes what will be read back
+        return str(value)  # a StrEnum member becomes the text that will be read back
 
     def write(self, value: str) -> object:
         return value
@@ -196,7 +196,7 @@ class _Integers:
             return UNFIT
         if not value:
             return ()
-        # Three passes in C: a channel may report every id there is, and twice.
+        # Three passes in C, because a channel may report all 65,536 ids twice.
         if set(map(type, value)) != {int} or min(value) < self.low or max(value) > self.high:
             return UNFIT
         return tuple(value)
@@ -208,8 +208,9 @@ class _Integers:
 class _Numbered:
     """A member of an enumeration, written as its number; read as its number or its name.
 
-    :param strict: False keeps a number the enumeration does not have, as a plain integer: a server
-        reports what it was told (F60), and one odd router must not hide the whole list.
+    :param strict: if False, a number that the enumeration does not have is kept as a plain integer:
+        a server reports any number that a client has set (F60), and one such router must not make
+        the whole list unreadable.
     """
 
     __slots__ = ("expected", "members", "strict")
@@ -403,7 +404,7 @@ def option(
 
 
 def extension(metadata: _Metadata) -> _Metadata:
-    """Declare that a property is not the specification's but ours: other peers pass over it."""
+    """Declare that a property is our extension of the specification, which other peers ignore."""
     metadata[_KEY].extension = True
     return metadata
 
@@ -436,16 +437,17 @@ def _field_names(base: type) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """Base of all JSON models.
+    """Base class of all JSON models.
 
-    Making an instance checks every value and converts what has a better type (a status number to
-    :class:`tmqp.constants.QueueStatus`, a list of ids to a tuple).
+    The constructor checks every value, and converts values that have a better type (a status number
+    to :class:`tmqp.constants.QueueStatus`, a list of ids to a tuple).
 
-    :raises ModelError: naming the property, what fits and what came.
+    :raises ModelError: if a value is invalid; it names the property, the valid values and the
+        invalid one.
     """
 
-    #: Whether names are read in any case.  The original client reads its answers so; the original
-    #: server ignores an option whose name is spelt otherwise (F71), and so do we.
+    #: Whether names are read in any case, as the original client reads answers.  The original
+    #: server ignores an option whose name has another case (F71), and so do we.
     ignores_case: ClassVar[bool] = True
     #: The largest body that is read, in bytes.
     max_bytes: ClassVar[int] = MAX_BODY_BYTES
@@ -468,8 +470,8 @@ class Model:
 
         Unknown properties are ignored; null is the same as a property that is missing.
 
-        :param max_bytes: the largest body read, in bytes, in place of the model's own bound.
-        :raises ModelError: when *data* is not such an object.  Nothing else, whatever it is.
+        :param max_bytes: the largest body, in bytes, instead of the model's own limit.
+        :raises ModelError: if *data* is not such an object; no other error is raised.
         """
         return cls.from_object(_load(cls, data, cls.max_bytes if max_bytes is None else max_bytes))
 
@@ -477,7 +479,7 @@ class Model:
     def from_object(cls, obj: object) -> Self:
         """Read a JSON object that is already a dict.
 
-        :raises ModelError: when *obj* is no dict or a property does not fit.
+        :raises ModelError: if *obj* is not a dict, or a property is invalid.
         """
         if not isinstance(obj, dict):
             raise ModelError(cls.__name__, "", "a JSON object", _show(obj))
@@ -524,7 +526,7 @@ class Model:
 
 
 class _Names:
-    """Under which names the properties of a model are read.
+    """The names under which the properties of a model are read.
 
     ``exact`` and ``folded`` (lower case) give the attribute and a rank; of several names of one
     property the one of the lowest rank counts: the name that is written, then others that are read,
@@ -563,9 +565,9 @@ def _load(model: type[Model], data: bytes | str, max_bytes: int) -> object:
 
 
 def parse_items(model: type[Model], data: bytes | str, *, max_bytes: int) -> list[object]:
-    """Read a JSON array as it is, for those who read many small items faster than a model does.
+    """Read a JSON array without models, for code that reads many small items faster itself.
 
-    :raises ModelError: when *data* is no array; it names *model*.
+    :raises ModelError: if *data* is not an array; it names *model*.
     """
     items = _load(model, data, max_bytes)
     if not isinstance(items, list):
@@ -574,10 +576,10 @@ def parse_items(model: type[Model], data: bytes | str, *, max_bytes: int) -> lis
 
 
 def parse_list(model: type[_M], data: bytes | str, *, max_bytes: int = MAX_LIST_BYTES) -> list[_M]:
-    """Read a JSON array of *model* objects, as the list operations answer it.
+    """Read a JSON array of *model* objects, the answer of the list operations.
 
-    :param max_bytes: the largest body read, in bytes; raise it with the payload's bound.
-    :raises ModelError: when *data* is no such array; ``index`` tells which item did not fit.
+    :param max_bytes: the largest body, in bytes; increase it together with the limit for payloads.
+    :raises ModelError: if *data* is not such an array; ``index`` is the index of the invalid item.
     """
     result: list[_M] = []
     for index, item in enumerate(parse_items(model, data, max_bytes=max_bytes)):
